@@ -12,6 +12,7 @@ from gpu_programs import (
     SMALLEST,
     Extents,
     Program,
+    forms_of_one_rank,
     of_one_rank,
     of_ranks,
     with_extents,
@@ -165,14 +166,17 @@ def _timed_ones(sizes: Sizes) -> Iterator[Wanted]:
     """Yield the timed sizes of one rank: compared with torch, then timed."""
     for wave, sample, extents in _sizes_of_one(sizes):
         programs = {OURS: of_one_rank(sample, extents, "bfloat16")}
+        programs |= forms_of_one_rank(sample, extents, "bfloat16")
         ragged = sample == "flash_decode"
-        case = replace(
-            _case("correctness", "compare", 1, 180.0, sample, spelt(extents)),
-            extents=extents,
-            dtype="bfloat16",
-            ragged=ragged,
-        )
-        yield Wanted(case, programs)
+        for name, program in programs.items():
+            about = spelt(extents) + f" {name}" * (name != OURS)
+            case = replace(
+                _case("correctness", "compare", 1, 180.0, sample, about),
+                extents=extents,
+                dtype="bfloat16",
+                ragged=ragged,
+            )
+            yield Wanted(case, {name: program})
         for lengths in (False, True) if ragged else (False,):
             about = spelt(extents) + " ragged" * lengths
             timed = _case("speed", "time", wave, 300.0, sample, about)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from gpu_cases import Wanted
-from gpu_programs import Program
+from gpu_programs import FORMS, Program
 from gpu_run.case import MANIFEST, MODULES, Case, Manifest, Predicted
 from ladder_programs import Case as Source
 from ladder_programs import after_passes, predicted_times
@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.triton import emitted
 from comet.cost.estimate import CostError
-from comet.passes.triton.lower_to_triton import LowerToTritonPass
+from comet.passes.pipeline import run_passes
 
 HERE = Path(__file__).parent
 RUNTIME = HERE.parent / "src" / "comet"
@@ -58,7 +58,8 @@ def emitted_program(program: Program) -> Emitted:
     try:
         plan = after_passes(source, program.hardware, [program.compiler])
         seconds = predicted_times(plan, one_gpu=ranks > 1)
-        LowerToTritonPass().apply(Context(), plan)
+        # The passes of the pipeline behind the plan, which is priced between them.
+        run_passes(replace(program.compiler, to="tl").to_target(), Context(), plan)
         return Emitted(emitted(plan), seconds)
     except (DiagnosticException, CostError) as error:
         reason = str(error).strip().splitlines()[-1].strip()
@@ -76,7 +77,7 @@ def write_folder(
     _make_room(folder)
     programs = list(dict.fromkeys(p for each in wanted for p in each.programs.values()))
     modules = dict(zip(programs, _all_emitted(programs, jobs), strict=True))
-    cases = tuple(_with_modules(each, modules) for each in wanted)
+    cases = _distinct(_with_modules(each, modules) for each in wanted)
     manifest = Manifest(tiny, version("comet-compiler"), cases)
     for each in filter(None, (each.text for each in modules.values())):
         (folder / MODULES / file_of(each)).write_text(each)
@@ -108,9 +109,26 @@ def _make_room(folder: Path) -> None:
     (folder / MODULES).mkdir(parents=True)
 
 
+def _distinct(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """Return cases without comparisons of a module that is compared before."""
+    found: dict[object, Case] = {}
+    for case in cases:
+        form = case.task == "compare" and case.ranks == 1 and case.modules
+        modules = frozenset(case.modules.values())
+        found.setdefault((case.kind, modules) if form else case.id, case)
+    return tuple(found.values())
+
+
 def _with_modules(wanted: Wanted, modules: Mapping[Program, Emitted]) -> Case:
-    """Return a case with the modules that it needs, or why there are none."""
-    found = {name: modules[program] for name, program in wanted.programs.items()}
+    """
+    Return a case with the modules that it needs, or why there are none.
+
+    A form that changes nothing is no alternative.
+    """
+    found: dict[str, Emitted] = {}
+    for name, program in wanted.programs.items():
+        if name not in FORMS or modules[program] not in found.values():
+            found[name] = modules[program]
     refused = {n: e.refused for n, e in found.items() if e.refused}
     inapplicable = {n for n, e in found.items() if e.inapplicable}
     return replace(

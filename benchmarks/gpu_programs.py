@@ -28,6 +28,8 @@ SAMPLES: Mapping[str, Extents] = {
     "gated_mlp": PRODUCT | {"L": 32},
     "attention": ATTENTION,
     "attention_causal": ATTENTION,
+    "attention_grouped": ATTENTION | {"H": 2, "G": 4},
+    "attention_flat": ATTENTION | {"H": 2, "HG": 8},
     "flash_decode": {"B": 4, "H": 2, "G": 3, "S": 256, "D": 32, "E": 16},
     "ssm_scan": {"H": 8, "T": 128, "D": 64, "S": 16},
     "ag_gemm": SHARED,
@@ -46,6 +48,8 @@ ODD: Mapping[str, Extents] = dict.fromkeys(SAMPLES, ODD_PRODUCT) | {
     "gated_mlp": ODD_PRODUCT | {"L": 19},
     "attention": ODD_ATTENTION,
     "attention_causal": ODD_ATTENTION,
+    "attention_grouped": ODD_ATTENTION | {"H": 2, "G": 3},
+    "attention_flat": ODD_ATTENTION | {"H": 3, "HG": 6},
     "ring_attention": ODD_ATTENTION,
     "flash_decode": {"B": 3, "H": 2, "G": 5, "S": 99, "D": 23, "E": 11},
     "ssm_scan": {"H": 3, "T": 29, "D": 13, "S": 5},
@@ -84,6 +88,23 @@ def of_one_rank(sample: str, extents: Extents, dtype: str) -> Program:
     """Return a sample at some size, of float16 or bfloat16, for one GPU."""
     text = with_extents(sample, extents).replace("xf16>", f"x{ELEMENTS[dtype]}>")
     return Program(text, "h200x1", TritonDistributedPass(to="dataflow"))
+
+
+FORMS = {
+    "wide": {"narrow": "none"},
+    "descriptors": {"copies": "descriptors"},
+    "specialized": {"copies": "descriptors", "specialize": True},
+}
+"""What is compared with the kernels that comet takes by default, by its options."""
+
+
+def forms_of_one_rank(sample: str, extents: Extents, dtype: str) -> dict[str, Program]:
+    """Return a sample at some size in each form, by name."""
+    default = of_one_rank(sample, extents, dtype)
+    return {
+        name: replace(default, compiler=replace(default.compiler, **options))
+        for name, options in FORMS.items()
+    }
 
 
 def of_ranks(text: str, ranks: int) -> dict[str, Program]:

@@ -12,7 +12,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.universe import Universe
 
 from comet.cost.from_ir.program import launch_plan_of, machine_for
 from comet.cost.gpu.launch_plan import Machine, in_place, virtual_ranks
@@ -31,6 +30,7 @@ from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.select_ranks import SelectRanksPass
+from comet.universe import installed
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
@@ -136,7 +136,7 @@ def resized(sample: str, sizes: Mapping[int, int]) -> str:
 def after_passes(case: Case, hardware: str, passes: Iterable[ModulePass]) -> ModuleOp:
     """Return the module of a case, with hardware attached, after some passes."""
     context = Context()
-    for name, factory in Universe.get_multiverse().all_dialects.items():
+    for name, factory in installed().all_dialects.items():
         context.register_dialect(name, factory)
     module = Parser(context, case.text).parse_module()
     attach = AttachHardwarePass(str(SAMPLES / "hardware" / f"{hardware}.yaml"))

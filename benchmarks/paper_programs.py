@@ -9,10 +9,10 @@ from typing import Literal
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
-from xdsl.universe import Universe
 
 from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.graph.decompose import DecomposePass
+from comet.universe import installed
 
 HARDWARE = Path(__file__).parents[1] / "samples" / "hardware"
 
@@ -98,6 +98,6 @@ def elementary(op: str, machine: Machine, shape: Shape) -> ModuleOp:
 def new_context() -> Context:
     """Return a context that knows every dialect."""
     context = Context()
-    for name, factory in Universe.get_multiverse().all_dialects.items():
+    for name, factory in installed().all_dialects.items():
         context.register_dialect(name, factory)
     return context

@@ -21,7 +21,7 @@ from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.schedule.fuse import FusePass
-from comet.passes.schedule.fuse.accelerator.auto import STRATEGIES as FUSIONS
+from comet.passes.schedule.fuse.strategy import STRATEGIES as FUSIONS
 from comet.passes.schedule.fuse.strategy import STRATEGY
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.accelerator import search

@@ -28,7 +28,8 @@ def search_tool(template: Template, start: TilePlan, budget: int) -> TilePlan:
     """Return the best mapping under `tool` among `budget` ones, half of them random."""
     first = tool_price(template, start.plan) or start.estimate
     found = TilePlan(template, start.plan, first)
-    for plan in _take(fitting(template, samples(template, start.plan)), budget // 2):
+    trials = samples(template, start.plan, fixed={})
+    for plan in _take(fitting(template, trials), budget // 2):
         found = _better(template, found, plan)
     left = budget - budget // 2
     while left > 0:

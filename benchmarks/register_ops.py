@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 import comet
-from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.summary import KernelSummary

@@ -30,8 +30,16 @@ MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.TANH: "np.tanh({})",
     MapKind.ERF: "np.vectorize(math.erf)({})",
     MapKind.COPY: "+{}",
+    MapKind.GE: "np.float64({} >= {})",
+    MapKind.GT: "np.float64({} > {})",
+    MapKind.EQ: "np.float64({} == {})",
+    MapKind.SELECT: "np.where({}, {}, {})",
 }
-"""Operands are variables or literals, possibly indexed: no parentheses are needed."""
+"""
+Operands are variables or literals, possibly indexed: no parentheses are needed.
+
+True is 1 and false is 0, as in everything else that a reference computes.
+"""
 
 REDUCE_TEXT: Mapping[ReduceKind, str] = {
     ReduceKind.ADD: "sum",

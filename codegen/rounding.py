@@ -4,10 +4,11 @@ The expected rounding error of a program's results.
 To first order relative errors add up in products and quotients (Higham, "Accuracy and
 Stability of Numerical Algorithms", 2nd edition, SIAM 2002, lemma 3.1), a root halves
 them, and other functions keep the largest: their arguments are about 1, as inputs are
-drawn. Each operation adds a rounding to its element type, at most eps (one unit in the
-last place; Triton's interpreter truncates bf16). A sum of n terms adds about
-sqrt(n) eps, the probabilistic bound of Higham and Mary, "A new approach to
-probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019.
+drawn. Comparisons are taken as exact. Each operation adds a rounding to its element
+type, at most eps (one unit in the last place; Triton's interpreter truncates bf16). A
+sum of n terms adds about sqrt(n) eps, the probabilistic bound of Higham and Mary, "A
+new approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5),
+2019.
 """
 
 from __future__ import annotations
@@ -16,12 +17,19 @@ import math
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float64Type,
+    StringAttr,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from comet.dialects import compound
 from comet.dialects.compound import MapKind, ReduceKind
 from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.compound.map import COMPARISONS
+from comet.dialects.schedule.attributes import NARROW
 
 EXACT = (
     compound.ConcatOp,
@@ -32,27 +40,34 @@ EXACT = (
     compound.SliceOp,
 )
 """Operations that do not round."""
-CHOICES = (MapKind.MAX, MapKind.MIN, MapKind.NEG, MapKind.COPY)
+CHOICES = (MapKind.MAX, MapKind.MIN, MapKind.NEG, MapKind.COPY, MapKind.SELECT)
 """Functions that return an operand, except for its sign."""
 PRODUCTS = (MapKind.MULT, MapKind.DIV)
 ROOTS = (MapKind.SQRT, MapKind.RSQRT)
 
 
 def expected_roundings(
-    function: func.FuncOp, results: Sequence[Attribute]
+    function: func.FuncOp, results: Sequence[Attribute], *, narrow: bool = False
 ) -> list[float]:
     """
     Return the expected relative error of the results of an elementary function.
 
     `results` are the types that they are stored in. The error is at least one rounding
-    to that element type.
+    to that element type. With `narrow` products are rounded to the type of their
+    operands, in which kernels store them.
     """
     block = function.body.block
-    errors = _errors(block, dict.fromkeys(block.args, 0.0))
+    errors = _errors(block, dict.fromkeys(block.args, 0.0), narrow=narrow)
     return [
         max(error, eps(element_type_of(stored)))
         for stored, error in zip(results, errors, strict=True)
     ]
+
+
+def stores_narrow(plan: func.FuncOp) -> bool:
+    """Return whether kernels of a plan store products in the type of operands."""
+    names = plan.attributes.get(NARROW)
+    return isinstance(names, StringAttr) and names.data != "none"
 
 
 def eps(element: Attribute) -> float:
@@ -68,7 +83,9 @@ def eps(element: Attribute) -> float:
             return 2.0**-23
 
 
-def _errors(block: Block, errors: Mapping[SSAValue, float]) -> list[float]:
+def _errors(
+    block: Block, errors: Mapping[SSAValue, float], *, narrow: bool
+) -> list[float]:
     """Return the errors of a block's results, given those of its arguments."""
     found = dict(errors)
     *ops, terminator = block.ops
@@ -77,15 +94,19 @@ def _errors(block: Block, errors: Mapping[SSAValue, float]) -> list[float]:
         if isinstance(op, compound.FoldOp):
             inside: dict[SSAValue, float] = {}
             inside.update(zip(op.step.block.args, operands, strict=True))
-            found |= zip(op.results, _errors(op.step.block, inside), strict=True)
+            step = _errors(op.step.block, inside, narrow=narrow)
+            found |= zip(op.results, step, strict=True)
         else:
-            found[op.results[0]] = _passed_on(op, operands) + _own(op)
+            stored = _stored_narrow(op) if narrow else 0.0
+            found[op.results[0]] = _passed_on(op, operands) + _own(op) + stored
     return [found[value] for value in terminator.operands]
 
 
 def _passed_on(op: Operation, errors: Sequence[float]) -> float:
     """Return the error that follows from the errors of the operands."""
     kind = op.kind.data if isinstance(op, compound.MapOp) else None
+    if kind in COMPARISONS:
+        return 0.0
     if isinstance(op, compound.ContractOp) or kind in PRODUCTS:
         return sum(errors)
     return max(errors, default=0.0) * (0.5 if kind in ROOTS else 1.0)
@@ -101,12 +122,19 @@ def _own(op: Operation) -> float:
             return math.sqrt(_extent(op.input, op.reduced)) * unit
         case compound.CastOp():
             return unit if unit > eps(element_type_of(op.input)) else 0.0
-        case compound.MapOp() if op.kind.data in CHOICES:
+        case compound.MapOp() if op.kind.data in (*CHOICES, *COMPARISONS):
             return 0.0
         case compound.ReduceOp():
             return 0.0
         case _:
             return 0.0 if isinstance(op, EXACT) else unit
+
+
+def _stored_narrow(op: Operation) -> float:
+    """Return the error of a product in the type of its operands, 0 of what is none."""
+    if not isinstance(op, compound.ContractOp):
+        return 0.0
+    return max(eps(element_type_of(operand)) for operand in op.operands)
 
 
 def _extent(value: SSAValue, names: Sequence[str]) -> int:

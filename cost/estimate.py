@@ -86,3 +86,13 @@ class Estimate:
     nodes: tuple[NodeEstimate, ...] = ()
     energy_by_level: Mapping[str, float] = field(default_factory=dict[str, float])
     """pJ by memory level, unit and network."""
+    roofline: float = 0.0
+    """
+    Cycles that what the mapping moves needs on the ports of the root memory; 0 for
+    models whose latency is never below that.
+    """
+
+    @property
+    def is_artifact(self) -> bool:
+        """Whether no machine could run the mapping as fast as the model says."""
+        return self.latency < self.roofline

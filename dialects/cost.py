@@ -69,6 +69,8 @@ class Figures:
     """Programs: waiting at barriers for the slowest."""
     locality_tax: Number | None = None
     """Programs: intermediates between kernels that a fused one would not write."""
+    roofline: Number | None = None
+    """Mappings: what the root memory alone takes, only if the latency is below that."""
 
     @property
     def numbers(self) -> dict[str, Number]:
@@ -77,8 +79,19 @@ class Figures:
         return {name: value for name, value in named.items() if value is not None}
 
     @property
+    def is_artifact(self) -> bool:
+        """Whether no machine could be as fast as the model says."""
+        return self.roofline is not None
+
+    @property
     def limit(self) -> str:
-        """What takes the most time; empty if the model does not say."""
+        """
+        What takes the most time; empty if the model does not say.
+
+        Of a mapping that cannot be as fast as the model says: what limits it really.
+        """
+        if self.roofline is not None:
+            return f"the root memory, which takes {self.roofline:,.0f} cycles"
         parts = {
             "compute": self.memory_window,
             "memory traffic": self.optional_stalls,

@@ -57,6 +57,16 @@ class CometTarget(Target):
             print(f"wrote {', '.join(files)} into {self.dir}", file=sys.stderr)
             if (figures := estimate_of(_only(module, MappingOp))) is not None:
                 print(headline(figures), file=sys.stderr)
+                if figures.roofline is not None:
+                    print(impossible(figures.roofline), file=sys.stderr)
+
+
+def impossible(roofline: float) -> str:
+    """Say that a mapping takes less than its transfers of the root memory."""
+    return (
+        f"this is impossible: the transfers of the root memory take {roofline:,.0f} "
+        "cycles, and the COMET tool loses stalls of reads"
+    )
 
 
 def headline(figures: Figures) -> str:

@@ -144,6 +144,13 @@ def _usage(name: str) -> list[str]:
 
 def _usage_of_ranks(plan: tl.PlanOp) -> list[str]:
     ranks = plan.ranks.value.data
+    if ranks == 1:
+        return [
+            "Run it to compare it with its reference in numpy; without a GPU it is",
+            "interpreted. Programs of one launch wait for values of each other: all of",
+            "them run at the same time. Flags grow with the epoch, which counts",
+            "launches: nothing is cleared between two.",
+        ]
     return [
         f"Run it to compare {ranks} ranks with the reference in numpy; without a GPU",
         "they are interpreted. Every rank runs the plan below, on its shard of the",
@@ -161,8 +168,12 @@ def _runtime_imports(parts: _Parts, has_ranks: bool) -> list[str]:
         f"from comet.runtime import {program}, Tensor, expect_tensor",
         "from comet.runtime import main as comet_run",
     ]
-    if tl.DotOperandOp in ops:
-        lines.append("from comet.runtime.language import dot_operand")
+    language = {
+        tl.DotOperandOp: "dot_operand",
+        tl.MakeDescriptorOp: "allow_descriptors",
+    }
+    if names := sorted(name for op, name in language.items() if op in ops):
+        lines += _import("comet.runtime.language", names)
     if has_ranks:
         lines.append("from comet.runtime.ranks import Rank")
     if verbs := sorted(REMOTE[op] for op in ops if op in REMOTE):

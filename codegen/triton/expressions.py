@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.python_text import Expr, Precedence, call, infix, tuple_of
-from comet.dialects.tl import ForOp, blocks, memory, remote
+from comet.dialects.tl import ForOp, blocks, descriptors, memory, remote
 from comet.dialects.tl import math as tl_math
 from comet.dialects.tl.types import (
     BinaryKind,
@@ -41,7 +41,7 @@ TRITON_TYPES: Mapping[Attribute, str] = {
     i32: "int32",
     i64: "int64",
 }
-"""The name of an element type, in `triton.language` and in torch."""
+"""The name of an element type in `triton.language`."""
 
 UNARY: Mapping[UnaryKind, str] = {
     kind: f"tl.{kind}" for kind in UnaryKind if kind is not UnaryKind.NEG
@@ -85,7 +85,7 @@ prints = EXPRESSIONS.enter
 
 def type_name(type: Attribute) -> str:
     """
-    Return Triton's and torch's name of an element type.
+    Return Triton's name of an element type, which is torch's, too, but for i1.
 
     Raises `DiagnosticException` for types that kernels cannot have.
     """
@@ -101,6 +101,8 @@ def type_name(type: Attribute) -> str:
 def literal(value: IntegerAttr | FloatAttr) -> Expr:
     """Return a number as Python writes it, floats with only the needed digits."""
     number = value.value.data
+    if value.type == i1:
+        return Expr(str(number != 0))
     if isinstance(number, float) and not math.isfinite(number):
         return call("float", f'"{number}"')
     text = shortest(number) if isinstance(number, float) else str(number)
@@ -210,9 +212,7 @@ def _where(op: tl_math.WhereOp, read: Read) -> Expr:
 @prints(tl_math.CastOp)
 def _cast(op: tl_math.CastOp, read: Read) -> Expr:
     type_ = f"tl.{type_name(op.result.type)}"
-    if not isinstance(element_of(op.result.type), IntegerType) and _is_of_loop(
-        op.input
-    ):
+    if element_of(op.result.type) != i64 and _is_of_loop(op.input):
         # It may be a Python integer in Triton's interpreter.
         return call("tl.cast", read(op.input).text, type_)
     return Expr(f"{read(op.input).at(Precedence.ATOM)}.to({type_})")
@@ -263,6 +263,30 @@ def _load(op: memory.LoadOp, read: Read) -> Expr:
     return call("tl.load", *arguments)
 
 
+@prints(descriptors.MakeDescriptorOp)
+def _make_descriptor(op: descriptors.MakeDescriptorOp, read: Read) -> Expr:
+    strides = (*(read(stride).text for stride in op.strides), "1")
+    return call(
+        "tl.make_tensor_descriptor",
+        read(op.ptr).text,
+        tuple_of([read(extent).text for extent in op.shape]),
+        tuple_of(strides),
+        tuple_of([read(extent).text for extent in op.block]),
+    )
+
+
+@prints(descriptors.DescriptorLoadOp)
+def _descriptor_load(op: descriptors.DescriptorLoadOp, read: Read) -> Expr:
+    indices = tuple_of([read(index).text for index in op.indices])
+    return call(f"{read(op.descriptor).at(Precedence.ATOM)}.load", indices)
+
+
+@prints(descriptors.ReshapeOp)
+def _reshape(op: descriptors.ReshapeOp, read: Read) -> Expr:
+    dims = tuple_of([read(dim).text for dim in op.dims])
+    return call("tl.reshape", read(op.input).text, dims)
+
+
 @prints(remote.RemoteLoadOp)
 def _remote_load(op: remote.RemoteLoadOp, read: Read) -> Expr:
     where = (op.ptr, op.current, op.remote, op.bases)
@@ -285,8 +309,10 @@ REMOTE: Mapping[type[Operation], str] = {
     remote.SignalAddOp: "signal_add",
     remote.SignalAllOp: "signal_all",
     remote.SignalOp: "signal",
+    remote.SignalProgramsOp: "signal_programs",
     remote.WaitAllOp: "wait_all",
     remote.WaitOp: "wait",
+    remote.WaitProgramsOp: "wait_programs",
 }
 """The function of `comet.runtime.shim` for each operation."""
 

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
-from comet.codegen.rounding import expected_roundings
+from comet.codegen.rounding import expected_roundings, stores_narrow
 from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton.tensors import at_most, shape_and_type, tensor_text
 from comet.dialects import tl
@@ -49,9 +49,17 @@ class LaunchPlanPrinter:
         self._lines.append(f'{INDENT}"""The launch plan of @{self._name}."""')
         for argument in arguments:
             self._expect(argument)
+        if self._makes_descriptors():
+            names = (self._variables[argument] for argument in arguments)
+            given = ", ".join(f"{name}={name}" for name in names)
+            self._emit(f"allow_descriptors({given})")
         for op in self._plan.body.block.ops:
             self._statement(op)
         return self._lines
+
+    def _makes_descriptors(self) -> bool:
+        """Return whether a kernel makes descriptors of its tensors."""
+        return any(isinstance(op, tl.MakeDescriptorOp) for op in self._module.walk())
 
     @property
     def _name(self) -> str:
@@ -123,7 +131,8 @@ def program_lines(plan: func.FuncOp, reference: func.FuncOp) -> list[str]:
         )
     ]
     stored = tuple(plan.function_type.outputs)
-    roundings = expected_roundings(reference, stored)
+    narrow = stores_narrow(plan)
+    roundings = expected_roundings(reference, stored, narrow=narrow)
     outputs = [
         tensor_text(type, rounding=rounding)
         for type, rounding in zip(stored, roundings, strict=True)

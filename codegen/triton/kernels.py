@@ -19,7 +19,8 @@ from comet.codegen.triton.expressions import REMOTE, expression
 from comet.dialects import tl
 
 IMPORTED = (
-    *("dot_operand", "float", "np", "range", "tl", "torch", "triton"),
+    *("allow_descriptors", "dot_operand"),
+    *("float", "np", "range", "tl", "torch", "triton"),
     *REMOTE.values(),
 )
 """Names that no variable of a kernel may have."""
@@ -207,8 +208,11 @@ class KernelPrinter:
         bounds = ", ".join(self._read(v).text for v in (op.lower, op.upper, op.step))
         if bounds.startswith("0, ") and bounds.endswith(", 1"):
             bounds = bounds[3:-3]
+        loop = f"range({bounds})"
+        if op.warp_specialize is not None:
+            loop = f"tl.range({bounds}, warp_specialize=True)"
         outside = len(self._bound)
-        self._lines.append(f"{indent}for {self._bind(index)} in range({bounds}):")
+        self._lines.append(f"{indent}for {self._bind(index)} in {loop}:")
         self._block(op.body.block, indent + INDENT)
         self._names.release(self._bound[outside:])
         del self._bound[outside:]

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
-from comet.codegen.rounding import expected_roundings
+from comet.codegen.rounding import expected_roundings, stores_narrow
 from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton.tensors import (
     at_most,
@@ -69,7 +69,9 @@ class RankPlanPrinter:
         lines = [
             f"class {class_name(self.function)}:",
             f'{INDENT}"""',
-            f"{INDENT}What one rank does for @{name}, called with its shard of inputs.",
+            f"{INDENT}What one rank does for @{name}, called with its shard of inputs."
+            if self.plan.ranks.value.data > 1
+            else f"{INDENT}@{name} on one GPU.",
             "",
             f"{INDENT}Everything is allocated here, once; a call only launches.",
             f"{INDENT}Results are the same memory every time.",
@@ -137,7 +139,8 @@ class RankPlanPrinter:
         count = len(self.function.function_type.outputs.data)
         returned = "torch.Tensor" if count == 1 else "tuple[torch.Tensor, ...]"
         lines = wrapped(f"def __call__({parameters}) -> {returned}:", INDENT)
-        lines.append(f'{DOUBLE}"""Launch the kernels; other ranks do the same."""')
+        others = "; other ranks do the same" if self.plan.ranks.value.data > 1 else ""
+        lines.append(f'{DOUBLE}"""Launch the kernels{others}."""')
         lines.append(f"{DOUBLE}rank = self.rank")
         for argument, name in zip(arguments, names, strict=True):
             shape, dtype = shape_and_type(argument.type)
@@ -193,6 +196,8 @@ class RankPlanPrinter:
             arguments.append(f"{names[parameter.index]}={value}")
         arguments.append(f"num_warps={op.warps.value.data}")
         arguments.append(f"num_stages={op.stages.value.data}")
+        if op.cooperative is not None:
+            arguments.append("launch_cooperative_grid=True")
         return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)
 
 
@@ -257,7 +262,8 @@ def _program_lines(
         )
     ]
     stored = tuple(function.function_type.outputs)
-    roundings = expected_roundings(reference, stored)
+    narrow = stores_narrow(function)
+    roundings = expected_roundings(reference, stored, narrow=narrow)
     outputs = [
         tensor_text(type, split=split_axis(type, split), rounding=rounding)
         for type, (_, split), rounding in zip(

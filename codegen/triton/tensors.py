@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Attribute
 
 from comet.codegen.python_text import tuple_of
 from comet.codegen.triton.expressions import type_name
 from comet.dialects.compound.dims import names_of
 from comet.dialects.compound.named import AT_MOST
-from comet.dialects.tl.types import shape_of
+from comet.dialects.tl.types import element_of, shape_of
 
 
 def shape_and_type(type: Attribute) -> tuple[str, str]:
-    """Return the shape and the name of the element type of a tensor, as text."""
-    return tuple_of([str(extent) for extent in shape_of(type)]), type_name(type)
+    """Return the shape of a tensor, and what torch calls its element type."""
+    name = "bool" if element_of(type) == i1 else type_name(type)
+    return tuple_of([str(extent) for extent in shape_of(type)]), name
 
 
 def at_most(function: func.FuncOp, index: int) -> int:

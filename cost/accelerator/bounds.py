@@ -12,6 +12,7 @@ from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper.bound import OpenLoops, least_cycles
 from comet.cost.accelerator.paper.energy import energies
 from comet.cost.accelerator.problem import Problem
+from comet.cost.accelerator.visits import visits
 from comet.cost.estimate import ModelName
 from comet.cost.reals import Real
 
@@ -93,3 +94,21 @@ def completion_bound(
         least_cycles(mappings, hardware, flows, open_loops),
         energies(mappings, hardware, flows).total,
     )
+
+
+def roofline(problem: Problem, hardware: Hardware) -> float:
+    """
+    Return the cycles that what one mapping moves needs on the root memory's ports.
+
+    The busier of reads and writes counts, at the memory's full bandwidth. No machine
+    runs the mapping in less; the model `tool` may say so, as it loses stalls of reads.
+    """
+    root, mappings = hardware.levels[0], Mappings(problem)
+    moved = {False: 0.0, True: 0.0}
+    for visit in visits(mappings, build_flows(mappings, hardware)):
+        for flow, size in zip(visit.flows, visit.moved, strict=True):
+            if flow.entry.source == root.name:
+                moved[flow.writes] += float(size) * float(flow.unique)
+    read = moved[False] / root.memory.child_read_bandwidth
+    written = moved[True] / root.memory.child_write_bandwidth
+    return max(read, written)

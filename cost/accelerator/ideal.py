@@ -21,7 +21,7 @@ from comet.cost.accelerator.paper.energy import Energy, energies
 from comet.cost.accelerator.problem import Problem, Tile
 from comet.cost.accelerator.visits import Visit, visits
 from comet.cost.estimate import Estimate
-from comet.cost.reals import Real, add_to, longest, total
+from comet.cost.reals import Real, add_to, larger, longest, total
 
 Component: TypeAlias = tuple[str, str]
 """A level, and its busy part: bus, read, write or work."""
@@ -32,23 +32,23 @@ def price(problem: Problem, hardware: Hardware) -> Estimate:
     check(problem, hardware)
     mappings = Mappings(problem)
     cost = ideal_cost(mappings, hardware, build_flows(mappings, hardware))
-    latency, work = float(cost.latency), float(cost.work)
+    by_level = cost.spent.by_level
+    latency, energy, compulsory, optional, window = map(float, cost.figures)
     return Estimate(
         "ideal",
         latency,
-        float(cost.spent.total),
-        0.0,
-        max(0.0, latency - work),
-        work,
+        energy,
+        compulsory,
+        optional,
+        window,
         (),
-        {name: float(value) for name, value in sorted(cost.spent.by_level.items())},
+        {name: float(by_level[name]) for name in sorted(by_level)},
     )
 
 
-def costs(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Real, Real]:
-    """Latency (cycles) and energy (pJ) of mappings whose flows are known."""
-    cost = ideal_cost(mappings, hardware, flows)
-    return cost.latency, cost.spent.total
+def costs(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Real, ...]:
+    """The costs of mappings whose flows are known, in the order of `Prices`."""
+    return ideal_cost(mappings, hardware, flows).figures
 
 
 @dataclass
@@ -76,6 +76,12 @@ class IdealCost:
             for (_, what), cycles in parts.items()
             if what == "work"
         )
+
+    @property
+    def figures(self) -> tuple[Real, Real, Real, Real, Real]:
+        """Latency, energy, compulsory and optional stalls, and the memory window."""
+        latency, work = self.latency, self.work
+        return latency, self.spent.total, 0.0, larger(0.0, latency - work), work
 
     @property
     def bound(self) -> Real:

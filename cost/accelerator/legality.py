@@ -79,20 +79,30 @@ def check_structure(problem: Problem, hardware: Hardware) -> None:
                     _check_collective(problem, hardware, tile, child)
 
 
-def check_tool(problem: Problem, hardware: Hardware, *, counts: bool = True) -> None:
+def check_tool(
+    problem: Problem, hardware: Hardware, *, counts: bool = True
+) -> TileExtents:
     """
     `check`, and the COMET tool's capacity rule, endless loop, crashes, and on request
     its integers.
+
+    Returns the extents of every tile.
     """
     extents = check(problem, hardware)
     if counts:
         _check_counts(problem, extents)
+    check_bindings(problem)
+    _check_stages(problem, hardware)
+    _check_capacity(problem, hardware, summed_occupancy(problem, extents))
+    return extents
+
+
+def check_bindings(problem: Problem) -> None:
+    """Check what makes the COMET tool hang or crash whatever the factors are."""
     for tile in walk_tiles(problem.root):
         with at_node(tile.index):
             _check_bindings(tile)
             _check_charged(tile)
-    _check_stages(problem, hardware)
-    _check_capacity(problem, hardware, summed_occupancy(problem, extents))
 
 
 def check_summed(problem: Problem, hardware: Hardware) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ctypes import CDLL
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TypeAlias, TypeVar
 
@@ -19,12 +20,11 @@ from comet.cost.accelerator.legality import check_structure
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper import model as paper
 from comet.cost.accelerator.problem import Problem
-from comet.cost.accelerator.tool import model as tool
 from comet.cost.estimate import CostError, Estimate, ModelName
 from comet.cost.reals import Real
 
-Costs: TypeAlias = Callable[[Mappings, Hardware, Flows], tuple[Real, Real]]
-"""Latency (cycles) and energy (pJ) of mappings whose flows are known."""
+Costs: TypeAlias = Callable[[Mappings, Hardware, Flows], tuple[Real, ...]]
+"""The costs of mappings whose flows are known, in the order of `Prices`."""
 
 ScalarT = TypeVar("ScalarT", np.float64, np.bool_)
 
@@ -43,6 +43,25 @@ class Prices:
     """Cycles."""
     energy: NDArray[np.float64]
     """pJ."""
+    compulsory_stalls: NDArray[np.float64]
+    optional_stalls: NDArray[np.float64]
+    memory_window: NDArray[np.float64]
+    """Cycles, see `Estimate`."""
+
+    def estimate(self, index: int, model: ModelName) -> Estimate:
+        """Return what one of them costs under `model`, without its nodes."""
+        latency, energy, compulsory, optional, window = (
+            float(figure[index]) for figure in self._figures
+        )
+        return Estimate(model, latency, energy, compulsory, optional, window)
+
+    def at(self, chosen: NDArray[np.int64]) -> Prices:
+        """Return the prices of some of them."""
+        return Prices(*(figure[chosen] for figure in self._figures))
+
+    @property
+    def _figures(self) -> tuple[NDArray[np.float64], ...]:
+        return tuple(getattr(self, each.name) for each in fields(self))
 
 
 def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> Estimate:
@@ -54,6 +73,8 @@ def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> E
     """
     match model:
         case "tool":
+            from comet.cost.accelerator.tool import model as tool
+
             return tool.price(problem, hardware)
         case "paper":
             return paper.price(problem, hardware)
@@ -79,9 +100,9 @@ def price_many(
     costs = paper.costs if model == "paper" else ideal.costs
     parts = list(mappings.parts(AT_ONCE))
     priced = [costs(part, hardware, build_flows(part, hardware)) for part in parts]
+    figures = zip(*priced, strict=True)
     return Prices(
-        _joined(parts, [np.asarray(latency, np.float64) for latency, _ in priced]),
-        _joined(parts, [np.asarray(energy, np.float64) for _, energy in priced]),
+        *(_joined(parts, [np.asarray(f, np.float64) for f in each]) for each in figures)
     )
 
 
@@ -119,12 +140,9 @@ def _keep_memory() -> None:
 
 
 def _one_by_one(mappings: Mappings, hardware: Hardware) -> Prices:
-    count = mappings.count
-    latency, energy = np.full(count, np.inf), np.full(count, np.inf)
-    for index in range(count):
-        try:
-            estimate = tool.price(mappings.at(index), hardware)
-        except CostError:
-            continue
-        latency[index], energy[index] = estimate.latency, estimate.energy
-    return Prices(latency, energy)
+    figures = np.full((len(fields(Prices)), mappings.count), np.inf)
+    for index in range(mappings.count):
+        with suppress(CostError):
+            found = price(mappings.at(index), hardware, "tool")
+            figures[:, index] = [getattr(found, each.name) for each in fields(Prices)]
+    return Prices(*figures)

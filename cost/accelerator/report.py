@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from comet.cost.accelerator.bounds import roofline
 from comet.cost.accelerator.compute import throughput
 from comet.cost.accelerator.flow import leaf_dims
 from comet.cost.accelerator.hardware import Hardware
@@ -56,6 +57,8 @@ class Report:
     """Cycles of each operation if all instances of its unit worked all the time."""
     utilization: Mapping[str, float]
     """Ideal cycles over the root's, by unit."""
+    roofline: float = 0.0
+    """What the transfers of the root memory take, by the model `tool`."""
 
     @property
     def keys(self) -> dict[str, object]:
@@ -135,6 +138,7 @@ def _tool_report(
         node_cycles(latency),
         ideal,
         utilization(latency, ideal),
+        roofline(problem, hardware),
     )
 
 

@@ -49,7 +49,8 @@ def program_bound(
     latency, energy = crossing_bound(read, written, hardware, model)
     if model == "tool":
         return latency, energy
-    cycles = {op: _cycles(op, system, hardware) for op in _work(func)}
+    instances = prod(system.axes.values())
+    cycles = {op: _cycles(op, instances, hardware) for op in _work(func)}
     if model == "ideal":
         return max(latency, _in_turn(func, cycles, hardware)), energy
     placed = (estimate_of(op) for op in func.walk() if isinstance(op, CollectiveOp))
@@ -92,7 +93,7 @@ def _work(func: FuncOp) -> Iterator[Work]:
             yield op
 
 
-def _cycles(op: Work, system: SystemOp, hardware: Hardware) -> float:
+def _cycles(op: Work, instances: int, hardware: Hardware) -> float:
     """
     Return how many cycles an op takes at least on all units that can compute it.
 
@@ -109,7 +110,7 @@ def _cycles(op: Work, system: SystemOp, hardware: Hardware) -> float:
     above = op.parent_op()
     while above is not None and not isinstance(above, SpmdOp):
         above = above.parent_op()
-    parts = 1 if above is None else prod(system.axes.values())
+    parts = 1 if above is None else instances
     points = prod(merged_extents((*op.operands, *op.results), op.name).values())
     return points * parts / rate if rate else 0.0
 

@@ -95,12 +95,12 @@ class Moment:
     op: Operation
     stored: tuple[Stored, ...]
 
-    def demand(self, sizes: Sizes) -> Demand:
-        """Return the bytes of each value."""
+    def demand(self, sizes: Mapping[Stored, Bytes]) -> Demand:
+        """Return the bytes of each value, given those of what is stored."""
         parts: dict[str, Bytes] = {}
         for each in self.stored:
             name = each.value.name_hint or "unnamed"
-            parts[name] = parts.get(name, 0) + each.bytes(sizes)
+            parts[name] = parts.get(name, 0) + sizes[each]
         return Demand(self.level, self.op, parts)
 
 
@@ -121,14 +121,12 @@ class Layout:
     def of(cls, block: Block, system: SystemOp) -> Layout:
         """Return the layout of the tile trees in a block, without parts of others."""
         capacity = _capacities(system)
-        together = {
-            level: {
-                frozenset(moment.stored)
-                for moment in moments(block)
-                if moment.level == level
-            }
-            for level in capacity
+        together: dict[str, set[frozenset[Stored]]] = {
+            level: set() for level in capacity
         }
+        for moment in moments(block):
+            if moment.level in together:
+                together[moment.level].add(frozenset(moment.stored))
         limits = (
             (stored, capacity[level])
             for level, every in together.items()
@@ -155,10 +153,11 @@ def _limited(
     block: Block, system: SystemOp, sizes: Sizes
 ) -> Iterator[tuple[Demand, int]]:
     """Yield the demands on levels below the outermost one, with their capacities."""
-    capacity = _capacities(system)
+    capacity, known = _capacities(system), dict[Stored, Bytes]()
     for moment in moments(block):
         if (room := capacity.get(moment.level)) is not None:
-            yield moment.demand(sizes), room
+            known |= {e: e.bytes(sizes) for e in moment.stored if e not in known}
+            yield moment.demand(known), room
 
 
 def _capacities(system: SystemOp) -> dict[str, int]:
@@ -179,7 +178,8 @@ def describe_overflow(demand: Demand, system: SystemOp) -> str:
 
 def demands(block: Block, sizes: Sizes) -> Iterator[Demand]:
     """Yield what each level holds while each op of the tile trees in a block runs."""
-    return (moment.demand(sizes) for moment in moments(block))
+    for moment in moments(block):
+        yield moment.demand({each: each.bytes(sizes) for each in moment.stored})
 
 
 def moments(block: Block) -> Iterator[Moment]:

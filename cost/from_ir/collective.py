@@ -33,11 +33,11 @@ from comet.cost.collectives.formulas import (
     tool_cost,
 )
 from comet.cost.estimate import ModelName
-from comet.cost.from_ir.hardware import hardware_of, machine_of
+from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp, find_system
 from comet.dialects.collective.base import Algorithm, CollectiveOp
 from comet.dialects.compound import ReduceKindAttr
-from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.compound.dims import bits_of, extents_of
 from comet.dialects.cost import Figures, Model, TimeUnit
 from comet.kinds import CollectiveKind
 
@@ -68,7 +68,7 @@ class Payload:
 def payload_of(value: SSAValue, copies: int = 1) -> Payload:
     """Return the payload of `copies` values of the type of `value`."""
     elements = prod(extents_of(value).values(), start=copies)
-    return Payload(elements, element_type_of(value).bitwidth / 8)
+    return Payload(elements, bits_of(value) / 8)
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,8 @@ def pricer_for(
     if system is None or not set(axes) <= set(system.axes) | {"rank"}:
         return Unpriced(algorithm)
     if system.gpu is not None:
+        from comet.cost.from_ir.gpus import machine_of
+
         fabric = machine_of(system, op.group_size).net.fabric
         rate, latency = fabric.bandwidth * 1e-9, fabric.latency * 1e9
         fabric = replace(fabric, bandwidth=rate, latency=latency)

@@ -1,8 +1,8 @@
-"""An `arch.system` as numbers: the machines that the models price for."""
+"""An `arch.system` of an accelerator as numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -16,14 +16,9 @@ from comet.cost.accelerator.hardware import (
     Network,
     Unit,
 )
-from comet.cost.estimate import CostError, HardwareError
-from comet.cost.gpu.interconnect import Interconnect
-from comet.cost.gpu.kernel import Compiled, Device
-from comet.cost.gpu.launch_plan import Machine
+from comet.cost.estimate import HardwareError
 from comet.dialects.arch import ComputeOp, LevelOp, MemoryOp, Path, SystemOp, UnitOp
-from comet.dialects.arch.fields import Fields, fields_of, number
-from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.arch.schema import GPU_DEFAULTS
+from comet.dialects.arch.fields import fields_of, integer, number
 
 
 def hardware_of(system: SystemOp) -> Hardware:
@@ -87,7 +82,7 @@ def _level(node: LevelOp | UnitOp) -> Level:
 
 def _unit(row: ComputeOp) -> Unit:
     fields = fields_of(row.fields)
-    count = partial(_integer, fields)
+    count = partial(integer, fields)
     return Unit(
         kind=row.kind.data,
         latency=count("computeLatency"),
@@ -104,7 +99,7 @@ def _unit(row: ComputeOp) -> Unit:
 def _memory(row: MemoryOp) -> Memory:
     """Bandwidths are bytes per cycle; a plain `bw` stands for all six."""
     fields = fields_of(row.fields)
-    count, energy = partial(_integer, fields), partial(number, fields)
+    count, energy = partial(integer, fields), partial(number, fields)
 
     def bandwidth(name: str) -> int:
         return count("bw" if "bw" in fields else name)
@@ -132,7 +127,7 @@ def _memory(row: MemoryOp) -> Memory:
 
 def _network(node: LevelOp | UnitOp) -> Network:
     fields = {} if node.link is None else fields_of(node.link)
-    count = partial(_integer, fields)
+    count = partial(integer, fields)
     return Network(
         bandwidth=count("bw"),
         mesh=node.mesh_shape if fields.keys() & {"mesh", "meshX"} else None,
@@ -142,99 +137,3 @@ def _network(node: LevelOp | UnitOp) -> Network:
         broadcast=fields.get("broadcast_support") is True,
         reduction=fields.get("reduction_support") is True,
     )
-
-
-def _integer(fields: Fields, name: str, default: int = 0) -> int:
-    """A number as an integer: the COMET tool truncates."""
-    return int(number(fields, name, default))
-
-
-def device_of(system: SystemOp) -> Device:
-    """
-    The GPU of an `arch.system`.
-
-    Raises `CostError` where the system has none, `ArchError` where it has too few
-    levels of memory for one.
-    """
-    figures, levels = _figures(system), gpu_levels(system)
-    figure, count = partial(number, figures), partial(_integer, figures)
-    return Device(
-        clock=figure("clock_ghz") * 1e9,
-        multiprocessors=count("multiprocessors"),
-        tensor=_each(figures, "tensor_tflops", 1e12),
-        vector=_each(figures, "vector_tflops", 1e12),
-        function_costs=_each(figures, "function_costs"),
-        hbm_bandwidth=figure("hbm_gb_per_s") * 1e9,
-        l2_bytes=count("l2_bytes"),
-        l2_bandwidth=figure("l2_gb_per_s") * 1e9,
-        launch=figure("launch_us") * 1e-6,
-        register_bytes=system.level(levels.registers).memory.bytes,
-        shared_bytes=system.level(levels.shared).memory.bytes,
-        warps=count("warps"),
-        warp_threads=count("warp_threads"),
-        shared_per_clock=count("shared_bytes_per_clock"),
-        load_bytes=count("load_bytes"),
-        load_latency=figure("load_latency_us") * 1e-6,
-        iteration=figure("iteration_us") * 1e-6,
-        compiled=Compiled(
-            thread_registers=count("thread_registers"),
-            most_registers=count("most_registers"),
-            spare_registers=count("spare_registers"),
-            operand_fraction=figure("operand_fraction"),
-            load_fraction=figure("load_fraction"),
-            f32_multiple=figure("f32_multiple"),
-            shared_fraction=figure("shared_fraction"),
-            shared_operand_rows=count("shared_operand_rows"),
-            copy_bytes=count("copy_bytes"),
-            free_load_bytes=count("free_load_bytes"),
-            exposed_fraction=figure("exposed_fraction"),
-        ),
-    )
-
-
-def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
-    """
-    The node of GPUs of an `arch.system`, `ranks` of its GPUs in use.
-
-    With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
-    where the system has no GPU.
-    """
-    figures, device = _figures(system), device_of(system)
-    figure = partial(number, figures)
-    latency = figure("link_latency_us") * 1e-6
-    away = device.load_latency + latency
-    if "remote_load_us" in figures:
-        away = figure("remote_load_us") * 1e-6
-    launch = device.launch
-    if graph and "graph_launch_us" in figures:
-        launch = figure("graph_launch_us") * 1e-6
-    net = Interconnect(
-        ranks=ranks,
-        bandwidth=figure("link_gb_per_s") * 1e9,
-        links=_integer(figures, "links"),
-        latency=latency,
-        load_latency=away,
-        signal=figure("signal_us") * 1e-6,
-        barrier=figure("barrier_us") * 1e-6,
-        caches=_integer(figures, "remote_caches", device.multiprocessors),
-        flag_bytes=_integer(figures, "flag_bytes"),
-    )
-    return Machine(device, net, launch, figure("skew"))
-
-
-def _figures(system: SystemOp) -> Fields:
-    if (gpu := system.gpu) is None:
-        raise CostError(
-            f"@{system.system_name} is no GPU: its hardware file has no comet.gpu "
-            "section; attach h200x1.yaml or the like"
-        )
-    return gpu.figures
-
-
-def _each(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:
-    """Return a figure for each of some names, those of the defaults included."""
-    given = (fields.get(name) for fields in (GPU_DEFAULTS, figures))
-    names = {
-        k: v for each in given if isinstance(each, Mapping) for k, v in each.items()
-    }
-    return {key: number(names, key) * scale for key in names}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from math import gcd
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from comet.cost.gpu.kernel import Device
@@ -30,20 +31,33 @@ from comet.dialects.compound import (
     SliceOp,
 )
 from comet.dialects.compound.dims import (
+    bits_of,
     element_type_of,
     extents_of,
+    is_boolean,
     iteration_dims,
+    joined_extents,
     level_of,
     names_of,
 )
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.channel import ChannelType
-from comet.dialects.dataflow.transfer import PullOp, ReadOp
+from comet.dialects.dataflow.transfer import (
+    PullOp,
+    PushOp,
+    ReadOp,
+    ReadTileOp,
+    WaitOp,
+)
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, power_of_two
+from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores
+
+MOVES = (PushOp, ReadTileOp, WaitOp)
+"""What programs exchange by: it computes nothing."""
 
 POINTER = 8
 """Bytes of an address."""
@@ -52,8 +66,12 @@ POINTER = 8
 class _Walk:
     """Collects the terms of a summary from a tile tree."""
 
-    def __init__(self, levels: GpuLevels, gpu: Device):
+    def __init__(
+        self, levels: GpuLevels, gpu: Device, shared_out: frozenset[str] = frozenset()
+    ):
         self.levels = levels
+        self.shared_out = shared_out
+        """Dimensions that groups of programs share out: no loop has trips of them."""
         self.gpu = gpu
         self.loads: list[Term] = []
         self.stores: list[Term] = []
@@ -85,13 +103,13 @@ class _Walk:
     ) -> None:
         """Visit a node; `outer` is alive in registers around it, `loaded` in shared."""
         inside = loops
-        if isinstance(op, TemporalOp):
+        if isinstance(op, TemporalOp) and not self.shared_out & op.factors.keys():
             inside = (*loops, *op.factors)
             self.inner_dims |= set(op.factors) if loops else set()
-        loaded_here = tuple(loads(op))
+        loaded_here, late = tuple(loads(op)), late_loads(op)
         self.loads += [_bytes(load.tile, inside) for load in loaded_here]
-        if loaded_here:
-            self.rounds.append(inside)
+        # A program waits for what it loads early, and for what it loads late.
+        self.rounds += [inside] * len({load.tile in late for load in loaded_here})
         small = (self._addresses(load, inside) for load in loaded_here)
         self.narrow.append(tuple(term for term in small if term is not None))
         own = (tile for tile in op.tiles if level_of(tile) == self.levels.shared)
@@ -109,8 +127,9 @@ class _Walk:
     ) -> None:
         """Visit the ops of a node and record what is alive before and during each."""
         block = op.body.block
-        entering = (*outer, *block.args, *_accumulators(op))
-        for inner, alive in alive_before(block, entering):
+        tiles = (arg for arg in block.args if isinstance(arg.type, TensorType))
+        entering = (*outer, *tiles, *_accumulators(op))
+        for inner, alive in alive_before(block, entering, late_loads(op)):
             # An elementwise op writes over the operand that it is the last to use.
             made = () if isinstance(inner, MapOp) else inner.results
             tiles = self._in_registers(dict.fromkeys((*alive, *made)))
@@ -134,7 +153,7 @@ class _Walk:
         return self.held[tile]
 
     def _count(self, op: Operation, loops: tuple[str, ...]) -> None:
-        if not op.results or isinstance(op, FillOp):
+        if not op.results or isinstance(op, (FillOp, CollectiveOp, *MOVES)):
             return
         dims = iteration_dims(op)
         if not isinstance(op, ContractOp):
@@ -177,7 +196,7 @@ class _Walk:
         if width >= rules.free_load_bytes:
             return None
         each = POINTER if width >= rules.copy_bytes else POINTER + REGISTER
-        per_element = element_type_of(load.tile).bitwidth / 8 / width
+        per_element = bits_of(load.tile) / 8 / width
         return Term(names_of(load.tile), each * per_element, loops)
 
 
@@ -243,8 +262,9 @@ def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
 def _computed_from(value: SSAValue) -> SSAValue:
     """Return the tile at the start of a chain of elementwise ops, each used once."""
     while isinstance(op := value.owner, MapOp | CastOp):
-        names = names_of(value)
-        value = next((v for v in op.operands if names_of(v) == names), op.operands[0])
+        names, numbers = names_of(value), [v for v in op.operands if not is_boolean(v)]
+        same = (v for v in numbers if names_of(v) == names)
+        value = next(same, op.operands[0])
         if len({use.operation for use in value.uses}) > 1:
             break
     return value
@@ -275,12 +295,13 @@ def _is_product(value: SSAValue) -> bool:
         elif not op.operands:
             return False
         else:
-            value = op.operands[0]
+            numbers = (v for v in op.operands if not is_boolean(v))
+            value = next(numbers, op.operands[0])
     return isinstance(value, OpResult)
 
 
 def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
-    return Term(names_of(value), element_type_of(value).bitwidth / 8, loops)
+    return Term(names_of(value), bits_of(value) / 8, loops)
 
 
 def _spilled(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
@@ -313,16 +334,21 @@ def tile_blocks(node: SpatialOp) -> dict[str, int]:
 
 def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     """Return the summary of the kernel under a grid node, whatever its factors."""
-    walk = _Walk(levels, gpu)
+    group = group_blocks(node)
+    shared_out = frozenset((*node.factors, *group) if group else ())
+    walk = _Walk(levels, gpu, shared_out)
     walk.node(node, (), ())
     extents: dict[str, int] = {}
     for value in (*node.ins, *node.outs):
         extents |= extents_of(value)
     nodes = [op for op in node.walk() if isinstance(op, TemporalOp)]
+    nodes = [op for op in nodes if not shared_out & op.factors.keys()]
+    for op in nodes:
+        extents = joined_extents(op.ins) | extents
     loops = dict.fromkeys(dim for op in nodes for dim in op.factors)
     return KernelSummary(
         extents=extents,
-        grid=tuple(node.factors),
+        grid=(*node.factors, *group),
         loops=tuple(loops),
         dot_dims=frozenset(walk.dot_dims),
         dot_rows=frozenset(walk.dot_rows),
@@ -345,12 +371,35 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         shared=tuple(walk.shared),
         narrow=tuple(walk.narrow),
         dot_type=walk.dot_type,
+        group=group,
+        exchanges=_exchanges(node),
     )
+
+
+def _exchanges(node: SpatialOp) -> int:
+    """Return how often a program waits for others of its group, for each tile."""
+    groups = (op for op in node.walk() if isinstance(op, SpatialOp) and op.on_mesh)
+    inside = (op for group in groups for op in group.walk())
+    return sum(
+        isinstance(op, WaitOp)
+        or (isinstance(op, CollectiveOp) and not isinstance(op.prev_op, CollectiveOp))
+        for op in inside
+    )
+
+
+def group_blocks(node: SpatialOp) -> dict[str, int]:
+    """Return the blocks of the dimensions that groups of programs split."""
+    blocks: dict[str, int] = {}
+    for op in node.walk():
+        if isinstance(op, SpatialOp) and op.on_mesh:
+            tiles = joined_extents(op.tiles)
+            blocks |= {dim: power_of_two(tiles[dim]) for dim in op.factors}
+    return blocks
 
 
 def vector_width(value: SSAValue, most: int) -> int:
     """Return the bytes, at most `most`, that a thread loads at a time from a tensor."""
-    row = row_extent(value) * element_type_of(value).bitwidth // 8
+    row = row_extent(value) * bits_of(value) // 8
     return gcd(row, most)
 
 

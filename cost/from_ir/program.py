@@ -13,7 +13,7 @@ from math import prod
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from comet.cost.from_ir.hardware import device_of, machine_of
+from comet.cost.from_ir.gpus import device_of, machine_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.launch_plan import (
@@ -36,7 +36,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
-from comet.dialects.compound.dims import bytes_of, element_type_of, extents_of, names_of
+from comet.dialects.compound.dims import bits_of, bytes_of, extents_of, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
@@ -202,7 +202,7 @@ def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:
 def message_bytes(channel: ChannelType) -> float:
     """Return what one rank has for each peer."""
     extents = extents_of(channel.message)
-    return prod(extents.values()) * element_type_of(channel.message).bitwidth / 8
+    return prod(extents.values()) * bits_of(channel.message) / 8
 
 
 def _channel_name(channel: SSAValue) -> str:

@@ -13,7 +13,7 @@ from itertools import chain
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tensor_in_memory, tile_blocks
 from comet.cost.from_ir.program import message_bytes
 from comet.cost.gpu.kernel import Device

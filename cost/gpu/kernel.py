@@ -47,6 +47,11 @@ class Compiled:
     """Loads of at least this many bytes go to shared memory without registers."""
     free_load_bytes: int
     """Loads of at least this many bytes per thread need no registers for addresses."""
+    descriptor_bytes: int
+    """
+    What the distance of rows is a multiple of, to be copied by tensor descriptors; 0
+    without.
+    """
     exposed_fraction: float
     """
     Fraction of the overlapped time that ranks choices whose slowest resource takes
@@ -86,6 +91,8 @@ class Device:
     """From a load to its use."""
     iteration: float
     """Seconds that control and synchronization add to one iteration of a loop."""
+    exchange: float
+    """From storing a value for other programs of the same GPU until they load it."""
     compiled: Compiled
 
 
@@ -114,6 +121,8 @@ class KernelWork:
     """Bytes of registers."""
     shared: Real = 0
     """Bytes of shared memory."""
+    exchanges: Real = 0
+    """How often a program waits for values of the others of its group."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +140,8 @@ class KernelTime:
     latency: Real
     """Waiting for loads."""
     control: Real
+    exchange: Real
+    """Waiting for values of other programs, which nothing overlaps."""
     fits: Real
     """1 if one program fits a multiprocessor, else 0."""
 
@@ -149,15 +160,23 @@ class KernelTime:
     def seconds(self) -> Real:
         """The whole launch; infinite if a program does not fit."""
         whole = self.launch + longest(self.parts.values()) + self.control
+        whole = whole + self.exchange
         return np.where(np.greater(self.fits, 0), whole, np.inf)
 
 
 def resident_programs(work: KernelWork, device: Device) -> Real:
-    """Programs that one multiprocessor runs at a time; 0 if not even one fits."""
+    """
+    Programs that one multiprocessor runs at a time; 0 if not even one fits.
+
+    Of a kernel whose programs exchange it is one: `tile` makes so many programs that
+    all run at the same time wherever one fits.
+    """
     by_warps = device.warps // np.maximum(work.warps, 1)
     by_registers = device.register_bytes // np.maximum(work.registers, 1)
     by_shared = device.shared_bytes // np.maximum(work.shared, 1)
-    return np.minimum(np.minimum(by_warps, by_registers), by_shared)
+    resident = np.minimum(np.minimum(by_warps, by_registers), by_shared)
+    alone = np.minimum(resident, 1)
+    return np.where(np.greater(work.exchanges, 0), alone, resident)
 
 
 def wave_count(programs: Real, slots: Real) -> Real:
@@ -186,6 +205,7 @@ def kernel_time(work: KernelWork, device: Device) -> KernelTime:
         work.device_bytes / device.hbm_bandwidth,
         waves * device.load_latency * pipelined,
         waves * device.iteration * work.rounds,
+        waves * device.exchange * work.exchanges,
         fits,
     )
 

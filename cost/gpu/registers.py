@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -113,7 +114,7 @@ def copies(
 
 def alive_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return the bytes of the tiles alive at the same time in a program."""
-    points = (Point(point.tiles) for point in summary.points)
+    points = dict.fromkeys(Point(point.tiles) for point in summary.points)
     return longest(_bytes(point, blocks) for point in points)
 
 
@@ -132,8 +133,12 @@ def _laid_out(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) 
     layout = layout_of(summary, blocks, warps, gpu)
     copied = gpu.compiled.operand_fraction * (1 - layout.direct)
 
+    @cache
+    def held(tile: Term) -> Real:
+        return _of_tile(tile, summary, blocks, layout)
+
     def alive(point: Point) -> Real:
-        tiles = total(_of_tile(tile, summary, blocks, layout) for tile in point.tiles)
+        tiles = total(map(held, point.tiles))
         tiles += total(
             _of_vector(tile, summary, blocks, layout) for tile in point.broadcast
         )
@@ -141,7 +146,7 @@ def _laid_out(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) 
             return tiles
         return tiles + copied * _of_operands(point.operands, blocks, layout)
 
-    return longest(map(alive, summary.points))
+    return longest(map(alive, dict.fromkeys(summary.points)))
 
 
 def layout_of(

@@ -9,7 +9,7 @@ shared memory, for any block sizes: numbers, or arrays with an element for each 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -140,6 +140,10 @@ class KernelSummary:
     """Registers that narrow loads of each node need at the same time, bytes."""
     dot_type: str
     """Element type of the contractions' operands, by which their rate is found."""
+    group: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The blocks of dimensions that groups of programs split, which are given."""
+    exchanges: int = 0
+    """How often a program waits for the others of its group, for each tile."""
 
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""

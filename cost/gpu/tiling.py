@@ -53,6 +53,7 @@ def kernel_work(
         warps=numbers.warps,
         registers=np.minimum(registers, gpu.register_bytes),
         shared=shared_need(summary, blocks, numbers.stages, gpu),
+        exchanges=summary.exchanges,
     )
 
 

@@ -75,6 +75,8 @@ class PartTime:
     locality: float
     """What reading and writing intermediates adds."""
     waves: int
+    exchange: float = 0.0
+    """Waiting for values of other programs of the same GPU."""
 
     @property
     def seconds(self) -> float:
@@ -118,7 +120,8 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     here, whole = float(body_time(local)), float(body_time(remote, link))
     if part.copies:
         return PartTime(0.0, whole - (here - busy), here - busy, int(waves))
-    return PartTime(busy, whole - here, here - busy, int(waves))
+    exchange = float(time.exchange)
+    return PartTime(busy, whole - here, here - busy, int(waves), exchange)
 
 
 def exchange_time(step: LibraryCollective, machine: Machine) -> float:
@@ -234,6 +237,7 @@ class _Player:
         task = _Task(self, rank)
         if part.counts:
             task.add("signal", time.waves * self.machine.device.load_latency)
+        task.add("signal", time.exchange)
         for wave in range(waves):
             chunks = sorted(self._chunks(part, rank, wave, waves))
             share = self._slowness(rank) / (waves * len(chunks))

@@ -146,6 +146,11 @@ def number(fields: Fields, name: str, default: float = 0) -> float:
     return value if isinstance(value, int | float) else default
 
 
+def integer(fields: Fields, name: str, default: int = 0) -> int:
+    """Return a number as an integer: the COMET tool truncates."""
+    return int(number(fields, name, default))
+
+
 @irdl_custom_directive
 class FieldsDirective(CustomDirective):
     """Prints a dictionary attribute without the types that parsing infers."""

@@ -45,7 +45,7 @@ from comet.dialects.arch.rows import (
     MemoryOp,
     RowOp,
 )
-from comet.dialects.arch.schema import LINK, ROOT, mesh_shape, mistakes
+from comet.dialects.arch.schema import LINK, MESH_FIELDS, ROOT, mesh_shape, mistakes
 from comet.dialects.axis_names import misnamed_axis
 from comet.dialects.parents import HasParentNamed
 
@@ -100,7 +100,8 @@ class NodeOp(IRDLOperation, ABC):
     @property
     def mesh_shape(self) -> tuple[int, int]:
         """The mesh of the instances below one parent: columns, rows."""
-        return mesh_shape({} if self.link is None else fields_of(self.link))
+        fields = {name: self.link_field(name) for name in MESH_FIELDS}
+        return mesh_shape(fields)
 
     @property
     def instances(self) -> int:

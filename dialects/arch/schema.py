@@ -179,12 +179,14 @@ GPU: Rules = {
     "flag_bytes": COUNT,
     "load_latency_us": RATE,
     "iteration_us": AMOUNT,
+    "exchange_us": AMOUNT,
     "warps": COUNT,
     "warp_threads": COUNT,
     "shared_bytes_per_clock": COUNT,
     "load_bytes": COUNT,
     "copy_bytes": COUNT,
     "free_load_bytes": COUNT,
+    "descriptor_bytes": COUNT,
     "function_costs": COSTS,
     "thread_registers": COUNT,
     "most_registers": COUNT,
@@ -208,6 +210,7 @@ GPU_DEFAULTS: Fields = {
     "flag_bytes": 64,  # assumed: the least that memory moves
     "load_latency_us": 0.6,  # assumed: an order of magnitude
     "iteration_us": 0.05,  # assumed: an order of magnitude
+    "exchange_us": 1.5,  # assumed: a store, a flag and two loads, all through L2
     "warps": 64,  # of H100: docs.rs/oxicuda-launch, SmVersion::max_warps_per_sm
     "warp_threads": 32,  # of NVIDIA: docs.rs/oxicuda-launch, SmVersion::warp_size
     "shared_bytes_per_clock": 128,  # assumed: 32 banks of 4 bytes
@@ -276,6 +279,10 @@ def _nearest(name: str, rules: Rules) -> str:
     if close := get_close_matches(name.lower(), by_lower, n=1):
         return f"did you mean '{by_lower[close[0]]}'?"
     return f"known are {', '.join(rules)}"
+
+
+MESH_FIELDS = ("mesh", "meshX", "meshY")
+"""The attributes of a node that say how its instances are joined."""
 
 
 def mesh_shape(link: Fields) -> tuple[int, int]:

@@ -144,7 +144,9 @@ def _check_join(op: Operation, value: SSAValue, state: State, joined: State) -> 
                 f"'{op.name}' op {dim} is split over {', '.join(joined.splits(dim))} "
                 f"of one operand and over {', '.join(state.splits(dim))} of another"
             )
-        if dim in names_of(value) and axis not in state.sharded and not state.uniform:
+        if axis in state.sharded or state.uniform:
+            continue
+        if dim in names_of(value):
             raise VerifyException(
                 f"'{op.name}' op has dimension {dim} sharded over axis '{axis}' in one "
                 f"operand and replicated in another; an all_gather is missing"

@@ -13,14 +13,16 @@ from math import prod
 from typing import TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import (
+    I1,
     I32,
     AnyFloat,
     ArrayAttr,
     IntegerType,
     StringAttr,
     TensorType,
+    i1,
 )
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, ParametrizedAttribute, SSAValue
 from xdsl.irdl import irdl_attr_definition, irdl_to_attr_constraint, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -29,10 +31,11 @@ from xdsl.utils.exceptions import VerifyException
 FLOAT_TENSOR = irdl_to_attr_constraint(TensorType[AnyFloat])
 
 Element: TypeAlias = AnyFloat | IntegerType
-"""Element types: floats, or counts in i32, which are cast before computing."""
+"""Element types: floats, counts and positions in i32, conditions in i1."""
 ElementT = TypeVar("ElementT", bound=Element)
 
 COUNT_TENSOR = irdl_to_attr_constraint(TensorType[I32])
+BOOLEAN_TENSOR = irdl_to_attr_constraint(TensorType[I1])
 
 LAUNCH_NUMBERS = ("warps", "stages", "group")
 """Launch numbers, which no dimension may be called: plans name both."""
@@ -118,15 +121,14 @@ def dims_attr(value: SSAValue | Attribute) -> DimsAttr:
 
     Raises VerifyException if it is not a tensor with one name per axis.
     """
-    type_ = value.type if isinstance(value, SSAValue) else value
-    if not isinstance(type_, TensorType):
+    if not isinstance(type_ := _type_of(value), TensorType):
         raise VerifyException(f"expected a tensor with named dimensions, got {type_}")
     if not isinstance(encoding := type_.encoding, DimsAttr):
         raise VerifyException(
             f"{type_} has no named dimensions; run decompose, or write "
             "#compound.dims<..> into the type"
         )
-    if len(encoding.names) != type_.get_num_dims():
+    if len(encoding.names.data) != type_.get_num_dims():
         raise VerifyException(
             f"{type_} names {len(encoding.names)} dimensions for "
             f"{type_.get_num_dims()} axes"
@@ -136,7 +138,7 @@ def dims_attr(value: SSAValue | Attribute) -> DimsAttr:
 
 def names_of(value: SSAValue | Attribute) -> tuple[str, ...]:
     """Return the dimension names of a value or type, in axis order."""
-    return tuple(name.data for name in dims_attr(value).names)
+    return tuple([name.data for name in dims_attr(value).names.data])
 
 
 def iteration_dims(op: Operation) -> tuple[str, ...]:
@@ -152,8 +154,7 @@ def level_of(value: SSAValue | Attribute) -> str | None:
 
 def extents_of(value: SSAValue | Attribute) -> dict[str, int]:
     """Return the extent (elements) of each named dimension, in axis order."""
-    type_ = value.type if isinstance(value, SSAValue) else value
-    names = names_of(type_)
+    names = names_of(type_ := _type_of(value))
     assert isinstance(type_, TensorType)
     return dict(zip(names, type_.get_shape(), strict=True))
 
@@ -162,20 +163,38 @@ def element_type_of(value: SSAValue | Attribute) -> Element:
     """
     Return the element type of a tensor value or type.
 
-    Raises VerifyException unless it is a float or i32.
+    Raises VerifyException unless it is a float, i32 or i1.
     """
-    type_ = value.type if isinstance(value, SSAValue) else value
+    type_ = _type_of(value)
     # Called very often: a constraint that does not hold is slow.
     if isinstance(element := _element(type_), AnyFloat):
         return element
-    if not COUNT_TENSOR.verifies(type_):
-        raise VerifyException(f"{type_} is not a tensor of floats or of i32")
+    if not COUNT_TENSOR.verifies(type_) and not BOOLEAN_TENSOR.verifies(type_):
+        raise VerifyException(f"{type_} is not a tensor of floats, of i32 or of i1")
     return type_.element_type
+
+
+def bits_of(value: SSAValue | Attribute) -> int:
+    """Return the bits that an element takes in memory; one of i1 takes a byte."""
+    element = element_type_of(value)
+    return 8 if element == i1 else element.bitwidth
+
+
+def is_boolean(value: SSAValue | Attribute) -> bool:
+    """Return whether a value or type is a tensor of i1."""
+    return element_type_of(value) == i1
 
 
 def bytes_of(value: SSAValue | Attribute) -> int:
     """Return the size of a tensor value or type in bytes, rounded up."""
-    return -(-prod(extents_of(value).values()) * element_type_of(value).bitwidth // 8)
+    return -(-prod(extents_of(value).values()) * bits_of(value) // 8)
+
+
+def _type_of(value: SSAValue | Attribute) -> Attribute:
+    """Return the type of a value; called very often, and base classes are slow."""
+    if type(value) is TensorType:
+        return value
+    return value.type if isinstance(value, OpResult | SSAValue) else value
 
 
 def _element(type_: Attribute) -> Attribute | None:
@@ -190,7 +209,7 @@ def float_type_of(value: SSAValue | Attribute) -> AnyFloat:
 
     Raises VerifyException unless it is a float.
     """
-    type_ = value.type if isinstance(value, SSAValue) else value
+    type_ = _type_of(value)
     if not FLOAT_TENSOR.verifies(type_):
         raise VerifyException(
             f"{type_} is not a tensor of floats; make one with compound.cast"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from enum import auto
 
-from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, f64
+from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerType, StringAttr, f64
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
@@ -78,10 +78,14 @@ def check_names(op: IRDLOperation, result: SSAValue, extents: dict[str, int]) ->
 
 def check_element_types(op: IRDLOperation, *values: SSAValue) -> None:
     """Check that all values have one element type, a float."""
-    _check_one_type(op, [float_type_of(value) for value in values])
+    for value in values:
+        float_type_of(value)
+    check_one_type(op, values)
 
 
-def _check_one_type(op: IRDLOperation, types: Sequence[Attribute]) -> None:
+def check_one_type(op: IRDLOperation, values: Sequence[SSAValue]) -> None:
+    """Check that all values have one element type."""
+    types = [element_type_of(value) for value in values]
     for type_ in types[1:]:
         if type_ != types[0]:
             raise VerifyException(
@@ -122,10 +126,20 @@ class ContractOp(IRDLOperation):
         return tuple(name for name in names_of(self.lhs) if name not in kept)
 
     @property
-    def batch(self) -> tuple[str, ...]:
-        """The dimensions that all three tensors have, in the order of the left one."""
-        shared = set(names_of(self.rhs)) & set(names_of(self.result))
-        return tuple(name for name in names_of(self.lhs) if name in shared)
+    def roles(self) -> tuple[tuple[str, ...], ...]:
+        """
+        Batch dimensions, which all three tensors have, rows, columns, and summed ones.
+
+        Each in the order of its left or right operand.
+        """
+        lhs, rhs = names_of(self.lhs), names_of(self.rhs)
+        kept = set(names_of(self.result))
+        return (
+            tuple(name for name in lhs if name in rhs and name in kept),
+            tuple(name for name in lhs if name not in rhs),
+            tuple(name for name in rhs if name not in lhs),
+            self.contracted,
+        )
 
     def verify_(self) -> None:
         check_names(self, self.result, merged_extents(self.operands, self.name))
@@ -188,7 +202,7 @@ class ReduceOp(IRDLOperation):
 @irdl_op_definition
 class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """
-    Convert the element type, also from counts in i32.
+    Convert the element type, also from counts in i32, and true to 1, false to 0.
 
     ```mlir
     %h = compound.cast %p : tensor<4xf32, #compound.dims<M>>
@@ -204,6 +218,12 @@ class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     def __init__(self, input: SSAValue, result_type: Attribute):
         super().__init__(operands=[input], result_types=[result_type])
+
+    @property
+    def added_bits(self) -> int:
+        """By how many bits an element of the result is wider, less than 0 if not."""
+        before, after = map(element_type_of, (self.input, self.result))
+        return after.bitwidth - before.bitwidth
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -221,7 +241,7 @@ class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 @irdl_op_definition
 class FillOp(IRDLOperation):
     """
-    A constant tensor, possibly of rank 0.
+    A constant tensor, possibly of rank 0; of i1, 1 is true and 0 is false.
 
     ```mlir
     %n = compound.fill 1.250000e-01 : tensor<f32, #compound.dims<>>
@@ -241,7 +261,18 @@ class FillOp(IRDLOperation):
 
     def verify_(self) -> None:
         names_of(self.result)
-        float_type_of(self.result)
+        number, element = self.value.value.data, element_type_of(self.result)
+        if isinstance(element, IntegerType) and not _is_integer(number, element):
+            raise VerifyException(
+                f"'{self.name}' op {number:g} is no number of {element}"
+            )
+
+
+def _is_integer(number: float, element: IntegerType) -> bool:
+    """Whether a signed integer type has a number; i1 has 0 and 1."""
+    limit = 2 ** (element.bitwidth - 1)
+    lowest, highest = (0, 1) if limit == 1 else (-limit, limit - 1)
+    return number.is_integer() and lowest <= number <= highest
 
 
 class FoldCastOfConstant(RewritePattern):

@@ -16,7 +16,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.compound.dims import extents_of, float_type_of
+from comet.dialects.compound.dims import extents_of, is_boolean
 
 
 @irdl_op_definition
@@ -29,7 +29,7 @@ class IndexOp(IRDLOperation):
     whole dimension, `over` the mesh axes that it is sharded over, major first.
 
     ```mlir
-    %n = compound.index : tensor<8xf32, #compound.dims<N>>
+    %n = compound.index : tensor<8xi32, #compound.dims<N>>
     %m = compound.index of 30 over ["rank"] : tensor<8xf32, #compound.dims<N>>
     ```
     """
@@ -71,7 +71,10 @@ class IndexOp(IRDLOperation):
         return () if self.axes is None else tuple(axis.data for axis in self.axes)
 
     def verify_(self) -> None:
-        float_type_of(self.result)
+        if is_boolean(self.result):
+            raise VerifyException(
+                f"'{self.name}' op counts in floats or i32, got {self.result.type}"
+            )
         if len(extents_of(self.result)) != 1:
             raise VerifyException(
                 f"'{self.name}' op result has one dimension, got {self.result.type}"

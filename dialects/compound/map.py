@@ -40,11 +40,17 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.compound.dims import (
-    float_type_of,
+    element_type_of,
+    is_boolean,
     merged_extents,
     names_of,
 )
-from comet.dialects.compound.elementary import FillOp, check_element_types, check_names
+from comet.dialects.compound.elementary import (
+    FillOp,
+    check_element_types,
+    check_names,
+    check_one_type,
+)
 
 
 class MapKind(StrEnum):
@@ -65,15 +71,30 @@ class MapKind(StrEnum):
     ERF = auto()
     COPY = auto()
     """The number itself: what is viewed gets memory of its own."""
+    GE = auto()
+    GT = auto()
+    EQ = auto()
+    SELECT = auto()
+    """The second operand where the first, of i1, is true, and the third elsewhere."""
 
 
-_BINARY = ("add", "sub", "mult", "div", "max", "min")
-MAP_ARITY = {kind: 2 if str(kind) in _BINARY else 1 for kind in MapKind}
+COMPARISONS = (MapKind.GE, MapKind.GT, MapKind.EQ)
+"""Functions of two operands of one type whose result is of i1."""
+ON_INTEGERS = (MapKind.ADD, MapKind.SUB, MapKind.MULT, MapKind.MAX, MapKind.MIN)
+"""Functions that positions and counts, of i32, have too."""
+_BINARY = (*ON_INTEGERS, MapKind.DIV, *COMPARISONS)
+MAP_ARITY = {kind: 2 if kind in _BINARY else 1 for kind in MapKind} | {
+    MapKind.SELECT: 3
+}
 """The number of operands of each function."""
 
 
 def _rsqrt(number: float) -> float:
     return 1 / math.sqrt(number)
+
+
+def _select(condition: float, then: float, otherwise: float) -> float:
+    return then if condition else otherwise
 
 
 ON_NUMBERS: Mapping[MapKind, Callable[..., float]] = {
@@ -91,8 +112,16 @@ ON_NUMBERS: Mapping[MapKind, Callable[..., float]] = {
     MapKind.TANH: math.tanh,
     MapKind.ERF: math.erf,
     MapKind.COPY: float,
+    MapKind.GE: float.__ge__,
+    MapKind.GT: float.__gt__,
+    MapKind.EQ: float.__eq__,
+    MapKind.SELECT: _select,
 }
-"""The functions on numbers; they raise ArithmeticError or ValueError as `math` does."""
+"""
+The functions on numbers; they raise ArithmeticError or ValueError as `math` does.
+
+True is 1, false is 0.
+"""
 
 
 @irdl_attr_definition
@@ -105,9 +134,19 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """
     Compute an elementwise function; operands are broadcast by name.
 
+    `ge`, `gt` and `eq` compare two operands of one type; their result is of i1. Every
+    comparison with NaN is false. `select` has a condition, of i1, and two operands of
+    the result's type: the result is the first one where the condition is true, and
+    the second one elsewhere, whatever the first one holds there.
+
     ```mlir
     %s = compound.map sub %c, %m : tensor<4x2xf32, #compound.dims<M, N>>,
         tensor<4xf32, #compound.dims<M>> -> tensor<4x2xf32, #compound.dims<M, N>>
+    %v = compound.map ge %m, %n : tensor<4xi32, #compound.dims<M>>,
+        tensor<2xi32, #compound.dims<N>> -> tensor<4x2xi1, #compound.dims<M, N>>
+    %t = compound.map select %v, %s, %l : tensor<4x2xi1, #compound.dims<M, N>>,
+        tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>>
+        -> tensor<4x2xf32, #compound.dims<M, N>>
     ```
     """
 
@@ -129,7 +168,7 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (FoldMapOfConstants(), DropNeutralOperand())
+        return (FoldMapOfConstants(), DropNeutralOperand(), DropOtherCase())
 
     def verify_(self) -> None:
         arity = MAP_ARITY[self.kind.data]
@@ -140,11 +179,31 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             )
         extents = merged_extents(self.inputs, self.name)
         check_names(self, self.result, extents)
-        check_element_types(self, *self.inputs, self.result)
+        self._verify_element_types()
         if missing := [n for n in extents if n not in names_of(self.result)]:
             raise VerifyException(
                 f"'{self.name}' op result lacks dimension {missing[0]} of an operand; "
                 "use compound.reduce to drop a dimension"
+            )
+
+    def _verify_element_types(self) -> None:
+        """Check that all values have one type, but for the condition."""
+        kind, values = self.kind.data, [*self.inputs, self.result]
+        if kind is MapKind.SELECT:
+            self._verify_condition("first operand", values.pop(0))
+        elif kind in COMPARISONS:
+            self._verify_condition("result", values.pop())
+        check_one_type(self, values)
+        if kind in (*COMPARISONS, MapKind.SELECT, MapKind.COPY):
+            return
+        if kind not in ON_INTEGERS or is_boolean(self.result):
+            check_element_types(self, *values)
+
+    def _verify_condition(self, which: str, value: SSAValue) -> None:
+        if not is_boolean(value):
+            raise VerifyException(
+                f"'{self.name}' op {self.kind.data} has a condition, a tensor of i1, "
+                f"as its {which}, got {value.type}"
             )
 
 
@@ -208,26 +267,27 @@ def _pairs(op: MapOp) -> list[tuple[SSAValue, SSAValue]]:
 
 def _neutral(op: MapOp) -> float | None:
     """Return the neutral number of the other operand, None if there is none."""
+    element = element_type_of(op.result)
     match op.kind.data:
         case MapKind.ADD | MapKind.SUB:
             return 0.0
         case MapKind.MULT | MapKind.DIV:
             return 1.0
-        case MapKind.MAX:
-            return lowest_finite(float_type_of(op.result))
-        case MapKind.MIN:
-            return -lowest_finite(float_type_of(op.result))
+        case MapKind.MAX if isinstance(element, AnyFloat):
+            return lowest_finite(element)
+        case MapKind.MIN if isinstance(element, AnyFloat):
+            return -lowest_finite(element)
         case _:
             return None
 
 
 def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
-    """Return the function's value, None where it has no finite one."""
+    """Return the function's value, None where it has no finite one or selects it."""
     try:
-        value = ON_NUMBERS[kind](*numbers)
+        value = float(ON_NUMBERS[kind](*numbers))
     except (ArithmeticError, ValueError):
         return None
-    return value if math.isfinite(value) else None
+    return value if math.isfinite(value) or kind is MapKind.SELECT else None
 
 
 class FoldMapOfConstants(RewritePattern):
@@ -254,4 +314,17 @@ class DropNeutralOperand(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
         if (kept := neutral_operand(op)) is not None:
+            rewriter.replace(op, (), (kept,))
+
+
+class DropOtherCase(RewritePattern):
+    """A selection by a constant is one of its operands."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
+        condition = constant_of(op.inputs[0])
+        if op.kind.data is not MapKind.SELECT or condition is None:
+            return
+        kept = op.inputs[1 if condition else 2]
+        if kept.type == op.result.type:
             rewriter.replace(op, (), (kept,))

@@ -120,6 +120,10 @@ class RenameOp(IRDLOperation):
         inner = self.merged[1:]
         return {new: old for old, new in self.renaming.items() if old not in inner}
 
+    def keeps(self, dim: str) -> bool:
+        """Whether operand and result have `dim` as the same axis."""
+        return self.renaming.get(dim) == dim and dim not in self.reshaped
+
     def verify_(self) -> None:
         types = [element_type_of(value) for value in (self.input, self.result)]
         if types[0] != types[1]:

@@ -21,6 +21,7 @@ from comet.dialects.dataflow.transfer import (
     PullOp,
     PushOp,
     ReadOp,
+    ReadTileOp,
     SignalOp,
     StageOp,
     WaitOp,
@@ -75,6 +76,13 @@ def _(op: ChannelOp | ReceiveBufferOp, states: States) -> States:
 @op_states.register
 def _(op: WaitOp, states: States) -> States:
     return {new: states[old] for old, new in zip(op.views, op.awaited, strict=True)}
+
+
+@op_states.register
+def _(op: ReadTileOp, states: States) -> States:
+    made = program_value(op.channel).owner
+    assert isinstance(made, ChannelOp | ReceiveBufferOp)
+    return {op.result: _received(op, made, op.stored, states)}
 
 
 @op_states.register

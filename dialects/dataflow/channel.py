@@ -50,7 +50,12 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.collective.mesh import lookup_mesh, verify_axes
-from comet.dialects.compound.dims import element_type_of, extents_of, with_extents
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    level_of,
+    with_extents,
+)
 from comet.dialects.schedule.attributes import (
     LoopAttr,
     LoopList,
@@ -228,6 +233,16 @@ class _GroupOp(IRDLOperation, ABC):
         assert isinstance(self.result.type, ChannelType)
         return self.result.type
 
+    @property
+    def in_one_memory(self) -> bool:
+        """
+        Whether the group is inside one GPU: its axes begin at a level below the memory
+        of the channel, which all instances share.
+        """
+        levels = lookup_mesh(self, self.mesh).axis_levels
+        memory = level_of(self.type.sent)
+        return all(levels.get(axis, memory) != memory for axis in self.axis_names)
+
     def verify_shards(self) -> None:
         """Check that shards have ceil(extent / ranks) elements."""
         type_, ranks = self.type, self.ranks
@@ -277,6 +292,8 @@ def _group_properties(
 class ChannelOp(_GroupOp):
     """
     A channel between the ranks along `axes`; lives as long as the program.
+
+    Along axes inside a GPU it is one between programs of a launch, which share memory.
 
     A message has a flag for each block: `blocks` cuts dimensions of the message; a
     factor f makes blocks of ceil(extent / f) elements. Without loops, a message is one
@@ -359,7 +376,8 @@ class ReceiveBufferOp(_GroupOp):
     A slot of a push channel has a message from every rank, one of a pull channel the
     rank's own value. A launch uses slot epoch mod `slots`: a rank may be one launch
     ahead of another, and with two slots it does not overwrite what others still read.
-    Before launch e the caller writes an input to the slot of e.
+    Before launch e the caller writes an input to the slot of e. Programs of one GPU
+    share the memory of their group, of which no launch is ahead: one slot is enough.
 
     ```mlir
     %box = dataflow.receive_buffer slots 2 on @h200x4 ["rank"] : !dataflow.channel<..>

@@ -72,6 +72,8 @@ class FlagsType(ParametrizedAttribute, TypeAttribute):
     """
     Counters that only grow: one for each source and each block of a message.
 
+    Programs of one GPU add to the same counter: for these there is one source.
+
     ```mlir
     !dataflow.flags<4, [M = 4]>
     ```
@@ -122,10 +124,11 @@ class FlagSources(SymbolUserOpInterface):
         assert isinstance(op, FlagsOp)
         if not isinstance(receive_buffer := op.buffer.owner, ReceiveBufferOp):
             raise VerifyException(f"'{op.name}' op is for a dataflow.receive_buffer")
-        if op.type.sources != receive_buffer.ranks:
+        counters = 1 if receive_buffer.in_one_memory else receive_buffer.ranks
+        if op.type.sources != counters:
             raise VerifyException(
-                f"'{op.name}' op {receive_buffer.ranks} ranks signal, the flags are "
-                f"for {op.type.sources}"
+                f"'{op.name}' op {counters} ranks signal, the flags are for "
+                f"{op.type.sources}"
             )
         if receive_buffer.input is not None and op.type.blocks.data:
             raise VerifyException(

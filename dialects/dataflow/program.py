@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import (
+    I64,
     ArrayAttr,
     DictionaryAttr,
     IntegerAttr,
@@ -137,7 +138,8 @@ class KernelOp(IRDLOperation):
     channels has no `outs`. If a node has two loops over a dimension in `sources`, the
     first is over the ranks that sent it; the first loop over a dimension in
     `destinations` is over the ranks that receive it. `shards` has the extent over all
-    ranks of dimensions with unequal shards.
+    ranks of dimensions with unequal shards. At least `coresident` programs have to run
+    at the same time, with those before them, because they wait for each other.
 
     ```mlir
     %c = dataflow.kernel @gemm ins(%a, %b : tensor<..>, tensor<..>)
@@ -158,6 +160,7 @@ class KernelOp(IRDLOperation):
     sources = opt_prop_def(ArrayAttr[StringAttr])
     destinations = opt_prop_def(ArrayAttr[StringAttr])
     shards = opt_prop_def(DictionaryAttr)
+    coresident = opt_prop_def(IntegerAttr[I64])
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = lazy_traits_def(
         lambda: (IsolatedFromAbove(), RecursiveMemoryEffect(), HasParent(ProgramOp))
@@ -165,7 +168,8 @@ class KernelOp(IRDLOperation):
     assembly_format = (
         "$sym_name (`ins` `(` $ins^ `:` type($ins) `)`)? (`outs` `(` $outs^ `:` "
         "type($outs) `)`)? (`sources` $sources^)? (`destinations` $destinations^)? "
-        "(`shards` $shards^)? attr-dict-with-keyword $body (`->` type($results_)^)?"
+        "(`shards` $shards^)? (`coresident` $coresident^)? attr-dict-with-keyword "
+        "$body (`->` type($results_)^)?"
     )
 
     def __init__(
@@ -224,6 +228,11 @@ class KernelOp(IRDLOperation):
             )
         for out in self.outs:
             self._verify_buffer(out)
+        if self.coresident is not None and self.coresident.value.data < 2:
+            raise VerifyException(
+                f"'{self.name}' op @{self.sym_name.data} has programs that wait for "
+                f"each other, at least 2, not {self.coresident.value.data}"
+            )
 
     def _verify_ranks(self) -> None:
         """Check the kernel's properties for dimensions that are sharded over ranks."""

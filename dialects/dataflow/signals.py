@@ -114,11 +114,20 @@ def signalled_with(channel: ChannelOp) -> ChannelOp | None:
 
 
 def uses_of(channel: SSAValue) -> Iterator[Operation]:
-    """Yield the ops of kernels on a channel."""
+    """Yield the ops of kernels on a channel, also those in nodes."""
     for use in channel.uses:
         if isinstance(kernel := use.operation, KernelOp):
-            argument = kernel.body.block.args[use.index]
-            yield from (inner.operation for inner in argument.uses)
+            yield from uses_inside(kernel.body.block.args[use.index])
+
+
+def uses_inside(argument: SSAValue) -> Iterator[Operation]:
+    """Yield the ops on what is handed in to a kernel, and from there to nodes."""
+    for use in argument.uses:
+        op = use.operation
+        if isinstance(op, NodeOp):
+            yield from uses_inside(op.body.block.args[use.index])
+        else:
+            yield op
 
 
 def awaited_channel(wait: WaitOp) -> SSAValue:

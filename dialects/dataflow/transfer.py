@@ -33,11 +33,19 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound.dims import (
     element_type_of,
+    extents_of,
     level_of,
     names_of,
+    with_extents,
     with_level,
 )
-from comet.dialects.dataflow.channel import ChannelMode, ChannelType
+from comet.dialects.dataflow.channel import (
+    ChannelMode,
+    ChannelOp,
+    ChannelType,
+    ReceiveBufferOp,
+    program_value,
+)
 from comet.dialects.dataflow.flags import (
     KERNEL,
     EpochType,
@@ -216,6 +224,52 @@ class ReadOp(_Consumer):
 
 
 @irdl_op_definition
+class ReadTileOp(_OnChannel):
+    """
+    In a node: the tiles that the programs of the group have stored to a channel.
+
+    `stored` is this program's own tile of them, which it has pushed before.
+
+    ```mlir
+    %y = dataflow.read_tile %ch of %s epoch %epoch
+        : !dataflow.channel<push ..>, tensor<..> -> tensor<..>
+    ```
+    """
+
+    name = "dataflow.read_tile"
+    traits = traits_def(HasParentNamed(NODES))
+
+    stored = operand_def(base(TensorType))
+    result = result_def(base(TensorType))
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$channel `of` $stored (`epoch` $epoch^)? attr-dict `:` type($channel) `,` "
+        "type($stored) `->` type($result)"
+    )
+
+    def __init__(
+        self, channel: SSAValue, stored: SSAValue, epoch: SSAValue | None = None
+    ):
+        assert isinstance(channel.type, ChannelType)
+        received = with_extents(channel.type.received, extents_of(stored))
+        super().__init__(operands=[stored, channel, epoch], result_types=[received])
+
+    def verify_(self) -> None:
+        self.verify_mode(ChannelMode.PUSH)
+        type_ = self.channel_type
+        if _kind(self.stored) != _kind(type_.sent):
+            raise VerifyException(
+                f"'{self.name}' op the channel transfers {type_.sent}, of which "
+                f"{self.stored.type} is no tile"
+            )
+        expected = with_extents(type_.received, extents_of(self.stored))
+        if self.result.type != expected:
+            raise VerifyException(
+                f"'{self.name}' op programs read {expected}, not {self.result.type}"
+            )
+
+
+@irdl_op_definition
 class PullOp(_Consumer):
     """
     The values that producers keep for this rank, loaded from their memory tile by tile.
@@ -260,6 +314,12 @@ class _OnFlags(IRDLOperation, ABC):
             )
 
 
+def _in_one_memory(channel: SSAValue) -> bool:
+    """Whether a channel joins programs of one GPU."""
+    made = program_value(channel).owner
+    return isinstance(made, ChannelOp | ReceiveBufferOp) and made.in_one_memory
+
+
 @irdl_op_definition
 class SignalOp(_OnFlags):
     """
@@ -281,8 +341,7 @@ class SignalOp(_OnFlags):
     """
 
     name = "dataflow.signal"
-    # A program signals once, and so in no loop.
-    traits = traits_def(HasParentNamed((KERNEL, GRID)))
+    traits = traits_def(HasParentNamed((KERNEL, *NODES)))
     covered = var_operand_def()
     fence = opt_prop_def(UnitAttr)
     assembly_format = (
@@ -320,7 +379,12 @@ class SignalOp(_OnFlags):
     def verify_(self) -> None:
         self.verify_lowered()
         parent = self.parent_op()
-        in_node = parent is not None and parent.name == GRID
+        in_node = parent is not None and parent.name in NODES
+        loops = parent is not None and parent.name != GRID
+        if in_node and loops and not _in_one_memory(self.channel):
+            raise VerifyException(
+                f"'{self.name}' op a program signals ranks once, and so in no loop"
+            )
         stored = [v for v in self.covered if not isinstance(v.type, ChannelType)]
         if bool(stored) != in_node:
             raise VerifyException(
@@ -404,7 +468,7 @@ class WaitOp(_OnFlags):
                 f"'{self.name}' op takes views in a node, and only there; in a kernel "
                 "it is for what is read of its channel"
             )
-        if in_node and self.flags is None:
+        if in_node and self.flags is None and not _in_one_memory(self.channel):
             raise VerifyException(
                 f"'{self.name}' op in a node has flags; run lower-channels first"
             )

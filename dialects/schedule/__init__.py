@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     FlatSymbolRefAttr,
     IntegerAttr,
     SymbolRefAttr,
+    UnitAttr,
 )
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -115,12 +116,14 @@ class TemporalOp(NodeOp):
     The operand that holds, for each of its elements, the last position along the loop
     that matters: iterations beyond all of them have no effect, and are left out.
     """
+    specialize = opt_prop_def(UnitAttr)
+    """Warps of their own load what the others compute with, see `specialize-warps`."""
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
     custom_directives = (LoopList,)
     assembly_format = (
         "($node_name^)? custom<LoopList>($loops) (`until` $until^)? "
-        "`ins` `(` $ins `:` type($ins) `)` "
+        "(`specialize` $specialize^)? `ins` `(` $ins `:` type($ins) `)` "
         "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? (`with` `(` "
         "$with_args^ `:` type($with_args) `)`)? `outs` `(` "
         "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body"

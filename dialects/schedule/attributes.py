@@ -29,6 +29,9 @@ from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.compound.dims import LAUNCH_NUMBERS
 
+NARROW = "comet.narrow"
+"""The attribute of a function with the products that kernels store narrow, by name."""
+
 GRID_AXES = 3
 """The axes of a launch grid on a GPU."""
 

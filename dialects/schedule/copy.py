@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType, UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -28,8 +28,9 @@ class CopyOp(IRDLOperation):
 
     If a tile is shorter than its type, the elements after its end are the neutral
     element of `pad`, or zeros. In a kernel, `mask` has the dimensions along which it
-    may end before its block does, see `mask-copies`. In a tile tree with copies nothing
-    else moves: no value changes its level at the border of a node.
+    may end before its block does, see `mask-copies`. A copy by `descriptor` is done by
+    the hardware, see `use-descriptors`. In a tile tree with copies nothing else moves:
+    no value changes its level at the border of a node.
 
     ```mlir
     %b = schedule.copy %a mask ["K"] pad max
@@ -42,11 +43,12 @@ class CopyOp(IRDLOperation):
     source = operand_def(base(TensorType))
     mask = opt_prop_def(ArrayAttr[StringAttr])
     pad = opt_prop_def(ReduceKindAttr)
+    descriptor = opt_prop_def(UnitAttr)
     result = result_def(base(TensorType))
     traits = traits_def(Pure())
     assembly_format = (
-        "$source (`mask` $mask^)? (`pad` $pad^)? attr-dict `:` type($source) `->` "
-        "type($result)"
+        "$source (`mask` $mask^)? (`pad` $pad^)? (`descriptor` $descriptor^)? "
+        "attr-dict `:` type($source) `->` type($result)"
     )
 
     def __init__(self, source: SSAValue, level: str, pad: ReduceKind | None = None):

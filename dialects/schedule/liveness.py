@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from xdsl.ir import Block, Operation, SSAValue
 
+NONE_LATE: Mapping[SSAValue, Operation] = {}
+"""All values that enter a block are alive from its start."""
+
 
 def alive_before(
-    block: Block, entering: Iterable[SSAValue]
+    block: Block,
+    entering: Iterable[SSAValue],
+    late: Mapping[SSAValue, Operation] = NONE_LATE,
 ) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
     """
     Yield each op of a block with the values that are alive before it.
 
-    These are the values `entering` the block, then results in the order of their ops. A
-    value dies at its last use in the block; one without uses lives until the end.
+    These are the values `entering` the block, of which some are `late`, alive from an
+    op on, then results in the order of their ops. A value dies at its last use in the
+    block; one without uses lives until the end.
     """
     last_use = {value: op for op in block.ops for value in op.operands}
-    alive = dict.fromkeys(entering)
+    alive = dict.fromkeys(value for value in entering if value not in late)
     for op in block.ops:
+        alive |= dict.fromkeys(value for value, first in late.items() if first is op)
         yield op, tuple(alive)
         for value in [value for value in alive if last_use.get(value) is op]:
             del alive[value]

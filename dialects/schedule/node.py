@@ -181,6 +181,18 @@ class NodeOp(IRDLOperation, ABC):
         """
 
 
+def repeats_programs(op: NodeOp) -> bool:
+    """
+    Whether the loops of a node repeat what the programs of a group do.
+
+    Such a node is directly in the node of a group, in a kernel: each program does the
+    tiles of several programs of a larger grid, one after another.
+    """
+    above = op.parent_op()
+    inside = isinstance(above, NodeOp) and above.on_mesh and above.in_kernel
+    return inside and set(op.factors) <= set(op.outermost.factors) != set()
+
+
 def outside(value: SSAValue) -> SSAValue:
     """Return the value outside all nodes that `value` is, or is a tile of."""
     while isinstance(value, BlockArgument) and isinstance(

@@ -20,15 +20,11 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
-    i1,
-    i32,
+    UnitAttr,
     i64,
 )
 from xdsl.dialects.utils import (
-    AbstractYieldOperation,
-    parse_for_op_like,
     parse_func_op_like,
-    print_for_op_like,
     print_func_op_like,
 )
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
@@ -37,13 +33,12 @@ from xdsl.irdl import (
     base,
     irdl_op_definition,
     lazy_traits_def,
-    operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
     traits_def,
     var_operand_def,
-    var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -52,12 +47,10 @@ from xdsl.traits import (
     IsolatedFromAbove,
     IsTerminator,
     MemoryAllocEffect,
-    RecursiveMemoryEffect,
     SingleBlockImplicitTerminator,
     SymbolOpInterface,
     SymbolTable,
     SymbolUserOpInterface,
-    ensure_terminator,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -72,6 +65,13 @@ from comet.dialects.tl.blocks import (
     ProgramIdOp,
     Swizzle2dOp,
     expect_type,
+)
+from comet.dialects.tl.control import ForOp, IfOp, YieldOp, end_regions
+from comet.dialects.tl.descriptors import (
+    DescriptorLoadOp,
+    DescriptorType,
+    MakeDescriptorOp,
+    ReshapeOp,
 )
 from comet.dialects.tl.math import (
     BinaryOp,
@@ -103,9 +103,11 @@ from comet.dialects.tl.remote import (
     SignalAddOp,
     SignalAllOp,
     SignalOp,
+    SignalProgramsOp,
     SymmetricAddressOp,
     WaitAllOp,
     WaitOp,
+    WaitProgramsOp,
 )
 from comet.dialects.tl.types import (
     BinaryKindAttr,
@@ -134,13 +136,6 @@ class ReturnOp(IRDLOperation):
 
     def __init__(self):
         super().__init__()
-
-
-def _end_regions(op: IRDLOperation) -> None:
-    """Terminate the regions of an op; a clone has none yet when it is made."""
-    if all(region.blocks for region in op.regions):
-        for trait in op.get_traits_of_type(SingleBlockImplicitTerminator):
-            ensure_terminator(op, trait)
 
 
 @irdl_op_definition
@@ -174,7 +169,7 @@ class KernelOp(IRDLOperation):
 
     def __post_init__(self):
         super().__post_init__()
-        _end_regions(self)
+        end_regions(self)
 
     def constexprs(self) -> Mapping[int, int]:
         """Return the value of every constexpr parameter, by its position."""
@@ -213,119 +208,6 @@ class KernelOp(IRDLOperation):
                     f"'{self.name}' op parameter {arg.index} is {arg.type}, expected a "
                     "pointer, an integer or a constexpr"
                 )
-
-
-@irdl_op_definition
-class YieldOp(AbstractYieldOperation[Attribute]):
-    """The values that a loop passes to its next iteration."""
-
-    name = "tl.yield"
-    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(ForOp, IfOp)))
-
-
-@irdl_op_definition
-class IfOp(IRDLOperation):
-    """
-    One of two blocks, by a condition that is the same in the whole program.
-
-    ```mlir
-    tl.if %first {
-      ...
-    } else {
-      ...
-    }
-    ```
-    """
-
-    name = "tl.if"
-    condition = operand_def(i1)
-    then = region_def("single_block")
-    otherwise = region_def("single_block")
-    traits = traits_def(RecursiveMemoryEffect(), SingleBlockImplicitTerminator(YieldOp))
-    assembly_format = "$condition $then `else` $otherwise attr-dict"
-
-    def __init__(self, condition: SSAValue):
-        super().__init__(
-            operands=[condition], regions=[Region(Block()), Region(Block())]
-        )
-
-    def __post_init__(self):
-        super().__post_init__()
-        _end_regions(self)
-
-
-@irdl_op_definition
-class ForOp(IRDLOperation):
-    """
-    A counted loop with iter_args; its results are their last values.
-
-    ```mlir
-    %c = tl.for %k : i32 = %zero : i32 to %K : !tl.constexpr<64>
-        step %BLOCK_K : !tl.constexpr<16>
-        iter_args(%acc = %init) -> (tensor<64x32xf32>) {
-      ...
-      tl.yield %acc1 : tensor<64x32xf32>
-    }
-    ```
-    """
-
-    name = "tl.for"
-    lower = operand_def(IntegerType | ConstexprType)
-    upper = operand_def(IntegerType | ConstexprType)
-    step = operand_def(IntegerType | ConstexprType)
-    inits = var_operand_def()
-    body = region_def("single_block")
-    results_ = var_result_def()
-    traits = traits_def(RecursiveMemoryEffect(), SingleBlockImplicitTerminator(YieldOp))
-
-    def __init__(
-        self,
-        lower: SSAValue | Operation,
-        upper: SSAValue | Operation,
-        step: SSAValue | Operation,
-        inits: Sequence[SSAValue],
-        body: Region | None = None,
-    ):
-        types = [init.type for init in inits]
-        if body is None:
-            body = Region(Block(arg_types=[i32, *types]))
-        super().__init__(
-            operands=[lower, upper, step, inits], regions=[body], result_types=[types]
-        )
-
-    def __post_init__(self):
-        super().__post_init__()
-        _end_regions(self)
-
-    def print(self, printer: Printer) -> None:
-        print_for_op_like(
-            printer, self.lower, self.upper, self.step, self.inits, self.body
-        )
-        printer.print_op_attributes(self.attributes)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "ForOp":
-        lower, upper, step, inits, body = parse_for_op_like(parser)
-        op = cls(lower, upper, step, inits, body)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def verify_(self) -> None:
-        index, *iter_args = self.body.block.args
-        expect_type(self, "loop variable", index.type, i32)
-        for bound in (self.lower, self.upper, self.step):
-            expect_type(self, "bound", element_of(bound.type), i32)
-        yielded = self.body.block.last_op
-        assert isinstance(yielded, YieldOp)
-        groups = (iter_args, yielded.arguments, self.results_)
-        if any(len(group) != len(self.inits) for group in groups):
-            raise VerifyException(
-                f"'{self.name}' op has {len(self.inits)} first values but "
-                f"{len(iter_args)} iter_args and yields {len(yielded.arguments)}"
-            )
-        for group in groups:
-            for value, init in zip(group, self.inits, strict=True):
-                expect_type(self, "iter_arg", value.type, init.type)
 
 
 @irdl_op_definition
@@ -373,7 +255,8 @@ class LaunchedKernel(SymbolUserOpInterface):
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
     """
-    Run a kernel on a grid of programs; launches of one function run in order.
+    Run a kernel on a grid of programs; launches of one function run in order. All
+    programs of a `cooperative` launch run at the same time, or it is an error.
 
     ```mlir
     tl.launch @kernel grid [8, 2] warps 4 stages 3 on %a, %c
@@ -386,11 +269,12 @@ class LaunchOp(IRDLOperation):
     grid = prop_def(DenseArrayBase[I64])
     warps = prop_def(IntegerAttr[I64], default_value=IntegerAttr(4, i64))
     stages = prop_def(IntegerAttr[I64], default_value=IntegerAttr(2, i64))
+    cooperative = opt_prop_def(UnitAttr)
     arguments = var_operand_def()
     traits = traits_def(LaunchedKernel())
     assembly_format = (
         "$kernel `grid` $grid (`warps` $warps^)? (`stages` $stages^)? "
-        "`on` $arguments attr-dict `:` type($arguments)"
+        "(`cooperative` $cooperative^)? `on` $arguments attr-dict `:` type($arguments)"
     )
 
     def __init__(
@@ -400,6 +284,7 @@ class LaunchOp(IRDLOperation):
         arguments: Sequence[SSAValue],
         warps: int = 4,
         stages: int = 2,
+        cooperative: bool = False,
     ):
         super().__init__(
             operands=[arguments],
@@ -408,6 +293,7 @@ class LaunchOp(IRDLOperation):
                 "grid": DenseArrayBase.from_list(i64, grid),
                 "warps": IntegerAttr(warps, i64),
                 "stages": IntegerAttr(stages, i64),
+                "cooperative": UnitAttr() if cooperative else None,
             },
         )
 
@@ -437,6 +323,7 @@ Tl = Dialect(
         CmpOp,
         ConstantOp,
         DebugBarrierOp,
+        DescriptorLoadOp,
         DotOp,
         DotOperandOp,
         EmptyOp,
@@ -450,6 +337,7 @@ Tl = Dialect(
         KernelOp,
         LaunchOp,
         LoadOp,
+        MakeDescriptorOp,
         NextEpochOp,
         NumProgramsOp,
         SymmetricAddressOp,
@@ -462,16 +350,19 @@ Tl = Dialect(
         RebaseOp,
         ReduceOp,
         RemoteLoadOp,
+        ReshapeOp,
         ReturnOp,
         SignalAddAllOp,
         SignalAddOp,
         SignalAllOp,
         SignalOp,
+        SignalProgramsOp,
         StoreOp,
         Swizzle2dOp,
         UnaryOp,
         WaitAllOp,
         WaitOp,
+        WaitProgramsOp,
         WhereOp,
         YieldOp,
         ZerosOp,
@@ -481,6 +372,7 @@ Tl = Dialect(
         CacheModifierType,
         CompareKindAttr,
         ConstexprType,
+        DescriptorType,
         PrecisionAttr,
         ProgramsType,
         PtrType,

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    i1,
     i32,
     i64,
 )
@@ -46,9 +47,16 @@ def expect_type(op: Operation, what: str, found: Attribute, expected: Attribute)
 
 
 def static_extents(op: Operation, dims: Sequence[SSAValue]) -> tuple[int, ...]:
-    """Return the values of constexpr operands; raise `VerifyException` on others."""
+    """
+    Return the values of constexpr operands and of constants.
+
+    Raises `VerifyException` for others.
+    """
     extents: list[int] = []
     for dim in dims:
+        if isinstance(dim.owner, ConstantOp):
+            extents.append(int(dim.owner.value.value.data))
+            continue
         if not isinstance(dim.type, ConstexprType):
             raise VerifyException(
                 f"'{op.name}' op extent is {dim.type}, expected a !tl.constexpr"
@@ -200,16 +208,16 @@ class ConstantOp(IRDLOperation):
         Make the constant of a scalar type from a Python number.
 
         A number beyond the range of a float type rounds to infinity, as casts do.
-        Raises `ValueError` for anything but floats, i32 and i64.
+        Raises `ValueError` for anything but floats, i1, i32 and i64.
         """
         if isinstance(type, AnyFloat):
             try:
                 return cls(FloatAttr(value, type))
             except OverflowError:
                 return cls(FloatAttr(math.copysign(math.inf, value), type))
-        if type not in (i32, i64):
+        if type not in (i1, i32, i64):
             raise ValueError(f"no constant of type {type}")
-        return cls(IntegerAttr(int(value), i32 if type == i32 else i64))
+        return cls(IntegerAttr(int(value), cast("IntegerType", type)))
 
     def print(self, printer: Printer) -> None:
         printer.print_op_attributes(self.attributes)

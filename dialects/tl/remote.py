@@ -266,6 +266,47 @@ class SignalAddAllOp(_SignalAllLike):
 
 
 @irdl_op_definition
+class SignalProgramsOp(IRDLOperation):
+    """
+    Add one to a flag that other programs of this GPU wait for: barrier of the threads,
+    then a release.
+
+    ```mlir
+    tl.signal_programs %flag
+    ```
+    """
+
+    name = "tl.signal_programs"
+    flag = operand_def(FLAG)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$flag attr-dict"
+
+    def __init__(self, flag: SSAValue):
+        super().__init__(operands=[flag])
+
+
+@irdl_op_definition
+class WaitProgramsOp(IRDLOperation):
+    """
+    Wait until programs of this GPU have added to a flag up to `value`; acquire what
+    they published.
+
+    ```mlir
+    tl.wait_programs %flag, %awaited
+    ```
+    """
+
+    name = "tl.wait_programs"
+    flag = operand_def(FLAG)
+    value = operand_def(i32)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$flag `,` $value attr-dict"
+
+    def __init__(self, flag: SSAValue, value: SSAValue):
+        super().__init__(operands=[flag, value])
+
+
+@irdl_op_definition
 class WaitOp(IRDLOperation):
     """
     Wait until a flag of this rank is at least `value`; acquire what it published.

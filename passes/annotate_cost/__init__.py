@@ -14,8 +14,6 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.estimate import CostError, ModelName
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.cost import Figures, annotate
-from comet.dialects.dataflow import ProgramOp
-from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 
 
@@ -55,6 +53,7 @@ def plan_estimates(
     """
     if system.gpu is None:
         from comet.passes.annotate_cost.accelerator import (
+            PRICED,
             function_estimates,
             mapping_estimates,
         )
@@ -62,11 +61,11 @@ def plan_estimates(
         if found := list(mapping_estimates(module, model)):
             return found
     else:
-        from comet.passes.annotate_cost.gpu import function_estimates
+        from comet.passes.annotate_cost.gpu import PRICED, function_estimates
     name, taken = AnnotateCostPass.name, (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
     functions = list(functions_at(module, name, *taken))
     for func in functions:
-        if not any(isinstance(op, NodeOp | ProgramOp) for op in func.walk()):
+        if not any(isinstance(op, PRICED) for op in func.walk()):
             raise PassFailedException(
                 f"annotate-cost: @{func.sym_name.data} has no tile tree; run fuse and "
                 "tile first"

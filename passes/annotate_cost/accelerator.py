@@ -20,6 +20,9 @@ from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 
+PRICED = NodeOp
+"""The ops of a function that is priced."""
+
 
 def mapping_estimates(
     module: ModuleOp, model: ModelName
@@ -113,4 +116,5 @@ def total_figures(estimate: Estimate) -> Figures:
         compulsory_stalls=estimate.compulsory_stalls,
         optional_stalls=estimate.optional_stalls,
         memory_window=estimate.memory_window,
+        roofline=estimate.roofline if estimate.is_artifact else None,
     )

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import ModelName
-from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.program import launch_plan_of, machine_for, steps_of
 from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import play
@@ -17,6 +17,10 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.cost import Figures, Model, TimeUnit, estimate_of
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.node import NodeOp
+
+PRICED = NodeOp | ProgramOp
+"""The ops of a function that is priced."""
 
 
 def function_estimates(

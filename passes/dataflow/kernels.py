@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow import KernelOp, YieldOp
+from comet.dialects.dataflow.program import shards_attr
 
 
 def rebuild_kernel(
@@ -38,7 +40,7 @@ def rebuild_kernel(
 def keep_ranks(old: KernelOp, new: KernelOp) -> None:
     """Copy the properties of a kernel for ranks to the kernel that replaces it."""
     new.sources, new.destinations = old.sources, old.destinations
-    new.shards = old.shards
+    new.shards, new.coresident = old.shards, old.coresident
 
 
 def insert_before(existing: Operation, new: Operation) -> None:
@@ -52,3 +54,69 @@ def erase(op: Operation) -> None:
     """Erase an operation without uses."""
     op.detach()
     op.erase()
+
+
+def joined(first: KernelOp, second: KernelOp) -> KernelOp:
+    """
+    Replace two kernels by one, at the position of the second; return it.
+
+    Its first programs do the nodes of the first kernel.
+    """
+    taken = dict.fromkeys((*first.ins, *second.ins))
+    ins = tuple(value for value in taken if value not in first.results_)
+    body = Block(arg_types=[value.type for value in ins])
+    values: dict[SSAValue, SSAValue] = dict(zip(ins, body.args, strict=True))
+    yielded: list[SSAValue] = []
+    for kernel in (first, second):
+        made = _copy_into(body, kernel, values)
+        values |= zip(kernel.results_, made, strict=True)
+        yielded += made
+    body.add_op(YieldOp(*yielded))
+    outs = (*first.outs, *second.outs)
+    kernel = KernelOp(second.sym_name.data, ins, outs, Region(body))
+    _keep_attributes(kernel, first, second)
+    insert_before(second, kernel)
+    before = (*first.results_, *second.results_)
+    for old, new in zip(before, kernel.results_, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    erase(second)
+    erase(first)
+    return kernel
+
+
+def _copy_into(
+    body: Block, kernel: KernelOp, values: dict[SSAValue, SSAValue]
+) -> Sequence[SSAValue]:
+    """Copy the ops of a kernel to the end of `body`; return what it yields there."""
+    inner: dict[SSAValue, SSAValue] = {}
+    for argument, value in zip(kernel.body.block.args, kernel.ins, strict=True):
+        inner[argument] = values[value]
+        values[value].name_hint = values[value].name_hint or argument.name_hint
+    terminator = kernel.body.block.last_op
+    assert isinstance(terminator, YieldOp)
+    for op in kernel.body.block.ops:
+        if op is not terminator:
+            _copy(body, op, inner)
+    return [inner[value] for value in terminator.values]
+
+
+def _copy(body: Block, op: Operation, values: dict[SSAValue, SSAValue]) -> None:
+    copy = op.clone(value_mapper=values)
+    body.add_op(copy)
+    values |= zip(op.results, copy.results, strict=True)
+
+
+def _keep_attributes(kernel: KernelOp, first: KernelOp, second: KernelOp) -> None:
+    """Give `kernel` the properties of both kernels for their dimensions."""
+    kernel.attributes |= {**first.attributes, **second.attributes}
+    kernel.sources = _names(first.sources, second.sources)
+    kernel.destinations = _names(first.destinations, second.destinations)
+    kernel.shards = shards_attr(first.shard_extents | second.shard_extents)
+
+
+def _names(
+    one: ArrayAttr[StringAttr] | None, other: ArrayAttr[StringAttr] | None
+) -> ArrayAttr[StringAttr] | None:
+    names = dict.fromkeys((*(one or ()), *(other or ())))
+    return ArrayAttr(names) if names else None

@@ -32,15 +32,23 @@ from comet.dialects.dataflow import (
     PullOp,
     PushOp,
     ReadOp,
+    ReadTileOp,
     ReceiveBufferOp,
     SignalOp,
     StageOp,
     WaitOp,
+    program_value,
 )
-from comet.dialects.dataflow.signals import node_of, signalled_with, uses_of
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.dataflow.flags import FlagScope
+from comet.dialects.dataflow.signals import (
+    node_of,
+    signalled_with,
+    uses_inside,
+    uses_of,
+)
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernels import erase, insert_before, rebuild_kernel
+from comet.passes.dataflow.place_sends import handed_in
 
 SLOTS = 2
 """While one slot is read, ranks that are ahead write to the other."""
@@ -113,14 +121,16 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
     Return how many tiles of a grid belong to one block of a message.
 
     Each program computes one tile. Tiles for different ranks belong to different
-    messages.
+    messages, those of the programs of a group to one block.
     """
-    node = producer.value.owner
-    if not isinstance(node, SpatialOp) or node.mesh_name is not None:
+    node = node_of(producer)
+    if node is None or node.mesh_name is not None:
         raise PassFailedException(
             f"lower-channels: what is stored to the channel {_name(channel)} is not "
             "made by a node on the launch grid; store what such a node makes"
         )
+    if channel.in_one_memory:  # each program of a group adds one to the same flag
+        return channel.ranks
     programs = prod(loop.factor for loop in node.loops)
     blocks = prod(loop.factor for loop in channel.blocks)
     return programs // (blocks * destinations(producer, channel.ranks))
@@ -166,13 +176,15 @@ def _channel_memory(plan: FlagPlan) -> ChannelMemory:
     """Insert the receive buffer of a channel, with flags if there are signals."""
     channel = plan.channel
     axes, mesh = channel.axis_names, channel.mesh.string_value()
-    receive_buffer = ReceiveBufferOp(SLOTS, mesh, axes, channel.type, channel.input)
+    shared = channel.in_one_memory
+    slots = 1 if shared else SLOTS
+    receive_buffer = ReceiveBufferOp(slots, mesh, axes, channel.type, channel.input)
     hint = (channel.result.name_hint or "channel").removesuffix("_channel")
     receive_buffer.result.name_hint = f"{hint}_recv"
     insert_before(channel, receive_buffer)
     if plan.writers is None:
         return ChannelMemory(receive_buffer.result, None)
-    type_ = FlagsType(channel.ranks, channel.blocks)
+    type_ = FlagsType(1 if shared else channel.ranks, channel.blocks)
     flags = FlagsOp(receive_buffer.result, plan.writers, type_)
     flags.result.name_hint = f"{hint}_flags"
     insert_before(channel, flags)
@@ -191,8 +203,7 @@ def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, ChannelMemory]) -
             continue
         memory, argument = lowered[value], body.args[index]
         ins[index] = memory.receive_buffer
-        uses = [use.operation for use in argument.uses]
-        uses = [op for op in uses if not _is_covered(argument, op)]
+        uses = [op for op in uses_inside(argument) if not _covers(value, op)]
         flags = None
         if memory.flags and any(isinstance(op, SignalOp | WaitOp) for op in uses):
             made = memory.flags.result
@@ -205,28 +216,41 @@ def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, ChannelMemory]) -
     rebuild_kernel(kernel, ins, range(len(kernel.results_)))
 
 
-def _is_covered(channel: SSAValue, op: Operation) -> bool:
+def _covers(channel: SSAValue, op: Operation) -> bool:
     """Whether a use of a channel is a signal with the flags of another channel."""
-    return isinstance(op, SignalOp) and op.channel is not channel
+    return isinstance(op, SignalOp) and program_value(op.channel) is not channel
 
 
 def _lower_use(
     op: Operation, epoch: SSAValue, flags: SSAValue | None, memory: ChannelMemory
 ) -> None:
     """Let an operation on a channel use the slot and the flags of an epoch."""
+    assert op.parent is not None
+    epoch = handed_in(epoch, op.parent)
+    flags = None if flags is None else handed_in(flags, op.parent)
+    buffer = memory.receive_buffer.owner
+    assert isinstance(buffer, ReceiveBufferOp)
+    scope = FlagScope.GPU if buffer.in_one_memory else FlagScope.SYSTEM
     match op:
         case PushOp() | StageOp():
-            new: Operation = type(op)(op.value, op.channel, epoch)
+            stored = op.stored and op.stored.type
+            new: Operation = type(op)(op.value, op.channel, epoch, stored)
+        case ReadTileOp():
+            new = ReadTileOp(op.channel, op.stored, epoch)
         case ReadOp() | PullOp():
             new = type(op)(op.channel, epoch)
-            new.result.name_hint = op.result.name_hint
         case SignalOp():
-            new = SignalOp(op.channel, flags, epoch, covered=op.covered)
+            new = SignalOp(op.channel, flags, epoch, scope=scope, covered=op.covered)
         case WaitOp() if memory.flags is not None:
-            new = WaitOp(op.channel, flags, epoch, memory.flags.writers.value.data)
+            arrivals = memory.flags.writers.value.data
+            new = WaitOp(
+                op.channel, flags, epoch, arrivals, scope=scope, views=op.views
+            )
         case _:
             raise PassFailedException(
                 f"lower-channels: {op.name} waits without a signal; remove it, "
                 "or signal in the kernel that stores to the channel"
             )
+    for old, made in zip(op.results, new.results, strict=True):
+        made.name_hint = old.name_hint
     Rewriter.replace_op(op, new)

@@ -13,8 +13,10 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 from xdsl.utils.exceptions import ParseError, PassFailedException
 
+from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.graph.pad.extents import parse_extents
-from comet.passes.schedule.fuse.strategy import Chunks, Name
+from comet.passes.schedule.bind import KINDS
+from comet.passes.schedule.fuse.strategy import STRATEGIES, Chunks, Name
 from comet.passes.schedule.plan_string import PlanEntry, parse_plan
 from comet.passes.sharding.dim_axes import Dims, parse_dims
 from comet.yaml_file import Yaml, YamlFile, read_yaml
@@ -24,6 +26,11 @@ T = TypeVar("T")
 Kind: TypeAlias = Literal[
     "auto", "allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"
 ]
+
+FUSIONS: dict[str, Name] = {name: name for name in STRATEGIES}
+
+ALL = "all"
+"""The value of a choice that is limited by default, for everything."""
 
 TRUTH = {"true": True, "false": False}
 
@@ -44,8 +51,12 @@ class Constraints:
     """Levels of the loops of folds."""
     kind: tuple[Kind, ...] | None = None
     """The kinds of collectives, each as the option of `place-collectives`."""
-    at: str | None = None
-    """The level of explicit collectives; by default that of the shared buffer."""
+    at: tuple[str, ...] | None = None
+    """
+    The levels of explicit collectives, or `all`; by default that of the shared buffer.
+    """
+    bindings: tuple[BindingKind, ...] = (BindingKind.SEQUENTIAL,)
+    """How the children of each node may be bound."""
     pad: str = "auto"
     """Padded extents or `none`, as the option of `comet-accelerator`."""
     factors: tuple[PlanEntry, ...] = ()
@@ -79,10 +90,11 @@ def read_constraints(text: str, name: str) -> Constraints:
         dim=given.several("dim", _dims),
         split=given.single("split", _one_of(TRUTH)) or False,
         stream=given.several("stream", _one_of(TRUTH)),
-        strategy=given.several("strategy", _one_of({n: n for n in get_args(Name)})),
+        strategy=given.several("strategy", _one_of(FUSIONS)),
         chunks=given.several("chunks", _one_of({n: n for n in get_args(Chunks)})),
         kind=given.several("kind", _one_of({n: n for n in get_args(Kind)})),
-        at=given.single("at", str),
+        at=given.several("at", str),
+        bindings=given.bindings() or (BindingKind.SEQUENTIAL,),
         pad=given.single("pad", _padding) or "auto",
         factors=tuple(given.single("factors", parse_plan) or ()),
     )
@@ -108,6 +120,12 @@ class _Given:
         if key not in self.values:
             return None
         return self._parsed(key, self.values[key], parse)
+
+    def bindings(self) -> tuple[BindingKind, ...] | None:
+        """Return the kinds of bindings; `all` are all of them."""
+        if self.values.get("bindings") == ALL:
+            return KINDS
+        return self.several("bindings", _one_of({str(kind): kind for kind in KINDS}))
 
     def _parsed(self, key: str, value: Yaml, parse: Callable[[str], T]) -> T:
         if not isinstance(value, str):

@@ -61,6 +61,7 @@ from comet.passes.search import (
     Found,
     Goal,
     cheapest,
+    cost_of,
     higher,
     refuse,
     session,
@@ -191,6 +192,12 @@ class AcceleratorPipeline(Pipeline):
     objective: Literal["latency", "energy", "edp"] = "latency"
     """See `fuse`."""
 
+    allow_artifacts: bool = False
+    """
+    Whether `model=tool` may prefer a mapping that takes less than its transfers of the
+    root memory do, which is a defect of the COMET tool.
+    """
+
     def __post_init__(self) -> None:
         """Check the options that are text, like the passes that take them."""
         _ = tuple(self.map())
@@ -204,10 +211,11 @@ class AcceleratorPipeline(Pipeline):
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")
         self.check_names(module, attached_system(module))
-        trial = self.chosen(ctx, module, tuple(self.configs(ctx, module)))
-        for func in compute_functions(module):
-            func.attributes.update(trial.notes)
-        yield from trial.passes
+        with session() as current, current.allowing_artifacts(self.allow_artifacts):
+            trial = self.chosen(ctx, module, tuple(self.configs(ctx, module)))
+            for func in compute_functions(module):
+                func.attributes.update(trial.notes)
+            yield from trial.passes
 
     def check_names(self, module: ModuleOp, system: SystemOp) -> None:
         """
@@ -427,7 +435,7 @@ def priced(made: T, module: ModuleOp) -> Found[T]:
     (mapping,) = (op for op in module.body.block.ops if isinstance(op, MappingOp))
     figures = estimate_of(mapping)
     assert figures is not None
-    return Found(made, Cost(figures.latency, figures.energy or 0.0), figures.limit)
+    return Found(made, cost_of(figures), figures.limit)
 
 
 def operations(func: FuncOp) -> int:

@@ -20,13 +20,14 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.space import REJECTED, Structure, StructureSpace
+from comet.passes.schedule.bind import BindPass, format_bodies
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile import TilePass
-from comet.passes.schedule.tile.accelerator import Factors, TilePlan
+from comet.passes.schedule.tile.accelerator import Factors, TilePlan, search
 from comet.passes.schedule.tile.exact import Exact, Floors
 from comet.passes.schedule.tile.factor_space import FactorSpace
-from comet.passes.search import Cost, Found, Goal, session
+from comet.passes.search import Cost, Found, Goal, cost_of, session
 
 FIRST_PATIENCE = 50_000
 """
@@ -62,6 +63,8 @@ class Item:
     """How many of its mappings were priced; each search starts with the same ones."""
     floors: Floors = ()
     """What its nests add at least, if the bound rests on that."""
+    sampled: bool = False
+    """Whether a mapping was looked for by samples and descent."""
 
 
 @dataclass
@@ -108,6 +111,15 @@ class Exploration:
     def proven(self) -> bool:
         """Whether no mapping of the space is better."""
         return self.best is not None and self.complete and self.gap <= 1e-12
+
+    @property
+    def proof(self) -> str:
+        """What it says about the best mapping."""
+        proven = "proven" if self.proven else "not proven"
+        return (
+            f"lower bound of the {self.goal.objective} {self.lower_bound:,.6g}, gap "
+            f"{100 * self.gap:.2f} %, {proven}"
+        )
 
     @property
     def rest(self) -> float:
@@ -170,7 +182,8 @@ class Exploration:
         """Take the mapping that `comet-accelerator` finds, if nothing constrains."""
         with session() as current, current.until(end), suppress(*REJECTED):
             if (found := self.space.default()) is not None:
-                self.best = Best("comet-accelerator", found.made, found.cost)
+                name = "the start" if self.space.start else "comet-accelerator"
+                self.best = Best(name, found.made, found.cost)
 
     def _realise(self, item: Item) -> FactorSpace | None:
         """Return the factors of a structure; None if it has no tile tree."""
@@ -201,7 +214,9 @@ class Exploration:
             return
         if (space := self._realise(item)) is None or self._closed(item):
             return
-        search = Exact(
+        if self.best is None:
+            self._sample(item, space, end)
+        exact = Exact(
             space,
             self.goal,
             ceiling=self.objective,
@@ -210,22 +225,39 @@ class Exploration:
             patience=patience,
         )
         try:
-            search.run()
+            exact.run()
         finally:
-            item.evaluated = max(item.evaluated, search.evaluated)
-            if search.best is not None:
-                self.best = self._best(item.structure, search.best)
-        item.finished = not search.stopped
-        if search.lower_bound > item.bound:
-            item.bound, item.floors = search.lower_bound, search.floors
+            item.evaluated = max(item.evaluated, exact.evaluated)
+            if exact.best is not None:
+                self.best = self._best(item.structure, exact.best)
+        item.finished = not exact.stopped
+        if exact.lower_bound > item.bound:
+            item.bound, item.floors = exact.lower_bound, exact.floors
+        if not item.finished:
+            self._sample(item, space, end)
         self.notify(self)
 
+    def _sample(self, item: Item, space: FactorSpace, end: float) -> None:
+        """Look for a better mapping in a structure by samples and descent, once."""
+        if item.sampled or monotonic() >= end:
+            return
+        item.sampled = True
+        known = None if self.best is None else self.best.cost
+        with session() as current, current.until(end), suppress(*REJECTED):
+            with current.trying(item.structure.label, known):
+                made = search(space.template, self.goal, space.fixed)
+            found = Found(made, cost_of(made.estimate))
+            if self.goal.order(found.cost)[0] < self.objective:
+                self.best = self._best(item.structure, found)
+
     def _best(self, structure: Structure, found: Found[TilePlan]) -> Best:
-        strategy = structure.strategy
+        strategy, bodies = structure.strategy, format_bodies(structure.bindings)
+        bound = (BindPass(bodies=bodies),) if bodies else ()
         passes = (
             *structure.passes,
             FusePass(strategy=strategy.name, chunks=strategy.chunks),
             TilePass(factors=format_plan(found.made.entries())),
+            *bound,
             AnnotateCostPass(model=self.goal.model),
             LowerToCometPass(),
         )
@@ -258,7 +290,7 @@ def _misfit(item: Item, goal: Goal) -> str | None:
     """Return why the finest tiles of a structure do not fit, None if they do."""
     assert item.space is not None
     try:
-        Factors(item.space.template, goal).start()
+        Factors(item.space.template, goal, item.space.fixed).start()
     except REJECTED as error:
         return str(error)
     return None

@@ -7,7 +7,7 @@ loop orders of its template.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -18,23 +18,31 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.accelerator.legality import check_bindings
 from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
-from comet.passes.explore.constraints import Constraints
+from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.explore.constraints import ALL, Constraints
 from comet.passes.explore.quick import AcceleratorPipeline, ShardingConfig, priced
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.pipeline import run_passes, run_settled
+from comet.passes.schedule.bind import (
+    bind_bodies,
+    bodies_of,
+    can_bind,
+    format_bodies,
+)
 from comet.passes.schedule.fuse.accelerator.auto import (
-    STRATEGIES,
     different_strategies,
     open_strategies,
 )
 from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
-from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.schedule.fuse.strategy import STRATEGIES, Strategy
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
 from comet.passes.search import Cost, Found, Goal, higher
@@ -56,6 +64,8 @@ class Structure:
     strategy: Strategy
     bound: Cost
     """A lower bound for all its mappings."""
+    bindings: Mapping[str, BindingKind] = field(default_factory=dict[str, BindingKind])
+    """The kinds of bodies that are not bound sequentially, as `bind` names them."""
 
     def factor_space(self, constraints: Constraints) -> FactorSpace:
         """
@@ -67,7 +77,10 @@ class Structure:
         (func,) = compute_functions(copy)
         system = attached_system(copy)
         fuse_function(func, system, self.strategy)
-        space = FactorSpace.of(make_template(func, system))
+        bind_bodies(func, self.bindings)
+        template = make_template(func, system)
+        check_bindings(template.problem)
+        space = FactorSpace.of(template)
         return space.fixing(_fixed(space, constraints))
 
 
@@ -104,6 +117,8 @@ class StructureSpace:
     constraints: Constraints = field(default_factory=Constraints)
     quick: AcceleratorPipeline | None = None
     """A pipeline whose mapping meets the constraints, if one is known."""
+    start: tuple[ModulePass, ...] = ()
+    """The passes of a mapping to start from instead, if there are any."""
     rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The structures without a mapping, and the reasons."""
 
@@ -124,7 +139,6 @@ class StructureSpace:
     def _pipeline(self) -> AcceleratorPipeline:
         return AcceleratorPipeline(
             kind=self.constraints.kinds[0],
-            at=self.constraints.at,
             pad=self.constraints.pad,
             partials="reduce",
             model=self.goal.model,
@@ -133,10 +147,18 @@ class StructureSpace:
 
     def default(self) -> Found[tuple[ModulePass, ...]] | None:
         """
-        Return the passes and the cost of the mapping of `comet-accelerator`.
+        Return the passes and the cost of the mapping to start from.
 
-        None if constraints may exclude it. Raises PassFailedException if it has none.
+        It is `start`, or that of `comet-accelerator`, or None if constraints may
+        exclude that. Raises PassFailedException or CostError if there is no mapping.
         """
+        if self.start:
+            copy, annotate = self.module.clone(), AnnotateCostPass(self.goal.model)
+            passes = tuple(
+                annotate if isinstance(each, AnnotateCostPass) else each
+                for each in self.start
+            )
+            return priced(run_settled(passes, self.ctx, copy), copy)
         known = self._pipeline if self.constraints == Constraints() else self.quick
         if known is None:
             return None
@@ -186,12 +208,22 @@ class StructureSpace:
                 found.append(tuple(DimAxes(*item) for item in axes.items()))
         return sorted(found, key=lambda dims: -_instances(system, dims))
 
+    def places(self) -> Sequence[str]:
+        """Return the open levels of explicit collectives."""
+        system = attached_system(self.module)
+        shared = memory_chain(system).shared
+        if self.constraints.at == (ALL,):
+            return tuple(dict.fromkeys((shared, *system.axis_levels.values())))
+        return self.constraints.at or (shared,)
+
     def _sharded(self, config: ShardingConfig) -> Iterator[Structure]:
         """Yield the structures of a sharding: kinds of collectives, then strategies."""
         known: list[ModuleOp] = []
-        for kind in self.constraints.kinds:
-            pipeline = replace(self._pipeline, kind=kind)
-            named = f"{config.label} kind={kind}" if known else config.label
+        shared = memory_chain(attached_system(self.module)).shared
+        for at, kind in product(self.places(), self.constraints.kinds):
+            pipeline = replace(self._pipeline, kind=kind, at=at)
+            place = "" if at == shared else f" at={at}"
+            named = config.label + place + (f" kind={kind}" if known else "")
             copy = self._elementary.clone()
             spread = pipeline.spread(copy, attached_system(copy), config)
             try:
@@ -225,7 +257,34 @@ class StructureSpace:
             else:
                 every = (self._decompose, *passes)
                 fused = fusion_bound(func, system, plan, self.goal.model)
-                yield Structure(full, copy, every, strategy, higher(bound, fused))
+                structure = Structure(full, copy, every, strategy, higher(bound, fused))
+                yield from self._bound(structure)
+
+    def _bound(self, structure: Structure) -> Iterator[Structure]:
+        """Yield a structure with each choice of bindings, one kind for each node."""
+        kinds = self.constraints.bindings
+        if kinds == (BindingKind.SEQUENTIAL,):
+            yield structure
+            return
+        copy = structure.module.clone()
+        (func,) = compute_functions(copy)
+        fuse_function(func, attached_system(copy), structure.strategy)
+        open_ = {
+            name: [kind for kind in kinds if can_bind(block, kind)]
+            for name, block in bodies_of(func)
+        }
+        for chosen in product(*open_.values()):
+            bindings = {
+                name: kind
+                for name, kind in zip(open_, chosen, strict=True)
+                if kind is not BindingKind.SEQUENTIAL
+            }
+            label = f"{structure.label} bind={format_bodies(bindings)}"
+            yield replace(
+                structure,
+                label=label if bindings else structure.label,
+                bindings=bindings,
+            )
 
 
 def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -20,12 +20,14 @@ from comet.dialects.compound import (
     RenameOp,
 )
 from comet.dialects.compound.dims import (
+    Element,
     element_type_of,
     extents_of,
     merged_extents,
     tensor,
     with_element_type,
 )
+from comet.dialects.compound.map import COMPARISONS
 
 
 class Emitter:
@@ -74,8 +76,14 @@ class Emitter:
     def map(
         self, kind: MapKind, *inputs: SSAValue, name: str | None = None
     ) -> SSAValue:
-        """Compute elementwise; dimensions are in the order of the operands'."""
-        result = tensor(merged_extents(inputs, MapOp.name), element_type_of(inputs[0]))
+        """
+        Compute elementwise; dimensions are in the order of the operands'.
+
+        Those of a condition alone come last.
+        """
+        element = i1 if kind in COMPARISONS else element_type_of(inputs[-1])
+        first = inputs[1:] if kind is MapKind.SELECT else ()
+        result = tensor(merged_extents((*first, *inputs), MapOp.name), element)
         return self.insert(MapOp(kind, inputs, result), name)
 
     def cast(
@@ -95,8 +103,31 @@ class Emitter:
         made = RenameOp(value, tensor(renamed, element_type_of(value)))
         return self.insert(made, value.name_hint)
 
+    def split(
+        self, value: SSAValue, dim: str, into: tuple[str, str], parts: int
+    ) -> SSAValue:
+        """View `dim` of `value` as so many equal parts, and the elements of a part."""
+        extents: dict[str, int] = {}
+        for name, extent in extents_of(value).items():
+            pair = {into[0]: parts, into[1]: extent // parts}
+            extents |= pair if name == dim else {name: extent}
+        made = RenameOp(value, tensor(extents, element_type_of(value)), split=dim)
+        return self.insert(made, value.name_hint)
+
+    def merge(self, value: SSAValue, dims: tuple[str, str], into: str) -> SSAValue:
+        """View two dimensions of `value`, the second after the first, as one."""
+        extents: dict[str, int] = {}
+        whole = extents_of(value)
+        for name, extent in whole.items():
+            if name == dims[0]:
+                extents[into] = extent * whole[dims[1]]
+            elif name != dims[1]:
+                extents[name] = extent
+        type_ = tensor(extents, element_type_of(value))
+        return self.insert(RenameOp(value, type_, merge=dims[0]), value.name_hint)
+
     def fill(
-        self, number: float, element: AnyFloat, name: str | None = None
+        self, number: float, element: Element, name: str | None = None
     ) -> SSAValue:
         """Return a constant of rank 0."""
         return self.insert(FillOp(number, tensor({}, element)), name)
@@ -108,7 +139,7 @@ class Emitter:
         return self.insert(FillOp(number, like.type), name)
 
     def index(
-        self, dim: str, extent: int, element: AnyFloat, name: str | None = None
+        self, dim: str, extent: int, element: Element, name: str | None = None
     ) -> SSAValue:
         """Return the positions 0 to `extent` - 1 along `dim`."""
         return self.insert(IndexOp(tensor({dim: extent}, element)), name)

@@ -17,8 +17,6 @@ from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
-from comet.passes.explore.search import Best, Exploration
-from comet.passes.explore.space import StructureSpace
 from comet.passes.pipeline import AUTO
 from comet.passes.search import Goal, session
 from comet.passes.search.record import Choice, Row
@@ -72,14 +70,17 @@ class CometAcceleratorPass(AcceleratorPipeline):
         if self.search == "quick":
             yield from super().parts(ctx, module)
         else:
-            yield from self.best(ctx, module).passes
+            yield from self.best(ctx, module)
 
-    def best(self, ctx: Context, module: ModuleOp) -> Best:
+    def best(self, ctx: Context, module: ModuleOp) -> tuple[ModulePass, ...]:
         """
-        Return the best mapping that an exact search finds, and record its bound.
+        Return what makes the best mapping that an exact search finds; record its bound.
 
         Raises PassFailedException if there is none, or none in time.
         """
+        from comet.passes.explore.search import Exploration
+        from comet.passes.explore.space import StructureSpace
+
         require_accelerator(self.name, attached_system(module))
         self.check_names(module, attached_system(module))
         space = StructureSpace(
@@ -97,11 +98,11 @@ class CometAcceleratorPass(AcceleratorPipeline):
                     f"{self.name}: no valid mapping was found in {self.time_limit:g} "
                     "s; raise time_limit, or set more options"
                 )
-            row = Row(best.label, best.cost, _proof(found))
+            row = Row(best.label, best.cost, found.proof)
             names = function_names(module)
             choice = Choice("exact search", names, current.within, (row,), 0)
             current.choices.append(choice)
-        return best
+        return best.passes
 
     def constraints(self) -> Constraints:
         """Return the values that options leave open to an exact search."""
@@ -112,14 +113,6 @@ class CometAcceleratorPass(AcceleratorPipeline):
             strategy=None if self.strategy == AUTO else (self.strategy,),
             chunks=None if self.chunks == AUTO else (self.chunks,),
             kind=None if self.kind == AUTO else (self.kind,),
-            at=self.at,
+            at=None if self.at is None else (self.at,),
             pad=self.pad,
         )
-
-
-def _proof(found: Exploration) -> str:
-    """Return what a search says about its best mapping."""
-    proven = "proven" if found.proven else "not proven"
-    objective, bound = found.goal.objective, found.lower_bound
-    gap = 100 * found.gap
-    return f"lower bound of the {objective} {bound:,.6g}, gap {gap:.2f} %, {proven}"

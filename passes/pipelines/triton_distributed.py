@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from xdsl.context import Context
@@ -11,7 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.collective import (
     AllGatherOp,
     AllReduceOp,
@@ -31,7 +34,9 @@ from comet.passes.analysis.levels import (
 )
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
+from comet.passes.dataflow.connect_programs import ConnectProgramsPass
 from comet.passes.dataflow.lower_channels import LowerChannelsPass
+from comet.passes.dataflow.merge_launches import MergeLaunchesPass
 from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
 from comet.passes.dataflow.place_waits import PlaceWaitsPass
 from comet.passes.dataflow.verify_sync import VerifySyncPass
@@ -39,16 +44,26 @@ from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.lower_views import LowerViewsPass
 from comet.passes.graph.sink_renames import SinkRenamesPass
 from comet.passes.graph.split import SplitPass
-from comet.passes.graph.split.choose import choose_split
+from comet.passes.graph.split.choose import choose_split, kernel_seconds
 from comet.passes.graph.stream import StreamPass
-from comet.passes.pipeline import Pipeline
+from comet.passes.pipeline import AUTO, Pipeline
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
 from comet.passes.schedule.tile import TilePass
+from comet.passes.search import Candidate, Cost, Found, cheapest
 from comet.passes.search.goal import Goal
+from comet.passes.sharding.add_ctas import AXIS as CTAS
+from comet.passes.sharding.add_ctas import AddCtasPass
 from comet.passes.sharding.boundary import says_sharding
-from comet.passes.sharding.dim_axes import ShardedDim, assign_axes, dims_in, parse_dims
+from comet.passes.sharding.dim_axes import (
+    ShardedDim,
+    assign_axes,
+    dims_in,
+    extents_along,
+    format_dims,
+    parse_dims,
+)
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
@@ -60,6 +75,11 @@ from comet.passes.triton.lower_to_triton import LowerToTritonPass
 from comet.passes.triton.map_grid import MapGridPass
 from comet.passes.triton.mask_copies import MaskCopiesPass
 from comet.passes.triton.pad_blocks import PadBlocksPass
+from comet.passes.triton.specialize_warps import SpecializeWarpsPass
+from comet.passes.triton.use_descriptors import UseDescriptorsPass
+
+LEAST_SHARD, MOST_SHARD = 64, 256
+"""Elements of a row that a program of a group has: tiles that registers hold."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +101,12 @@ class TritonDistributedPass(Pipeline):
     """
     The dimension to shard over ranks, if the function has no shardings. Of several, as
     in H,M, the first that ranks divide, else the last; "M:rank" also names the axis.
+    """
+
+    ctas: int | Literal["auto"] = 1
+    """
+    The programs of one GPU that share each row of `dim` and exchange, in one kernel;
+    or `auto`, if that is faster. `dim` is one dimension then, as in N or "N:cta".
     """
 
     pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
@@ -116,8 +142,23 @@ class TritonDistributedPass(Pipeline):
     kernels: str = "auto"
     """See `fuse`."""
 
+    narrow: str = "auto"
+    """See `fuse`."""
+
     factors: str = "auto"
     """See `tile`."""
+
+    launches: str = "auto"
+    """See `merge-launches`."""
+
+    copies: Literal["pointers", "descriptors"] = "pointers"
+    """
+    How operands of products come to shared memory: by pointers, or by descriptors where
+    `use-descriptors` can.
+    """
+
+    specialize: bool = False
+    """Let warps of their own load by descriptors, see `specialize-warps`."""
 
     objective: Literal["latency", "energy", "edp"] = "latency"
     """What every choice minimizes; hardware files of GPUs have no energies so far."""
@@ -129,6 +170,15 @@ class TritonDistributedPass(Pipeline):
         """Check the options that are text, like the passes that take them."""
         _ = (*self._to_kernels(IRLevel.ELEMENTARY), *self._to_channels())
         _ = parse_dims(self.dim)
+        if self.group < 1:
+            raise PassFailedException(
+                f"the option 'ctas' is a number of programs or auto, not {self.ctas}"
+            )
+        if self.ctas != 1 and self.ranks > 1:
+            raise PassFailedException(
+                f"{self.name}: programs exchange in groups on one rank so far, not on "
+                f"{self.ranks}; use ranks=1 or ctas=1"
+            )
         if self.split not in ("none", "auto"):
             parse_split(self.split)
 
@@ -140,22 +190,73 @@ class TritonDistributedPass(Pipeline):
         """
         require_gpu(self.name, attached_system(module))
         Goal(objective=self.objective).check(self.name, on_gpu=True)
+        if self.ctas == AUTO:
+            yield from replace(self, ctas=self._best_ctas(ctx, module)).parts(
+                ctx, module
+            )
+            return
         level, shared = plan_start(module, self.ranks)
         elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
         if elementary:
             yield from self._to_elementary(shared)
             if self.ranks > 1 and not shared:
                 yield from self._distribute(ctx, module)
+            if self.group > 1:
+                yield from self._group()
         then: list[ModulePass] = []
-        if self.ranks > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
-            then += self._to_exchanges(level)
+        if self.instances > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
+            then += self._to_exchanges(module, level)
         then += self._to_kernels(level)
-        if elementary:
+        if elementary and self.group == 1:
             yield from self._split(module, then)
         yield from then
-        if self.ranks > 1:
+        if self.instances > 1:
             yield from self._to_channels()
-        yield from self._to_target()
+        yield from self.to_target()
+
+    @property
+    def group(self) -> int:
+        """The number of programs that exchange, 1 if none do."""
+        return 1 if self.ctas == "auto" else self.ctas
+
+    @property
+    def instances(self) -> int:
+        """The number of ranks, or of programs that exchange on one."""
+        return max(self.ranks, self.group)
+
+    def _best_ctas(self, ctx: Context, module: ModuleOp) -> int:
+        """Return the number of programs in a group with the fastest kernels."""
+        gpu = device_of(attached_system(module))
+
+        def price(ctas: int) -> Found[int]:
+            tried = replace(self, ctas=ctas)
+            copy = module.clone()
+            for part in tried.parts(ctx, copy):
+                part.apply(ctx, copy)
+                if isinstance(part, TilePass):
+                    break
+            return Found(ctas, Cost(kernel_seconds(copy, gpu)))
+
+        place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
+        first, *_ = parse_dims(self.dim)
+        sizes = (1, *group_sizes(ctx, module, first.dim))
+        candidates = [Candidate(f"ctas={n}", partial(price, n)) for n in sizes]
+        return cheapest("groups", place, candidates).made
+
+    def _group(self) -> Iterator[ModulePass]:
+        """
+        Yield the passes that shard a dimension over the programs of a group.
+
+        Raises PassFailedException if `dim` names several.
+        """
+        first, *others = named = parse_dims(self.dim)
+        if others or first.axes not in (None, (CTAS,)):
+            raise PassFailedException(
+                f"{self.name}: the programs of a group share one dimension, and dim is "
+                f'{format_dims(named)}; use dim="{first.dim}:{CTAS}"'
+            )
+        yield AddCtasPass(self.group)
+        yield DistributePass(first.dim, (CTAS,))
 
     def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
         """Yield the passes to elementary ops, for the selected ranks."""
@@ -165,7 +266,7 @@ class TritonDistributedPass(Pipeline):
         yield LowerViewsPass()
         yield SinkRenamesPass()
         if self.stream:
-            yield StreamPass()
+            yield StreamPass(counts=self.group == 1)
 
     def _distribute(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """
@@ -211,11 +312,12 @@ class TritonDistributedPass(Pipeline):
         if chosen is not None:
             yield chosen
 
-    def _to_exchanges(self, level: IRLevel) -> Iterator[ModulePass]:
+    def _to_exchanges(self, module: ModuleOp, level: IRLevel) -> Iterator[ModulePass]:
         """Yield the passes to a region of local ops and collectives that move data."""
+        shared = gpu_levels(attached_system(module)).shared
         if level is not IRLevel.SPMD:
             yield InsertCollectivesPass()
-        yield PlaceCollectivesPass()
+        yield PlaceCollectivesPass(at=shared if self.group > 1 else None)
         yield LowerReductionsPass()
 
     def _to_kernels(self, level: IRLevel) -> Iterator[ModulePass]:
@@ -225,37 +327,67 @@ class TritonDistributedPass(Pipeline):
         if level is not IRLevel.SCHEDULE:
             yield LowerViewsPass()
             yield FusePass(
-                strategy=self.strategy, between=self.between, kernels=self.kernels
+                strategy=self.strategy,
+                between=self.between,
+                kernels=self.kernels,
+                narrow=self.narrow,
             )
         yield TilePass(factors=self.factors)
         yield OutlineKernelsPass()
+        if self.ranks == self.ctas == 1:
+            yield MergeLaunchesPass(self.launches)
 
     def _to_channels(self) -> Iterator[ModulePass]:
         """Yield what connects the ranks."""
         tiles = self.tiles
         if tiles is None and self.pattern == self.factors == "auto":
             tiles = "auto"
+        if self.group > 1:
+            yield ConnectProgramsPass()
+            yield LowerChannelsPass()
+            return
         yield BspToDataflowPass(
             self.pattern, self.blocks, self.persistent, tiles, self.inputs
         )
         yield LowerChannelsPass()
 
-    def _to_target(self) -> Iterator[ModulePass]:
-        """Yield what prices the launch plan, proves it, and writes it in Triton."""
+    def to_target(self) -> Iterator[ModulePass]:
+        """Yield what prices a launch plan, proves it, and writes it in Triton."""
         yield AnnotateCostPass()
         if self.to == "tl":
             yield MaterializeCopiesPass()
             yield HoistCopiesPass()
-        if self.ranks > 1:
-            if self.to == "tl":
-                yield PlaceWaitsPass()
+        if self.ranks > 1 and self.to == "tl":
+            yield PlaceWaitsPass()
+        if self.instances > 1:
             yield VerifySyncPass()
         if self.to == "tl":
             yield BoundLoopsPass()
             yield PadBlocksPass()
             yield MapGridPass()
             yield MaskCopiesPass()
+            if self.copies == "descriptors":
+                yield UseDescriptorsPass()
+            if self.specialize:
+                yield SpecializeWarpsPass()
             yield LowerToTritonPass()
+
+
+def group_sizes(ctx: Context, module: ModuleOp, dim: str) -> Iterator[int]:
+    """
+    Yield the sizes of groups to try: powers of two that leave each program a tile.
+
+    `dim` is the dimension that programs share.
+    """
+    copy = module.clone()
+    if plan_start(copy, 1)[0] is IRLevel.GRAPH:
+        DecomposePass(accumulator="f32").apply(ctx, copy)
+    extent = max(extents_along(copy, dim), default=0)
+    most = device_of(attached_system(module)).multiprocessors
+    sizes = (2**power for power in range(1, most.bit_length()))
+    for size in sizes:
+        if size <= most and LEAST_SHARD * size <= extent <= MOST_SHARD * size:
+            yield size
 
 
 def unsupported_collective(
@@ -307,7 +439,8 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
         if region is None:
             continue
         mesh = lookup_mesh(region, region.mesh)
-        if (written := mesh.size(mesh.axis_extents)) != ranks:
+        axes = [axis for axis in mesh.axis_extents if axis != CTAS]
+        if (written := mesh.size(axes)) != ranks:
             raise PassFailedException(
                 f"triton-distributed: @{func.sym_name.data} is written for {written} "
                 f"ranks, not {ranks}; use ranks={written}"

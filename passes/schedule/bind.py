@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -25,7 +25,7 @@ from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.annotate_cost.accelerator import lowered_copy, total_figures
 from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.pipeline import ChoosingPass
-from comet.passes.search import Candidate, Cost, Found, Goal, cheapest
+from comet.passes.search import Candidate, Found, Goal, cheapest, cost_of
 
 KINDS = (BindingKind.SEQUENTIAL, BindingKind.PIPELINE, BindingKind.PARALLEL)
 """The candidates of `auto`; of equal ones the first is taken."""
@@ -52,33 +52,121 @@ class BindPass(ChoosingPass):
     body the cheapest of these.
     """
 
+    bodies: str | None = None
+    """
+    Other kinds for the children of some nodes, as in "p_gb: pipeline; @f: parallel",
+    where @f is the body of the function; not with `kind=auto`.
+    """
+
     model: Literal["tool", "paper", "ideal"] = "paper"
     """The cost model for choices that are `auto`, see `annotate-cost`."""
 
     objective: Literal["latency", "energy", "edp"] = "latency"
     """What is minimized: cycles, pJ, or their product."""
 
+    def __post_init__(self) -> None:
+        """Check the text of the kinds."""
+        if self.bodies is not None:
+            if self.kind == "auto":
+                raise PassFailedException(
+                    "bind: kind=auto chooses for all bodies; leave `bodies` out, or "
+                    "give another kind"
+                )
+            parse_bodies(self.bodies)
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        given = parse_bodies(self.bodies or "")
         for func in functions_at(op, self.name, IRLevel.SCHEDULE):
             if self.kind == "auto":
                 bind_by_cost(
                     func, attached_system(op), Goal(self.model, self.objective)
                 )
             else:
-                kind = BindingKind(self.kind)
-                bind(list(plan_bindings(func.body.block, kind)), kind)
+                bind_bodies(func, given, BindingKind(self.kind))
 
     def settled(self, module: ModuleOp) -> Self:
-        """Return the pass with the kind of all bindings, if they are of one kind."""
-        kinds = {
-            attribute.data
-            for func in compute_functions(module)
-            for op in func.walk()
-            if isinstance(attribute := op.attributes.get(BIND), BindingAttr)
-        }
-        if self.kind != "auto" or len(kinds) != 1:
+        """Return the pass with the kinds of all bindings."""
+        functions = list(compute_functions(module))
+        if self.kind != "auto" or len(functions) != 1:
             return self
-        return replace(self, kind=str(kinds.pop()))
+        kinds = kinds_of(functions[0])
+        if len(found := set(kinds.values())) == 1:
+            return replace(self, kind=str(found.pop()))
+        if not kinds:
+            return self
+        others = {
+            name: kind
+            for name, kind in kinds.items()
+            if kind is not BindingKind.SEQUENTIAL
+        }
+        bodies = format_bodies(others) or None
+        return replace(self, kind=str(BindingKind.SEQUENTIAL), bodies=bodies)
+
+
+def parse_bodies(text: str) -> dict[str, BindingKind]:
+    """Parse the option `bodies`; raises PassFailedException for another form."""
+    kinds = {str(kind): kind for kind in KINDS}
+    found: dict[str, BindingKind] = {}
+    for entry in filter(None, map(str.strip, text.split(";"))):
+        name, _, kind = (part.strip() for part in entry.partition(":"))
+        if kind not in kinds or name in found:
+            raise PassFailedException(
+                f"bind: '{entry}' in `bodies` is not of the form NODE: KIND with one "
+                f"of {', '.join(kinds)}, each node once"
+            )
+        found[name] = kinds[kind]
+    return found
+
+
+def format_bodies(kinds: Mapping[str, BindingKind]) -> str:
+    """Return kinds as the option `bodies`."""
+    return "; ".join(f"{name}: {kind}" for name, kind in kinds.items())
+
+
+def bodies_of(func: FuncOp) -> list[tuple[str, Block]]:
+    """Return the blocks with several siblings, with the names of the nodes around."""
+    nodes = [op for op in func.walk() if isinstance(op, NodeOp)]
+    named = [(f"@{func.sym_name.data}", func.body.block)]
+    named += [(node.node_name or "", node.body.block) for node in nodes]
+    return [(name, block) for name, block in named if len(siblings_in(block)) > 1]
+
+
+def kinds_of(func: FuncOp) -> dict[str, BindingKind]:
+    """Return how the siblings of each body are bound."""
+    found: dict[str, BindingKind] = {}
+    for name, block in bodies_of(func):
+        attribute = siblings_in(block)[0].attributes.get(BIND)
+        is_bound = isinstance(attribute, BindingAttr)
+        found[name] = attribute.data if is_bound else BindingKind.SEQUENTIAL
+    return found
+
+
+def bind_bodies(
+    func: FuncOp,
+    kinds: Mapping[str, BindingKind],
+    rest: BindingKind = BindingKind.SEQUENTIAL,
+) -> None:
+    """
+    Bind the siblings of bodies, each by its kind, those without one by `rest`.
+
+    Raises PassFailedException for a name of no body with siblings, and for siblings
+    that cannot run in parallel.
+    """
+    bodies = bodies_of(func)
+    names = [name for name, _ in bodies]
+    for name in kinds:
+        if name not in names:
+            raise PassFailedException(
+                f"bind: '{name}' in `bodies` names no node with several children; "
+                f"there are {', '.join(names) or 'none'}"
+            )
+    for name, block in bodies:
+        _bind_body(block.parent_op(), block, kinds.get(name, rest))
+
+
+def _bind_body(op: Operation | None, block: Block, kind: BindingKind) -> None:
+    """Bind the siblings in the body of `op`, which errors are about."""
+    bind(bound_siblings(block, kind), kind)
 
 
 def bind(firsts: Sequence[Operation], kind: BindingKind) -> None:
@@ -95,9 +183,7 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
     kind whose files `lower-to-comet` or the COMET tool rejects, for example for
     capacity, is not taken; if these reject all, siblings stay sequential.
     """
-    nodes = [op for op in func.walk() if isinstance(op, NodeOp)]
-    blocks = [func.body.block, *(node.body.block for node in nodes)]
-    several = [block for block in blocks if len(siblings_in(block)) > 1]
+    several = [block for _, block in bodies_of(func)]
 
     @cache
     def price(kinds: tuple[BindingKind, ...]) -> Found[tuple[BindingKind, ...]]:
@@ -125,8 +211,7 @@ def _price(
     check_legality(files)
     estimate_module(files, "tool")
     estimate = estimate_module(files, goal.model)
-    cost = Cost(estimate.latency, estimate.energy)
-    return Found(kinds, cost, total_figures(estimate).limit)
+    return Found(kinds, cost_of(estimate), total_figures(estimate).limit)
 
 
 def _described(block: Block) -> str:
@@ -143,6 +228,15 @@ def siblings_in(block: Block) -> list[Operation]:
     return [op for op in block.ops if isinstance(op, NodeOp | CollectiveOp)]
 
 
+def can_bind(block: Block, kind: BindingKind) -> bool:
+    """Return whether the siblings in `block` can be bound by a kind."""
+    try:
+        bound_siblings(block, kind)
+    except PassFailedException:
+        return False
+    return True
+
+
 def bound_siblings(block: Block, kind: BindingKind) -> list[Operation]:
     """
     Return the siblings in `block` that are bound to the next one.
@@ -157,15 +251,3 @@ def bound_siblings(block: Block, kind: BindingKind) -> list[Operation]:
                 "cannot run in parallel, take kind=pipeline or kind=sequential"
             )
     return siblings[:-1]
-
-
-def plan_bindings(block: Block, kind: BindingKind) -> Iterator[Operation]:
-    """
-    Yield every op in `block`, and in the nodes below, that is bound to its successor.
-
-    Raises PassFailedException if siblings cannot run in parallel.
-    """
-    yield from bound_siblings(block, kind)
-    for op in siblings_in(block):
-        if isinstance(op, NodeOp):
-            yield from plan_bindings(op.body.block, kind)

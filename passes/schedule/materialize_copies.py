@@ -2,10 +2,10 @@
 `materialize-copies`: the transfers of tile trees -> copies inside their nodes.
 
 Takes functions at the schedule or the dataflow level whose factors are final. Loads of
-a node are copied at the start of its body, stores at its end, or after the node if its
-loops combine them. Afterwards no value changes its level at a border. Rejects trees for
-accelerators, and partial results that programs merge at another level than they are
-computed.
+a node are copied at the start of its body, or behind the loops of a program before the
+first op that needs them; stores at its end, or after the node if its loops combine
+them. Afterwards no value changes its level at a border. Rejects trees for accelerators,
+and partial results that programs merge at another level than they are computed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from comet.dialects.compound import ReduceKind, ReduceOp
 from comet.dialects.compound.dims import names_of, with_level
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import borders, loads, stores
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -124,14 +125,21 @@ def _copied(value: SSAValue, level: str, pad: ReduceKind | None = None) -> CopyO
 
 
 def _copy_in(node: NodeOp) -> None:
-    """Copy the loads of `node` at the start of its body, its init args before it."""
-    copies: list[CopyOp] = []
+    """
+    Copy the loads of `node` at the start of its body, late ones before their first use,
+    and its init args before it.
+    """
+    early, late = list[CopyOp](), late_loads(node)
     for load in list(loads(node)):
         pad = padding_for(load.tile)
         view = with_level(load.tile.type, load.outer_level)
         view = Rewriter.replace_value_with_new_type(load.tile, view)
-        copies.append(_copied(view, load.tile_level, pad))
-    Rewriter.insert_op(copies, InsertPoint.at_start(node.body.block))
+        copy = _copied(view, load.tile_level, pad)
+        if (first := late.get(load.tile)) is None:
+            early.append(copy)
+        else:
+            Rewriter.insert_op(copy, InsertPoint.before(first))
+    Rewriter.insert_op(early, InsertPoint.at_start(node.body.block))
     starts = [border for border in borders(node) if border.crossing == "iter_arg"]
     for index, start in enumerate(starts, len(node.ins)):
         if start.is_transfer:

@@ -83,7 +83,7 @@ def _retile_block(block: Block) -> None:
 def _retile_node(op: NodeOp, scope: Mapping[str, int]) -> None:
     whole = dict(scope) | joined_extents(value for value, _ in op.sliced)
     cuts = [op.last_cut(dim, whole[dim]) for dim in op.factors]
-    cut = aligned_tile if op.in_kernel else even_tile
+    cut = aligned_tile if op.in_kernel and not op.on_mesh else even_tile
     tiles = whole | {last.dim: cut(last.extent, last.factor) for last in cuts}
     for value, argument in op.sliced:
         fitting = {dim: tiles[dim] for dim in extents_of(value)}

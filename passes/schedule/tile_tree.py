@@ -136,6 +136,8 @@ def loops_in(tree: Tree) -> Iterator[str]:
     for child in children_of(tree):
         if isinstance(child, Temporal) and child.loop is not None:
             yield child.loop
+        if isinstance(child, Spatial):
+            yield from (row.dim for row in child.rows)
         yield from loops_in(child)
 
 

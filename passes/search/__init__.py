@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.passes.search.goal import FREE, LATENCY, Cost, Goal, Objective, higher
-from comet.passes.search.record import Choice, Row, Session, session
+from comet.passes.search.record import Choice, Missed, Row, Session, session
 
 __all__ = [
     "FREE",
@@ -35,6 +35,7 @@ __all__ = [
     "NumericSpace",
     "Objective",
     "cheapest",
+    "cost_of",
     "descend",
     "higher",
     "ranked",
@@ -42,6 +43,9 @@ __all__ = [
     "session",
     "vary",
 ]
+
+FAR = 1.25
+"""A rejected candidate is missed if the bound of the chosen one is so much higher."""
 
 T = TypeVar("T")
 
@@ -62,6 +66,19 @@ class Found(Generic[T]):
         return goal.order(self.cost) if self.rank is None else (self.rank,)
 
 
+class Priced(Protocol):
+    """The figures of a mapping."""
+
+    @property
+    def latency(self) -> float: ...
+
+    @property
+    def energy(self) -> float | None: ...
+
+    @property
+    def is_artifact(self) -> bool: ...
+
+
 @dataclass(frozen=True)
 class Candidate(Generic[T]):
     """One structural choice."""
@@ -80,6 +97,13 @@ class Candidate(Generic[T]):
 def refuse(error: Exception) -> NoReturn:
     """Price a candidate that is known to be rejected: raise the reason."""
     raise error
+
+
+def cost_of(figures: Priced) -> Cost:
+    """Return the cost of a mapping; an artifact is one unless the session allows it."""
+    with session() as current:
+        artifact = figures.is_artifact and not current.allow_artifacts
+    return Cost(figures.latency, figures.energy or 0.0, artifact)
 
 
 class NotCheaper(PassFailedException):
@@ -110,7 +134,8 @@ def cheapest(
             ceiling = None if best is None else table.priced[best].cost
             with current.trying(f"{name} {candidate.label}", ceiling):
                 try:
-                    table.note(index, candidate.label, partial(_price, candidate, goal))
+                    price = partial(_price, candidate, goal)
+                    table.note(index, candidate.label, price, candidate.bound)
                 except KeyboardInterrupt as error:
                     current.interrupt(error, known=bool(table.priced))
         chosen = table.best()
@@ -150,15 +175,26 @@ class _Table(Generic[T]):
         """The priced candidates, by row."""
         self.failure: Exception | None = None
         """The last rejection."""
+        self._bounds: dict[int, Cost] = {}
+        """The lower bounds of candidates, by row; not of those that are too dear."""
 
-    def note(self, index: int, label: str, price: Callable[[], Found[T]]) -> None:
+    def note(
+        self,
+        index: int,
+        label: str,
+        price: Callable[[], Found[T]],
+        bound: Cost = FREE,
+    ) -> None:
         """Record in a row what `price` returns or raises."""
         try:
+            self._bounds[index] = bound
             found = self.priced[index] = price()
             self.rows[index] = Row(label, found.cost, found.limit)
         except (PassFailedException, CostError) as error:
             self.failure = error
             self.priced.pop(index, None)
+            if isinstance(error, NotCheaper):
+                del self._bounds[index]
             self.rows[index] = Row(label, None, str(error))
 
     def best(self) -> int | None:
@@ -170,7 +206,22 @@ class _Table(Generic[T]):
         self, name: str, place: str, within: tuple[str, ...], chosen: int | None
     ) -> Choice:
         """Return the record of the choice, with the row `chosen`."""
-        return Choice(name, place, within, tuple(self.rows.values()), chosen)
+        rows, missed = tuple(self.rows.values()), self._missed(chosen)
+        return Choice(name, place, within, rows, chosen, missed)
+
+    def _missed(self, chosen: int | None) -> Missed | None:
+        """
+        Return the rejected candidate with the lowest bound, if it would do far less.
+
+        Bounds are compared with each other, as prices may be far above either.
+        """
+        least = {row: self._goal.order(each)[0] for row, each in self._bounds.items()}
+        rejected = [row for row in least if row not in self.priced and least[row] > 0]
+        best = min(rejected, key=lambda row: least[row], default=None)
+        if chosen is None or best is None or least[chosen] < FAR * least[best]:
+            return None
+        row, price = self.rows[best], self._goal.order(self.priced[chosen].cost)[0]
+        return Missed(row.label, least[best], price, self._goal.unit, row.limit)
 
 
 def _price(candidate: Candidate[T], goal: Goal) -> Found[T]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, Protocol, Self, TypeAlias, TypeVar
 
 from xdsl.utils.exceptions import PassFailedException
@@ -21,6 +22,8 @@ class Cost:
     """Cycles on accelerators, seconds on GPUs."""
     energy: float = 0.0
     """pJ; 0 if the hardware has no energies."""
+    artifact: bool = False
+    """Whether only a defect of the model allows it, so that others are preferred."""
 
 
 def higher(first: Cost, second: Cost) -> Cost:
@@ -59,9 +62,17 @@ class Goal:
             case "edp":
                 return latency * energy, latency
 
+    @property
+    def unit(self) -> str:
+        """The unit of the objective on accelerators."""
+        return {"latency": "cycles", "energy": "pJ", "edp": "pJ x cycles"}[
+            self.objective
+        ]
+
     def order(self, cost: Cost) -> tuple[float, float]:
-        """Return the sort key of a single cost."""
-        return self.rank(cost.latency, cost.energy)
+        """Return the sort key of a single cost; an artifact comes after all others."""
+        first, second = self.rank(cost.latency, cost.energy)
+        return (inf, first) if cost.artifact else (first, second)
 
     def check(self, name: str, *, on_gpu: bool) -> None:
         """

@@ -29,6 +29,20 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Missed:
+    """A rejected candidate whose lower bound is far below that of the chosen one."""
+
+    label: str
+    least: float
+    """Its lower bound: of cycles, pJ, or their product."""
+    price: float
+    """What the chosen candidate costs, in the same unit."""
+    unit: str
+    reason: str
+    """Why it was rejected."""
+
+
+@dataclass(frozen=True)
 class Choice:
     """One choice, with the results of its candidates."""
 
@@ -41,6 +55,20 @@ class Choice:
     rows: tuple[Row, ...]
     chosen: int | None
     """The row that was taken, None if none was."""
+    missed: Missed | None = None
+    """The rejected candidate that would do far less, if there is one."""
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence that says what was missed and why, if anything was."""
+        if self.missed is None or self.chosen is None:
+            return None
+        missed = self.missed
+        return (
+            f"{self.name} for {self.place}: {self.rows[self.chosen].label} costs "
+            f"{missed.price:,.0f} {missed.unit}; {missed.label} might cost as little "
+            f"as {missed.least:,.0f}, and is rejected: {missed.reason}"
+        )
 
 
 @dataclass
@@ -54,8 +82,16 @@ class Session:
     """What the best candidates of outer choices cost: nothing dearer is of use."""
     deadline: float = inf
     """When choices end with the best known candidates, on the monotonic clock."""
+    allow_artifacts: bool = False
+    """Whether what only a defect of a model allows is as good as anything else."""
     obeys_interrupts: bool = False
     """Whether Ctrl-C ends choices likewise, instead of the whole run."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What outermost choices missed, one sentence each."""
+        outermost = (choice.warning for choice in self.choices if not choice.within)
+        return tuple(sentence for sentence in outermost if sentence is not None)
 
     @property
     def is_late(self) -> bool:
@@ -83,6 +119,16 @@ class Session:
                 raise KeyboardInterrupt
         finally:
             self.deadline, self.obeys_interrupts = outer
+
+    @contextmanager
+    def allowing_artifacts(self, allowed: bool) -> Generator[None]:
+        """Let choices take artifacts, or prefer all others."""
+        outer = self.allow_artifacts
+        self.allow_artifacts = allowed
+        try:
+            yield
+        finally:
+            self.allow_artifacts = outer
 
     @contextmanager
     def trying(self, candidate: str, ceiling: Cost | None) -> Generator[None]:

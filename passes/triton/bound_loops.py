@@ -7,14 +7,15 @@ masked. Their first is found at run time, from the largest of the last visible p
 of a program. Takes functions at the schedule or the dataflow level with copies in their
 nodes; a loop gets the property `until`, the operand that holds these positions.
 
-The analysis follows what is known of each value if every element is masked: it is so
-low that nothing is left of it (`LOW`), a number, or unknown. A loop is bounded if each
-of its results is then what it was before.
+A mask is a selection by a comparison of positions, or a term that grows with their
+distance. The analysis follows what is known of each value if every element is masked:
+it is so low that nothing is left of it (`LOW`), a number, or unknown. A loop is bounded
+if each of its results is then what it was before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -34,14 +35,12 @@ from comet.dialects.compound import (
     ReduceKind,
     ReduceOp,
 )
-from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.dims import float_type_of, names_of
+from comet.dialects.compound.map import lowest_finite
 from comet.dialects.schedule import CopyOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import outside
 from comet.passes.analysis.levels import IRLevel, functions_at
-
-LARGE = 3e4
-"""A mask of this size leaves nothing of a score, in any element type."""
 
 
 class Masked(Enum):
@@ -50,7 +49,14 @@ class Masked(Enum):
     HIDDEN = auto()
     """Whole numbers of -1 or less: how far positions are beyond the last visible."""
     LOW = auto()
-    """Below every score, so that its exponential is 0."""
+    """Below every score, so that its exponential is 0: see `hides`."""
+
+
+COMPARED: Mapping[MapKind, Masked | float] = {
+    MapKind.SUB: Masked.HIDDEN,
+    MapKind.GE: 0.0,
+}
+"""How the last visible position is compared with others, and what hidden ones give."""
 
 
 @dataclass(frozen=True)
@@ -77,17 +83,21 @@ def bounding_operand(node: TemporalOp) -> int | None:
     """Return the operand with the last visible positions of a loop, if it has one."""
     if len(node.loops) != 1 or node.with_args:
         return None
-    for distance, operand in _distances(node):
-        if _is_neutral(node, distance):
+    for value, masked, operand in _comparisons(node):
+        if _is_neutral(node, value, masked):
             return operand
     return None
 
 
-def _distances(node: TemporalOp) -> Iterator[tuple[SSAValue, int]]:
-    """Yield each difference of an operand and the positions along the loop."""
+def _comparisons(node: TemporalOp) -> Iterator[tuple[SSAValue, Masked | float, int]]:
+    """
+    Yield what compares an operand with the positions along the loop, if it is masked.
+
+    That is a condition, which is false then, or a difference.
+    """
     (loop,) = node.loops
     for op in node.body.block.ops:
-        if not isinstance(op, MapOp) or op.kind.data is not MapKind.SUB:
+        if not isinstance(op, MapOp) or op.kind.data not in COMPARED:
             continue
         last, position = op.operands
         if (
@@ -96,7 +106,7 @@ def _distances(node: TemporalOp) -> Iterator[tuple[SSAValue, int]]:
             and loop.dim not in names_of(last)
             and _counts(position, loop.dim)
         ):
-            yield op.result, last.index
+            yield op.result, COMPARED[op.kind.data], last.index
 
 
 def _counts(value: SSAValue, dim: str) -> bool:
@@ -108,9 +118,19 @@ def _counts(value: SSAValue, dim: str) -> bool:
     return isinstance(op, IndexOp) and op.whole is None and names_of(value) == (dim,)
 
 
-def _is_neutral(node: TemporalOp, distance: SSAValue) -> bool:
-    """Whether an iteration leaves all results as they are if everything is hidden."""
-    facts = _Facts({distance: Masked.HIDDEN})
+def hides(number: float, value: SSAValue) -> bool:
+    """
+    Whether `number` is below every score, also if it is added to one.
+
+    Scores are assumed to use less than a quarter of the range of the element type,
+    which is that of `value`.
+    """
+    return number <= lowest_finite(float_type_of(value)) / 4
+
+
+def _is_neutral(node: TemporalOp, value: SSAValue, masked: Masked | float) -> bool:
+    """Whether an iteration leaves all results as they are if `value` is `masked`."""
+    facts = _Facts({value: masked})
     for op in node.body.block.ops:
         facts.visit(op)
     folds = iter(node.region_iter_args)
@@ -180,8 +200,12 @@ class _Facts:
                 return Masked.HIDDEN
             case (MapKind.MAX, [Masked.HIDDEN, -1.0]):
                 return -1.0
-            case (MapKind.MULT, [-1.0, float(size)]) if size >= LARGE:
+            case (MapKind.MULT, [-1.0, float(size)]) if hides(-size, op.result):
                 return Masked.LOW
+            case (MapKind.SELECT, [0.0, _, float(number)]) if hides(number, op.result):
+                return Masked.LOW
+            case (MapKind.SELECT, [0.0, _, _]):
+                return self._equal(values[2])
             case (MapKind.ADD | MapKind.SUB, [Masked.LOW, _]):
                 return Masked.LOW
             case (MapKind.ADD, [_, Masked.LOW]):
@@ -195,6 +219,8 @@ class _Facts:
             case (MapKind.MAX, [Masked.LOW, _]) | (MapKind.ADD, [0.0, _]):
                 return self._equal(values[1])
             case (MapKind.SUB, _) if values[0] is values[1]:
+                return 0.0
+            case (MapKind.MULT, [0.0, _] | [_, 0.0]):
                 return 0.0
             case (MapKind.MULT, [_, 1.0]):
                 return self._equal(values[0])

@@ -4,6 +4,7 @@
 Each loop of a grid node gets a number of programs, the elements of each program, and an
 axis of the launch grid. A launch grid has three axes; the kernels of several ranks have
 one, so that one launch can have the programs of all ranks, and those of several nodes.
+So have kernels whose programs exchange: those of a group follow each other.
 An L2 swizzle is written if the node has two loops and launch numbers with a group.
 
 Takes functions at the schedule or the dataflow level, with blocks: programs have whole
@@ -27,7 +28,7 @@ from comet.dialects.schedule.attributes import GRID_AXES, ProgramsAttr
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.triton.pad_blocks import kernel_extents, pad_blocks
-from comet.passes.triton.slices import RankLoops, all_loops, rank_loops
+from comet.passes.triton.slices import RankLoops, all_loops, group_size, rank_loops
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,16 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
     slicing = [index for index, loop in enumerate(loops) if loop.factor > 1]
     group = 1 if node.launch is None or len(slicing) != 2 else node.launch.group
     axes = [0] * len(loops)
-    if ranks.ranks == 1:
+    if ranks.ranks == group_size(node) == 1 and not _shares_launch(node):
         for index, axis in zip(slicing, _axes(len(slicing), group), strict=True):
             axes[index] = axis
     return ProgramsAttr(counts, slices, axes, group)
+
+
+def _shares_launch(node: SpatialOp) -> bool:
+    """Whether a kernel has programs of several nodes: they are on one axis."""
+    kernel = node.parent_op()
+    return isinstance(kernel, KernelOp) and len(kernel.nodes) > 1
 
 
 def _axes(loops: int, group: int) -> list[int]:

@@ -26,6 +26,7 @@ from comet.dialects.compound.dims import (
     level_of,
     names_of,
 )
+from comet.dialects.dataflow import ReadTileOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr, power_of_two
 from comet.dialects.schedule.node import NodeOp
@@ -76,8 +77,16 @@ def memory_level(node: SpatialOp) -> str | None:
 
 
 def kernel_extents(node: SpatialOp) -> dict[str, int]:
-    """Return the extent of every dimension that enters or leaves the grid node."""
-    return joined_extents((*node.ins, *node.outs))
+    """
+    Return the extent of every dimension that enters or leaves the grid node, or that
+    its programs have one element each of, where they exchange.
+    """
+    parts: dict[str, int] = {}
+    for op in node.walk() if node.with_args else ():
+        if isinstance(op, ReadTileOp):
+            dim = op.channel_type.gather
+            parts[dim] = extents_of(op.result)[dim]
+    return parts | joined_extents((*node.ins, *node.outs))
 
 
 def _tiles_of(op: Operation) -> tuple[SSAValue, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import gcd
+from math import gcd, prod
 from typing import Self
 
 from xdsl.ir import Operation
@@ -55,7 +55,8 @@ def all_loops(node: NodeOp) -> list[LoopSlice]:
         block = blocks.size(cut.dim, cut.tile)
         later = [other for other in cuts[index + 1 :] if other.dim == cut.dim]
         is_split = any(other.factor > 1 for other in later)
-        is_exact = bool(lengths) and lengths[index] != block
+        given = lengths[index] if lengths else cut.tile if node.on_mesh else block
+        is_exact = given != block
         bounded = is_split or is_exact or is_split_inside(node, cut.dim)
         found.append(LoopSlice(cut.dim, cut.factor, cut.tile, block, bounded))
     return found
@@ -156,6 +157,12 @@ class RankLoops:
     def owned(self) -> tuple[str, ...]:
         """All dimensions with a loop over ranks."""
         return (*self.sources, *self.destinations)
+
+
+def group_size(grid: SpatialOp) -> int:
+    """Return how many programs of a kernel exchange with each other, 1 if none do."""
+    nodes = (op for op in grid.walk() if isinstance(op, SpatialOp) and op.on_mesh)
+    return prod(loop.factor for node in nodes for loop in node.loops)
 
 
 def rank_loops(node: SpatialOp) -> RankLoops:

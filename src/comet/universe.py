@@ -1,5 +1,7 @@
 """Publishes comet's dialects, passes and targets to every xDSL tool."""
 
+from functools import cache
+
 from xdsl.universe import Universe
 
 from comet.codegen import get_all_targets
@@ -11,3 +13,13 @@ COMET_UNIVERSE = Universe(
     all_passes=get_all_passes(),
     all_targets=get_all_targets(),
 )
+
+
+@cache
+def installed() -> Universe:
+    """
+    Return the dialects, passes and targets of comet and of every installed package.
+
+    To look for packages takes as long as to compile a small program: once is enough.
+    """
+    return Universe.get_multiverse()

@@ -33,8 +33,10 @@ def every_factor(space: FactorSpace) -> Values:
     return {loop: column[legal] for loop, column in columns.items()}
 
 
-def every_order(space: FactorSpace, values: Values) -> Iterator[tuple[Orders, Values]]:
-    """Yield all orders of the loops of several iterations, with the factors of each."""
+def every_order(
+    space: FactorSpace, values: Values
+) -> Iterator[tuple[Values, Iterator[Orders]]]:
+    """Yield factors, with all orders of the loops that have several iterations."""
     loops = list(values)
     several = np.stack([values[loop] > 1 for loop in loops], axis=1)
     for pattern in np.unique(several, axis=0):
@@ -45,29 +47,34 @@ def every_order(space: FactorSpace, values: Values) -> Iterator[tuple[Orders, Va
             for key in space.keys
             for looped in [list(zip(loops, pattern, strict=True))]
         ]
-        for orders in product(*every):
-            yield dict(zip(space.keys, orders, strict=True)), chosen
+        yield (
+            chosen,
+            (dict(zip(space.keys, orders, strict=True)) for orders in product(*every)),
+        )
 
 
 def least_costs(
     space: FactorSpace, model: ModelName, objectives: tuple[Objective, ...]
 ) -> list[float]:
     """Return the least legal value of each objective, infinity if there is none."""
-    every = every_factor(space)
     least = [inf for _ in objectives]
-    for orders, values in every_order(space, every):
+    hardware = space.template.hardware
+    for values, every in every_order(space, every_factor(space)):
         count = next(iter(values.values())).size
-        loops = {key: tuple((dim, 1) for dim in dims) for key, dims in orders.items()}
         candidates = Candidates(space.template, values)
-        mappings = candidates.mappings(loops)
-        hardware = space.template.hardware
-        prices = price_many(mappings, hardware, model)
-        fits = candidates.fit() & room_many(mappings, hardware)
-        for index, objective in enumerate(objectives):
-            goal = Goal(model, objective)
-            cost = np.broadcast_to(goal.rank(prices.latency, prices.energy)[0], count)
-            cost = np.where(np.broadcast_to(fits, count), cost, inf)
-            least[index] = _least_legal(space, goal, orders, values, cost, least[index])
+        fit = candidates.fit()
+        for orders in every:
+            loops = {key: tuple((d, 1) for d in dims) for key, dims in orders.items()}
+            mappings = candidates.mappings(loops)
+            prices = price_many(mappings, hardware, model)
+            fits = np.broadcast_to(fit & room_many(mappings, hardware), count)
+            for index, objective in enumerate(objectives):
+                goal = Goal(model, objective)
+                cost = goal.rank(prices.latency, prices.energy)[0]
+                cost = np.where(fits, np.broadcast_to(cost, count), inf)
+                least[index] = _least_legal(
+                    space, goal, orders, values, cost, least[index]
+                )
     return least
 
 

@@ -2,12 +2,13 @@
 
 from xdsl.dialects.builtin import ModuleOp
 
+from comet.dialects.schedule.attributes import NARROW
 from comet.passes.dataflow.bsp_to_dataflow import CHOSEN
 from comet.passes.explore.quick import STREAM
 from comet.passes.schedule.fuse.strategy import BETWEEN, CHUNKS, STRATEGY
 from comet.passes.sharding.distribute.auto import SHARDED_DIMS
 
-NOTES = (STREAM, SHARDED_DIMS, STRATEGY, CHUNKS, BETWEEN, CHOSEN)
+NOTES = (STREAM, SHARDED_DIMS, STRATEGY, CHUNKS, BETWEEN, NARROW, CHOSEN)
 """What says that a search was made, and is not said when its outcome is given."""
 
 

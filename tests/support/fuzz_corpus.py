@@ -79,7 +79,7 @@ def _stages(number: int) -> list[Seed]:
     random = Random(number)
     target = list(CHAINS)[number % len(CHAINS)]
     op = random.choice([op for op in NAMED_OPS if op.name != "attention"])
-    specs = CHAINS[target](random, op.kind.RESULT, True)
+    specs = CHAINS[target](random, op.result, True)
     module = parse_module(op.text(op.even))
     found = [Seed(str(module), specs, target)]
     for count, spec in enumerate(specs, 1):

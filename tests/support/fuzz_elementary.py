@@ -10,6 +10,8 @@ EXTENTS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 48)
 NAMES = ("M", "N", "K", "L", "B")
 LARGEST = 6000
 """Elements of one value."""
+INTEGERS = ("i1", "i32")
+"""Values of these are conditions and positions, which few ops take."""
 LONG = 0.15
 """The fraction of programs that are long: up to 60 ops."""
 
@@ -70,7 +72,8 @@ class Program:
         body = op.replace("$", names)
         types = f"{types}{arrow}{result.type}"
         self.lines.append(f"  {result.name} = compound.{body} : {types}")
-        self.values.append(result)
+        if element not in INTEGERS:
+            self.values.append(result)
         return result
 
     def map(self, kind: str, *inputs: Value) -> Value:
@@ -223,6 +226,47 @@ def position(p: Program) -> None:
     p.add("index", [], [p.random.choice(list(p.extents))], "f32")
 
 
+def condition(p: Program) -> Value:
+    """A given one, or a comparison of positions or of arguments, which are exact."""
+    given = [value for value in p.arguments if value.element == "i1"]
+    if given and p.random.random() < 0.5:
+        return p.random.choice(given)
+    pairs = [
+        (one, other)
+        for one in p.arguments
+        for other in p.arguments
+        if one.element == other.element != "i1" and fit(one, other)
+    ]
+    if pairs and p.random.random() < 0.4:
+        operands = p.random.choice(pairs)
+    else:
+        dims = p.random.choices(list(p.extents), k=2)
+        operands = tuple(p.add("index", [], [dim], "i32") for dim in dims)
+        if p.random.random() < 0.5:
+            shift = p.add(f"fill {p.random.randint(-9, 9)}.0", [], [], "i32")
+            kind = p.random.choice(("add", "sub", "mult", "max", "min"))
+            moved = p.add(f"map {kind} $", [operands[1], shift], [dims[1]], "i32")
+            operands = operands[0], moved
+    kind = p.random.choice(("ge", "gt", "eq"))
+    dims = list(dict.fromkeys(dim for value in operands for dim in value.dims))
+    return p.add(f"map {kind} $", operands, dims, "i1")
+
+
+def selection(p: Program) -> None:
+    """One value where a condition holds, another one elsewhere; or 0 and 1 for it."""
+    where = condition(p)
+    if p.random.random() < 0.2 and p.size(where.dims) <= LARGEST:
+        p.cast(where, p.random.choice(("f16", "f32")))
+        return
+    one, other = p.any(), p.any()
+    if one.element != other.element:
+        one, other = p.cast(one, "f32"), p.cast(other, "f32")
+    inputs = where, one, other
+    dims = list(dict.fromkeys(dim for value in inputs for dim in value.dims))
+    if p.size(dims) <= LARGEST and fit(*inputs):
+        p.add("map select $", inputs, dims, one.element)
+
+
 def renaming(p: Program) -> None:
     """A value under other names, or with one dimension as two."""
     value = p.any()
@@ -316,7 +360,7 @@ def fold(p: Program) -> None:
 STEPS: tuple[Callable[[Program], None], ...] = (
     *(unary, unary, binary, binary, binary, contraction, contraction, contraction),
     *(reduction, reduction, softmax, norm, cast, constant, position, renaming, fold),
-    *(part, joined),
+    *(part, joined, selection, selection),
 )
 
 
@@ -328,9 +372,10 @@ def program(random: Random) -> tuple[str, tuple[str, ...]]:
         dims = random.sample(names, random.randint(min(1, number), min(len(names), 4)))
         while p.size(dims) > LARGEST:
             dims.pop()
-        element = random.choice(("f32", "f32", "f16", "bf16"))
+        elements = ("f32", "f32", "f16", "bf16") + (("i1",) if number else ())
+        element = random.choice(elements)
         p.arguments.append(p.value(f"%a{number}", dims, element))
-    p.values += p.arguments
+    p.values += [value for value in p.arguments if value.element != "i1"]
     steps = random.randint(8, 24) if random.random() < LONG else random.randint(1, 7)
     for _ in range(steps):
         random.choice(STEPS)(p)

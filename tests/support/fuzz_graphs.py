@@ -44,14 +44,14 @@ class Graph:
                 [extents[dim] for dim in dims],
                 "i32" if i in kind.LENGTHS else self.element,
             )
-            for i, dims in enumerate(kind.OPERANDS)
+            for i, dims in enumerate(op.operands)
         ]
         operands: list[str] = []
         for type_ in types:
             fitting = [name for name, held in self.values.items() if held == type_]
             again = fitting and random.random() < 0.8
             operands.append(random.choice(fitting) if again else self.argument(type_))
-        result = tensor_type([extents[dim] for dim in kind.RESULT], self.element)
+        result = tensor_type([extents[dim] for dim in op.result], self.element)
         name = f"%y{len(self.lines)}"
         self.lines.append(
             f"  {name} = compound.{op.name} {', '.join(operands)} {op.attributes}"
@@ -59,17 +59,16 @@ class Graph:
         )
         self.values[name] = result
         self.made.append(name)
-        self.dims = tuple(dict.fromkeys((*kind.RESULT, *kind.OPERANDS[-1])))
+        self.dims = tuple(dict.fromkeys((*op.result, *op.operands[-1])))
 
     def extents(self, op: NamedOp) -> dict[str, int]:
         """Return extents that make one operand fit a value, where one can."""
-        dims = dict.fromkeys(dim for names in op.kind.OPERANDS for dim in names)
+        dims = dict.fromkeys(dim for names in op.operands for dim in names)
         while True:
             extents = {dim: self.random.choice(EXTENTS) for dim in dims}
             self._fit(op, extents)
             shapes = [
-                [extents[d] for d in names]
-                for names in (*op.kind.OPERANDS, op.kind.RESULT)
+                [extents[d] for d in names] for names in (*op.operands, op.result)
             ]
             if all(_size(shape) <= LARGEST for shape in shapes) and _is_legal(
                 op, extents
@@ -81,7 +80,7 @@ class Graph:
         if not self.values:
             return
         shape = shape_of(self.values[self.random.choice(list(self.values))])
-        operands = [names for names in op.kind.OPERANDS if len(names) == len(shape)]
+        operands = [names for names in op.operands if len(names) == len(shape)]
         if operands and self.random.random() < 0.9:
             extents.update(zip(self.random.choice(operands), shape, strict=True))
 
@@ -122,7 +121,9 @@ def _size(shape: list[int]) -> int:
 
 def _is_legal(op: NamedOp, extents: dict[str, int]) -> bool:
     """Whether the ops of that kind take these extents: masks need as many keys."""
-    return op.variant != "causal" or extents["M"] <= extents["N"]
+    if "HG" in extents and extents["HG"] % extents["H"]:
+        return False
+    return op.attributes != "causal" or extents["M"] <= extents["N"]
 
 
 def graph(random: Random) -> tuple[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from semantics import comet_context, installed, random_inputs
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import IntegerType, ModuleOp, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.traits import SymbolTable
@@ -230,7 +230,10 @@ class Rounding(Interpreter):
         A sum whose terms are together beyond the largest value may overflow in some
         order, to either side, so it is no number unless it is infinite in every order.
         """
-        precision = self.precision or PRECISIONS[str(element_type_of(result))]
+        element = element_type_of(result)
+        if isinstance(element, IntegerType):
+            return value
+        precision = self.precision or PRECISIONS[str(element)]
         rounded = self.rounded(value, precision)
         if (terms := self._magnitudes(result)) is None:
             return rounded

@@ -8,7 +8,8 @@ from functools import cache
 from random import Random
 
 from xdsl.passes import ModulePass
-from xdsl.universe import Universe
+
+from comet.universe import installed
 
 PATTERNS = ("bsp", "wait", "pull", "push", "fused", "auto")
 STRATEGIES = ("none", "partial", "full", "auto")
@@ -152,7 +153,7 @@ def _shared_on_edge(random: Random, dims: Sequence[str]) -> Sequence[str]:
 @cache
 def passes() -> dict[str, type[ModulePass]]:
     """Return the passes of comet by name."""
-    found = {n: make() for n, make in Universe.get_multiverse().all_passes.items()}
+    found = {n: make() for n, make in installed().all_passes.items()}
     return {
         n: kind for n, kind in found.items() if kind.__module__.startswith("comet.")
     }

@@ -170,6 +170,16 @@ def _of_erf(b: Backward, x: str, y: str) -> str:
     return b.map("mult", bell, b.number(2 / sqrt(pi)))
 
 
+def _select(b: Backward, node: Node, g: str) -> Mapping[str, str]:
+    condition, then, otherwise = node.inputs
+    found: dict[str, str] = {}
+    for value in (then, otherwise):
+        if b.active(value):
+            cases = (g, b.number(0.0)) if value == then else (b.number(0.0), g)
+            found[value] = b.onto(value, b.map("select", b.value(condition), *cases))
+    return found
+
+
 def _neg(b: Backward, node: Node, g: str) -> Mapping[str, str]:
     return {node.inputs[0]: b.map("neg", g)}
 
@@ -210,6 +220,7 @@ RULES: Mapping[str, Rule] = {
     "tanh": _by(_of_tanh),
     "erf": _by(_of_erf),
     "neg": _neg,
+    "select": _select,
     "reduce add": _reduce_add,
     "reduce max": _reduce_max,
     "contract": _contract,

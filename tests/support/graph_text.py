@@ -10,6 +10,9 @@ Dims = Sequence[str]
 
 NOTHING: Mapping[str, str] = {}
 
+MADE = {"index": "i32", "map ge": "i1"}
+"""The element types of results that are no floats."""
+
 
 @dataclass(frozen=True)
 class Node:
@@ -125,7 +128,11 @@ class Program:
         made = self._accumulator
         if kind == "rename":
             element = made = self._types[inputs[0]]
-        operands = tuple(self._of(element, value) for value in inputs)
+        made = MADE.get(text, made)
+        operands = tuple(
+            value if self._types[value] in MADE.values() else self._of(element, value)
+            for value in inputs
+        )
         if kind in ("map", "reduce") and self._sharded.get(inputs[0], "-") in dims:
             self._sharded.setdefault(name, self._sharded[inputs[0]])
         self._add(name, text, operands, dims, made)

@@ -3,7 +3,7 @@
 from paths import HARDWARE
 
 from comet.codegen.comet.arch import read_arch
-from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import SystemOp
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from comet.dialects.compound import Compound
 from comet.dialects.compound.named import CompoundOp
+from comet.dialects.compound.named.attention import AttentionOp
 from comet.interpreter.tensor import Array
+
+Formula: TypeAlias = Callable[..., Array]
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,7 @@ class NamedOp:
     """One op: what it computes, and the sizes at which it is tested."""
 
     name: str
-    expected: Callable[..., Array]
+    expected: Formula
     """The result for the operands' arrays, written without comet."""
     odd: Mapping[str, int]
     """Extents that divide by nothing."""
@@ -29,6 +33,12 @@ class NamedOp:
     """What the sample is called beyond the op, if the op has several."""
     positions: bool = False
     """Whether it needs positions of elements, which accelerators do not know."""
+    form: tuple[tuple[tuple[str, ...], ...], tuple[str, ...]] | None = None
+    """The dimensions of operands and result, if not those that the class has."""
+    viewed: tuple[str, ...] = ()
+    """Dimensions that it views as two others, and computes nothing along."""
+    factors: tuple[str, ...] = ()
+    """Dimensions whose extent has to divide that of a viewed one."""
 
     @property
     def title(self) -> str:
@@ -40,9 +50,9 @@ class NamedOp:
         kind = self.kind
         types = [
             _type(dims, extents, "i32" if index in kind.LENGTHS else element)
-            for index, dims in enumerate(kind.OPERANDS)
+            for index, dims in enumerate(self.operands)
         ]
-        result = _type(kind.RESULT, extents, element)
+        result = _type(self.result, extents, element)
         values = [f"%x{index}" for index in range(len(types))]
         parameters = zip(values, types, strict=True)
         return f"""
@@ -52,6 +62,21 @@ func.func @main({", ".join(f"{v}: {t}" for v, t in parameters)}) -> {result} {{
   func.return %y : {result}
 }}
 """
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions that instances can share."""
+        return tuple(dim for dim in self.odd if dim not in self.viewed)
+
+    @property
+    def operands(self) -> tuple[tuple[str, ...], ...]:
+        """The dimensions of each operand."""
+        return self.kind.OPERANDS if self.form is None else self.form[0]
+
+    @property
+    def result(self) -> tuple[str, ...]:
+        """The dimensions of the result."""
+        return self.kind.RESULT if self.form is None else self.form[1]
 
     @property
     def kind(self) -> type[CompoundOp]:
@@ -142,6 +167,21 @@ def _seen(q: Array, k: Array) -> list[tuple[int, int]]:
     return [(m, m + more + 1) for m in range(q.shape[2])]
 
 
+def _key_head_of(formula: Formula, *, flat: bool) -> Formula:
+    """Return attention of one key head, or of a flat one, for each of its queries."""
+
+    def grouped(q: Array, k: Array, v: Array) -> Array:
+        heads = k.shape[1]
+        several = q.reshape(len(q), heads, -1, *q.shape[-2:]) if flat else q
+        parts = [
+            formula(several[:, :, group], k, v) for group in range(several.shape[2])
+        ]
+        whole = np.stack(parts, axis=2)
+        return whole.reshape(*q.shape[:-1], v.shape[-1]) if flat else whole
+
+    return grouped
+
+
 def flash_decode(q: Array, k: Array, v: Array, lens: Array) -> Array:
     """Return attention of each batch entry to as many keys as it has."""
     entries = range(len(lens))
@@ -166,6 +206,14 @@ SCAN = {"H": 3, "T": 13, "D": 5, "S": 4}
 DECODE = {"B": 3, "H": 2, "G": 5, "S": 19, "D": 7, "E": 11}
 HEADS = {"B": 2, "H": 3, "M": 5, "N": 19, "D": 7, "E": 11}
 HEADS_EVEN = {"B": 1, "H": 4, "M": 32, "N": 64, "D": 16, "E": 32}
+GROUPED = (
+    (("B", "H", "G", "M", "D"), *AttentionOp.OPERANDS[1:]),
+    ("B", "H", "G", "M", "E"),
+)
+FLAT = (
+    (("B", "HG", "M", "D"), *AttentionOp.OPERANDS[1:]),
+    ("B", "HG", "M", "E"),
+)
 EXPERTS = {"E": 5, "T": 7, "D": 3, "F": 11}
 EXPERTS_EVEN = {"E": 4, "T": 32, "D": 16, "F": 64}
 GEMM = {"M": 5, "K": 7, "N": 19}
@@ -185,6 +233,26 @@ NAMED_OPS = (
     NamedOp("gated_mlp", gated_mlp, GEMM | {"L": 11}, GEMM_EVEN | {"L": 32}),
     NamedOp("attention", attention, HEADS, HEADS_EVEN),
     NamedOp("attention", causal_attention, HEADS, HEADS_EVEN, "causal", "causal", True),
+    NamedOp(
+        "attention",
+        _key_head_of(attention, flat=False),
+        HEADS | {"H": 2, "G": 3},
+        HEADS_EVEN | {"G": 2},
+        variant="grouped",
+        form=GROUPED,
+    ),
+    NamedOp(
+        "attention",
+        _key_head_of(causal_attention, flat=True),
+        HEADS | {"H": 2, "HG": 6},
+        HEADS_EVEN | {"HG": 8},
+        "causal",
+        "flat",
+        positions=True,
+        form=FLAT,
+        viewed=("HG",),
+        factors=("H",),
+    ),
     NamedOp("flash_decode", flash_decode, DECODE, DECODE, positions=True),
     NamedOp("ssm_scan", ssm_scan, SCAN, SCAN, positions=True),
 )

@@ -72,12 +72,9 @@ def linear(p: Program, to: str, x: str, weight: str, dims: str) -> str:
 
 
 def causal(p: Program, scores: str, to: str) -> str:
-    """Hide keys behind the query: add a number below all others."""
-    distance = p.map(f"{to}_far", "sub", p.index("at_m", "M"), p.index("at_n", "N"))
-    below = p.map(f"{to}_below", "min", distance, p.fill(f"{to}_zero", 0.0))
-    hidden = p.map(f"{to}_hidden", "max", below, p.fill(f"{to}_minus", -1.0))
-    mask = p.map(f"{to}_mask", "mult", hidden, p.fill(f"{to}_low", 1e30))
-    return p.map(to, "add", scores, mask)
+    """Hide keys behind the query: their scores become a number below all others."""
+    seen = p.map(f"{to}_seen", "ge", p.index("at_m", "M"), p.index("at_n", "N"))
+    return p.map(to, "select", seen, scores, p.fill(f"{to}_low", -1.7e38))
 
 
 def rotated(p: Program, to: str, x: str, weights: tuple[str, str]) -> list[str]:

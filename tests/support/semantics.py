@@ -10,22 +10,16 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.parser import Parser
 from xdsl.passes import PassPipeline
 from xdsl.traits import SymbolTable
-from xdsl.universe import Universe
 
-from comet.dialects.compound.dims import COUNT_TENSOR
+from comet.dialects.compound.dims import BOOLEAN_TENSOR, COUNT_TENSOR
 from comet.interpreter import FoldTree, run
 from comet.interpreter.chunking import whole
 from comet.interpreter.tensor import Array
 from comet.tools.checks import verify_definitions
+from comet.universe import installed
 
 TOLERANCE = 1e-10
 """Largest difference, relative to the largest magnitude of a result, in float64."""
-
-
-@cache
-def installed() -> Universe:
-    """Return all dialects and passes that are installed."""
-    return Universe.get_multiverse()
 
 
 @cache
@@ -60,7 +54,8 @@ def random_inputs(module: ModuleOp, name: str, seed: int = 0) -> list[Array]:
     """
     Return an array for every argument of a function: floats are standard normal.
 
-    Counts go up to the largest extent of any argument, sometimes beyond their own.
+    Counts go up to the largest extent of any argument, sometimes beyond their own;
+    booleans are 0 or 1.
     """
     function = SymbolTable.lookup_symbol(module, name)
     assert isinstance(function, func.FuncOp)
@@ -70,12 +65,15 @@ def random_inputs(module: ModuleOp, name: str, seed: int = 0) -> list[Array]:
         assert isinstance(type_, TensorType)
         shapes.append(type_.get_shape())
     most = max((extent for shape in shapes for extent in shape), default=1)
-    return [
-        generator.integers(1, most, shape, endpoint=True).astype(np.float64)
-        if COUNT_TENSOR.verifies(type_)
-        else generator.standard_normal(shape)
-        for shape, type_ in zip(shapes, function.function_type.inputs, strict=True)
-    ]
+    drawn: list[Array] = []
+    for shape, type_ in zip(shapes, function.function_type.inputs, strict=True):
+        if COUNT_TENSOR.verifies(type_) or BOOLEAN_TENSOR.verifies(type_):
+            bounds = (1, most) if COUNT_TENSOR.verifies(type_) else (0, 1)
+            numbers = generator.integers(*bounds, shape, endpoint=True)
+            drawn.append(numbers.astype(np.float64))
+        else:
+            drawn.append(generator.standard_normal(shape))
+    return drawn
 
 
 def assert_close(actual: Sequence[Array], expected: Sequence[Array]) -> None:

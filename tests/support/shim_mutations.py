@@ -61,7 +61,10 @@ MUTATIONS: dict[str, tuple[str, str]] = {
         f'{SEEN}sem="acquire", scope="gpu"',
     ),
     "wait for all but the last": ("numbers < count", "numbers < count - 1"),
-    "wait relaxed": (f'{POLL}sem="acquire"', f'{POLL}sem="relaxed"'),
+    "wait relaxed": (
+        f'{POLL}sem="acquire", scope="sys"',
+        f'{POLL}sem="relaxed", scope="sys"',
+    ),
     "wait in one gpu": (
         f'{POLL}sem="acquire", scope="sys"',
         f'{POLL}sem="acquire", scope="gpu"',

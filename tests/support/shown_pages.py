@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 from tool_run import comet_opt_command
+from torch_python import torch_python
 
 OUTPUTS = ("mlir", "diff", "python", "json", "text")
 """The kinds of blocks that show what the command before them wrote."""
@@ -87,7 +88,10 @@ def run(command: str) -> str:
         done = comet_opt_command(words[1:])
         output = done.out + done.err
     else:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        folders = [Path(sys.executable).parent, os.environ["PATH"]]
+        if "comet-run" in words:
+            folders.insert(0, torch_python().parent)
+        path = os.pathsep.join(map(str, folders))
         done = subprocess.run(
             command,
             shell=True,

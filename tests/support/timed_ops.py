@@ -21,7 +21,7 @@ def operands(kind: str, dtype: str = "float32", **extents: int) -> tuple[Tensor,
     op = op_of(kind)
     sizes: Mapping[str, int] = {**op.odd, **extents}
     lengths = op.kind.LENGTHS
-    shapes = [tuple(sizes[dim] for dim in dims) for dims in op.kind.OPERANDS]
+    shapes = [tuple(sizes[dim] for dim in dims) for dims in op.operands]
     return tuple(
         Tensor(shape, "int32", at_most=sizes[lengths[index]])
         if index in lengths

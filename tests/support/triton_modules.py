@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 from interpreting import reports, write_modules
 from paths import ROOT
 from semantics import comet_context, parse_module, run_passes
+from torch_python import run_python
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.codegen.triton import TritonTarget
@@ -69,13 +68,10 @@ def compile_files(
     paths: Sequence[Path], targets: str, import_from: Path | None = None
 ) -> list[Facts]:
     """The same for files, which may import others from a folder."""
-    environment = dict(os.environ, TRITON_INTERPRET="0")
+    environment = {"TRITON_INTERPRET": "0"}
     if import_from is not None:
         folders = [str(import_from), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(folders)
-    command = [sys.executable, "-c", COMPILE_MANY, targets, *map(str, paths)]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
+    done = run_python(["-c", COMPILE_MANY, targets, *paths], environment)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

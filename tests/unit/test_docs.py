@@ -44,7 +44,7 @@ def test_examples_verify(example: str):
 
 
 def test_every_level_has_an_example():
-    assert len(EXAMPLES) == 10
+    assert len(EXAMPLES) == 11
 
 
 def test_the_table_names_every_pass():
@@ -56,8 +56,8 @@ def _text(field: "Field[object]") -> str:
         return f"`{field.name}`"
     default = field.default
     text = ",".join(default) if isa(default, tuple[str, ...]) else str(default)
-    default = "none" if default is None else f"`{text}`"
-    return f"`{field.name}` ({default.replace('True', 'true')})"
+    text = text.lower() if isinstance(default, bool) else text
+    return f"`{field.name}` ({'none' if default is None else f'`{text}`'})"
 
 
 @pytest.mark.parametrize("name", sorted(get_all_passes()))
@@ -86,8 +86,8 @@ LISTED = re.compile(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", re.M)
 def test_the_named_ops_go_to_the_targets_that_are_listed(op: NamedOp):
     said = dict(LISTED.findall(OPS))[op.name]
     listed = {"yes": True, "no": False, "unless causal": not op.positions}[said]
-    batch = [dim for dim in op.kind.RESULT[:-2] if op.even[dim] > 1]
-    options = "strategy=full stream=false chunks=shared dim=" + op.kind.RESULT[-1]
+    batch = [dim for dim in op.result[:-2] if op.even[dim] > 1]
+    options = "strategy=full stream=false chunks=shared dim=" + op.result[-1]
     loops = " ".join(f"{dim}={op.even[dim]}" for dim in batch)
     options += f' factors="{f"y_dram: {loops}" if batch else ""}"'
     edge = f'{HARDWARE}/edge.yaml"}},comet-accelerator{{{options}}}'

@@ -15,13 +15,13 @@ from semantics import parse_module, random_inputs, run_passes
 from tool_run import ToolRun
 
 CASES = {
-    "mlir": 80,
+    "mlir": 50,
     "hardware": 30,
     "cost": 40,
     "pipeline": 40,
     "plan": 20,
-    "elementary": 22,
-    "named": 8,
+    "elementary": 14,
+    "named": 5,
     "sync": 5,
 }
 """How many cases of each family are tried."""

@@ -70,8 +70,12 @@ EXTRA = "matplotlib is in an extra, and takes a second"
 BACKEND = "a back end is loaded when it is asked for"
 
 LATE = {
+    "comet.cost.accelerator.model:price": "few prices are those of the tool",
+    "comet.cost.from_ir.collective:pricer_for": MACHINE,
     "comet.passes.annotate_cost:plan_estimates": MACHINE,
+    "comet.passes.pipelines.comet_accelerator:best": "few searches are exact",
     "comet.passes.schedule.fuse:fusion_machine": MACHINE,
+    "comet.passes.schedule.tile:apply": MACHINE,
     "comet.passes.schedule.tile:chosen_plan": MACHINE,
     "comet.runtime.child:_report_of_one": TORCH,
     "comet.runtime.child:_report_of_ranks": TORCH,

@@ -9,13 +9,13 @@ level, so only what the other levels do not cover is saved.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from comet.cost.accelerator.paper.nest import READ, Stream
-from comet.cost.reals import Real, add_to, longest
+from comet.cost.reals import Real, add_to, longest, times
 
 Key: TypeAlias = tuple[str, str]
 """Tensor and tag."""
@@ -56,7 +56,9 @@ def nested_fills(
     """The fills further down that are unneeded if the node itself reuses the tile."""
     kept = {f.key: f.once for f in fills_of(streams)}
     return tuple(
-        tuple(replace(f, once=f.once * kept.get(f.key, 0.0)) for f in fills)
+        tuple(
+            Fill(f.key, f.level, f.cycles, f.once * kept.get(f.key, 0.0)) for f in fills
+        )
         for fills in below
     )
 
@@ -91,18 +93,22 @@ def saved_cycles(
 def _saved_once(below: Sequence[Fills], reused: Mapping[Key, Real]) -> Real:
     total: Real = 0.0
     for fills in below:
-        kept = [replace(f, cycles=f.cycles * _needed(f, reused)) for f in fills]
-        total = total + longest_fill(fills) - longest_fill(kept)
+        total = total + longest_fill(fills) - longest_fill(fills, reused)
     return total
 
 
-def _needed(fill: Fill, reused: Mapping[Key, Real]) -> Real:
-    return 1.0 - fill.once * reused.get(fill.key, 0.0)
+NONE: Mapping[Key, Real] = {}
 
 
-def longest_fill(fills: Sequence[Fill]) -> Real:
-    """The cycles of the level whose first reads have the largest sum."""
+def longest_fill(fills: Sequence[Fill], reused: Mapping[Key, Real] = NONE) -> Real:
+    """
+    The cycles of the level whose first reads have the largest sum.
+
+    Tiles that are read once are not read if they are `reused`.
+    """
     sums: dict[str, Real] = {}
     for fill in fills:
-        add_to(sums, fill.level, fill.cycles)
+        again = reused.get(fill.key)
+        needed = 1.0 if again is None else 1.0 - fill.once * again
+        add_to(sums, fill.level, times(fill.cycles, needed))
     return longest(sums.values())

@@ -37,7 +37,7 @@ from comet.cost.accelerator.paper.nest import (
 )
 from comet.cost.accelerator.problem import Collective, Leaf, Node, Tile
 from comet.cost.collectives.formulas import exchange_cycles
-from comet.cost.reals import Real, longest, total
+from comet.cost.reals import Real, add_to, longest, total
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _inner(state: Latency, tile: Tile) -> NodeCost:
     ]
     if len(lanes) == 1 and len(lanes[0]) == 1:
         return lanes[0][0]
-    return _overlap(lanes, iterations)
+    return _overlap(state.hardware, lanes, iterations)
 
 
 def _group(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCost:
@@ -246,17 +246,21 @@ def _shared(state: Latency, below: Ports) -> Ports:
     }
 
 
-def _overlap(lanes: Sequence[Sequence[NodeCost]], iterations: Real) -> NodeCost:
+def _overlap(
+    hardware: Hardware, lanes: Sequence[Sequence[NodeCost]], iterations: Real
+) -> NodeCost:
     """
     Lanes in parallel, the groups of a lane as stages of a pipeline.
 
     A lane takes one iteration of every stage and repeats the longest; nothing is faster
-    than the busiest port or unit that the groups share.
+    than the busiest port, bus or unit that the groups share.
     """
     groups = [group for lane in lanes for group in lane]
     busy = add_ports([(g.busy, 1.0) for g in groups])
     lanes_take = longest(_pipelined(lane, iterations) for lane in lanes)
-    cycles = np.maximum(lanes_take, longest(busy.values()))
+    in_turn = total(group.cycles for group in groups)
+    bus = np.minimum(_busiest_bus(hardware, busy), in_turn)  # collectives count twice
+    cycles = np.maximum(np.maximum(lanes_take, longest(busy.values())), bus)
     most, window, compulsory = (
         groups[0].cycles,
         groups[0].window,
@@ -276,6 +280,16 @@ def _overlap(lanes: Sequence[Sequence[NodeCost]], iterations: Real) -> NodeCost:
         busy,
         tuple(fills for g in groups for fills in g.fills),
     )
+
+
+def _busiest_bus(hardware: Hardware, busy: Ports) -> Real:
+    """How long the busiest memory works of those that read and write on one bus."""
+    buses: dict[str, Real] = {}
+    for (name, _), cycles in busy.items():
+        level = hardware.level(name)
+        if not level.is_unit and level.memory.one_bus:
+            add_to(buses, name, cycles)
+    return longest((0.0, *buses.values()))
 
 
 def _pipelined(stages: Sequence[NodeCost], iterations: Real) -> Real:

@@ -39,10 +39,11 @@ def price(problem: Problem, hardware: Hardware) -> Estimate:
     )
 
 
-def costs(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Real, Real]:
-    """Latency (cycles) and energy (pJ) of mappings whose flows are known."""
-    latency = latencies(mappings, hardware, flows)
-    return latency.root.cycles, energies(mappings, hardware, flows).total
+def costs(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Real, ...]:
+    """The costs of mappings whose flows are known, in the order of `Prices`."""
+    root = latencies(mappings, hardware, flows).root
+    energy = energies(mappings, hardware, flows).total
+    return root.cycles, energy, root.compulsory, root.optional, root.window
 
 
 def _node(latency: Latency, energy: Energy, node: Node) -> NodeEstimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from comet.cost.accelerator.bounds import roofline
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.legality import check_tool
 from comet.cost.accelerator.problem import Leaf, Node, Problem
@@ -37,6 +38,7 @@ def price(problem: Problem, hardware: Hardware) -> Estimate:
             if not isinstance(node, Leaf)
         ),
         spent.by_level,
+        roofline(problem, hardware),
     )
 
 

@@ -40,7 +40,7 @@ class CompoundOp(IRDLOperation, ABC):
     """A named compound op; subclasses name the axes of their tensors."""
 
     OPERANDS: ClassVar[tuple[tuple[str, ...], ...]]
-    """The dimension names of each operand, in axis order."""
+    """The dimension names of each operand, in axis order, unless an op has forms."""
     RESULT: ClassVar[tuple[str, ...]]
     """The dimension names of the result, in axis order."""
 
@@ -68,6 +68,21 @@ class CompoundOp(IRDLOperation, ABC):
             properties=properties or {},
         )
 
+    @property
+    def operand_dims(self) -> tuple[tuple[str, ...], ...]:
+        """The dimension names of each operand, in axis order."""
+        return self.OPERANDS
+
+    @property
+    def result_dims(self) -> tuple[str, ...]:
+        """The dimension names of the result, in axis order."""
+        return self.RESULT
+
+    @property
+    def inner_dims(self) -> tuple[str, ...]:
+        """Dimensions of intermediate values that no operand and no result has."""
+        return self.INNER
+
     def named_extents(self) -> dict[str, int]:
         """
         Return the extent of each named dimension of the operands.
@@ -76,7 +91,7 @@ class CompoundOp(IRDLOperation, ABC):
         """
         extents: dict[str, int] = {}
         for index, (value, names) in enumerate(
-            zip(self.inputs, self.OPERANDS, strict=True)
+            zip(self.inputs, self.operand_dims, strict=True)
         ):
             for name, extent in zip(names, self._shape(value, names), strict=True):
                 if extents.setdefault(name, extent) != extent:
@@ -94,7 +109,7 @@ class CompoundOp(IRDLOperation, ABC):
                 f"got {len(self.inputs)}"
             )
         extents = self.named_extents()
-        names = self.RESULT
+        names = self.result_dims
         expected = tuple(extents[name] for name in names)
         if self._shape(self.result, names) != expected:
             raise VerifyException(

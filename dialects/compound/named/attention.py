@@ -22,9 +22,17 @@ class AttentionOp(CompoundOp):
     products with N keys of size D. With `causal`, the last query sees all keys and each
     one before it one less: query m sees the keys n <= m + N - M.
 
+    Several query heads may share a head of keys and values: queries and result have
+    either G of them for each key head, as (B, H, G, M, D), or all in one dimension
+    HG = H * G, those of a key head next to each other. H = 1 is one head of keys.
+
     ```mlir
     %o = compound.attention %q, %k, %v causal : (tensor<1x8x256x64xf16>,
         tensor<1x8x256x64xf16>, tensor<1x8x256x64xf16>) -> tensor<1x8x256x64xf16>
+    %p = compound.attention %g, %k, %v causal : (tensor<1x8x4x256x64xf16>,
+        tensor<1x8x256x64xf16>, tensor<1x8x256x64xf16>) -> tensor<1x8x4x256x64xf16>
+    %r = compound.attention %f, %k, %v causal : (tensor<1x32x256x64xf16>,
+        tensor<1x8x256x64xf16>, tensor<1x8x256x64xf16>) -> tensor<1x32x256x64xf16>
     ```
     """
 
@@ -35,6 +43,8 @@ class AttentionOp(CompoundOp):
         ("B", "H", "N", "E"),
     )
     RESULT: ClassVar = ("B", "H", "M", "E")
+    QUERY_HEADS: ClassVar = {"grouped": ("H", "G"), "flat": ("HG",)}
+    """The dimensions of query heads if several share a head of keys, by form."""
     causal = opt_prop_def(UnitAttr)
     assembly_format = (
         "$inputs (`causal` $causal^)? attr-dict `:` functional-type(operands, results)"
@@ -50,7 +60,36 @@ class AttentionOp(CompoundOp):
         properties = {"causal": UnitAttr()} if causal else {}
         super().__init__(inputs, result_type, properties)
 
+    @property
+    def form(self) -> str | None:
+        """How query heads that share key heads are written, None if none do."""
+        q, k = (_shape(value) for value in self.inputs[:2])
+        if len(q) == 5:
+            return "grouped"
+        flat = len(q) == len(k) == 4 and q[1] != k[1] and q[1] % max(k[1], 1) == 0
+        return "flat" if flat else None
+
+    @property
+    def operand_dims(self) -> tuple[tuple[str, ...], ...]:
+        """The dimension names of each operand, in axis order."""
+        if (form := self.form) is None:
+            return self.OPERANDS
+        return ("B", *self.QUERY_HEADS[form], "M", "D"), *self.OPERANDS[1:]
+
+    @property
+    def result_dims(self) -> tuple[str, ...]:
+        """The dimension names of the result, in axis order."""
+        if (form := self.form) is None:
+            return self.RESULT
+        return "B", *self.QUERY_HEADS[form], "M", "E"
+
+    @property
+    def inner_dims(self) -> tuple[str, ...]:
+        """The query heads of a key head, if they are in one dimension with these."""
+        return ("G",) if self.form == "flat" else ()
+
     def verify_(self) -> None:
+        self._verify_heads()
         super().verify_()
         extents = self.named_extents()
         if self.causal is not None and extents["N"] < extents["M"]:
@@ -60,6 +99,22 @@ class AttentionOp(CompoundOp):
                 "least as many keys as queries"
             )
 
+    def _verify_heads(self) -> None:
+        """Check that each key head has as many query heads."""
+        if len(self.inputs) < 2:
+            return
+        q, k = (_shape(value) for value in self.inputs[:2])
+        if len(q) == len(k) == 4 and min(*q, *k) >= 1 and q[1] % k[1]:
+            raise VerifyException(
+                f"'{self.name}' op has {q[1]} query heads and {k[1]} key heads; give "
+                "each key head as many query heads"
+            )
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    type_ = value.type
+    return type_.get_shape() if isinstance(type_, TensorType) else ()
+
 
 @irdl_op_definition
 class FlashDecodeOp(CompoundOp):
@@ -68,7 +123,7 @@ class FlashDecodeOp(CompoundOp):
 
     For each batch entry B, the G query heads of a key head H take the weighted mean of
     its S values, of size E. `lens`, of i32, is the number of keys of an entry: the
-    first lens[b], at least one and at most all S. The elements after them must be
+    first lens[b], at least one and at most all S. The values after them must be
     finite. S may be sharded over ranks.
 
     ```mlir

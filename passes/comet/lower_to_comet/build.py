@@ -26,7 +26,7 @@ from comet.dialects.comet.attributes import (
     Step,
 )
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound.dims import element_type_of, level_of, names_of
+from comet.dialects.compound.dims import bits_of, level_of, names_of
 from comet.dialects.schedule.attributes import BindingKind as Bind
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.kinds import Access, BindingKind, TileKind
@@ -266,7 +266,7 @@ class _Nodes:
                 self.plan.names.tags[op],
                 level_of(value) or "",
                 unit.level_name,
-                element_type_of(value).bitwidth,
+                bits_of(value),
                 (self.plan.sizes(product_of(item.rows)),),
                 rmw=rmw and written,
                 wb_output=written,

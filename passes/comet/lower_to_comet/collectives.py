@@ -16,7 +16,7 @@ from comet.dialects.collective import (
     RootReduceOp,
 )
 from comet.dialects.comet.kinds import COLLECTIVES, REDUCTIONS
-from comet.dialects.compound.dims import element_type_of, names_of
+from comet.dialects.compound.dims import bits_of, names_of
 
 
 def exchange_of(
@@ -54,7 +54,7 @@ def exchange_of(
         tensor,
         levels,
         levels,
-        element_type_of(op.input).bitwidth,
+        bits_of(op.input),
         dimension=dim,
         reduction_op=reduction,
         spatial_factor=None if op.group_size == members else op.group_size,

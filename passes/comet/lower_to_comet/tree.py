@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp
-from comet.dialects.compound.dims import element_type_of
+from comet.dialects.compound.dims import bits_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import BindingAttr, BindingKind, LoopAttr
 from comet.dialects.schedule.node import NodeOp
@@ -227,7 +227,7 @@ class _Builder:
             value,
             border.outer_level,
             border.tile_level,
-            element_type_of(outer).bitwidth,
+            bits_of(outer),
             self._user(op, value, written=written),
             written,
         )

@@ -11,7 +11,7 @@ from comet.cost.accelerator.compute import MATRIX_UNITS, VECTOR_UNITS
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.nodes import UnitOp
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound.dims import level_of, names_of
+from comet.dialects.compound.dims import level_of
 from comet.passes.comet.lower_to_comet.tree import ComputeOp
 
 
@@ -59,11 +59,7 @@ def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
 
     Raises PassFailedException if there is no dimension for one of the three roles.
     """
-    left, right, out = map(names_of, (op.lhs, op.rhs, op.result))
-    rows = [dim for dim in left if dim not in out]
-    streamed = [dim for dim in left if dim in out and dim not in right]
-    columns = [dim for dim in right if dim in out and dim not in left]
-    batch = [dim for dim in left if dim in out and dim in right]
+    batch, streamed, columns, rows = op.roles
     m, n, k = (_largest(op, dims, sizes) for dims in (streamed, columns, rows))
     others = (*batch, *streamed, *columns, *rows)
     return Roles(m, n, k, tuple(dim for dim in others if dim not in (m, n, k)))

@@ -32,6 +32,10 @@ from comet.dialects.dataflow.signals import can_cover, covers, in_node, node_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import outside
 from comet.passes.dataflow.lower_channels import destinations
+from comet.passes.dataflow.verify_sync.groups import (
+    group_acts_together,
+    tiles_have_places,
+)
 from comet.passes.dataflow.verify_sync.wiring import (
     Consumer,
     Producer,
@@ -48,6 +52,8 @@ Rule = Callable[[Wiring], str | None]
 def all_ranks_talk(wiring: Wiring) -> str | None:
     """A receive buffer joins all ranks that launch the program."""
     receive_buffer = wiring.receive_buffer
+    if receive_buffer.in_one_memory:
+        return None
     program = receive_buffer.parent_op()
     region = None if program is None else program.parent_op()
     name = region.mesh if isinstance(region, SpmdOp) else receive_buffer.mesh
@@ -238,7 +244,8 @@ def memory_is_ordered(wiring: Wiring) -> str | None:
                 f"{kernel_of(op)} has a {op.name} on {wiring.name} that is "
                 f"{op.semantics.data}: its {what} may move past it; make it {semantics}"
             )
-        if op.scope.data is not FlagScope.SYSTEM:
+        local = wiring.receive_buffer.in_one_memory
+        if op.scope.data is not FlagScope.SYSTEM and not local:
             return (
                 f"{kernel_of(op)} has a {op.name} on {wiring.name} of scope "
                 f"{op.scope.data}, which other GPUs do not see in order; make it "
@@ -249,7 +256,8 @@ def memory_is_ordered(wiring: Wiring) -> str | None:
 
 def tiles_fit_blocks(wiring: Wiring) -> str | None:
     """A tile belongs to one block of one message."""
-    for producer in wiring.producers:
+    local = wiring.receive_buffer.in_one_memory
+    for producer in () if local else wiring.producers:
         node = node_of(producer)
         if node is None:
             return (
@@ -339,6 +347,8 @@ def writers_are_counted(wiring: Wiring) -> str | None:
 def _tiles_per_block(wiring: Wiring, producer: Producer, flags: FlagsOp) -> int:
     node = node_of(producer)
     assert node is not None
+    if wiring.receive_buffer.in_one_memory:
+        return wiring.receive_buffer.ranks
     programs = prod(loop.factor for loop in node.loops)
     blocks = prod(loop.factor for loop in flags.type.blocks)
     return programs // (blocks * destinations(producer, wiring.receive_buffer.ranks))
@@ -372,6 +382,8 @@ def slots_are_free(wiring: Wiring) -> str | None:
     """No rank overwrites what another rank still reads in an earlier launch."""
     if wiring.receive_buffer.slots.value.data > 1 or not wiring.consumers:
         return None
+    if wiring.receive_buffer.in_one_memory:  # no launch of a GPU overtakes another
+        return None
     points = [wiring.points[producer].barriers for producer in wiring.producers]
     first = 0 if wiring.of_input else min(points)
     last = max(wiring.points[consumer].barriers for consumer in wiring.consumers)
@@ -398,4 +410,6 @@ RULES: Iterable[Rule] = (
     writers_are_counted,
     sources_are_shards,
     slots_are_free,
+    group_acts_together,
+    tiles_have_places,
 )

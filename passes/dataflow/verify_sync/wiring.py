@@ -18,6 +18,7 @@ from comet.dialects.dataflow import (
     PullOp,
     PushOp,
     ReadOp,
+    ReadTileOp,
     ReceiveBufferOp,
     SignalOp,
     StageOp,
@@ -28,7 +29,7 @@ from comet.dialects.dataflow.signals import covers, cuts
 from comet.dialects.schedule.node import NodeOp, outside
 
 Producer: TypeAlias = PushOp | StageOp
-Consumer: TypeAlias = ReadOp | PullOp
+Consumer: TypeAlias = ReadOp | ReadTileOp | PullOp
 Use: TypeAlias = Producer | Consumer | SignalOp | WaitOp
 """The uses of receive buffers in kernels."""
 

@@ -172,7 +172,7 @@ def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> N
     element = float_type_of(op.result)
     operands = [
         emit.rename(value, tuple(dims[name] for name in names))
-        for value, names in zip(op.inputs, op.OPERANDS, strict=True)
+        for value, names in zip(op.inputs, op.operand_dims, strict=True)
     ]
     site = Site(emit, operands, dims, _accumulator_type(element, accumulator))
     result = emit.cast(decomposition_of(op)(op, site), element)

@@ -80,12 +80,12 @@ def name_dimensions(
 
 
 def _uses(op: CompoundOp) -> list[tuple[SSAValue, tuple[str, ...]]]:
-    operands = zip(op.inputs, op.OPERANDS, strict=True)
-    return [*operands, (op.result, op.RESULT)]
+    operands = zip(op.inputs, op.operand_dims, strict=True)
+    return [*operands, (op.result, op.result_dims)]
 
 
 def _dims(op: CompoundOp) -> list[str]:
-    return [*(dim for _, dims in _uses(op) for dim in dims), *op.INNER]
+    return [*(dim for _, dims in _uses(op) for dim in dims), *op.inner_dims]
 
 
 def _name(names: dict[Axis, str], axes: Sequence[Axis], wanted: str) -> None:

@@ -8,18 +8,29 @@ from math import sqrt
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound import MapKind, ReduceKind
+from comet.dialects.compound.map import lowest_finite
 from comet.passes.graph.decompose.site import Site
 
 
-def attend(site: Site, dim: str, mask: Callable[[Site], SSAValue] | None) -> SSAValue:
-    """Emit contract, scale, the mask if any, softmax over the keys, and contract."""
+def attend(
+    site: Site, dim: str, visible: Callable[[Site], SSAValue] | None
+) -> SSAValue:
+    """
+    Emit contract, scale, softmax over the keys, and contract.
+
+    Scores of keys that are not `visible` are replaced by a number that is finite, so
+    that partials of hidden keys alone vanish when they are merged.
+    """
     emit, keys = site.emit, site.dims[dim]
     q, k, v = site.operands[:3]
     products = emit.contract(q, k, site.dims["D"], site.accumulator, name="products")
     scale = emit.fill(1 / sqrt(site.extent("D")), site.accumulator, name="scale")
     scores = emit.map(MapKind.MULT, products, scale, name="scores")
-    if mask is not None:
-        scores = emit.map(MapKind.ADD, scores, mask(site), name="masked")
+    if visible is not None:
+        lowest = lowest_finite(site.accumulator) / 2
+        hidden = emit.fill(lowest, site.accumulator, name="hidden")
+        cases = visible(site), scores, hidden
+        scores = emit.map(MapKind.SELECT, *cases, name="masked")
     weights = site.narrow(softmax(site, scores, keys))
     return emit.contract(weights, v, keys, site.accumulator, name="o")
 

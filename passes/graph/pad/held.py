@@ -12,6 +12,7 @@ from comet.dialects.compound import (
     CastOp,
     ContractOp,
     FillOp,
+    MapKind,
     MapOp,
     ReduceKind,
     ReduceOp,
@@ -27,8 +28,8 @@ _ELEMENTS = (1e300, -1e300)
 """
 Stand for elements along other dimensions, which may be any finite numbers but 0.
 
-Functions of two operands are monotonic in each, a quotient on each side of 0: if both
-give one number, all numbers between them do.
+Functions of two operands but `eq` are monotonic in each, a quotient on each side of 0:
+if both give one number, all numbers between them do.
 """
 
 
@@ -63,13 +64,28 @@ def _mapped(op: MapOp, dim: str, held: Mapping[SSAValue, Held]) -> float | None:
     """Return the number of a map along `dim` if it does not depend on elements."""
     operands = [_choices(value, dim, held) for value in op.inputs]
     function = ON_NUMBERS[op.kind.data]
+    if op.kind.data is MapKind.SELECT:
+        return _selected(*operands)
     if any(not choices for choices in operands):
+        return None
+    if op.kind.data is MapKind.EQ and any(len(choices) > 1 for choices in operands):
         return None
     found = {
         _computed(function, [choices[i % len(choices)] for choices in operands])
         for i in range(len(_ELEMENTS))
     }
     return found.pop() if len(found) == 1 else None
+
+
+def _selected(
+    condition: Sequence[float], then: Sequence[float], otherwise: Sequence[float]
+) -> float | None:
+    """Return the number of a selection: of what it takes, or of both cases."""
+    cases = (then, otherwise)
+    if len(condition) == 1:
+        cases = (then if condition[0] else otherwise,)
+    numbers = {number for case in cases for number in case}
+    return numbers.pop() if all(cases) and len(numbers) == 1 else None
 
 
 def _choices(

@@ -87,7 +87,8 @@ def _check_op(op: Operation, dim: str, function: str) -> None:
             f"split: @{function} returns a value with {dim}; split a dimension that is "
             "reduced"
         )
-    if isinstance(op, RenameOp | ExtentOp) or dim in resized_dims(op):
+    renamed = isinstance(op, RenameOp) and not op.keeps(dim)
+    if renamed or isinstance(op, ExtentOp) or dim in resized_dims(op):
         raise PassFailedException(
             f"split: '{op.name}' of @{function} reads {dim} as one dimension; split "
             "another one"

@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.gpus import device_of
 from comet.cost.gpu.kernel import Device
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.base import CollectiveOp
@@ -127,9 +127,14 @@ def _seconds(module: ModuleOp, passes: Sequence[ModulePass], gpu: Device) -> flo
     """Return the estimated time of all kernels and collectives."""
     copy = module.clone()
     PassPipeline(tuple(passes)).apply(Context(), copy)
+    return kernel_seconds(copy, gpu)
+
+
+def kernel_seconds(module: ModuleOp, gpu: Device) -> float:
+    """Return the estimated time of the kernels and collectives of a module."""
     steps = [
         op
-        for func in compute_functions(copy)
+        for func in compute_functions(module)
         for op in compute_block(func).ops
         if isinstance(op, SpatialOp | CollectiveOp)
     ]

@@ -23,7 +23,6 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import (
     element_type_of,
     extents_of,
-    float_type_of,
     level_of,
     names_of,
     tensor,
@@ -154,7 +153,7 @@ class _Rewriting:
 
     def _positions(self, op: IndexOp) -> SSAValue:
         """Emit part x length + position in the part."""
-        split, emit, element = self.split, Emitter(op), float_type_of(op.result)
+        split, emit, element = self.split, Emitter(op), element_type_of(op.result)
         part = emit.index(split.part, split.parts, element, name="part_index")
         length = emit.fill(float(split.length), element, name="length")
         start = emit.map(MapKind.MULT, part, length, name="start")

@@ -37,6 +37,9 @@ class StreamPass(ModulePass):
     dim: str | None = None
     """The dimension to stream; all reduced dimensions, one after another, if unset."""
 
+    counts: bool = True
+    """Also in forms that count elements, with one number for all rows."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function of the module that is no reference."""
         functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
@@ -44,7 +47,11 @@ class StreamPass(ModulePass):
             _check_dim(functions, self.dim)
         for func in functions:
             for dim in dims_of_reductions(func) if self.dim is None else (self.dim,):
-                found = plan_folds(func, dim)
+                found = [
+                    each
+                    for each in plan_folds(func, dim)
+                    if self.counts or not each.form.counts
+                ]
                 if self.dim is not None and not found:
                     _check_alone(func, dim)
                 for statistics in found:

@@ -38,6 +38,8 @@ class StreamForm(ABC):
     name: str
     iter_args: tuple[str, ...]
     """The names of the iter_args, in order."""
+    counts: bool = False
+    """Whether an iter_arg is one number for all rows: how many elements there were."""
     inputs: tuple[str, ...] = ("x",)
     """The names of the values that a fold reads, in order."""
 

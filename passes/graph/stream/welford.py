@@ -32,6 +32,7 @@ class WelfordForm(StreamForm):
 
     name = "mean and variance"
     iter_args = ("n", "mean", "m2")
+    counts = True
 
     def match(self, first: ReduceOp, dim: str) -> Statistics | None:
         """Match reduce add, mult by 1/N, sub, square and reduce add."""

@@ -14,12 +14,18 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp, View
 from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.analysis.reduction_loops import reduced_dims
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.fuse.machine import Machine, Options
-from comet.passes.schedule.fuse.strategy import BETWEEN, CHUNKS, KERNELS, STRATEGY
+from comet.passes.schedule.fuse.strategy import (
+    BETWEEN,
+    CHUNKS,
+    KERNELS,
+    STRATEGY,
+)
 from comet.passes.search.goal import Goal
 
 
@@ -41,6 +47,7 @@ class FusePass(ChoosingPass):
         "chunks": CHUNKS,
         "between": BETWEEN,
         "kernels": KERNELS,
+        "narrow": NARROW,
     }
 
     strategy: Literal[
@@ -72,6 +79,13 @@ class FusePass(ChoosingPass):
     what none stores is computed where it is needed. `auto`: as the strategy says.
     """
 
+    narrow: str = "none"
+    """
+    On GPUs, the names of the products that are stored in the type of their operands
+    between kernels, as in "c"; `none`: in the type that they are summed in; or `auto`:
+    all, where that is faster.
+    """
+
     model: Literal["tool", "paper", "ideal"] = "paper"
     """The cost model for choices that are `auto`, see `annotate-cost`."""
 
@@ -83,7 +97,9 @@ class FusePass(ChoosingPass):
         goal = Goal(self.model, self.objective)
         goal.check(self.name, on_gpu=system.gpu is not None)
         machine = fusion_machine(system)
-        options = Options(self.strategy, self.chunks, self.between, self.kernels, goal)
+        options = Options(
+            self.strategy, self.chunks, self.between, self.kernels, self.narrow, goal
+        )
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             machine.simplify(func)
             check_folds(func)

@@ -21,6 +21,11 @@ class Options:
     between: Between | Literal["auto"]
     kernels: str
     """What each kernel of a GPU stores, or `auto`."""
+    narrow: str
+    """
+    The names of the products that a GPU stores in the type of their operands, or `none`
+    or `auto`.
+    """
     goal: Goal
 
 

@@ -18,6 +18,9 @@ KERNELS = "comet.kernels"
 """The attribute with what each kernel stores, if priority fusion chose it."""
 
 Name: TypeAlias = Literal["none", "isolate_contractions", "partial", "full", "priority"]
+STRATEGIES: tuple[Name, ...] = ("full", "partial", "isolate_contractions", "none")
+"""Those of accelerators."""
+
 Chunks: TypeAlias = Literal["shared", "root"]
 Between: TypeAlias = Literal["recompute", "spill"]
 

@@ -32,7 +32,6 @@ from comet.passes.schedule.plan_string import (
     unknown_node,
 )
 from comet.passes.schedule.retile import retile, set_loops
-from comet.passes.schedule.tile.gpu import choose, finish_kernels
 from comet.passes.search.goal import Goal
 
 
@@ -74,6 +73,8 @@ class TilePass(ChoosingPass):
             plan = self.plan(func, system, goal)
             apply_plan(func, plan, system)
             if system.gpu is not None:
+                from comet.passes.schedule.tile.gpu import finish_kernels
+
                 finish_kernels(func, system, plan)
             func.attributes[PLAN] = StringAttr(format_plan(tile_plan_of(func)))
 
@@ -90,6 +91,8 @@ def chosen_plan(func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntr
     if isinstance(own, StringAttr):
         return parse_plan(own.data)
     if system.gpu is not None:
+        from comet.passes.schedule.tile.gpu import choose
+
         return choose(func, system)
     from comet.passes.schedule.tile.accelerator import search
     from comet.passes.schedule.tile.template import make_template

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import combinations, islice, permutations, product
+from itertools import accumulate, combinations, islice, permutations
+from math import prod
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -21,10 +23,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.bounds import completion_bound
 from comet.cost.accelerator.factors import Loops
-from comet.cost.accelerator.legality import check_summed, check_tool
-from comet.cost.accelerator.model import price, price_many, room_many
+from comet.cost.accelerator.legality import check_sizes, check_summed, check_tool
+from comet.cost.accelerator.model import Prices, price, price_many, room_many
 from comet.cost.estimate import CostError, Estimate
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
+from comet.dialects.compound.dims import extents_of, level_of
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
@@ -36,7 +39,7 @@ from comet.passes.schedule.tile.template import (
     Template,
     Values,
 )
-from comet.passes.search import LATENCY, Cost, Found, Goal, descend
+from comet.passes.search import LATENCY, Cost, Found, Goal, cost_of, descend
 
 CHOICES = 12
 """How many divisors of an extent the search tries."""
@@ -55,6 +58,9 @@ Numbers: TypeAlias = NDArray[np.int64]
 Plan: TypeAlias = Mapping[Key, Loops]
 """The loops of each key, outermost first, also those of factor 1."""
 
+Rows: TypeAlias = tuple[tuple[Key, Loops], ...]
+"""A plan that can be a key of a table."""
+
 
 @dataclass(frozen=True)
 class TilePlan:
@@ -69,15 +75,19 @@ class TilePlan:
         return self.template.entries(self.plan)
 
 
-def search(template: Template, goal: Goal = LATENCY) -> TilePlan:
+def search(
+    template: Template,
+    goal: Goal = LATENCY,
+    fixed: Mapping[Factor, int] = MappingProxyType({}),
+) -> TilePlan:
     """
-    Return the best plan that the search finds, with its estimate.
+    Return the best plan with the `fixed` factors that the search finds.
 
     Raises PassFailedException, with the level, if even the finest tiles do not fit.
     """
-    place, space = f"@{template.func.sym_name.data}", Factors(template, goal)
+    place, space = f"@{template.func.sym_name.data}", Factors(template, goal, fixed)
     made = descend("tile factors", place, space, goal).made
-    if space.estimate(made.plan) is None:
+    if not space.is_legal(made.plan):
         raise _failure(template, made.plan)
     return made
 
@@ -99,6 +109,29 @@ def finest(template: Template) -> Plan:
     return plan
 
 
+def finest_beside(template: Template, fixed: Mapping[Factor, int]) -> Plan:
+    """
+    Return the smallest tiles if some loops have the factors `fixed`.
+
+    Raises PassFailedException if these do not divide the extents.
+    """
+    space, chosen = FactorSpace.of(template), dict(fixed)
+    loops = [(key, dim) for key, dims in template.loops.items() for dim in dims]
+    for key, dim in loops:
+        if (key, dim) not in fixed:
+            values = space.beside((key, dim), chosen)
+            if not values.size:
+                raise PassFailedException(
+                    f"tile: the fixed factors leave none for {dim}; they have to "
+                    "divide the extents"
+                )
+            chosen[key, dim] = int(values.max())
+    return {
+        key: tuple((dim, chosen[key, dim]) for dim in dims)
+        for key, dims in template.loops.items()
+    }
+
+
 @cache
 def some_divisors(extent: int) -> tuple[int, ...]:
     """Return divisors of an extent, both ends included, at most CHOICES of them."""
@@ -115,10 +148,14 @@ class Factors:
 
     template: Template
     goal: Goal
-    known: dict[tuple[tuple[Key, Loops], ...], Estimate | None] = field(
-        default_factory=dict[tuple[tuple[Key, Loops], ...], Estimate | None]
+    fixed: Mapping[Factor, int] = field(default_factory=dict[Factor, int])
+    """The factors of loops that are not open."""
+    known: dict[Rows, Estimate | None] = field(
+        default_factory=dict[Rows, Estimate | None]
     )
     """The results of `estimate`: every step tries the same loop orders again."""
+    legal: dict[Rows, bool] = field(default_factory=dict[Rows, bool])
+    """The results of `is_legal`."""
 
     def bound(self) -> Cost:
         """Return a lower bound: that of the tree without loops."""
@@ -137,14 +174,14 @@ class Factors:
 
         They have the most iterations, which may be too many for the tool to count.
         """
-        plan = finest(self.template)
+        template, fixed = self.template, self.fixed
+        plan = finest_beside(template, fixed) if fixed else finest(template)
         fits = _fits(self.template, plan)
-        estimate = self.estimate(plan) if fits else None
-        if fits and estimate is None:
-            estimate = self._price(plan, counts=False)
-        if estimate is None:
-            raise _failure(self.template, plan)
-        return self._found(plan, estimate)
+        if fits and (self.is_legal(plan) or self._check(plan, counts=False)):
+            estimate = self.estimate(plan)
+            if estimate is not None:
+                return self._found(plan, estimate)
+        raise _failure(self.template, plan)
 
     def sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
         """
@@ -152,10 +189,8 @@ class Factors:
 
         There are several if loops change together, as fewer neighbours are tried then.
         """
-        leaders, trials = (
-            self.template.leaders,
-            samples(self.template, current.made.plan),
-        )
+        leaders = self.template.leaders
+        trials = samples(self.template, current.made.plan, self.fixed)
         if all(factor == leader for factor, leader in leaders.items()):
             best = self.best(current, trials)
             return () if best is None else (best,)
@@ -164,8 +199,16 @@ class Factors:
     def neighbour(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best neighbour of `current`, None if none is better."""
         template, plan = self.template, current.made.plan
-        together = neighbours(template, plan, template.leaders)
+        together = self._keeping(neighbours(template, plan, template.leaders))
         return self.best(current, together) or self.reordered(current)
+
+    def _keeping(self, trials: Values) -> Values:
+        """Return those of `trials` that have the fixed factors."""
+        kept = [trials[factor] == only for factor, only in self.fixed.items()]
+        if not kept:
+            return trials
+        rows = np.logical_and.reduce(kept)
+        return {factor: array[rows] for factor, array in trials.items()}
 
     def best(self, current: Found[TilePlan], trials: Values) -> Found[TilePlan] | None:
         """Return the best legal one of `trials` if it is better than `current`."""
@@ -188,16 +231,21 @@ class Factors:
             return
         plan = current.made.plan
         kept = {factor: array[legal] for factor, array in trials.items()}
-        better = self.better(current, kept)
+        better, prices = self.better(current, kept)
         fitting = np.flatnonzero(self.room(plan, better))
         for index in fitting[:TOOL_TRIES] if self.goal.model == "tool" else fitting:
-            found = self.priced(_chosen(plan, better, int(index)))
+            chosen, found = _chosen(plan, better, int(index)), None
+            if self.goal.model == "tool":
+                found = self.priced(chosen)
+            elif self.is_legal(chosen):
+                found = self._found(chosen, prices.estimate(index, self.goal.model))
             if found is not None and self.is_better(found, current):
                 yield found
 
-    def better(self, current: Found[TilePlan], trials: Values) -> Values:
+    def better(self, current: Found[TilePlan], trials: Values) -> tuple[Values, Prices]:
         """
-        Return those of `trials` that cost less than `current`, cheapest first.
+        Return those of `trials` that cost less than `current`, cheapest first, and
+        their prices.
 
         `tool` has no array form: all are returned, in the order of `paper`.
         """
@@ -214,7 +262,8 @@ class Factors:
         less = (first < most) | ((first == most) & (second < then))
         order = np.lexsort((second, first))
         chosen = order[less[order]] if exact else order
-        return {factor: array[chosen] for factor, array in trials.items()}
+        kept = {factor: array[chosen] for factor, array in trials.items()}
+        return kept, prices.at(chosen)
 
     def room(self, plan: Plan, trials: Values) -> NDArray[np.bool_]:
         """Return which of `trials` fit, by the liveness of values and by the tool."""
@@ -226,9 +275,10 @@ class Factors:
         """Return the best other loop order of one key, None if none is better."""
         best, plan = current, current.made.plan
         for ordered in _orders(plan, self.template.leaders):
-            found = self.priced(ordered)
-            if found is not None and self.is_better(found, best):
-                best = found
+            if (estimate := self.estimate(ordered)) is not None:
+                found = self._found(ordered, estimate)
+                if self.is_better(found, best) and self.is_legal(ordered):
+                    best = found
         return None if best is current else best
 
     def is_better(self, found: Found[TilePlan], than: Found[TilePlan]) -> bool:
@@ -237,28 +287,44 @@ class Factors:
 
     def priced(self, plan: Plan) -> Found[TilePlan] | None:
         """Return a plan that fits with its cost, None if the tool rejects it."""
-        estimate = self.estimate(plan)
+        estimate = self.estimate(plan) if self.is_legal(plan) else None
         return None if estimate is None else self._found(plan, estimate)
 
     def estimate(self, plan: Plan) -> Estimate | None:
-        """Return the cost of a plan that fits, None if the tool rejects it."""
-        key = tuple(plan.items())
-        if key not in self.known:
-            self.known[key] = self._price(plan, counts=True)
-        return self.known[key]
+        """Return the cost of a plan that fits, None if the model cannot price it."""
+        rows = tuple(plan.items())
+        if rows not in self.known:
+            self.known[rows] = self._price(plan)
+        return self.known[rows]
+
+    def is_legal(self, plan: Plan) -> bool:
+        """Return whether the tool takes a plan that fits, and the model as well."""
+        if self.goal.model == "tool":  # which checks it as well
+            return self.estimate(plan) is not None
+        rows = tuple(plan.items())
+        if rows not in self.legal:
+            self.legal[rows] = self._check(plan, counts=True)
+        return self.legal[rows]
 
     def _found(self, plan: Plan, estimate: Estimate) -> Found[TilePlan]:
         made = TilePlan(self.template, plan, estimate)
-        cost = Cost(estimate.latency, estimate.energy)
-        return Found(made, cost, total_figures(estimate).limit)
+        return Found(made, cost_of(estimate), total_figures(estimate).limit)
 
-    def _price(self, plan: Plan, *, counts: bool) -> Estimate | None:
+    def _check(self, plan: Plan, *, counts: bool) -> bool:
         hardware = self.template.hardware
         try:
             problem = self.template.problem_for(plan)
-            if self.goal.model != "tool":  # which checks it as well
-                check_tool(problem, hardware, counts=counts)
-            return price(problem, hardware, self.goal.model)
+            extents = check_tool(problem, hardware, counts=counts)
+            if self.goal.model == "paper":
+                check_sizes(problem, hardware, extents)
+        except CostError:
+            return False
+        return True
+
+    def _price(self, plan: Plan) -> Estimate | None:
+        try:
+            problem = self.template.problem_for(plan)
+            return price(problem, self.template.hardware, self.goal.model)
         except CostError:
             return None
 
@@ -268,11 +334,11 @@ def factors_of(plan: Plan) -> dict[Factor, int]:
     return {(key, dim): factor for key, rows in plan.items() for dim, factor in rows}
 
 
-def samples(template: Template, plan: Plan) -> Values:
+def samples(template: Template, plan: Plan, fixed: Mapping[Factor, int]) -> Values:
     """
     Return random factors for the loops of a plan; the same ones at every call.
 
-    Dimensions of one role have the same factors.
+    Dimensions of one role have the same factors, unless these are `fixed`.
     """
     random = np.random.default_rng(0)
     leaders, factors = template.leaders, factors_of(plan)
@@ -281,7 +347,8 @@ def samples(template: Template, plan: Plan) -> Values:
         for factor in factors
         if leaders[factor] == factor
     }
-    return {factor: chosen[leaders[factor]] for factor in factors}
+    chosen |= {factor: np.full(SAMPLES, only) for factor, only in fixed.items()}
+    return {factor: chosen.get(factor, chosen[leaders[factor]]) for factor in factors}
 
 
 def neighbours(
@@ -297,26 +364,23 @@ def neighbours(
     for factor in current:
         alike.setdefault(leaders[factor], []).append(factor)
     others = {
-        leader: [
-            n for n in some_divisors(template.extent[leader]) if n != current[leader]
-        ]
-        for leader in alike
+        leader: np.asarray([n for n in some_divisors(extent) if n != current[leader]])
+        for leader, extent in ((each, template.extent[each]) for each in alike)
     }
     moves = [(leader,) for leader in alike] + [
         (second, first)
         for first, second in combinations(alike, 2)
         if _related(alike[first], alike[second])
     ]
-    changes = [
-        tuple(zip(move, values, strict=True))
-        for move in moves
-        for values in product(*(others[leader] for leader in move))
-    ]
-    columns = {factor: np.full(len(changes), n) for factor, n in current.items()}
-    for row, change in enumerate(changes):
-        for leader, value in change:
+    sizes = [prod(others[leader].size for leader in move) for move in moves]
+    columns = {factor: np.full(sum(sizes), n) for factor, n in current.items()}
+    for move, size, end in zip(moves, sizes, accumulate(sizes), strict=True):
+        inner = size
+        for leader in move:  # the last one changes from row to row
+            inner //= max(others[leader].size, 1)
+            values = np.resize(np.repeat(others[leader], inner), size)
             for factor in alike[leader]:
-                columns[factor][row] = value
+                columns[factor][end - size : end] = values
     return columns
 
 
@@ -384,8 +448,9 @@ def _failure(template: Template, plan: Plan) -> PassFailedException:
     if (found := overflow(block, template.system, sizes)) is not None:
         return PassFailedException(
             "tile: no valid mapping; with the finest tiles, "
-            f"{describe_overflow(found, template.system)}: fuse less, shard another "
-            "dimension, or stream"
+            f"{describe_overflow(found, template.system)}"
+            f"{_uncut(single, found.level)}: fuse less, shard another dimension, or "
+            "stream"
         )
     problem = template.problem_for(plan)
     try:
@@ -395,3 +460,28 @@ def _failure(template: Template, plan: Plan) -> PassFailedException:
     except CostError as error:
         return PassFailedException(f"tile: no valid mapping; {error}")
     return PassFailedException("tile: no valid mapping")
+
+
+def _uncut(single: Candidates, level: str) -> str:
+    """Say which dimensions of the largest tile at a level no loop around may cut."""
+    template = single.template
+    tiles = [
+        (int(np.max(single.bytes_of(value))), block, value)
+        for block in template.above
+        for value in (*block.args, *(r for op in block.ops for r in op.results))
+        if level_of(value) == level
+    ]
+    _, block, largest = max(tiles, key=lambda tile: tile[0])
+    around = {template.keys[node] for node in template.above[block]}
+    looped = {dim for key in around for dim in template.loops[key]}
+    whole = [
+        f"{dim} = {extent}"
+        for dim, extent in extents_of(largest).items()
+        if extent > 1 and dim not in looped
+    ]
+    if not whole:
+        return ""
+    return (
+        f"; no loop around it may cut {' and '.join(whole)}, as ops of the same nest "
+        "need whole reductions over them"
+    )

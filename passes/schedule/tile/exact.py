@@ -33,6 +33,9 @@ AT_ONCE = 50_000
 AT_LEAST = 200
 """An array of parts takes about as long as this many more parts would."""
 
+CROSSED = 16
+"""Bounding a part takes about as long as making this many and leaving them out."""
+
 Floors: TypeAlias = tuple[tuple[frozenset[Key], float, float], ...]
 """For keys that are all open: by how much they raise latency and energy at least."""
 
@@ -57,7 +60,10 @@ class BranchAndBound(ABC):
     bounded: int = field(default=0, init=False)
     """Parts whose bound was computed."""
     work: int = field(default=0, init=False)
-    """Parts that were bounded or priced, and AT_LEAST for each array of them."""
+    """
+    Parts that were bounded or priced, AT_LEAST for each array of them, and one for
+    CROSSED that were made.
+    """
     evaluated: int = field(default=0, init=False)
     """Plans that were priced."""
     stopped: bool = field(default=False, init=False)
@@ -106,6 +112,9 @@ class BranchAndBound(ABC):
             if not chosen.size:
                 continue
             least = float(bounds[chosen].min())
+            if self._is_late():
+                self._stop(least)
+                return
             below = list(self._cut(parts.where(chosen), least))
             below.sort(key=lambda item: float(item[1].min()))
             for child, child_bounds in below:
@@ -120,10 +129,10 @@ class BranchAndBound(ABC):
         When the search has to stop, the others keep `least`, the lowest bound of
         `parts`.
         """
+        self.work += parts.count * self.space.width(parts) // CROSSED
         for child in self.space.cut(parts):
-            if self.work > self.patience or monotonic() > self.deadline:
-                self.stopped = True
-                self.least = min(self.least, least)
+            if self._is_late():
+                self._stop(least)
                 return
             if self.space.is_plan(child):
                 self.leaf(child)
@@ -135,6 +144,15 @@ class BranchAndBound(ABC):
                 room = self.space.room(left)
                 if room.any():
                     yield left.where(room), bounds[room]
+
+    def _is_late(self) -> bool:
+        """Return whether the time or the patience is up."""
+        return self.work > self.patience or monotonic() > self.deadline
+
+    def _stop(self, least: float) -> None:
+        """Leave parts with the lowest bound `least` open."""
+        self.stopped = True
+        self.least = min(self.least, least)
 
     def _open(self, bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which bounds are below what is known; note the least of the others."""

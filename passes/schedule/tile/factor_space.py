@@ -36,6 +36,9 @@ from comet.passes.schedule.tile.template import (
     block_of,
 )
 
+MANY = 10_000
+"""How many parts take longer to multiply than to test whether factors divide."""
+
 Order: TypeAlias = tuple[str, ...]
 """The dimensions of a key's loops, outermost first."""
 
@@ -149,8 +152,6 @@ class FactorSpace:
         """
         key = self.keys[len(parts.orders)]
         crossed = self._crossed(parts, key)
-        divide = Candidates(self.template, crossed.factors).divide()
-        crossed = crossed.where(np.broadcast_to(divide, crossed.count))
         for order, rows in self._different(crossed, key):
             found = Parts((*parts.orders, order), crossed.factors).where(rows)
             if self._has_orders(found):
@@ -234,14 +235,20 @@ class FactorSpace:
         return {key: tuple(each) for key, each in found.items()}
 
     def _crossed(self, parts: Parts, key: Key) -> Parts:
-        """Return each part with each choice of divisors for `key`."""
-        dims = self.template.loops[key]
-        choices = [self._choices((key, dim)) for dim in dims]
-        grid = [axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")]
-        factors = {f: np.repeat(a, grid[0].size) for f, a in parts.factors.items()}
-        for dim, column in zip(dims, grid, strict=True):
-            factors[key, dim] = np.tile(column, parts.count)
-        return Parts(parts.orders, factors)
+        """Return each part with each choice of factors for `key` that divides."""
+        for dim in self.template.loops[key]:
+            choices = self._choices((key, dim))
+            factors = {f: np.repeat(a, choices.size) for f, a in parts.factors.items()}
+            factors[key, dim] = np.tile(choices, parts.count)
+            parts = Parts(parts.orders, factors)
+            if parts.count > MANY:
+                parts = self._dividing(parts)
+        return self._dividing(parts)
+
+    def _dividing(self, parts: Parts) -> Parts:
+        """Return the parts whose factors all divide what the nodes around leave."""
+        divide = Candidates(self.template, parts.factors).divide()
+        return parts.where(np.broadcast_to(divide, parts.count))
 
     def _has_orders(self, parts: Parts) -> bool:
         """

@@ -29,10 +29,11 @@ from comet.cost.accelerator.problem import Leaf, Node, Problem, Tile, walk
 from comet.cost.from_ir.capacity import Bytes, Layout, Sizes
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import problem_of
+from comet.cost.reals import Products
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.state import States
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound.dims import element_type_of, extents_of, merged_extents
+from comet.dialects.compound.dims import bits_of, extents_of, merged_extents
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.analysis import needed_combiners, states_around
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
@@ -209,6 +210,22 @@ class Template:
         }
         return with_factors(self.problem, loops)
 
+    def ordered(self, plan: Mapping[Key, Loops]) -> Problem:
+        """
+        Return the problem with loops of factor 1 in the orders of a plan.
+
+        Raises CostError as `problem_for` does. Equal orders have one problem.
+        """
+        orders = {key: tuple((d, 1) for d, _ in loops) for key, loops in plan.items()}
+        rows = tuple(orders.items())
+        if rows not in self._by_order:
+            self._by_order[rows] = self.problem_for(orders)
+        return self._by_order[rows]
+
+    @cached_property
+    def _by_order(self) -> dict[tuple[tuple[Key, Loops], ...], Problem]:
+        return {}
+
 
 class Candidates:
     """
@@ -221,12 +238,19 @@ class Candidates:
         self.template = template
         self.values = {key: array.astype(np.float64) for key, array in values.items()}
         self.cuts: dict[Block, dict[str, NDArray[np.float64]]] = {}
-        """How many tiles each dimension is cut into by the nodes around a block."""
+        """
+        How many tiles each dimension is cut into by the nodes around a block.
+
+        Equal products are one array.
+        """
+        self._tiles: dict[tuple[int, int], NDArray[np.float64]] = {}
+        products = Products()
         for block, nodes in template.above.items():
             cuts: dict[str, NDArray[np.float64]] = {}
             for node in nodes:
                 for dim, factor in self.factors(node).items():
-                    cuts[dim] = cuts[dim] * factor if dim in cuts else factor
+                    cut = products.times(cuts[dim], factor) if dim in cuts else factor
+                    cuts[dim] = np.asarray(cut)
             self.cuts[block] = cuts
 
     def factors(self, node: TemporalOp) -> dict[str, NDArray[np.float64]]:
@@ -236,21 +260,31 @@ class Candidates:
 
     def divide(self) -> NDArray[np.bool_]:
         """Return where every factor divides what the nodes around it leave."""
+        cuts = {
+            (extents.get(dim, 0), id(cut)): cut
+            for node, extents in self.template.extents.items()
+            for dim, cut in self.cuts[node.body.block].items()
+        }
         legal = np.asarray(True)
-        for node, extents in self.template.extents.items():
-            for dim, cut in self.cuts[node.body.block].items():
-                legal = legal & (extents.get(dim, 0) % cut == 0)
+        for (extent, _), cut in cuts.items():
+            legal = legal & (extent % cut == 0)
         return legal
 
     def multiply(self) -> NDArray[np.bool_]:
-        """Return where the tiles of contractions are matrices, one batch at a time."""
+        """
+        Return where the tiles of contractions are matrices, one batch at a time.
+
+        Of several rows, columns or summed dimensions, tiles have one element of all
+        but one.
+        """
         legal = np.asarray(True)
         for block, cuts in self.cuts.items():
             for op in block.ops:
                 if isinstance(op, ContractOp):
-                    extents = extents_of(op.result)
-                    for dim in op.batch:
-                        legal = legal & (extents[dim] == cuts.get(dim, 1))
+                    extents = merged_extents(op.operands, op.name)
+                    for most, dims in zip((0, 1, 1, 1), op.roles, strict=True):
+                        long = (extents[dim] > cuts.get(dim, 1) for dim in dims)
+                        legal = legal & (sum(long, np.asarray(0)) <= most)
         return legal
 
     def fit(self) -> NDArray[np.bool_]:
@@ -262,8 +296,7 @@ class Candidates:
         """Return the candidates as mappings, in the loop orders of `plan`."""
         factors: dict[FactorKey, NDArray[np.float64]] = {}
         steps: dict[StepKey, NDArray[np.float64]] = {}
-        orders = {key: tuple((d, 1) for d, _ in loops) for key, loops in plan.items()}
-        problem, letters = self.template.problem_for(orders), self.template.letters
+        problem, letters = self.template.ordered(plan), self.template.letters
         owners = self.template.owners
         tiles = [n for n in walk(problem.root) if isinstance(n, Tile) and not n.spatial]
         for tile in tiles:
@@ -277,17 +310,42 @@ class Candidates:
                 innermost = owners[tile.index, tile.leaf.operation][-1]
                 cuts = self.cuts[innermost.body.block]
                 named = {letters[dim]: cut for dim, cut in cuts.items()}
-                steps |= _steps(tile.leaf, problem, named)
+                steps |= self._steps(tile.leaf, problem, named)
         return Mappings(problem, factors, steps)
 
     def bytes_of(self, value: SSAValue) -> Bytes:
         """Return the size of a value, tiled."""
         block = block_of(value)
         cuts = {} if block is None else self.cuts.get(block, {})
-        size: Bytes = element_type_of(value).bitwidth
+        size: Bytes = bits_of(value)
         for dim, extent in extents_of(value).items():
-            size = size * (extent // cuts.get(dim, 1))
+            size = size * (self.tile(extent, cuts[dim]) if dim in cuts else extent)
         return size // 8
+
+    def tile(self, extent: int, cut: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the tiles of an extent, by one of `cuts`; equal ones are one array."""
+        key = extent, id(cut)
+        if key not in self._tiles:
+            self._tiles[key] = extent // cut
+        return self._tiles[key]
+
+    def _steps(
+        self, leaf: Leaf, problem: Problem, cuts: Mapping[str, NDArray[np.float64]]
+    ) -> dict[StepKey, NDArray[np.float64]]:
+        """Return the sizes of a leaf's tiles, for dimensions that its operation has."""
+        relevant = set(problem.operation[leaf.operation].dims) & cuts.keys()
+        sizes = {"": dict(leaf.primitive), **leaf.steps}
+        loops = {
+            (leaf.index, tensor, dim): (size, dim)
+            for tensor, dims in sizes.items()
+            for dim, size in dims.items()
+            if dim in relevant
+        }
+        tiles = {
+            (size, dim): np.maximum(1, self.tile(size, cuts[dim]))
+            for size, dim in set(loops.values())
+        }
+        return {key: tiles[loop] for key, loop in loops.items()}
 
     def iterations(self, node: NodeOp) -> Bytes:
         """Return how often the body of `node` runs on one instance."""
@@ -314,20 +372,6 @@ def nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:
         group = (*group, node)
     if group:
         yield group
-
-
-def _steps(
-    leaf: Leaf, problem: Problem, cuts: Mapping[str, NDArray[np.float64]]
-) -> dict[StepKey, NDArray[np.float64]]:
-    """Return the sizes of a leaf's tiles, for the dimensions that its operation has."""
-    relevant = set(problem.operation[leaf.operation].dims)
-    sizes = {"": dict(leaf.primitive), **leaf.steps}
-    return {
-        (leaf.index, tensor, dim): np.maximum(1, size // cuts[dim])
-        for tensor, dims in sizes.items()
-        for dim, size in dims.items()
-        if dim in relevant and dim in cuts
-    }
 
 
 def paths_of(node: Node, path: tuple[int, ...]) -> Iterator[tuple[Leaf, Path]]:

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
-from comet.dialects.tl.types import BinaryKind, CompareKind, shape_of
+from comet.dialects.tl.types import BinaryKind, CompareKind, element_of, shape_of
 from comet.passes.triton.lower_to_triton.buffers import (
     MAX_INDEX,
     Buffer,
@@ -170,6 +170,9 @@ def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
         first = add(scope, offsets, first)
     position = offsets if first is None else first
     assert position is not None
+    if axes and element == element_of(position.type):
+        return Tile(position, axes)
+    # The variable of a loop may be a Python integer in Triton's interpreter.
     return Tile(
         scope.insert(tl.CastOp(position, element), None, "compound.index"), axes
     )

@@ -112,10 +112,16 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     base = begin_of_slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
     if not pushed:
         base = _own_shard(scope, channel, base)
-    base.name_hint = message_name(channel)
+    name_message(base, channel)
     message = channel.slot_stride if pushed else ()
     gathered = Gathered(received.gather, shard, stored, message, ranks)
     return replace(_buffer(received, base, {}), gathered=gathered)
+
+
+def name_message(base: SSAValue, channel: Channel) -> None:
+    """Name the pointer to a message, unless it is that to the whole memory."""
+    if base is not channel.pointer:
+        base.name_hint = message_name(channel)
 
 
 def message_name(channel: Channel) -> str:
@@ -143,6 +149,8 @@ def begin_of_slot(
 ) -> SSAValue:
     """Return where the slot of this epoch begins."""
     ranks = ranks_of(scope)
+    if ranks.shares_memory:
+        return pointer
     slot = ranks.slot(channel.slots)
     if sources > 1:
         slot = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
@@ -181,10 +189,11 @@ def in_receive_buffer(
     scope: Scope, channel: Channel, receive_buffer: SSAValue, source: SSAValue
 ) -> SSAValue:
     """Return where the message of a source begins in a receive buffer."""
-    ranks = ranks_of(scope)
-    slot = ranks.slot(channel.slots)
-    message = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
-    message = scope.insert(tl.BinaryOp(BinaryKind.ADD, message, source))
+    ranks, message = ranks_of(scope), source
+    if not ranks.shares_memory:
+        slot = ranks.slot(channel.slots)
+        message = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
+        message = scope.insert(tl.BinaryOp(BinaryKind.ADD, message, source))
     offset = scaled(scope, message, channel.slot_stride, channel.is_wide(ranks.world))
     return scope.insert(tl.AddPtrOp(receive_buffer, offset))
 
@@ -211,6 +220,9 @@ def wait_for(
         pointer = scope.insert(tl.AddPtrOp(pointer, flag))
     if source is not None:
         scope.builder.insert(tl.WaitOp(pointer, target))
+        return
+    if ranks.shares_memory:
+        scope.builder.insert(tl.WaitProgramsOp(pointer, target))
         return
     count = prod(block.factor for block in flags.type.blocks)
     stride = scope.insert(tl.ConstantOp.of(count, i32))

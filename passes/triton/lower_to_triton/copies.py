@@ -29,6 +29,7 @@ from comet.passes.triton.lower_to_triton.buffers import (
     buffer_at,
 )
 from comet.passes.triton.lower_to_triton.channels import combined
+from comet.passes.triton.lower_to_triton.descriptors import load_by_descriptor
 from comet.passes.triton.lower_to_triton.table import lower_ops, lowers
 from comet.passes.triton.lower_to_triton.values import Scope, Tile
 
@@ -59,7 +60,10 @@ def lower_copy(op: CopyOp, scope: Scope) -> Tile | Buffer:
     found, target = scope.values[op.source], target_of(scope, op.result)
     if isinstance(found, Buffer):
         element, neutral = element_type_of(op.result), NEUTRAL[op.padding]
-        found = load_view(scope, found, element, op.masked, neutral, _moved(op))
+        if op.descriptor is not None:
+            found = load_by_descriptor(scope, found, op.masked, _moved(op))
+        else:
+            found = load_view(scope, found, element, op.masked, neutral, _moved(op))
     elif target is not None:
         store(scope, target, found, op.masked, _moved(op))
     finish_stores(op, scope)

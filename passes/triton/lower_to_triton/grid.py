@@ -14,9 +14,14 @@ from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.tl.types import BinaryKind, CompareKind
-from comet.passes.triton.lower_to_triton.channels import owned_slice, peer_at
-from comet.passes.triton.lower_to_triton.copies import lower_body
+from comet.passes.triton.lower_to_triton.channels import (
+    owned_slice,
+    peer_at,
+    ranks_of,
+)
+from comet.passes.triton.lower_to_triton.copies import lower_body, target_of
 from comet.passes.triton.lower_to_triton.offsets import inner_slice, step_of
+from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import GridIndex, Scope, both
 from comet.passes.triton.lower_to_triton.waits import known
 from comet.passes.triton.slices import LoopSlice, is_rank_loop, loop_slices
@@ -43,6 +48,35 @@ def lower_grid(node: SpatialOp, scope: Scope) -> None:
         for value in node.outs
     ]
     lower_body(node, scope, targets)
+
+
+@lowers(SpatialOp)
+def lower_group(node: SpatialOp, scope: Scope) -> None:
+    """
+    Write the node of a group: each of its programs has a part of a dimension.
+
+    Raises `PassFailedException` where programs would have to combine their results, and
+    for a grid in a grid.
+    """
+    if not node.on_mesh:
+        raise PassFailedException(
+            f"lower-to-triton: {node.name} cannot be in a kernel of one GPU"
+        )
+    for result, combiner in zip(node.outs, node.combiners, strict=True):
+        if combiner is not Combiner.NONE:
+            raise PassFailedException(
+                f"lower-to-triton: programs of a group combine {result.type} by "
+                f"{combiner}; let each store its part of the result"
+            )
+    inner = replace(scope, slices=dict(scope.slices), values={})
+    for argument, value in zip(node.tiles, node.ins, strict=True):
+        inner.values[argument] = known(inner, argument, scope.values[value])
+    for loop in loop_slices(node):
+        _place(loop, ranks_of(scope).rank, inner)
+    targets = [target_of(scope, value) for value in node.outs]
+    lower_body(node, inner, targets)
+    made = zip(node.outs, node.yielded, strict=True)
+    scope.values |= {value: inner.values[inside] for value, inside in made}
 
 
 def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None:

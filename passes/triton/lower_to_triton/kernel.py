@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     StringAttr,
+    i1,
     i32,
 )
 from xdsl.ir import Attribute, Block, SSAValue
@@ -43,6 +44,7 @@ from comet.passes.triton.lower_to_triton.offsets import Constexprs, DimSlice, Pr
 from comet.passes.triton.lower_to_triton.ranks import (
     WORLD,
     RankParameters,
+    group_parameters,
     rank_parameters,
 )
 from comet.passes.triton.lower_to_triton.sends import lower_signal
@@ -51,11 +53,14 @@ from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 from comet.passes.triton.slices import (
     Slice,
     blocks_of,
+    group_size,
     rank_count,
     rank_loops,
     whole_slices,
 )
 
+WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i32)
+"""The element types of tiles."""
 NO_NODE = "lower-to-triton: kernel @{} is not one node on the launch grid"
 
 
@@ -70,6 +75,8 @@ class LoweredKernel:
     launch: LaunchAttr
     has_epoch: bool
     """Whether two counters follow the pointers."""
+    coresident: int
+    """How many programs have to run at the same time, 0 if they need not."""
 
 
 def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
@@ -78,9 +85,9 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     if (value := unwritable(kernel)) is not None:
         raise PassFailedException(
             f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "
-            "take elements of f16, bf16 and f32"
+            "take elements of f16, bf16, f32, i32 and i1"
         )
-    nodes = _grid_nodes(kernel, world)
+    nodes = _grid_nodes(kernel)
     types = [pointer_type(value) for value in pointed(kernel)]
     made = tl.KernelOp(kernel.sym_name.data, types)
     comment = "; ".join(describe(node) for node in nodes)
@@ -95,10 +102,11 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
         tuple(lowering.memory.scratch),
         kernel.launch or LaunchAttr(),
         lowering.has_epoch,
+        0 if kernel.coresident is None else kernel.coresident.value.data,
     )
 
 
-def _grid_nodes(kernel: dataflow.KernelOp, world: int) -> list[SpatialOp]:
+def _grid_nodes(kernel: dataflow.KernelOp) -> list[SpatialOp]:
     """
     Return the nodes of a kernel, in order: its first programs do the first one.
 
@@ -106,7 +114,7 @@ def _grid_nodes(kernel: dataflow.KernelOp, world: int) -> list[SpatialOp]:
     """
     name, nodes = kernel.sym_name.data, list[SpatialOp]()
     for op in list(kernel.body.block.ops)[:-1]:
-        if isinstance(op, SpatialOp) and op.is_grid and not (nodes and world == 1):
+        if isinstance(op, SpatialOp) and op.is_grid:
             nodes.append(op)
         elif is_at_border(op):
             raise PassFailedException(
@@ -128,7 +136,7 @@ def grid_of(node: SpatialOp) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Programs:
-    """Some programs of a kernel that runs on ranks: where what they do is written."""
+    """Some programs of a kernel: where what they do is written."""
 
     block: Block
     home: Prologue
@@ -173,8 +181,11 @@ class _KernelLowering:
         home = Prologue(made.body.block)
         self._constexprs = Constexprs(made, BlocksAttr({}), self.extents)
         self._ranks: RankParameters | None = None
+        self._group = group_size(nodes[0])
         if world > 1:
             self._ranks = rank_parameters(made, world, home, self._constexprs)
+        elif self._group > 1:
+            self._ranks = group_parameters(made, self._group, home, self._constexprs)
         self.memory = KernelMemory(kernel, made, self._constexprs, self._ranks)
 
     @property
@@ -185,16 +196,21 @@ class _KernelLowering:
     def lower(self, nodes: Sequence[SpatialOp]) -> list[int]:
         """Write all nodes; return the extents of the launch grid."""
         block, ranks = self._made.body.block, self._ranks
-        if ranks is None:
-            (node,) = nodes
-            lower_grid(node, self._scope(node, block, Prologue(block), None))
-            return list(grid_of(node))
-        first = Programs(block, ranks.home.insertion_point(), ranks.program)
         programs = sum(prod(grid_of(node)) for node in nodes)
+        if ranks is None:
+            (node, *others), home = nodes, Prologue(block)
+            if not others:
+                lower_grid(node, self._scope(node, block, home, None))
+                return list(grid_of(node))
+            program = home.add(tl.ProgramIdOp(0), "program")
+            self._lower_nodes(nodes, Programs(block, home, program))
+            return [programs]
+        first = Programs(block, ranks.home.insertion_point(), ranks.program)
         if signalled := _signals_of_inputs(self._kernel):
             first = self._signal_inputs(signalled, first)
             programs += 1
         self._lower_nodes(nodes, first)
+        programs *= self._group
         ranks.finish(programs)
         return [programs]
 
@@ -272,8 +288,7 @@ def unwritable(kernel: dataflow.KernelOp) -> SSAValue | None:
     for value in (result for op in makers for result in op.results):
         if isinstance(value.type, EpochType):
             continue
-        element = element_type_of(value)
-        if not isinstance(element, Float16Type | BFloat16Type | Float32Type):
+        if element_type_of(value) not in WRITABLE:
             return value
     return None
 

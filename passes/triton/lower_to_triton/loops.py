@@ -43,8 +43,9 @@ from comet.passes.triton.lower_to_triton.ops import (
     contraction,
 )
 from comet.passes.triton.lower_to_triton.table import lowers
-from comet.passes.triton.lower_to_triton.values import Scope, Tile, scope_in
+from comet.passes.triton.lower_to_triton.values import Scope, Tile, converted, scope_in
 from comet.passes.triton.lower_to_triton.waits import known
+from comet.passes.triton.lower_to_triton.workarounds import with_a_block
 from comet.passes.triton.slices import LoopSlice, is_rank_loop, loop_slices
 
 
@@ -214,7 +215,7 @@ class TemporalLowering:
                 first = scope.insert(tl.ConstantOp.of(0, i32))
             stop = self._stop(scope, outer, part.stop)
             bounds = (first, stop, step_of(part, loop, scope.insert))
-        made = tl.ForOp(*bounds, inits)
+        made = tl.ForOp(*bounds, inits, warp_specialize=self._node.specialize)
         if depth == 0:
             made.attributes["tl.comment"] = StringAttr(describe(self._node))
         scope.builder.insert(made)
@@ -244,11 +245,12 @@ class TemporalLowering:
             return stop
         last = outer[self._node.tiles[until.value.data]]
         assert isinstance(last, Tile)
-        most = _whole(scope, BlockReduceKind.MAX, last.value)
-        least = _whole(scope, BlockReduceKind.MIN, last.value)
+        (positions,) = with_a_block(scope, [last.value])
+        most = _whole(scope, BlockReduceKind.MAX, positions)
+        least = _whole(scope, BlockReduceKind.MIN, positions)
         one, zero = (scope.constant(number, most.type) for number in (1.0, 0.0))
         after = scope.insert(tl.BinaryOp(BinaryKind.ADD, most, one))
-        after = scope.insert(tl.CastOp(after, i32))
+        after = converted(scope, after, i32)
         after = scope.insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
         sees = scope.insert(tl.CmpOp(CompareKind.GE, least, zero))
         return scope.insert(tl.WhereOp(sees, after, stop), "stop")

@@ -40,7 +40,7 @@ from comet.passes.triton.lower_to_triton.buffers import (
     buffer_at,
     row_major,
 )
-from comet.passes.triton.lower_to_triton.offsets import Constexprs
+from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue
 from comet.passes.triton.lower_to_triton.ranks import RankParameters, add_parameter
 
 
@@ -71,6 +71,10 @@ class KernelMemory:
         self._kernel, self._made = kernel, made
         self.constexprs, self.ranks = constexprs, ranks
         self.scratch: list[Attribute] = []
+        self.entry = Prologue(made.body.block)
+        """Where the kernel begins."""
+        self.descriptors: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = {}
+        """The descriptors of a tensor, by its pointer and the size of blocks."""
         self._pointers = self._symmetric_pointers()
         self.buffers = self._tensors()
         for op in kernel.body.block.ops:
@@ -170,7 +174,8 @@ VIEWS = OpTable[KernelMemory, Buffer]()
 views = VIEWS.enter
 
 
-def _received(channel: SSAValue, value: SSAValue, memory: KernelMemory) -> Received:
+def received(channel: SSAValue, value: SSAValue, memory: KernelMemory) -> Received:
+    """Return what is stored to a channel, as a view of it is called in a kernel."""
     extents, found = extents_of(value), memory.channel(channel)
     sizes = tuple(extents.values())
     strides = row_major(extents)
@@ -180,13 +185,13 @@ def _received(channel: SSAValue, value: SSAValue, memory: KernelMemory) -> Recei
 @views(ReadOp)
 def view_receive_buffer(op: ReadOp, memory: KernelMemory) -> Buffer:
     """Return what all ranks have pushed to the own receive buffer."""
-    return _received(op.channel, op.result, memory)
+    return received(op.channel, op.result, memory)
 
 
 @views(PullOp)
 def view_of_peers(op: PullOp, memory: KernelMemory) -> Buffer:
     """Return what all ranks have staged in their own memory."""
-    return _received(op.channel, op.result, memory)
+    return received(op.channel, op.result, memory)
 
 
 @views(IndexOp)

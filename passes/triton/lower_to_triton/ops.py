@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     Float32Type,
     StringAttr,
     f32,
@@ -76,9 +77,13 @@ UNARY_MAPS: Mapping[MapKind, UnaryKind] = {
     MapKind.NEG: UnaryKind.NEG,
     MapKind.ERF: UnaryKind.ERF,
 }
-COMPOSED_MAPS = frozenset({MapKind.COPY, MapKind.TANH})
-"""Kinds that `triton.language` lacks: nothing, or what is written with others."""
-
+COMPARE_MAPS: Mapping[MapKind, CompareKind] = {
+    MapKind.GE: CompareKind.GE,
+    MapKind.GT: CompareKind.GT,
+    MapKind.EQ: CompareKind.EQ,
+}
+COMPOSED_MAPS = frozenset({MapKind.COPY, MapKind.TANH, MapKind.SELECT})
+"""Kinds that `triton.language` lacks, or has by another name."""
 
 REDUCTIONS: Mapping[ReduceKind, BlockReduceKind] = {
     ReduceKind.ADD: BlockReduceKind.SUM,
@@ -237,17 +242,25 @@ def lower_reduce(op: ReduceOp, scope: Scope) -> Tile:
 
 @lowers(MapOp)
 def lower_map(op: MapOp, scope: Scope) -> Tile:
-    """Write an elementwise function, computed in f32; of constants, a constant."""
+    """
+    Write an elementwise function; of constants, a constant.
+
+    Floats are computed in f32, integers and conditions as they are.
+    """
     check_size(names_of(op.result), scope)
     kind, axes = op.kind.data, scope.axes(names_of(op.result))
-    operands = [
-        in_f32(scope, aligned(scope, scope.tile(value), axes)) for value in op.inputs
-    ]
+    operands = [_operand(scope, value, axes) for value in op.inputs]
     if (folded := _folded(kind, operands)) is not None:
         return Tile(scope.constant(folded, element_type_of(op.result)), ())
     value = _mapped(kind, with_a_block(scope, operands), scope)
     hint, comment = op.result.name_hint, f"compound.map {kind}"
     return Tile(narrowed(scope, value, op.result, hint or "x", comment), axes)
+
+
+def _operand(scope: Scope, value: SSAValue, axes: Sequence[str]) -> SSAValue:
+    block = aligned(scope, scope.tile(value), axes)
+    is_float = isinstance(element_type_of(value), AnyFloat)
+    return in_f32(scope, block) if is_float else block
 
 
 def _folded(kind: MapKind, operands: Sequence[SSAValue]) -> float | None:
@@ -262,6 +275,11 @@ def _mapped(kind: MapKind, operands: Sequence[SSAValue], scope: Scope) -> SSAVal
         return scope.insert(tl.BinaryOp(BINARY_MAPS[kind], lhs, rhs))
     if kind in UNARY_MAPS:
         return scope.insert(tl.UnaryOp(UNARY_MAPS[kind], operands[0]))
+    if kind in COMPARE_MAPS:
+        lhs, rhs = operands
+        return scope.insert(tl.CmpOp(COMPARE_MAPS[kind], lhs, rhs))
+    if kind is MapKind.SELECT:
+        return scope.insert(tl.WhereOp(*operands))
     return operands[0] if kind is MapKind.COPY else _tanh(scope, operands[0])
 
 

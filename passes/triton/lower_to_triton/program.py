@@ -59,9 +59,32 @@ def lower_program(
     if isinstance(spmd, SpmdOp):
         _lower_on_ranks(program, spmd, lowered)
         return
+    if any(kernel.has_epoch for kernel in lowered):
+        _lower_counting(program, lowered)
+        return
     builder = Builder(InsertPoint.before(program))
     results = _lower_steps(program, builder, program.ins, lowered)
     Rewriter.replace_op(program, [], results)
+
+
+def _lower_counting(
+    program: dataflow.ProgramOp, lowered: Sequence[LoweredKernel]
+) -> None:
+    """
+    Replace a program whose kernels count launches by a plan of one rank.
+
+    What they count in is allocated once, and kept from one launch to the next.
+    """
+    body = Block(arg_types=[value.type for value in program.ins])
+    for value, argument in zip(program.ins, body.args, strict=True):
+        argument.name_hint = value.name_hint
+    builder = Builder(InsertPoint.at_end(body))
+    results = _lower_steps(program, builder, body.args, lowered)
+    builder.insert(PlanYieldOp(*results))
+    types = [value.type for value in program.results_]
+    whole = [""] * len(program.ins), [""] * len(types)
+    plan = PlanOp(1, program.ins, *whole, types, Region(body))
+    Rewriter.replace_op(program, plan)
 
 
 def _lower_on_ranks(
@@ -161,8 +184,12 @@ def lower_receive_buffer(op: ReceiveBufferOp, scope: Steps) -> Operation:
     Allocate the memory of a channel on every rank, unless an input is it.
 
     It is [slot][source][message] of what is pushed, else [slot] and what is sent.
+    Programs of one GPU share it.
     """
     channel, slots = op.type, op.slots.value.data
+    if op.in_one_memory:
+        shape = (slots, op.ranks, *extents_of(channel.message).values())
+        return ZerosOp(TensorType(element_type_of(channel.sent), shape))
     if channel.mode is ChannelMode.PUSH:
         shape = (slots, scope.ranks, *extents_of(channel.message).values())
     else:
@@ -173,8 +200,10 @@ def lower_receive_buffer(op: ReceiveBufferOp, scope: Steps) -> Operation:
 
 @steps(FlagsOp)
 def lower_flags(op: FlagsOp, scope: Steps) -> Operation:
-    """Allocate flags on every rank."""
-    return HeapZerosOp(TensorType(i32, op.type.shape))
+    """Allocate flags on every rank, or those of this GPU's programs."""
+    buffer, type_ = op.buffer.owner, TensorType(i32, op.type.shape)
+    assert isinstance(buffer, ReceiveBufferOp)
+    return ZerosOp(type_) if buffer.in_one_memory else HeapZerosOp(type_)
 
 
 @steps(dataflow.BarrierOp)
@@ -198,6 +227,13 @@ def lower_launch(op: dataflow.KernelOp, scope: Steps) -> None:
         arguments.append(scope.insert(HeapBasesOp(scope.ranks)))
     launch = made.launch
     scope.builder.insert(
-        tl.LaunchOp(name, made.grid, arguments, launch.warps, launch.stages)
+        tl.LaunchOp(
+            name,
+            made.grid,
+            arguments,
+            launch.warps,
+            launch.stages,
+            cooperative=made.coresident > 0,
+        )
     )
     scope.values |= dict(zip(op.results_, outs, strict=True))

@@ -21,11 +21,17 @@ from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue
 
 WORLD = "WORLD"
 """The constexpr that holds the number of ranks."""
+CTAS = "CTAS"
+"""The constexpr that holds the number of programs that exchange."""
 
 
 @dataclass
 class RankParameters:
-    """The ranks as one kernel sees them; made by `rank_parameters`."""
+    """
+    The ranks as one kernel sees them; made by `rank_parameters`.
+
+    Or the programs of a group in one GPU, which share memory: by `group_parameters`.
+    """
 
     world: int
     kernel: tl.KernelOp
@@ -35,8 +41,10 @@ class RankParameters:
     """The rank that the program works for."""
     program: SSAValue
     """The number of the program among those of its rank, all nodes together."""
-    bases: SSAValue
-    _programs: SSAValue
+    heap: tuple[SSAValue, SSAValue] | None
+    """The heaps' addresses, and PROGRAMS; None where all share one memory."""
+    size_name: str = WORLD
+    """The constexpr that holds their number."""
     _cache: SSAValue | None = None
     _epoch: SSAValue | None = None
     _counters: SSAValue | None = None
@@ -46,7 +54,18 @@ class RankParameters:
     @property
     def world_size(self) -> SSAValue:
         """The number of ranks, a constexpr."""
-        return self.constexprs.named(WORLD, self.world)
+        return self.constexprs.named(self.size_name, self.world)
+
+    @property
+    def bases(self) -> SSAValue:
+        """The addresses of the ranks' heaps; only where there are any."""
+        assert self.heap is not None
+        return self.heap[0]
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether these are programs of one GPU."""
+        return self.heap is None
 
     @property
     def counts_launches(self) -> bool:
@@ -57,7 +76,9 @@ class RankParameters:
         """
         Return the symmetric address of a parameter: the pointer to this rank's copy.
         """
-        op = tl.SymmetricAddressOp(pointer, self.rank, self.bases, self._programs)
+        if self.heap is None:
+            return pointer
+        op = tl.SymmetricAddressOp(pointer, self.rank, *self.heap)
         return self.home.add(op, pointer.name_hint)
 
     def cache(self) -> SSAValue:
@@ -121,6 +142,22 @@ def rank_parameters(
     ids = tl.RankAndProgramIdOp(rank, programs)
     home.add(ids, "rank")
     ids.program.name_hint = "pid"
+    heap = bases, programs
     return RankParameters(
-        world, kernel, home, constexprs, ids.rank_id, ids.program, bases, programs
+        world, kernel, home, constexprs, ids.rank_id, ids.program, heap
     )
+
+
+def group_parameters(
+    kernel: tl.KernelOp, size: int, home: Prologue, constexprs: Constexprs
+) -> RankParameters:
+    """
+    Add the ids of a program in a kernel whose programs exchange in groups of `size`.
+
+    The programs of a group follow each other, so that they start one after the other.
+    """
+    count = constexprs.named(CTAS, size)
+    program = home.add(tl.ProgramIdOp(0), "program")
+    cta = home.add(tl.BinaryOp(BinaryKind.MOD, program, count), "cta")
+    group = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, program, count), "pid")
+    return RankParameters(size, kernel, home, constexprs, cta, group, None, CTAS)

@@ -29,8 +29,10 @@ from comet.passes.triton.lower_to_triton.channels import (
     is_in_one_block,
     loop_over_peers,
     message_name,
+    name_message,
     ranks_of,
 )
+from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import Owner, Scope, Tile, both
 
@@ -40,13 +42,17 @@ def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
     """
     Write the stores of a tile to the receive buffers of its receivers.
 
-    It goes to its only receiver, or to all in a loop, its own rank first.
+    It goes to its only receiver, or to all in a loop, its own rank first; or once to
+    the memory that all of them share.
     """
     channel, (target, within) = scope.memory.channel(op.channel), _kept(op, scope)
     tile, comment = scope.tile(op.value), f"push: {_moved(op)}"
     split = channel.type.split
     if split is not None and split in scope.owners:
         _store(scope, channel, tile, scope.owners[split], comment, within)
+        return target
+    if (own := ranks_of(scope)).shares_memory:
+        _store(scope, channel, tile, Owner(own.rank, own.rank), comment, within)
         return target
     inner, peer = loop_over_peers(scope, "dest", f"push to {channel.name}")
     if split is None:
@@ -119,10 +125,12 @@ def _store(
     within: SSAValue | None,
 ) -> None:
     """Store a tile to the receive buffer of one receiver."""
-    ranks = ranks_of(scope)
-    there = tl.RebaseOp(channel.pointer, ranks.rank, owner.rank, ranks.bases)
-    base = in_receive_buffer(scope, channel, scope.insert(there, "there"), ranks.rank)
-    base.name_hint = message_name(channel)
+    ranks, there = ranks_of(scope), channel.pointer
+    if not ranks.shares_memory:
+        rebased = tl.RebaseOp(there, ranks.rank, owner.rank, ranks.bases)
+        there = scope.insert(rebased, "there")
+    base = in_receive_buffer(scope, channel, there, ranks.rank)
+    name_message(base, channel)
     split = channel.type.split
     origins = {} if split is None else {split: owner.first}
     message = buffer_at(base, channel.in_memory, origins)
@@ -154,9 +162,13 @@ def _from_corner(scope: Scope, message: Buffer) -> Buffer:
 @lowers(SignalOp)
 def lower_signal(op: SignalOp, scope: Scope) -> None:
     """Write a signal that a tile more of its block is there: to one receiver or all."""
-    _check_signal(op)
+    _check_signal(op, ranks_of(scope))
     channel, flags = scope.memory.channel(op.channel), scope.memory.flags(op.flags, op)
     made: Operation
+    if ranks_of(scope).shares_memory:
+        flag = _flag(scope, channel, flags)
+        scope.builder.insert(tl.SignalProgramsOp(flag))
+        return
     ranks, split = ranks_of(scope), channel.type.split
     flag, once = _flag(scope, channel, flags), flags.writers == 1
     value = ranks.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
@@ -170,25 +182,34 @@ def lower_signal(op: SignalOp, scope: Scope) -> None:
     scope.builder.insert(made)
 
 
-def _check_signal(op: SignalOp) -> None:
+def _check_signal(op: SignalOp, ranks: RankParameters) -> None:
     """Reject what the shim's signal is not: a fence, a release that all ranks see."""
     kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
-    if kinds != (Semantics.RELEASE, FlagScope.SYSTEM) or op.fence is None:
+    scope = FlagScope.GPU if ranks.shares_memory else FlagScope.SYSTEM
+    if kinds != (Semantics.RELEASE, scope) or op.fence is None:
         raise PassFailedException(
-            "lower-to-triton: dataflow.signal is a release of system scope after a "
+            f"lower-to-triton: dataflow.signal is a release of {scope} scope after a "
             "fence; verify-sync says what else would break"
         )
 
 
 def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
-    """Return the pointer to its own rank's flag of the block that was made."""
-    flag, extents = ranks_of(scope).rank, extents_of(channel.type.message)
+    """
+    Return the pointer to the flag of the block that was made: its own rank's, or that
+    of the group.
+    """
+    ranks, extents = ranks_of(scope), extents_of(channel.type.message)
+    flag = None if ranks.shares_memory else ranks.rank
     for block in flags.type.blocks:
         size = block_extent(extents[block.dim], block.factor)
-        flag = combined(scope, BinaryKind.MUL, flag, block.factor)
+        if flag is not None:
+            flag = combined(scope, BinaryKind.MUL, flag, block.factor)
         index = _block_made(scope, channel, block.dim, size, block.factor)
-        if index is not None:
-            flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
+        if index is not None and flag is not None:
+            index = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
+        flag = flag if index is None else index
+    if flag is None:
+        return flags.pointer
     return scope.insert(tl.AddPtrOp(flags.pointer, flag))
 
 

@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import names_of
-from comet.dialects.dataflow import WaitOp
+from comet.dialects.dataflow import ReadTileOp, WaitOp
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.dataflow.rank_loops import source_loops
 from comet.dialects.schedule.node import outside
@@ -20,6 +20,8 @@ from comet.passes.triton.lower_to_triton.channels import (
     ranks_of,
     wait_for,
 )
+from comet.passes.triton.lower_to_triton.memory import received
+from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import Scope, Tile
 
@@ -27,7 +29,7 @@ from comet.passes.triton.lower_to_triton.values import Scope, Tile
 @lowers(WaitOp)
 def lower_wait(op: WaitOp, scope: Scope) -> None:
     """Write a wait for its own rank, for one source, or for all of them."""
-    _check_wait(op)
+    _check_wait(op, ranks_of(scope))
     assert op.arrivals is not None
     channel, flags = scope.memory.channel(op.channel), scope.memory.flags(op.flags, op)
     found, source = [scope.values[view] for view in op.views], None
@@ -64,14 +66,21 @@ def _names_in(view: SSAValue) -> dict[str, str]:
             return {dim: dim for dim in names_of(value)}
 
 
-def _check_wait(op: WaitOp) -> None:
+def _check_wait(op: WaitOp, ranks: RankParameters) -> None:
     """Reject what the shim's wait is not: an acquire of what any rank released."""
     kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
-    if kinds != (Semantics.ACQUIRE, FlagScope.SYSTEM):
+    scope = FlagScope.GPU if ranks.shares_memory else FlagScope.SYSTEM
+    if kinds != (Semantics.ACQUIRE, scope):
         raise PassFailedException(
-            "lower-to-triton: dataflow.wait is an acquire of system scope; verify-sync "
-            "says what else would break"
+            f"lower-to-triton: dataflow.wait is an acquire of {scope} scope; "
+            "verify-sync says what else would break"
         )
+
+
+@lowers(ReadTileOp)
+def lower_read_tile(op: ReadTileOp, scope: Scope) -> Buffer:
+    """Return the memory that the programs of the group have stored to."""
+    return received(op.channel, op.result, scope.memory)
 
 
 def known(scope: Scope, view: SSAValue, value: Tile | Buffer) -> Tile | Buffer:

@@ -78,16 +78,16 @@ def dot_operand(scope: Scope, value: SSAValue) -> SSAValue:
 
 def with_a_block(scope: Scope, operands: Sequence[SSAValue]) -> list[SSAValue]:
     """
-    Return operands in f32, the first of constants alone as a block of rank 0.
+    Return operands, the first of constants alone as a block of rank 0.
 
     Triton's functions and conversions take blocks, and fail on Python numbers alone.
     """
     first, *others = operands
+    constant = first.owner
     if any(literal(value) is None for value in operands):
         return [first, *others]
-    number = literal(first)
-    assert number is not None
-    return [scope.insert(tl.FullOp(FloatAttr(number, f32), [])), *others]
+    assert isinstance(constant, tl.ConstantOp)
+    return [scope.insert(tl.FullOp(constant.value, [])), *others]
 
 
 def typed_start(scope: Scope, start: SSAValue, like: SSAValue) -> SSAValue:

@@ -12,13 +12,14 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.api.html import table
 from comet.api.program import installed_context, parsed, printed
+from comet.api.saved import with_pipeline
 from comet.codegen.comet import write_files, write_folder
 from comet.codegen.comet.arch import left_out
 from comet.codegen.comet.tool_rules import check_tool
 from comet.dialects.arch import attached_system
 from comet.passes.attach_hardware import attach_hardware
 from comet.passes.explore.certificate import BoundedModel, Certificate
-from comet.passes.explore.constraints import read_constraints
+from comet.passes.explore.constraints import ALL, read_constraints
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.search import Objective
 
@@ -128,8 +129,8 @@ class Answer:
         return {name: getattr(self, name) for name in FIGURES}
 
     def mlir(self) -> str:
-        """Return the text of `module`, which `comet-opt` reads."""
-        return printed(self.module)
+        """Return the text of `module`, which `comet-opt` and later searches read."""
+        return printed(with_pipeline(self.module, self.proof.pipeline))
 
     def certificate(self) -> str:
         """Return the proof as a file, which `comet-explore --verify` checks."""
@@ -162,7 +163,7 @@ class Answer:
         attach_hardware(module, proof.hardware, f"{proof.system}.yaml")
         pipeline = CometAcceleratorPass(
             kind=limits.kinds[0],
-            at=limits.at,
+            at=None if limits.at in (None, (ALL,)) else limits.at[0],
             pad=limits.pad,
             model=self.model,
             objective=self.objective,

@@ -10,7 +10,6 @@ from types import ModuleType
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.universe import Universe
 from xdsl.utils.arg_spec import ArgSpec
 
 from comet.api.html import table
@@ -23,6 +22,7 @@ from comet.dialects.dataflow import KernelOp
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.tools.diagnostics import CometError, UsageError, errors_as_sentences
 from comet.tools.option_check import checked, unknown_name
+from comet.universe import installed
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Compiled:
         with errors_as_sentences():
             if target == "mlir" and not options:
                 return printed(self.module)
-            known = Universe.get_multiverse().all_targets
+            known = installed().all_targets
             if target not in known:
                 raise UsageError(unknown_name("target", target, known))
             spec = ArgSpec(target, {name: (v,) for name, v in options.items()})

@@ -16,6 +16,7 @@ from comet.api.answer import Answer, Progress
 from comet.api.program import installed_context, parsed
 from comet.api.question import Question
 from comet.api.sampling import Sampled
+from comet.api.saved import saved_passes
 from comet.api.versions import versions
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.hardware_kind import require_accelerator
@@ -24,7 +25,7 @@ from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.certificate import Certificate, Claim, Floor, key_text
 from comet.passes.explore.constraints import read_constraints
 from comet.passes.explore.search import Best, Exploration, Item
-from comet.passes.explore.space import StructureSpace
+from comet.passes.explore.space import REJECTED, StructureSpace
 from comet.passes.pipeline import run_passes
 from comet.passes.search import Goal
 from comet.tools.diagnostics import UsageError, errors_as_sentences
@@ -71,12 +72,26 @@ def _exploration(question: Question, progress: Notify) -> Exploration:
         if question.sampling is None
         else partial(Sampled, sampling=question.sampling)
     )
+    start = () if question.start is None else saved_passes(question.start)
+    space = StructureSpace(context, module, goal, constraints, start=start)
+    if question.start is not None:
+        _check_start(space, question.start.name)
     return search(
-        StructureSpace(context, module, goal, constraints),
+        space,
         question.time_limit,
         question.tolerance,
         lambda state: progress(_progress(state)),
     )
+
+
+def _check_start(space: StructureSpace, name: str) -> None:
+    """Raise UsageError if the start makes no mapping of the program."""
+    try:
+        space.default()
+    except REJECTED as error:
+        raise UsageError(
+            f"{name}: its passes do not map this program on this hardware: {error}"
+        ) from error
 
 
 def _progress(state: Exploration) -> Progress:

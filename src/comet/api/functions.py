@@ -8,7 +8,6 @@ from pathlib import Path
 
 import yaml
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.universe import Universe
 
 from comet.api.answer import Answer
 from comet.api.compiled import Compiled
@@ -17,6 +16,7 @@ from comet.api.notebook import NotebookProgress, in_notebook
 from comet.api.pricing import Price, priced
 from comet.api.program import Program, installed_context, module_of, source_of
 from comet.api.question import NOTHING, Question, Sampler, Sampling
+from comet.api.saved import saved_constraints
 from comet.api.source import PathOrText, Source
 from comet.api.verifying import verified
 from comet.batch.answering import Count, Result, results
@@ -31,6 +31,7 @@ from comet.passes.search import Objective
 from comet.tools.diagnostics import UsageError, errors_as_sentences
 from comet.tools.option_check import named_passes
 from comet.tools.pass_list import spelled
+from comet.universe import installed
 
 FilePath = str | PathLike[str]
 
@@ -67,7 +68,7 @@ def compile(
         attach = () if hardware is None else (AttachHardwarePass(path),)
         done = run_settled(attach, context, module)
         text = _default_pipeline(module) if pipeline is None else pipeline
-        passes = named_passes(text, Universe.get_multiverse().all_passes)
+        passes = named_passes(text, installed().all_passes)
         done += run_settled(passes, context, module)
         module.verify()
         return Compiled(module, spelled(done), path, context)
@@ -109,6 +110,7 @@ def question(
     sampler: Sampler | None = None,
     seed: int = 0,
     samples: int = 1000,
+    start: PathOrText | None = None,
 ) -> Question:
     """
     Return what `explore` searches for with the same arguments, for `explore_all`.
@@ -125,6 +127,7 @@ def question(
             time_limit,
             tolerance,
             None if sampler is None else Sampling(sampler, seed, samples),
+            None if start is None else Source.of(start),
         )
 
 
@@ -140,6 +143,7 @@ def explore(
     sampler: Sampler | None = None,
     seed: int = 0,
     samples: int = 1000,
+    start: PathOrText | None = None,
     store: FilePath | None = None,
     progress: Notify | None = None,
 ) -> Answer:
@@ -148,10 +152,12 @@ def explore(
 
     `program` is a module with one function, or the path or text of one; `hardware` is a
     hardware file. `constraints` limit the choices, as a file, its text, or a map such
-    as `{"stream": False, "dim": ["N", "M"]}` (docs/explore.md). `objective` is what is
-    minimized: `latency` (cycles), `energy` (pJ) or `edp` (their product), by `model`.
-    The search ends after `time_limit` seconds, at Ctrl-C, or when the gap to the lower
-    bound is proven to be at most `tolerance`, a fraction.
+    as `{"stream": False, "dim": ["N", "M"]}` (docs/explore.md), or a file that
+    `Answer.mlir` wrote; as `start` such a file is the mapping to start from, instead of
+    a quick search. `objective` is what is minimized: `latency` (cycles), `energy` (pJ)
+    or `edp` (their product), by `model`. The search ends after `time_limit` seconds, at
+    Ctrl-C, or when the gap to the lower bound is proven to be at most `tolerance`, a
+    fraction.
 
     With a `sampler` (`tpe`, `cmaes` or `nsga2`, extra `search`) it takes `samples`
     samples from `seed` instead, and is exact only about the bound. `store` is an SQLite
@@ -171,6 +177,7 @@ def explore(
         sampler=sampler,
         seed=seed,
         samples=samples,
+        start=start,
     )
     with errors_as_sentences():
         return recalled(asked, _store(store), progress or _default_progress())
@@ -216,7 +223,7 @@ def _constraints(given: PathOrText | Mapping[str, object] | None) -> Source:
         return NOTHING
     if isinstance(given, Mapping):
         return Source(yaml.safe_dump(dict(given), sort_keys=False), NOTHING.name)
-    return Source.of(given)
+    return saved_constraints(Source.of(given))
 
 
 def _default_progress() -> Notify:

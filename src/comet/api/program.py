@@ -10,12 +10,12 @@ from typing import TypeAlias
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
-from xdsl.universe import Universe
 
 from comet.api.source import PathOrText, Source, is_text, read_all
 from comet.codegen.comet.reader import FILES, read_files
 from comet.tools.checks import verify_definitions
 from comet.tools.located_parser import LocatedParser
+from comet.universe import installed
 
 Program: TypeAlias = ModuleOp | PathOrText
 """A module, or what `parse` takes."""
@@ -24,7 +24,7 @@ Program: TypeAlias = ModuleOp | PathOrText
 def installed_context() -> Context:
     """Return a context with every dialect that is installed."""
     context = Context()
-    for name, factory in Universe.get_multiverse().all_dialects.items():
+    for name, factory in installed().all_dialects.items():
         context.register_dialect(name, factory)
     return context
 

@@ -62,6 +62,8 @@ class Question:
     """The search stops at a gap that is proven to be at most this fraction."""
     sampling: Sampling | None = None
     """How to sample the space; None to search it exactly."""
+    start: Source | None = None
+    """A mapping to start from, which `Answer.mlir` wrote, instead of a quick search."""
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -72,4 +74,9 @@ class Question:
         if not 0 <= self.tolerance < 1:
             raise UsageError(
                 "the tolerance is a fraction from 0 to below 1, as in 0.02"
+            )
+        if self.start is not None and self.constraints.text:
+            raise UsageError(
+                "a start may be outside of the constraints; give one of the two, or "
+                "the start as the constraints"
             )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.passes import PassPipeline
-from xdsl.universe import Universe
-from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.passes import ModulePass
 
 from comet.api.program import installed_context, parsed
+from comet.api.saved import MAPPING_PASSES, mapping_passes
 from comet.api.source import Source
 from comet.passes.attach_hardware import attach_hardware
 from comet.passes.explore.certificate import (
@@ -17,22 +16,8 @@ from comet.passes.explore.certificate import (
 from comet.passes.explore.constraints import read_constraints
 from comet.passes.explore.space import StructureSpace
 from comet.passes.explore.verify import verify
+from comet.passes.pipeline import run_passes
 from comet.passes.search import Goal
-
-MAPPING_PASSES = (
-    "decompose",
-    "pad",
-    "stream",
-    "distribute",
-    "insert-collectives",
-    "place-collectives",
-    "fuse",
-    "tile",
-    "bind",
-    "annotate-cost",
-    "lower-to-comet",
-)
-"""The passes that map a program without changing the program or the hardware."""
 
 
 def verified(file: Source) -> str:
@@ -57,24 +42,22 @@ def _check(certificate: Certificate, path: str) -> None:
     module = parsed(certificate.program, f"{path}: program", ctx)
     attach_hardware(module, certificate.hardware, f"{certificate.system}.yaml")
     mapped = module.clone()
-    _pipeline(certificate, path).apply(ctx, mapped)
+    run_passes(_pipeline(certificate, path), ctx, mapped)
     mapped.verify()
     goal = Goal(certificate.model, certificate.objective)
     constraints = read_constraints(certificate.constraints, f"{path}: constraints")
     verify(certificate, StructureSpace(ctx, module, goal, constraints), mapped)
 
 
-def _pipeline(certificate: Certificate, path: str) -> PassPipeline:
+def _pipeline(certificate: Certificate, path: str) -> tuple[ModulePass, ...]:
     """
     Return the passes that make the best mapping.
 
     Raises CertificateError for one that does more than map the program.
     """
-    passes = Universe.get_multiverse().all_passes
-    known = {name: passes[name] for name in MAPPING_PASSES}
     try:
-        return PassPipeline.parse_spec(known, certificate.pipeline)
-    except (ValueError, ArgSpecParseError) as error:
+        return mapping_passes(certificate.pipeline)
+    except ValueError as error:
         raise CertificateError(
             f"{path}: the pipeline has to map the program with known options of "
             f"{', '.join(MAPPING_PASSES)}"

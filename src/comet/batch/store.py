@@ -60,6 +60,7 @@ def digest(question: Question) -> str:
         question.objective,
         question.tolerance,
         None if question.sampling is None else asdict(question.sampling),
+        None if question.start is None else question.start.text,
     )
     return sha256(json.dumps(parts).encode()).hexdigest()
 

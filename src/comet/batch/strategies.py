@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import get_args
 
 from comet.api.answer import FIGURES, Answer
 from comet.api.question import Question
 from comet.api.source import Source
 from comet.batch.answering import Result
 from comet.passes.explore.constraints import read_constraints
-from comet.passes.schedule.fuse.strategy import Name
+from comet.passes.schedule.fuse.strategy import STRATEGIES
 from comet.tools.diagnostics import UsageError
 from comet.tools.extras import loaded
 from comet.yaml_file import read_yaml
@@ -28,7 +27,7 @@ def by_strategy(question: Question) -> dict[str, Question]:
     Raises FileFormatError if the constraints are wrong.
     """
     source = question.constraints
-    names = read_constraints(source.text, source.name).strategy or get_args(Name)
+    names = read_constraints(source.text, source.name).strategy or STRATEGIES
     texts = read_yaml(source.text, source.name).texts
     others = texts if isinstance(texts, dict) else {}
     return {

@@ -52,6 +52,10 @@ def _rsqrt(value: Array) -> Array:
     return 1.0 / np.sqrt(value)
 
 
+def _select(condition: Array, then: Array, otherwise: Array) -> Array:
+    return np.where(condition != 0, then, otherwise)
+
+
 def _erf(value: Array) -> Array:
     return np.vectorize(math.erf, otypes=[np.float64])(value)
 
@@ -71,7 +75,12 @@ MAP: dict[MapKind, Callable[..., Array]] = {
     MapKind.TANH: np.tanh,
     MapKind.ERF: _erf,
     MapKind.COPY: np.positive,
+    MapKind.GE: np.greater_equal,
+    MapKind.GT: np.greater,
+    MapKind.EQ: np.equal,
+    MapKind.SELECT: _select,
 }
+"""The functions on arrays; comparisons return booleans."""
 
 
 @evaluate.register
@@ -103,7 +112,8 @@ def _ordered(value: Tensor, op: ReduceOp) -> Tensor:
 @evaluate.register
 def _(op: MapOp, machine: Interpreter, args: Values) -> Values:
     axes, dims = joined_axes(args), names_of(op.result)
-    data = MAP[op.kind.data](*(value.view(axes, dims) for value in args))
+    result = MAP[op.kind.data](*(value.view(axes, dims) for value in args))
+    data = result.astype(np.float64, copy=False)
     lengths, starts = joined_lengths(args, dims), joined_starts(args, dims)
     return (Tensor(axes, dims, data, lengths, starts),)
 

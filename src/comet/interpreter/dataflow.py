@@ -26,6 +26,7 @@ from comet.dialects.dataflow import (
     PullOp,
     PushOp,
     ReadOp,
+    ReadTileOp,
     ReceiveBufferOp,
     SignalOp,
     StageOp,
@@ -86,7 +87,8 @@ def _(op: ChannelOp | ReceiveBufferOp, machine: Interpreter, args: Values) -> Va
 def _(op: PushOp | StageOp, machine: Interpreter, args: Values) -> Values:
     channel = program_value(op.channel)
     assert isinstance(channel.owner, ChannelOp | ReceiveBufferOp)
-    machine.values[channel] = _received(channel.owner, whole(op, args[0]))
+    if not channel.owner.in_one_memory:
+        machine.values[channel] = _received(channel.owner, whole(op, args[0]))
     return args[: len(op.results)]
 
 
@@ -101,6 +103,13 @@ def _received(channel: ChannelOp | ReceiveBufferOp, value: Tensor) -> Tensor:
         seen = split(seen, type_.split, group, extents[type_.split])
     dims = tuple(extents)
     return replace(seen, dims=dims, data=seen.view(seen.axes, dims))
+
+
+@evaluate.register
+def _(op: ReadTileOp, machine: Interpreter, args: Values) -> Values:
+    channel = program_value(op.channel).owner
+    assert isinstance(channel, ChannelOp | ReceiveBufferOp)
+    return (_received(channel, machine.values[op.stored]),)
 
 
 @evaluate.register

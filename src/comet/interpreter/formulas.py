@@ -89,8 +89,17 @@ def gated_mlp(op: CompoundOp, x: Array, gate: Array, up: Array, down: Array) -> 
 
 
 def attention(op: CompoundOp, q: Array, k: Array, v: Array) -> Array:
-    """Return softmax(q k^T / sqrt(D)) v; if causal, over the keys up to the query."""
+    """
+    Return softmax(q k^T / sqrt(D)) v; if causal, over the keys up to the query.
+
+    Keys and values are repeated for each query head of theirs.
+    """
     assert isinstance(op, AttentionOp)
+    if op.form == "grouped":
+        k, v = k[:, :, None], v[:, :, None]
+    elif op.form == "flat":
+        group = q.shape[1] // k.shape[1]
+        k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
     scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
     if op.causal is not None:
         queries, keys = scores.shape[-2:]

@@ -177,7 +177,8 @@ def _tree(figures: Figures) -> Iterator[Part]:
     yield note(
         "A tile moves tensors from one level to the next, over time (temporal) or over "
         "instances (spatial), with the factors of its loops, outermost first. Framed "
-        "nodes are collectives."
+        "nodes are collectives. Cycles are those of a run alone, times the runs; as "
+        "transfers of one overlap with the one before, it may be more than those above."
     )
     yield Tree(_node(figures.tree))
 

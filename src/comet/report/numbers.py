@@ -13,13 +13,19 @@ MORE = 1.1
 
 @dataclass(frozen=True)
 class Unit:
-    """What numbers are in, and how many digits they have after the point."""
+    """
+    What numbers are in, and how many digits they have after the point.
+
+    If that would leave fewer than two digits, small numbers have two.
+    """
 
     name: str
     digits: int = 0
 
     def text(self, number: float) -> str:
         """Return a number."""
+        if self.digits and 0 < abs(number) < 10 ** (1 - self.digits):
+            return f"{number:#.2g}"
         return f"{number:,.{self.digits}f}"
 
 

@@ -162,16 +162,21 @@ def _traffic(figures: PlanFigures) -> Table:
 
 
 def _kernels(figures: PlanFigures) -> Iterator[Part]:
-    rows = [_kernel(kernel) for kernel in figures.kernels]
     head = ("kernel", "programs", "waves", "at a time", "warps", "stages")
     more = ("registers, bytes", "shared memory, bytes")
-    times = [f"{name}, us" for name in figures.kernels[0].times]
-    yield table((*head, *more, *times), rows)
+    yield table((*head, *more), [_kernel(kernel) for kernel in figures.kernels])
     yield note(
         "Programs at a time are those that one multiprocessor holds; registers and "
-        "shared memory are those of one program. The last columns are microseconds of "
-        "each resource for the whole kernel: all but loop control overlap, so the "
-        "longest counts."
+        "shared memory are those of one program."
+    )
+    rows = [
+        (kernel.name, *(_us(seconds) for seconds in kernel.times.values()))
+        for kernel in figures.kernels
+    ]
+    yield table(("us in", *figures.kernels[0].times), rows)
+    yield note(
+        "Microseconds of each resource for the whole kernel: all but loop control "
+        "overlap, so the longest counts."
     )
 
 
@@ -179,11 +184,7 @@ def _kernel(kernel: Kernel) -> tuple[str, ...]:
     work = kernel.work
     counts = (work.programs, kernel.waves, kernel.resident, work.warps, work.stages)
     rooms = (work.registers, work.shared)
-    return (
-        kernel.name,
-        *(f"{float(number):,.0f}" for number in (*counts, *rooms)),
-        *(_us(seconds) for seconds in kernel.times.values()),
-    )
+    return kernel.name, *(f"{float(number):,.0f}" for number in (*counts, *rooms))
 
 
 def compare_plans(mine: PlanFigures, name: str, other: PlanFigures) -> Section:

@@ -23,14 +23,20 @@ from comet.codegen.chrome_trace import Process
 from comet.report.front import Point
 from comet.report.numbers import Roofline, Room, Stack, Unit
 
-INK, MUTED = "#1b1f24", "#59636e"
+INK, MUTED, ON = "#1b1f24", "#59636e", "#fefefe"
+"""Text, what matters less, and text on a colour that is not bright."""
+
 COLOURS = ("#2f6db5", "#d9730d", "#2b8a6e", "#8a5fbf", "#b8860b", "#c0392b", "#708090")
 VARIABLES = {
     INK: "var(--ink)",
     MUTED: "var(--muted)",
+    ON: "var(--on)",
     **{colour: f"var(--c{place})" for place, colour in enumerate(COLOURS)},
 }
 """What stands for each colour in a page, which has a light and a dark set."""
+
+BRIGHT = (COLOURS[1], COLOURS[4])
+"""The colours that black text is on, in light and dark."""
 
 KIND_COLOURS = {
     "compute": COLOURS[0],
@@ -48,6 +54,9 @@ KIND_COLOURS = {
     "locality": COLOURS[2],
 }
 """The colours of slices, and of taxes; that of a node is only an outline."""
+
+PLAIN = "{x:,.10g}"
+"""How numbers beside an axis are written."""
 
 NARROW = 1000
 """A slice that takes a smaller part of the time is not drawn."""
@@ -137,14 +146,14 @@ def waterfall(axes: Axes, bars: Mapping[str, Stack], whole: str, unit: Unit) -> 
             colour = COLOURS[5] if length < 0 else KIND_COLOURS.get(cause, COLOURS[0])
             axes.barh(place, length, 0.7, left=ends[-1], color=colour)
             ends.append(ends[-1] + length)
-        axes.text(max(ends), place, f" {unit.text(sum(bar.values()))}", va="center")
+        _right_of(axes, unit.text(sum(bar.values())), max(ends), place)
         start = ends[-1]
     axes.barh(len(bars), start, 0.7, color=MUTED)
-    axes.text(start, len(bars), f" {unit.text(start)}", va="center")
+    _right_of(axes, unit.text(start), start, len(bars))
     axes.set_yticks(range(len(bars) + 1), [*bars, whole])
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.12 * start)
-    axes.set_xlabel(unit.name)
+    axes.set_xlim(0, 1.15 * start)
+    _label_x(axes, unit.name)
     _legend_of_kinds(axes, causes)
 
 
@@ -167,8 +176,8 @@ def stacked(axes: Axes, bars: Mapping[str, Stack], label: str) -> None:
         left = [a + b for a, b in zip(left, values, strict=True)]
     axes.set_yticks(range(len(bars)), [*bars])
     axes.invert_yaxis()
-    axes.set_xlabel(label)
-    axes.legend(ncols=2)
+    _label_x(axes, label)
+    _legend_above(axes)
 
 
 def occupancies(axes: Axes, rooms: Sequence[Room]) -> None:
@@ -180,8 +189,8 @@ def occupancies(axes: Axes, rooms: Sequence[Room]) -> None:
             colour = COLOURS[number % len(COLOURS)]
             axes.barh(place, width, 0.7, left=left, color=colour)
             left += width
-        text = f" {room.used:,.0f} of {room.capacity:,} {room.unit}"
-        axes.text(left, place, text, va="center")
+        text = f"{room.used:,.0f} of {room.capacity:,} {room.unit}"
+        _right_of(axes, text, left, place)
     axes.set_yticks(range(len(rooms)), [room.name for room in rooms])
     axes.invert_yaxis()
     axes.set_xlim(0, 130)
@@ -190,7 +199,11 @@ def occupancies(axes: Axes, rooms: Sequence[Room]) -> None:
 
 
 def roofline(axes: Axes, line: Roofline) -> None:
-    """Draw what each memory and the unit allow, and what is reached."""
+    """
+    Draw what each memory and the unit allow, and what is reached.
+
+    The first roofs are the widest, so that equal ones are seen.
+    """
     ends = [mark.intensity for roof in line.roofs for mark in roof.marks]
     ends += [line.peak / roof.bandwidth for roof in line.roofs]
     low, high = min(ends) / 4, max(ends) * 4
@@ -198,7 +211,8 @@ def roofline(axes: Axes, line: Roofline) -> None:
         colour = COLOURS[place % len(COLOURS)]
         bend = min(max(line.peak / roof.bandwidth, low), high)
         heights = [min(line.peak, x * roof.bandwidth) for x in (low, bend, high)]
-        axes.plot((low, bend, high), heights, color=colour, label=roof.level)
+        width = 1.2 + 0.6 * (len(line.roofs) - 1 - place)
+        axes.plot((low, bend, high), heights, color=colour, lw=width, label=roof.level)
         for mark in roof.marks:
             axes.plot(mark.intensity, mark.reached, "o", color=colour)
             if place == 0 and mark.name:
@@ -212,7 +226,18 @@ def roofline(axes: Axes, line: Roofline) -> None:
 
 def _beside(axes: Axes, text: str, x: float, y: float) -> None:
     """Write a text beside a point."""
-    axes.annotate(f" {text}", (x, y), textcoords="offset points", xytext=(6, 6))
+    axes.annotate(text, (x, y), textcoords="offset points", xytext=(8, 6))
+
+
+def _right_of(axes: Axes, text: str, x: float, y: float) -> None:
+    """Write a text right of the end of a bar."""
+    axes.annotate(text, (x, y), textcoords="offset points", xytext=(3, 0), va="center")
+
+
+def _label_x(axes: Axes, text: str) -> None:
+    """Say what the horizontal axis shows; its numbers have no exponents."""
+    axes.set_xlabel(text)
+    axes.xaxis.set_major_formatter(PLAIN)
 
 
 def pareto(axes: Axes, front: Sequence[Point]) -> None:
@@ -229,8 +254,9 @@ def pareto(axes: Axes, front: Sequence[Point]) -> None:
             axes.plot(point.latency, point.energy, "o", color=COLOURS[1], markersize=11)
         _beside(axes, point.label, point.latency, point.energy)
     axes.margins(0.25)
-    axes.set_xlabel("latency, cycles")
+    _label_x(axes, "latency, cycles")
     axes.set_ylabel("energy, pJ")
+    axes.yaxis.set_major_formatter(PLAIN)
 
 
 def savings(axes: Axes, saved: Mapping[str, float]) -> None:
@@ -251,8 +277,8 @@ def compare(axes: Axes, mine: Stack, other: Stack, unit: Unit) -> None:
         axes.barh(places, values, 0.36, color=COLOURS[number], label=label)
     axes.set_yticks([place + 0.19 for place in range(len(names))], names)
     axes.invert_yaxis()
-    axes.set_xlabel(unit.name)
-    axes.legend()
+    _label_x(axes, unit.name)
+    _legend_above(axes)
 
 
 def gantt(axes: Axes, process: Process, unit: Unit) -> None:
@@ -277,18 +303,24 @@ def gantt(axes: Axes, process: Process, unit: Unit) -> None:
                 one.name if len(one.name) <= fitting else one.name[: fitting - 1] + "…"
             )
             place = one.start + one.length / 2, one.row
-            axes.text(*place, text, ha="center", va="center", fontsize=7)
+            ink = INK if colour is None else "black" if colour in BRIGHT else ON
+            axes.text(*place, text, ha="center", va="center", fontsize=7, color=ink)
     axes.set_yticks([*process.rows], [*process.rows.values()])
     axes.set_ylim(max(one.row for one in slices) + 0.5, -0.5)
     axes.set_xlim(0, end)
-    axes.set_xlabel(unit.name)
+    _label_x(axes, unit.name)
     _legend_of_kinds(axes, {one.kind for one in slices})
 
 
 def _legend_of_kinds(axes: Axes, shown: Collection[str]) -> None:
-    """Say what each colour of a kind means, above the plot."""
+    """Say what each colour of a kind means."""
     kinds = [kind for kind in KIND_COLOURS if kind in shown]
     for kind in kinds:
         axes.barh(0, 0, color=KIND_COLOURS[kind], label=kind)
     if kinds:
-        axes.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        _legend_above(axes)
+
+
+def _legend_above(axes: Axes) -> None:
+    """Say what each colour means above the plot, where it hides nothing."""
+    axes.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0))

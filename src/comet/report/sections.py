@@ -43,7 +43,7 @@ def occupancy_section(rooms: Sequence[Room], explained: str) -> Section:
             f"{room.capacity:,} {room.unit}",
             f"{room.used:,.0f}",
             percent(room.used, room.capacity),
-            ", ".join(f"{name} {size:,.0f}" for name, size in room.parts.items()),
+            ", ".join(f"{name}: {size:,.0f}" for name, size in room.parts.items()),
         )
         for room in rooms
     ]

@@ -28,9 +28,9 @@ class Event(Enum):
     BARRIER = auto()
     """A barrier of all threads of the program."""
     RELEASE = auto()
-    """Sets a flag at system scope, after all earlier stores (release)."""
+    """Sets a flag at the scope of those that wait, after all earlier stores."""
     ACQUIRE = auto()
-    """Reads a flag at system scope, before all later loads (acquire)."""
+    """Reads a flag at the scope of those that signal, before all later loads."""
 
 
 STORES = (Event.STORE, Event.THROUGH)
@@ -57,15 +57,51 @@ def _language(events: Mapping[Event, str]) -> Language:
     return Language({event: re.compile(text) for event, text in events.items()})
 
 
-TRITON_IR = _language(
-    {
-        Event.RELEASE: r"tt\.atomic_(rmw \w+,|cas) (release|acq_rel), sys",
-        Event.ACQUIRE: r"tt\.atomic_(rmw \w+,|cas) acquire, sys",
-        Event.BARRIER: r"\b(ttg|gpu)\.barrier",
-        Event.THROUGH: r"\btt\.store .*= wt\b",
-        Event.STORE: r"\btt\.store ",
-    }
-)
+SYSTEM, GPU_SCOPE = "sys", "gpu"
+"""The scopes of flags: of all ranks, or of the programs of one GPU."""
+
+
+def _triton_ir(release: str, scope: str) -> Language:
+    return _language(
+        {
+            Event.RELEASE: rf"tt\.atomic_(rmw \w+,|cas) ({release}), {scope}",
+            Event.ACQUIRE: rf"tt\.atomic_(rmw \w+,|cas) acquire, {scope}",
+            Event.BARRIER: r"\b(ttg|gpu)\.barrier",
+            Event.THROUGH: r"\btt\.store .*= wt\b",
+            Event.STORE: r"\btt\.store ",
+        }
+    )
+
+
+TRITON_IR = {
+    SYSTEM: _triton_ir("release|acq_rel", SYSTEM),
+    GPU_SCOPE: _triton_ir("release", GPU_SCOPE),
+}
+"""By the scope of flags; in one GPU, what counts programs is no flag."""
+
+
+def _ptx(scope: str) -> Language:
+    return _language(
+        {
+            Event.RELEASE: rf"^\s*(@\S+ )?(atom|red)\S*\.{scope}\.(release|acq_rel)\.",
+            Event.ACQUIRE: rf"^\s*(@\S+ )?(atom|ld)\S*\.{scope}\.acquire\.",
+            Event.BARRIER: r"^\s*(bar\.sync|barrier\.sync)",
+            Event.STORE: r"^\s*(@\S+ )?st\.global",
+        }
+    )
+
+
+def _amdgcn(bits: str) -> Language:
+    return _language(
+        {
+            Event.RELEASE: rf"^\s*buffer_wbl2 {bits}\s*$",
+            Event.ACQUIRE: rf"^\s*buffer_inv {bits}\s*$",
+            Event.BARRIER: r"^\s*s_barrier",
+            Event.DRAIN: r"^\s*s_waitcnt.*vmcnt\(0\)",
+            Event.THROUGH: r"^\s*(global|buffer|flat)_store.* sc0 sc1",
+            Event.STORE: r"^\s*(global|buffer|flat)_store",
+        }
+    )
 
 
 @dataclass(frozen=True)
@@ -76,10 +112,13 @@ class Gpu:
     """Bytes of shared memory that one program may use."""
     assembly: str
     """Triton's name of the text."""
-    language: Language
+    languages: Mapping[str, Language]
+    """By the scope of flags."""
     jumps: Jumps
     matrix: re.Pattern[str]
     """A matrix instruction."""
+    bulk: re.Pattern[str] | None
+    """A copy of a block by a tensor descriptor; None if there are none."""
     copies: bool
     """Whether loops can load to shared memory asynchronously."""
     drains: bool
@@ -90,42 +129,28 @@ GPUS: Mapping[str, Gpu] = {
     "sm_90": Gpu(
         shared=227 * 1024,
         assembly="ptx",
-        language=_language(
-            {
-                Event.RELEASE: r"^\s*(@\S+ )?(atom|red)\S*\.sys\.(release|acq_rel)\.",
-                Event.ACQUIRE: r"^\s*(@\S+ )?(atom|ld)\S*\.sys\.acquire\.",
-                Event.BARRIER: r"^\s*(bar\.sync|barrier\.sync)",
-                Event.STORE: r"^\s*(@\S+ )?st\.global",
-            }
-        ),
+        languages={scope: _ptx(scope) for scope in (SYSTEM, GPU_SCOPE)},
         jumps=Jumps(
             label=re.compile(r"(\$L__BB\w+):"),
             branch=re.compile(r"\s*(?:@\S+ )?bra\S*\s+(\$L__BB\w+);"),
             end=re.compile(r"\s*(bra\S*\s|ret;)"),
         ),
         matrix=re.compile(r"^\s*(wgmma\.mma_async|mma\.sync)", re.MULTILINE),
+        bulk=re.compile(r"^\s*(@\S+ )?cp\.async\.bulk\.tensor", re.MULTILINE),
         copies=True,
         drains=False,
     ),
     "gfx942": Gpu(
         shared=64 * 1024,
         assembly="amdgcn",
-        language=_language(
-            {
-                Event.RELEASE: r"^\s*buffer_wbl2 sc0 sc1",
-                Event.ACQUIRE: r"^\s*buffer_inv sc0 sc1",
-                Event.BARRIER: r"^\s*s_barrier",
-                Event.DRAIN: r"^\s*s_waitcnt.*vmcnt\(0\)",
-                Event.THROUGH: r"^\s*(global|buffer|flat)_store.* sc0 sc1",
-                Event.STORE: r"^\s*(global|buffer|flat)_store",
-            }
-        ),
+        languages={SYSTEM: _amdgcn("sc0 sc1"), GPU_SCOPE: _amdgcn("sc1")},
         jumps=Jumps(
             label=re.compile(r"(\.LBB\w+):"),
             branch=re.compile(r"\s*s_c?branch\S* (\.LBB\w+)"),
             end=re.compile(r"\s*(s_branch|s_endpgm)\b"),
         ),
         matrix=re.compile(r"^\s*v_mfma", re.MULTILINE),
+        bulk=None,
         copies=False,
         drains=True,
     ),
@@ -146,6 +171,8 @@ class Code:
     """Bytes of shared memory per program."""
     spills: int
     """Bytes of spilled registers per thread."""
+    scope: str = SYSTEM
+    """The scope of its flags."""
 
     @property
     def gpu(self) -> Gpu:
@@ -154,11 +181,21 @@ class Code:
 
     def events(self) -> list[Event]:
         """Return the events of the assembly in execution order."""
-        return self.gpu.language.read(in_order(self.assembly, self.gpu.jumps))
+        language = self.gpu.languages[self.scope]
+        return language.read(in_order(self.assembly, self.gpu.jumps))
+
+    def requested(self) -> list[Event]:
+        """Return the events of Triton's IR."""
+        return TRITON_IR[self.scope].read(self.ttir)
 
     def matrix_instructions(self) -> int:
         """Return the number of matrix instructions."""
         return len(self.gpu.matrix.findall(self.assembly))
+
+    def bulk_copies(self) -> int:
+        """Return the number of copies by tensor descriptors."""
+        bulk = self.gpu.bulk
+        return 0 if bulk is None else len(bulk.findall(self.assembly))
 
 
 def _before(events: Sequence[Event], index: int) -> list[Event]:
@@ -189,37 +226,36 @@ def faults(code: Code) -> tuple[str, ...]:
 
 
 ATOMIC = re.compile(r"tt\.atomic_(?:rmw \w+,|cas) (\w+), (\w+)")
-IN_ORDER = (
-    ("release", "sys"),
-    ("acquire", "sys"),
-    ("acq_rel", "sys"),
-    ("acq_rel", "gpu"),
-)
-"""Orders and scopes of atomics; the last one counts the programs of a launch."""
+ORDERS = ("release", "acquire", "acq_rel")
+COUNTS = ("acq_rel", GPU_SCOPE)
+"""The order and the scope by which the programs of a launch are counted."""
 
 
 def _weak_atomics(code: Code) -> Iterator[str]:
+    others = "ranks" if code.scope == SYSTEM else "programs"
     for order, scope in ATOMIC.findall(code.ttir):
-        if (order, scope) not in IN_ORDER:
+        known = scope in (SYSTEM, code.scope) and order in ORDERS
+        if not known and (order, scope) != COUNTS:
             yield (
-                f"an atomic is {order} at scope {scope}: other ranks need not see what "
-                "was stored before it; use release or acquire, at scope sys"
+                f"an atomic is {order} at scope {scope}: other {others} need not see "
+                "what was stored before it; use release or acquire, at scope "
+                f"{code.scope}"
             )
 
 
 def _lost_orders(code: Code) -> Iterator[str]:
     """Report flags whose order the compiler weakened."""
-    requested, made = TRITON_IR.read(code.ttir), code.events()
+    requested, made = code.requested(), code.events()
     for event, name in ((Event.RELEASE, "release"), (Event.ACQUIRE, "acquire")):
         if made.count(event) < requested.count(event):
             yield (
-                f"of {requested.count(event)} atomics that {name} at scope sys, the "
-                f"assembly has {made.count(event)}"
+                f"of {requested.count(event)} atomics that {name} at scope "
+                f"{code.scope}, the assembly has {made.count(event)}"
             )
 
 
 def _no_barriers(code: Code) -> Iterator[str]:
-    for events in (TRITON_IR.read(code.ttir), code.events()):
+    for events in (code.requested(), code.events()):
         for _, following in _released(events):
             if Event.BARRIER not in following:
                 yield (
@@ -228,28 +264,44 @@ def _no_barriers(code: Code) -> Iterator[str]:
                 )
 
 
+UNDRAINED = (
+    "a flag is set while stores of other waves may be on their way; wait for them "
+    "before the barrier, as signal does"
+)
+
+
+def _drained(release: tuple[list[Event], list[Event]]) -> bool:
+    """Whether a wave waits for its stores before the barrier of a release."""
+    _, following = release
+    if Event.BARRIER not in following:
+        return False
+    return Event.DRAIN in following[: following.index(Event.BARRIER)]
+
+
 def _kept_stores(code: Code) -> Iterator[str]:
-    """Report stores that may be incomplete when a flag is set."""
-    requested = _released(TRITON_IR.read(code.ttir))
+    """
+    Report stores that may be incomplete when a flag is set.
+
+    Programs of one GPU need not write through: a release of that scope writes back the
+    caches, once the stores of all waves are complete.
+    """
+    requested = list(_released(code.requested()))
     if not code.gpu.drains or not any(stores for stores, _ in requested):
         return  # flags of inputs, which other kernels stored, may follow any code
-    for events in (TRITON_IR.read(code.ttir), code.events()):
+    if code.scope == GPU_SCOPE:
+        drained = sum(map(_drained, _released(code.events())))
+        if drained < len(requested):
+            yield UNDRAINED
+        return
+    for events in (code.requested(), code.events()):
         if any(stores[-1:] == [Event.STORE] for stores, _ in _released(events)):
             yield (
                 "the store before a flag is not written through; give what the flag "
                 'publishes cache_modifier=".wt"'
             )
     for stores, following in _released(code.events()):
-        waited = (
-            following[: following.index(Event.BARRIER)]
-            if Event.BARRIER in following
-            else []
-        )
-        if stores and Event.DRAIN not in waited:
-            yield (
-                "a flag is set while stores of other waves may be on their way; wait "
-                "for them before the barrier, as signal does"
-            )
+        if stores and not _drained((stores, following)):
+            yield UNDRAINED
 
 
 def _too_large(code: Code) -> Iterator[str]:

@@ -64,7 +64,7 @@ def random_inputs(
     program: Program | RankProgram, seed: int | tuple[int, ...], device: str
 ) -> tuple[torch.Tensor, ...]:
     """
-    Draw inputs of the program's shapes and element types: normal, or counts.
+    Draw inputs of the program's shapes and element types: normal, counts, or booleans.
 
     An input that repeats another (`same_as`) is the same tensor.
     """
@@ -108,6 +108,8 @@ def _random_array(tensor: Tensor, generator: np.random.Generator) -> Array:
     if tensor.dtype == "int32":
         counts = generator.integers(1, tensor.at_most, tensor.shape, endpoint=True)
         return counts.astype(np.float64)
+    if tensor.dtype == "bool":
+        return generator.integers(0, 1, tensor.shape, endpoint=True).astype(np.float64)
     return generator.standard_normal(tensor.shape) * tensor.terms**-0.25
 
 

@@ -28,7 +28,14 @@ from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 from comet.runtime import ranks
-from comet.runtime.assembly import GPUS, Code, faults, slow_paths
+from comet.runtime.assembly import (
+    GPU_SCOPE,
+    GPUS,
+    SYSTEM,
+    Code,
+    faults,
+    slow_paths,
+)
 from comet.runtime.check_ranks import IdleRank, local_shape
 from comet.runtime.coresidency import DEVICES
 from comet.runtime.program import RankProgram, Tensor, load_module, program_of
@@ -43,9 +50,12 @@ POINTERS = {
     torch.float16: "*fp16",
     torch.bfloat16: "*bf16",
     torch.float32: "*fp32",
+    torch.bool: "*i1",
     torch.int32: "*i32",
     torch.int64: "*i64",
 }
+OPTIONS = ("num_warps", "num_stages", "launch_cooperative_grid")
+"""The keywords of a launch that are no constexprs."""
 WRITE_THROUGH = ".wt"
 """The cache modifier of stores that a signal publishes, on AMD GPUs."""
 
@@ -67,7 +77,7 @@ class RequestedLaunch:
     """Pointers to tensors of at most `SMALL_BYTES`."""
     constexprs: Mapping[str, int | str]
     options: Mapping[str, int]
-    """num_warps and num_stages."""
+    """Those of `OPTIONS` that the launch gives."""
     programs: int
     """Programs in the grid."""
 
@@ -86,6 +96,8 @@ class Compiled:
     """Bytes of shared memory per program."""
     matrix: int
     """Matrix instructions in the assembly."""
+    bulk: int
+    """Copies by tensor descriptors in the assembly."""
     programs: int
     """Programs in the grid of its launch."""
     resident: int
@@ -126,7 +138,7 @@ def _requested(launch: ranks.KernelCall) -> RequestedLaunch:
     """Return what a launch requests from the compiler."""
     kernel: Any = launch.kernel
     keywords: Mapping[str, Any] = launch.keywords
-    options = {name: keywords[name] for name in ("num_warps", "num_stages")}
+    options = {name: keywords[name] for name in OPTIONS if name in keywords}
     constexprs = {n: value for n, value in keywords.items() if n not in options}
     arguments = dict(zip(kernel.arg_names, launch.arguments, strict=False))
     tensors = {n: v for n, v in arguments.items() if isinstance(v, torch.Tensor)}
@@ -215,8 +227,12 @@ def compile_launch(launch: RequestedLaunch, target: str) -> Any:
     return triton.compile(source, target=gpu, options=dict(launch.options))
 
 
-def compiled(launch: RequestedLaunch, target: str) -> Compiled:
-    """Compile the kernel of a launch and read its usage off the assembly."""
+def compiled(launch: RequestedLaunch, target: str, scope: str = SYSTEM) -> Compiled:
+    """
+    Compile the kernel of a launch and read its usage off the assembly.
+
+    `scope` is that of its flags.
+    """
     result = compile_launch(launch, target)
     read = _cuda_usage if target.startswith("sm_") else _hip_usage
     registers, spills = read(result.asm)
@@ -228,6 +244,7 @@ def compiled(launch: RequestedLaunch, target: str) -> Compiled:
         assembly=result.asm[GPUS[target].assembly],
         shared=shared,
         spills=spills,
+        scope=scope,
     )
     warps = launch.options["num_warps"]
     return Compiled(
@@ -237,6 +254,7 @@ def compiled(launch: RequestedLaunch, target: str) -> Compiled:
         spills,
         shared,
         code.matrix_instructions(),
+        code.bulk_copies(),
         launch.programs,
         DEVICES[target].resident(warps, registers, shared),
         faults(code),
@@ -276,9 +294,11 @@ def all_compiled(
     `together`: see `recorded_launches`.
     """
     done: list[RequestedLaunch] = []
+    program = program_of(load_module(path), path)
+    alone = isinstance(program, RankProgram) and program.ranks == 1
     for launch in recorded_launches(path, together):
         if launch in done:
             continue
         done.append(launch)
         for target in targets:
-            yield compiled(launch, target)
+            yield compiled(launch, target, GPU_SCOPE if alone else SYSTEM)

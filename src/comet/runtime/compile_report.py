@@ -35,8 +35,8 @@ def _lines(kernel: Compiled) -> list[str]:
     return [
         f"{verdict}: {kernel.kernel} on {kernel.target}: {kernel.registers} registers, "
         f"{kernel.spills} bytes spilled, {kernel.shared} bytes of shared memory, "
-        f"{kernel.matrix} matrix instructions; {kernel.programs} programs, of which "
-        f"{kernel.resident} fit at a time",
+        f"{kernel.matrix} matrix instructions, {kernel.bulk} copies by descriptors; "
+        f"{kernel.programs} programs, of which {kernel.resident} fit at a time",
         *(f"  fault: {fault}" for fault in kernel.faults),
         *(f"  slow: {path}" for path in kernel.slow),
     ]

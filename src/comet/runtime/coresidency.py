@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from types import FunctionType
 
 SHIM = "comet.runtime.shim"
-SIGNALS = {"signal", "signal_add", "signal_all", "signal_add_all"}
-WAITS = {"wait", "wait_all"}
+SIGNALS = {"signal", "signal_add", "signal_all", "signal_add_all", "signal_programs"}
+WAITS = {"wait", "wait_all", "wait_programs"}
 
 
 def waits_for_itself(kernel: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -20,7 +21,7 @@ class Launcher:
 
     Programs that wait for others of their launch are launched cooperatively, if the
     driver can run all of them at the same time. Otherwise they start in order, and
-    producers come first.
+    producers come first. A launch that asks for it itself never starts in order.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,9 @@ class Launcher:
     def launch(self, launch: KernelCall) -> None:
         """Run a kernel after all earlier ones have ended."""
         start, key = launch.kernel[launch.grid], (id(launch.kernel), launch.grid)
+        if launch.keywords.keys() & COOPERATIVE:
+            _start_together(launch)
+            return
         if key not in self._together:
             self._together[key] = waits_for_itself(launch.kernel)
         if self._together[key]:
@@ -43,6 +47,25 @@ class Launcher:
                 self._together[key] = False
                 self.in_order.append(getattr(launch.kernel, "__name__", "a kernel"))
         start(*launch.arguments, **launch.keywords)
+
+
+def _start_together(launch: KernelCall) -> None:
+    """
+    Run a kernel whose programs all have to run at the same time.
+
+    Raises `ValueError` if the GPU runs fewer.
+    """
+    try:
+        launch.kernel[launch.grid](*launch.arguments, **launch.keywords)
+    except RuntimeError as error:
+        if "cooperative" not in str(error).lower():
+            raise
+        name = getattr(launch.kernel, "__name__", "a kernel")
+        raise ValueError(
+            f"the {math.prod(launch.grid)} programs of {name} wait for each other, and "
+            "this GPU does not run so many at the same time; compile with its own "
+            "hardware file, or with ctas=1"
+        ) from error
 
 
 class Gpu(Launcher, Device):

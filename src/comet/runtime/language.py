@@ -1,14 +1,41 @@
-"""Device functions that emitted kernels call, beside those of `triton.language`."""
+"""What emitted kernels and their launches use beside `triton.language`."""
 
 # Triton has no type stubs, and a kernel's parameters have no Python types.
 # pyright: basic, reportMissingTypeStubs=false
 
 import os
 
+import torch
 import triton
 import triton.language as tl
 
 INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET", "0") == "1")
+
+
+DESCRIPTOR_BYTES = 16
+"""What the address of a described tensor is a multiple of: CUDA driver API."""
+
+
+def allow_descriptors(**tensors: torch.Tensor) -> None:
+    """
+    Prepare the launch of kernels that make descriptors of these tensors.
+
+    Triton keeps descriptors in device memory, which it asks for at each launch. Raises
+    `ValueError` for a tensor at an address that no descriptor can have.
+    """
+    for name, tensor in tensors.items():
+        if tensor.data_ptr() % DESCRIPTOR_BYTES:
+            raise ValueError(
+                f"{name} begins at no multiple of {DESCRIPTOR_BYTES} bytes, as tensor "
+                f"descriptors need; pass {name}.clone(), or emit the module with "
+                "copies=pointers"
+            )
+    triton.set_allocator(_allocate)
+
+
+def _allocate(size: int, alignment: int, stream: int | None) -> torch.Tensor:
+    """Return device memory for a launch; torch aligns it to 512 bytes."""
+    return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
 @triton.jit

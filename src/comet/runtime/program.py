@@ -24,7 +24,7 @@ class Tensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """The name of a torch element type: float16, bfloat16, float32 or int32."""
+    """The name of a torch element type: float16, bfloat16, float32, int32 or bool."""
     terms: int = 1
     """
     The number of products in the sums that this operand takes part in. Checks draw it

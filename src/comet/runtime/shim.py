@@ -327,6 +327,18 @@ def signal_add(flag, value, current, remote, heap_bases):
 
 
 @triton.jit
+def signal_programs(flag):
+    """
+    Add one to a flag after all earlier stores of this program are visible on its GPU.
+
+    Other programs of the same GPU wait for it, with `wait_programs`.
+    """
+    drain()
+    tl.debug_barrier()
+    tl.atomic_add(flag, 1, sem="release", scope="gpu")
+
+
+@triton.jit
 def _on_all(flag, current, heap_bases, world: tl.constexpr):
     """Return the pointers to a flag on all ranks, and the mask of existing ranks."""
     ranks = tl.arange(0, triton.next_power_of_2(world))
@@ -366,6 +378,15 @@ def wait(flag, value):
     if INTERPRETED:
         poll(flag, value)
     while tl.atomic_add(flag, 0, sem="acquire", scope="sys") < value:
+        pass
+
+
+@triton.jit
+def wait_programs(flag, value):
+    """Like `wait`, for a flag that programs of this GPU signal."""
+    if INTERPRETED:
+        poll(flag, value)
+    while tl.atomic_add(flag, 0, sem="acquire", scope="gpu") < value:
         pass
 
 

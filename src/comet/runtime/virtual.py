@@ -132,6 +132,8 @@ def merged(launches: Sequence[KernelCall], bases: Sequence[int]) -> KernelCall:
     if the kernel does not compute its rank from the program id.
     """
     first = launches[0]
+    if len(launches) == 1:
+        return first
     name: str = getattr(first.kernel, "__name__", "the kernel")
     for rank, other in enumerate(launches):
         if _shape(other) != _shape(first):

@@ -105,6 +105,11 @@ def lines(problem: Problem, figures: Report) -> Iterator[str]:
     yield f"model {figures.model}: {figures.root_cycles:,.0f} cycles"
     if figures.total_cycles != figures.root_cycles:
         yield f'the COMET tool\'s "Total Cycles": {figures.total_cycles:,.0f} cycles'
+    if figures.root_cycles < figures.roofline:
+        yield (
+            "impossible: the transfers of the root memory take "
+            f"{figures.roofline:,.0f} cycles, and the tool loses stalls of reads"
+        )
     scope = energy_scope(figures.model, network_energy=figures.network_energy)
     yield f"energy: {figures.total_energy_pj:,.0f} pJ, {scope}"
     if figures.nodes:

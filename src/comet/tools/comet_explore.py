@@ -57,7 +57,15 @@ def _parser() -> ArgumentParser:
         "input", nargs="?", help="an MLIR file with a named or elementary op"
     )
     parser.add_argument("--hardware", help="the hardware YAML file")
-    parser.add_argument("--constraints", help="a YAML file that limits the choices")
+    parser.add_argument(
+        "--constraints",
+        help="a YAML file that limits the choices, or a mapping that --output wrote",
+    )
+    parser.add_argument(
+        "--start",
+        metavar="FILE",
+        help="start from a mapping that --output wrote, instead of a quick search",
+    )
     parser.add_argument(
         "--model",
         choices=("paper", "ideal"),
@@ -173,6 +181,8 @@ def _check(options: Namespace) -> None:
     if options.batch is not None or options.compare_strategies:
         outputs = ("emit", "output", "certificate", "report", "plots", "compare")
         _expect_none(options, outputs, "the answer to one question")
+        if options.start is not None:
+            raise UsageError("--start is a mapping of one question; leave it out")
     if not options.compare_strategies:
         _expect_none(options, ("csv", "plot"), "what --compare-strategies finds")
 

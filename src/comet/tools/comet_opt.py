@@ -1,6 +1,7 @@
 """comet-opt: runs passes on a module, then prints it or emits it for a target."""
 
 import gc
+import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,6 +18,7 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from comet.passes.pipeline import run_settled
+from comet.passes.search.record import session
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.located_parser import LONG_NUMBER, LocatedParser
 from comet.tools.option_check import checked, named_passes
@@ -24,6 +26,7 @@ from comet.tools.pass_list import listed, spelled
 from comet.tools.pass_plugins import load_pass_plugin
 from comet.tools.pass_watch import Watch, add_flags, shown
 from comet.tools.reporting import Outputs, add_report_flags
+from comet.universe import installed
 
 if TYPE_CHECKING:
     from comet.tools.compile_reporting import CompileReporting
@@ -96,6 +99,20 @@ class CometOptMain(xDSLOptMain):
         add_report_flags(arg_parser, "what -o wrote, at the same level")
         arg_parser.error = _reject_arguments
 
+    def register_all_dialects(self) -> None:
+        """Make all dialects known that are installed."""
+        for name, dialect in installed().all_dialects.items():
+            self.ctx.register_dialect(name, dialect)
+
+    def register_all_passes(self) -> None:
+        """Make all passes known that are installed."""
+        for name, factory in installed().all_passes.items():
+            self.register_pass(name, factory)
+
+    def register_all_targets(self) -> None:
+        """Make all targets known that are installed."""
+        self.available_targets.update(installed().all_targets)
+
     def register_all_frontends(self) -> None:
         """Read MLIR text with a parser that records locations, and COMET file sets."""
         super().register_all_frontends()
@@ -133,8 +150,11 @@ class CometOptMain(xDSLOptMain):
         around, recording = watch.around, nullcontext()
         if reporting is not None:
             around, recording = reporting.watching(around), reporting.recording(prog)
-        with recording, _explaining(prog) if self.args.explain else nullcontext():
+        explaining = _explaining(prog) if self.args.explain else nullcontext()
+        with session() as searched, recording, explaining:
             self._done = run_settled(self.pipeline.passes, self.ctx, prog, around)
+        for sentence in searched.warnings:
+            print(f"{TOOL}: warning: {sentence}", file=sys.stderr)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """Return what is printed: the passes that have run, or the program."""

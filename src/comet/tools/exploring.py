@@ -8,6 +8,7 @@ from pathlib import Path
 
 from comet.api.answer import Answer
 from comet.api.question import NOTHING, Question, Sampling
+from comet.api.saved import saved_constraints
 from comet.api.source import Source
 from comet.batch.store import Store, recalled
 from comet.tools.progress_bar import ProgressBar
@@ -46,7 +47,7 @@ def question_of(options: Namespace, program: Source, hardware: Source) -> Questi
     return Question(
         program,
         hardware,
-        NOTHING if limits is None else Source.read(limits),
+        NOTHING if limits is None else saved_constraints(Source.read(limits)),
         options.model,
         options.objective,
         options.time_limit,
@@ -54,6 +55,7 @@ def question_of(options: Namespace, program: Source, hardware: Source) -> Questi
         None
         if options.sampler is None
         else Sampling(options.sampler, options.seed, options.samples),
+        None if options.start is None else Source.read(options.start),
     )
 
 

@@ -1,9 +1,6 @@
 """benchmarks/calibrate.py: rates that are measured, and the hardware file they make."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +11,9 @@ import yaml
 from gpu_device.calibrate import Calibration, sizes_for
 from paths import SUPPORT
 from semantics import parse_module, run_passes
+from torch_python import run_python
 
-from comet.cost.from_ir.hardware import machine_of
+from comet.cost.from_ir.gpus import machine_of
 from comet.dialects.arch import attached_system
 
 SCRIPT = Path(calibrate.__file__)
@@ -40,13 +38,7 @@ REMARK = "# measured on NVIDIA H200, 2026-11-22, torch 2.11.0, Triton 3.6.0"
 
 def child(*arguments: str) -> str:
     """Return what a script prints in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env=dict(os.environ, TRITON_INTERPRET="0"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(arguments, {"TRITON_INTERPRET": "0"})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,22 +1,15 @@
 """benchmarks/compile_sizes.py: its table, of one small size."""
 
-import os
 import subprocess
-import sys
 
 from paths import ROOT
+from torch_python import run_python
 
 SCRIPT = ROOT / "benchmarks" / "compile_sizes.py"
 
 
 def run(*arguments: str, interpret: bool = False) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *arguments],
-        env=dict(os.environ, TRITON_INTERPRET=str(int(interpret))),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python([SCRIPT, *arguments], {"TRITON_INTERPRET": str(int(interpret))})
 
 
 def test_patterns_that_make_the_same_module_share_a_row() -> None:

@@ -1,9 +1,7 @@
 """benchmarks/gpu.py: every step at tiny sizes, where there is no compiler."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import gpu
 import pytest
 from gpu_run.case import MODULES, manifest_in
 from gpu_run.results import is_lost, is_wrong, results_in
+from torch_python import run_python
 
 COMPILER = re.compile(r"(?:from|import) (?:xdsl|yaml|comet\.(?!runtime)\w+)")
 """Imports that need the compiler."""
@@ -33,17 +32,10 @@ def results(folder: Path) -> Path:
     for package in ("xdsl", "yaml"):
         (blocked / package).mkdir(parents=True)
         (blocked / package / "__init__.py").write_text(MISSING)
-    environment = os.environ | {"PYTHONPATH": str(blocked), "OMP_NUM_THREADS": "1"}
+    environment = {"PYTHONPATH": str(blocked), "OMP_NUM_THREADS": "1"}
     path = folder.parent / "R.json"
-    command = [sys.executable, str(folder / "run.py"), "--dry-run", "--out", str(path)]
-    done = subprocess.run(
-        command,
-        env=environment,
-        cwd=folder.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [folder / "run.py", "--dry-run", "--out", path]
+    done = run_python(command, environment, folder.parent)
     assert done.returncode == 0, done.stdout + done.stderr
     return path
 
@@ -94,19 +86,13 @@ def test_modules_are_compiled_before_they_are_run(folder: Path) -> None:
     files = (cases["gemm"].modules["comet"], cases["ag_gemm"].modules["push"])
     paths = [str(folder / MODULES / file) for file in files]
     cache = folder.parent / "cache"
-    environment = os.environ | {
+    environment = {
         "PYTHONPATH": str(folder),
         "TRITON_CACHE_DIR": str(cache),
         "TRITON_DEFAULT_FP_FUSION": "1",
         "TRITON_INTERPRET": "0",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, *paths],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(["-c", ELSEWHERE, *paths], environment)
     assert done.stdout == "1 2\n", done.stderr
     assert len(list(cache.rglob("*.cubin"))) == 3
 

@@ -29,6 +29,8 @@ TYPES = """
 !M = tensor<3xf64, #compound.dims<M>>
 !LARGE = tensor<4x8xf64, #compound.dims<M, N>>
 !LONG = tensor<4xf64, #compound.dims<M>>
+!B = tensor<3x5xi1, #compound.dims<M, N>>
+!L = tensor<3xi32, #compound.dims<M>>
 !one = tensor<f64, #compound.dims<>>
 """
 
@@ -69,6 +71,22 @@ FUNCTIONS = {
         %ce = compound.map div %c, %e : !M, !M -> !M
         %fg = compound.map mult %f, %g : !M, !M -> !M
         func.return %ab, %ce, %fg : !M, !M, !M
+      }""",
+    "conditions": """
+      func.func @f(%x: !MN, %y: !NM, %l: !L) -> (!MN, !MN) {
+        %n = compound.index : tensor<5xi32, #compound.dims<N>>
+        %one = compound.fill 1.0 : tensor<i32, #compound.dims<>>
+        %next = compound.map add %n, %one : tensor<5xi32, #compound.dims<N>>,
+            tensor<i32, #compound.dims<>> -> tensor<5xi32, #compound.dims<N>>
+        %a = compound.map ge %l, %next : !L,
+            tensor<5xi32, #compound.dims<N>> -> !B
+        %b = compound.map gt %x, %y : !MN, !NM -> !B
+        %c = compound.map eq %a, %b : !B, !B -> !B
+        %d = compound.map select %a, %b, %c : !B, !B, !B -> !B
+        %e = compound.map select %d, %x, %y : !B, !MN, !NM -> !MN
+        %ones = compound.cast %a : !B -> !MN
+        %twos = compound.map add %ones, %ones : !MN, !MN -> !MN
+        func.return %e, %twos : !MN, !MN
       }""",
     "reduction": """
       func.func @f(%x: !MN) -> (!M, !one, !MP) {

@@ -26,7 +26,7 @@ from comet.cost.accelerator.problem import (
     walk_tiles,
 )
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.mapping import (
     estimate_module,
     problem_of,

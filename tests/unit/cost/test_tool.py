@@ -150,3 +150,13 @@ def test_more_iterations_than_are_priced_one_by_one(
     monkeypatch.setattr("comet.cost.accelerator.tool.latency.MOST_ITERATIONS", limit)
     with pytest.raises(CostError, match=f"make {total} iterations together, and the"):
         price(problem, hardware, "tool")
+
+
+@runs
+def test_only_what_is_below_the_roofline_is_an_artifact(run: Mapping[str, Any]) -> None:
+    """One run was made to be: DRAM needs 41943 cycles for its weights alone."""
+    estimate = price(*parsed(run), "tool")
+    assert estimate.is_artifact == (run["family"] == "roofline-violation")
+    if estimate.is_artifact:
+        assert estimate.latency == 17734
+        assert estimate.roofline == pytest.approx(42035, abs=1)

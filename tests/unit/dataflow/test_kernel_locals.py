@@ -16,8 +16,9 @@ from comet.dialects.dataflow import (
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp
-from comet.passes.dataflow.bsp_to_dataflow.merge import Merge, merged, plan_merge
+from comet.passes.dataflow.bsp_to_dataflow.merge import can_merge
 from comet.passes.dataflow.kernel_locals import local_waits, unawaited
+from comet.passes.dataflow.kernels import joined
 
 TEXT = """
 !X = tensor<8x16xf32, #compound.dims<M, K @HBM>>
@@ -153,10 +154,9 @@ def test_a_signal_covers_what_the_own_rank_reads():
 def test_a_kernel_that_reads_what_nothing_tells_of_is_rejected():
     module = run_passes(program("w"), "bsp-to-dataflow{pattern=fused}")
     make, last = kernels(module)
-    assert plan_merge(make, last) is None
+    assert not can_merge(make, last)
     (whole,) = (op for op in module.walk() if isinstance(op, ProgramOp))
-    ins = (*make.ins, *(value for value in last.ins if value not in make.results_))
-    merged(Merge(make, last, tuple(dict.fromkeys(ins))))
+    joined(make, last)
     assert len(list(whole.kernels())) == 1
     reason = "verify-sync: @last reads %v that other programs of the same launch make"
     with pytest.raises(PassFailedException, match=reason):

@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from semantics import comet_context
-from xdsl.dialects.builtin import AnyFloat, TensorType, bf16, f16, f32, f64, i32, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IntegerType,
+    TensorType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.ir import Block, Region
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
@@ -26,6 +37,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import (
     DimsAttr,
+    bytes_of,
     element_type_of,
     extents_of,
     float_type_of,
@@ -107,13 +119,31 @@ def test_types_without_names():
         names_of(plain)
     with pytest.raises(VerifyException, match="expected a tensor with named"):
         names_of(f32)
-    with pytest.raises(VerifyException, match="is not a tensor of floats or of i32"):
+    with pytest.raises(VerifyException, match="is not a tensor of floats, of i32"):
         element_type_of(TensorType(i64, [4, 2]))
     with pytest.raises(VerifyException, match="make one with compound"):
         float_type_of(TensorType(i32, [4, 2]))
 
 
-def test_counts_are_stored_but_not_computed_with():
+def test_a_boolean_takes_a_byte():
+    assert bytes_of(tensor({"M": 4, "N": 3}, i1)) == 12
+    assert bytes_of(tensor({"M": 4, "N": 3}, f16)) == 24
+
+
+@pytest.mark.parametrize(("number", "element"), [(0.5, i32), (2.0**31, i32), (2.0, i1)])
+def test_integers_are_filled_with_integers(number: float, element: IntegerType):
+    FillOp(-1.0, tensor({}, i32)).verify()
+    FillOp(1.0, tensor({}, i1)).verify()
+    with pytest.raises(VerifyException, match=f"is no number of {element}"):
+        FillOp(number, tensor({}, element)).verify()
+
+
+def test_positions_are_no_booleans():
+    with pytest.raises(VerifyException, match="counts in floats or i32"):
+        IndexOp(tensor({"M": 4}, i1)).verify()
+
+
+def test_counts_are_stored_and_compared():
     counts = tensor({"M": 4}, i32)
     assert element_type_of(counts) == i32
     assert element_type_of(with_level(with_extents(counts, {"M": 2}), "HBM")) == i32
@@ -122,7 +152,6 @@ def test_counts_are_stored_but_not_computed_with():
     for op in (
         MapOp(MapKind.NEG, [value], counts),
         ReduceOp(ReduceKind.ADD, value, tensor({}, i32)),
-        FillOp(1.0, counts),
     ):
         with pytest.raises(VerifyException, match="not a tensor of floats"):
             op.verify()

@@ -1,7 +1,9 @@
 """comet-explore: the best mapping, its bound, its pipeline, and its errors."""
 
 import json
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import cast
 
@@ -16,9 +18,14 @@ from comet.cost.estimate import ModelName
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
+from comet.dialects.schedule.attributes import BindingKind
+from comet.passes.explore import search as exploration
 from comet.passes.explore.constraints import Constraints, Kind, read_constraints
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
+from comet.passes.schedule.bind import KINDS
+from comet.passes.schedule.plan_string import parse_plan
+from comet.passes.schedule.tile import TilePass
 from comet.passes.search import Goal
 from comet.passes.sharding.dim_axes import format_dims, parse_dims
 from comet.tools.comet_explore import main
@@ -31,6 +38,16 @@ ATTENTION = (
     f"  %o = compound.attention %q, %k, %v : ({HEAD}, {HEAD}, {HEAD}) -> {HEAD}\n"
     f"  func.return %o : {HEAD}\n}}\n"
 )
+
+
+INDEPENDENT = """
+func.func @f(%x: X, %y: X) -> (X, X) {
+  %e = compound.map exp %x : X -> X
+  %s = compound.map sqrt %y : X -> X
+  func.return %e, %s : X, X
+}
+""".replace("X", "tensor<32x64xf16, #compound.dims<M, N>>")
+KIND: tuple[Kind, ...] = ("allreduce",)
 
 
 def space_of(
@@ -52,24 +69,31 @@ def figures_of(module: ModuleOp) -> float:
     return figures.latency
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> str:
-    path = tmp_path / "in.mlir"
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("program") / "in.mlir"
     path.write_text(graph_text("gemm_softmax", (8, 8, 32)))
     return str(path)
 
 
-@pytest.fixture
-def few(tmp_path: Path) -> list[str]:
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Flags that leave few structures."""
-    path = tmp_path / "few.yaml"
+    path = tmp_path_factory.mktemp("few") / "few.yaml"
     path.write_text("stream: false\nstrategy: [full, partial]\ndim: [N, 'M:kx,ky', '']")
     return ["--constraints", str(path)]
 
 
-def explored(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, object]:
-    main([*flags, "--hardware", EDGE, "--json"])
-    return cast(dict[str, object], json.loads(capsys.readouterr().out))
+def explored(*flags: str) -> dict[str, object]:
+    with redirect_stdout(StringIO()) as out:
+        main([*flags, "--hardware", EDGE, "--json"])
+    return cast(dict[str, object], json.loads(out.getvalue()))
+
+
+@pytest.fixture(scope="module")
+def fast(program: str, few: list[str]) -> dict[str, object]:
+    """The mapping of the least latency."""
+    return explored(program, *few)
 
 
 def failure(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
@@ -79,10 +103,10 @@ def failure(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
 
 
 def test_the_answer_is_proven_and_its_pipeline_makes_it(
-    program: str, few: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    program: str, few: list[str], tmp_path: Path
 ):
     out, mlir = tmp_path / "out", tmp_path / "best.mlir"
-    found = explored(capsys, program, *few, "--emit", str(out), "--output", str(mlir))
+    found = explored(program, *few, "--emit", str(out), "--output", str(mlir))
     assert found["proven"]
     assert found["gap_percent"] == 0
     assert found["lower_bound"] == found["latency_cycles"]
@@ -97,15 +121,12 @@ def test_the_answer_is_proven_and_its_pipeline_makes_it(
     assert figures_of(parse_module(mlir.read_text())) == found["latency_cycles"]
 
 
-def test_no_worse_than_the_pipeline(
-    program: str, few: list[str], capsys: pytest.CaptureFixture[str]
-):
-    found = explored(capsys, program, *few)
+def test_no_worse_than_the_pipeline(program: str, fast: dict[str, object]):
     default = run_passes(
         parse_module(Path(program).read_text()),
         f'attach-hardware{{path="{EDGE}"}},comet-accelerator',
     )
-    assert cast(float, found["latency_cycles"]) <= figures_of(default)
+    assert cast(float, fast["latency_cycles"]) <= figures_of(default)
 
 
 def test_a_saved_answer_is_a_constraint(
@@ -122,7 +143,7 @@ def test_a_saved_answer_is_a_constraint(
     assert "names the node gemm_dram, and the tree has" in message
     names = message.split("the tree has ")[1].split("\n")[0].split(", ")
     path.write_text(path.read_text().replace("gemm_dram", names[0]))
-    found = explored(capsys, program, "--constraints", str(path))
+    found = explored(program, "--constraints", str(path))
     assert found["structures"] == 1
     assert f"{names[0]}: M=8" in cast(str, found["pipeline"])
     assert found["mapping"] == "stream=false dim=N:cx,cy,kx,ky strategy=full"
@@ -130,10 +151,9 @@ def test_a_saved_answer_is_a_constraint(
 
 @pytest.mark.parametrize("objective", ["energy", "edp"])
 def test_other_objectives(
-    program: str, few: list[str], objective: str, capsys: pytest.CaptureFixture[str]
+    program: str, few: list[str], objective: str, fast: dict[str, object]
 ):
-    fast = explored(capsys, program, *few)
-    found = explored(capsys, program, *few, "--objective", objective)
+    found = explored(program, *few, "--objective", objective)
     key = {"energy": "energy_pj", "edp": "edp"}[objective]
     assert cast(float, found[key]) <= cast(float, fast[key])
     assert found["lower_bound"] == pytest.approx(found[key])
@@ -152,6 +172,24 @@ def test_what_the_time_leaves_open_is_in_the_gap():
     search.run()
     assert search.items
     assert short <= search.lower_bound <= search.objective
+
+
+def test_a_constrained_search_starts_from_samples(monkeypatch: pytest.MonkeyPatch):
+    """Branch and bound of a large structure may reach no mapping in its time."""
+
+    def interrupt(_: Exploration) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(exploration, "FIRST_PATIENCE", 0)
+    fixed = parse_plan("c_dram: M=4")
+    constraints = Constraints(stream=(False,), strategy=("none",), factors=(*fixed,))
+    space = space_of("gemm_softmax", (64, 64, 128), constraints)
+    search = Exploration(space, notify=interrupt)
+    search.run()
+    assert len(search.items) == 1
+    assert search.best is not None
+    tile = next(each for each in search.best.passes if isinstance(each, TilePass))
+    assert "M=4" in tile.factors
 
 
 def test_shardings_are_all_assignments_of_clusters_and_cores():
@@ -227,6 +265,58 @@ def test_kinds_of_collectives_are_a_choice():
     assert max(alone) > min(alone)
 
 
+def test_bindings_are_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Two independent nests overlap; DRAM still takes as long as for both."""
+    one = Constraints(stream=(False,), strategy=("none", "full"), dim=((),), pad="none")
+
+    def searched(constraints: Constraints) -> Exploration:
+        search = Exploration(space_of_text(INDEPENDENT, constraints, Goal()))
+        search.run()
+        assert search.proven
+        return search
+
+    alone, every = searched(one), searched(replace(one, bindings=KINDS))
+    assert alone.space.bound() <= every.objective < 0.9 * alone.objective
+    labels = [item.structure.label for item in every.items]
+    assert "stream=false dim= strategy=none bind=@f: pipeline" in labels
+    assert "stream=false dim= strategy=none bind=@f: parallel" in labels
+    (rejected,) = every.space.rejected.values()
+    assert "which the COMET tool never finishes" in rejected
+
+    program, limits, proof = (tmp_path / n for n in ("in.mlir", "c.yaml", "p.json"))
+    program.write_text(INDEPENDENT)
+    limits.write_text("bindings: all\nstream: false\ndim: ''\npad: none\n")
+    flags = ["--constraints", str(limits), "--certificate", str(proof)]
+    found = explored(str(program), *flags)
+    assert found["latency_cycles"] == every.objective
+    assert 'bind{kind=sequential bodies="@f: pipeline"' in cast(str, found["pipeline"])
+    main(["--verify", str(proof)])
+    assert f"no mapping below {every.objective:,.6g} " in capsys.readouterr().out
+
+
+def test_places_of_collectives_are_a_choice():
+    """The best of all places is the best of the searches of each place."""
+    one = Constraints(
+        stream=(False,), strategy=("full",), dim=(parse_dims(["N"]),), kind=KIND
+    )
+
+    def searched(*at: str) -> Exploration:
+        search = Exploration(
+            space_of("gemm_softmax", (8, 8, 64), replace(one, at=at or None))
+        )
+        search.run()
+        assert search.proven
+        return search
+
+    every, shared, outer = searched("all"), searched(), searched("OB")
+    assert [item.structure.label for item in every.items] == [
+        "stream=false dim=N strategy=full",
+        "stream=false dim=N at=OB kind=allreduce strategy=full",
+    ]
+    assert every.objective == min(shared.objective, outer.objective)
+    assert shared.objective != outer.objective
+
+
 def test_the_buffer_in_the_way_is_named():
     """Other structures are rejected by a rule; that says less."""
     constraints = Constraints(strategy=("full",), stream=(False,))
@@ -256,7 +346,10 @@ def test_constraints_read():
     assert found.dim == (parse_dims(["M:cx", "cy"]), ())
     assert found.split
     assert (found.stream, found.chunks) == ((True,), ("root",))
-    assert (found.kind, found.at, found.strategy) == (("gather",), "OB", None)
+    assert (found.kind, found.at, found.strategy) == (("gather",), ("OB",), None)
+    assert read_constraints("bindings: all", "c.yaml").bindings == KINDS
+    one = read_constraints("bindings: [pipeline]", "c.yaml").bindings
+    assert one == (BindingKind.PIPELINE,)
     assert read_constraints("", "c.yaml") == Constraints()
 
 
@@ -265,8 +358,9 @@ def test_constraints_read():
     [
         ("a: b", "c.yaml:1: there is no constraint 'a'; known: dim, split, stream"),
         ("- b", "c.yaml:1: constraints are a map with the keys dim, split"),
-        ("at: [a]", "c.yaml:1: 'at' has a nested value; write a text"),
-        ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of none, isolate"),
+        ("at: {a: b}", "c.yaml:1: 'at' has a nested value; write a text"),
+        ("bindings: none", "c.yaml:1: 'bindings': 'none' is none of sequential, pipe"),
+        ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of full, partial"),
         ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),
         ("pad: much", "c.yaml:1: 'pad': "),
         ("factors: 'M=2'", "c.yaml:1: 'factors': "),
@@ -289,7 +383,7 @@ def test_a_factor_that_does_not_divide_leaves_nothing(
     program: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
     path = tmp_path / "c.yaml"
-    path.write_text('strategy: full\nfactors: "max_dram: M=3"\n')
+    path.write_text('dim: N\nstrategy: full\nfactors: "max_dram: M=3"\n')
     message = failure(
         capsys, program, "--hardware", EDGE, "--constraints", str(path), "--json"
     )

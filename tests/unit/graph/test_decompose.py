@@ -192,3 +192,24 @@ def test_activations_of_negative_numbers_lose_no_digits(op: str):
     (expected,) = run(before, "main", inputs)
     (found,) = run(run_passes(before, "decompose"), "main", inputs)
     np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_hidden_keys_may_be_anything():
+    """A key behind the length of its entry is not seen, not even if it is NaN."""
+    before = parse_module(
+        """
+        !q = tensor<2x1x3x4xf32>
+        !k = tensor<2x1x6x4xf32>
+        func.func @main(%q: !q, %k: !k, %v: !k, %lens: tensor<2xi32>) -> !q {
+          %o = compound.flash_decode %q, %k, %v, %lens
+              : (!q, !k, !k, tensor<2xi32>) -> !q
+          func.return %o : !q
+        }
+        """
+    )
+    q, k, v, _ = random_inputs(before, "main")
+    lens = np.array([4.0, 1.0])
+    after = run_passes(before, "decompose,stream")
+    expected = run(after, "main", [q, k, v, lens])
+    k[0, :, 4:], k[1, :, 1:] = np.nan, np.inf
+    assert_close(run(after, "main", [q, k, v, lens]), expected)

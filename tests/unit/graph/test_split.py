@@ -23,7 +23,7 @@ REDUCED = [
     (op, dim)
     for op in NAMED_OPS
     for dim in op.odd
-    if dim not in op.kind.RESULT and op.name != "ssm_scan"
+    if dim not in (*op.result, *op.factors)
 ]
 
 
@@ -210,15 +210,6 @@ def test_rejects(passes: str, message: str):
     module = parse_module(op.text({**op.odd, "N": 12}))
     with pytest.raises(PassFailedException, match=message):
         run_passes(module, f"decompose,{passes}")
-
-
-def test_rejects_a_dimension_with_two_names():
-    op = next(op for op in NAMED_OPS if op.title == "ssm_scan")
-    module = parse_module(op.text({**op.odd, "S": 4}))
-    with pytest.raises(
-        PassFailedException, match=r"'compound.rename' .* reads S as one"
-    ):
-        run_passes(module, "decompose,split{dim=S parts=2}")
 
 
 def test_rejects_the_graph_level():

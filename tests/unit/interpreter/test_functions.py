@@ -14,6 +14,7 @@ from semantics import (
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.compound import MAP_ARITY, MapKind, ReduceKind
+from comet.dialects.compound.map import COMPARISONS
 from comet.interpreter import Steps, run
 from comet.interpreter.compound import MAP
 from comet.interpreter.tensor import NEUTRAL, REDUCE, Array
@@ -41,6 +42,7 @@ func.func @f(%x: !MN) -> {out} {{
 
 def test_every_kind_has_a_meaning():
     assert MAP.keys() == set(MapKind) == MAP_ARITY.keys()
+    assert {*EXPECTED, MapKind.SELECT} == set(MapKind)
     assert REDUCE.keys() == NEUTRAL.keys() == set(ReduceKind)
 
 
@@ -63,19 +65,24 @@ EXPECTED: dict[MapKind, Callable[..., float]] = {
     MapKind.TANH: math.tanh,
     MapKind.ERF: math.erf,
     MapKind.COPY: float,
+    MapKind.GE: float.__ge__,
+    MapKind.GT: float.__gt__,
+    MapKind.EQ: float.__eq__,
 }
+"""Of all functions but `select`, whose first operand is no float."""
 
 
-@pytest.mark.parametrize("kind", MapKind)
+@pytest.mark.parametrize("kind", EXPECTED)
 def test_map_broadcasts_by_name(kind: MapKind):
     """The second operand is the first transposed, so order by name matters."""
     x = np.abs(X) + 0.1
     arity = MAP_ARITY[kind]
     operands = ("%y, %x", "!NM, !MN") if arity == 2 else ("%y", "!NM")
+    out = "tensor<3x5xi1, #compound.dims<M, N>>" if kind in COMPARISONS else "!MN"
     text = f"""{TYPES}
-func.func @f(%x: !MN, %y: !NM) -> !MN {{
-  %r = compound.map {kind} {operands[0]} : {operands[1]} -> !MN
-  func.return %r : !MN
+func.func @f(%x: !MN, %y: !NM) -> {out} {{
+  %r = compound.map {kind} {operands[0]} : {operands[1]} -> {out}
+  func.return %r : {out}
 }}
 """
     y = (x + 0.5 * np.cos(X)).T
@@ -83,6 +90,21 @@ func.func @f(%x: !MN, %y: !NM) -> !MN {{
     columns = (np.abs(y).T.ravel(), x.ravel())[:arity]
     expected = [EXPECTED[kind](*values) for values in zip(*columns, strict=True)]
     assert_close([actual], [np.reshape(expected, (3, 5))])
+
+
+def test_select_takes_what_the_other_case_hides():
+    """Infinite numbers and NaN stay where they are, and do not spread."""
+    body = """%n = compound.index : tensor<5xi32, #compound.dims<N>>
+  %two = compound.fill 2.0 : tensor<i32, #compound.dims<>>
+  %seen = compound.map ge %two, %n : tensor<i32, #compound.dims<>>,
+      tensor<5xi32, #compound.dims<N>> -> tensor<5xi1, #compound.dims<N>>
+  %low = compound.fill -1.0 : !one
+  %r = compound.map select %seen, %x, %low : tensor<5xi1, #compound.dims<N>>, !MN, !one
+      -> !MN"""
+    x = X.copy()
+    x[0, 3:] = np.inf, np.nan
+    expected = np.where(np.arange(5) <= 2, X, -1.0)
+    assert_close([result(body, "!MN", x)], [expected])
 
 
 def test_contract_sums_what_the_result_lacks():

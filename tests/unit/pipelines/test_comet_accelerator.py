@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
 from comet.dialects.comet import MappingOp
-from comet.dialects.cost import estimate_of
+from comet.dialects.cost import Figures, estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.explore.quick import STREAM
@@ -296,3 +296,23 @@ def test_the_buffers_of_two_products_together_do_not_fit():
         r"\(2 bytes\) need 32770 bytes together at \S+, it holds 32768",
     ):
         mapping_of(module, "strategy=partial dim=H,M stream=false")
+
+
+def test_what_is_below_the_roofline_is_not_preferred():
+    """A product of one row: the tool loses the reads of its weights."""
+    found: list[Figures] = []
+    for allowed in ("", "allow_artifacts=true"):
+        module = run_passes(
+            parse_module(graph_text("gemm", (1, 128, 1024))),
+            f"{edge},comet-accelerator{{model=tool pad=none dim=N {allowed}}}",
+        )
+        (mapping,) = (op for op in module.ops if isinstance(op, MappingOp))
+        figures = estimate_of(mapping)
+        assert figures is not None
+        found.append(figures)
+    preferred, artifact = found
+    assert not preferred.is_artifact
+    assert artifact.is_artifact
+    assert artifact.roofline is not None
+    assert artifact.latency < artifact.roofline <= preferred.latency
+    assert artifact.limit == "the root memory, which takes 10,496 cycles"

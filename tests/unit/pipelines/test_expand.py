@@ -12,7 +12,6 @@ from semantics import comet_context, parse_module, run_passes
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
-from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_pipeline
 
 from comet.passes.attach_hardware import AttachHardwarePass
@@ -20,6 +19,7 @@ from comet.passes.pipeline import run_settled
 from comet.passes.schedule.tile import TilePass
 from comet.passes.sharding.distribute import DistributePass
 from comet.tools.pass_list import spelled
+from comet.universe import installed
 
 EDGE = f'attach-hardware{{path="{ROOT / "samples/hardware/edge.yaml"}"}}'
 TEXTS = {op.title: op.text(op.even) for op in NAMED_OPS}
@@ -44,7 +44,7 @@ CASES = {
     "streamed or not": Case(
         TEXTS["attention"],
         f"{EDGE},comet-accelerator{{strategy=full chunks=shared}}",
-        ("stream,distribute{dim=H axes=", "chunks=shared"),
+        ("stream{counts=true},distribute{dim=H axes=", "chunks=shared"),
     ),
     "one GPU": Case(
         TEXTS["gemm_layernorm"],
@@ -72,7 +72,7 @@ CASES = {
 def expanded(text: str, passes: str) -> tuple[str, ModuleOp]:
     """Return the list of passes, and what they have made."""
     module, context = parse_module(text), comet_context().clone()
-    pipeline = PassPipeline.parse_spec(Universe.get_multiverse().all_passes, passes)
+    pipeline = PassPipeline.parse_spec(installed().all_passes, passes)
     return spelled(run_settled(pipeline.passes, context, module)), module
 
 

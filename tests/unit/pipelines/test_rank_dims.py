@@ -18,7 +18,7 @@ VARIED = ("expert_gemm", "gemm_layernorm", "flash_decode", "ssm_scan")
 
 
 def dims_of(op: NamedOp) -> list[str]:
-    dims = [dim for names in (*op.kind.OPERANDS, op.kind.RESULT) for dim in names]
+    dims = [dim for names in (*op.operands, op.result) for dim in names]
     return list(dict.fromkeys(dims))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from browser import BROWSER, expect_readable
 from html_pages import Reader, expect_a_trace, expect_one_file, trace_in
 from paths import HARDWARE, SAMPLES
 from rank_plans import BODIES, hardware_pass, program_text
@@ -65,6 +66,12 @@ def of_sample(options: str) -> PlanFigures:
 
 def test_page_is_one_file_that_is_well_formed() -> None:
     expect_one_file(page())
+
+
+if BROWSER is not None:
+
+    def test_page_in_a_browser() -> None:
+        expect_readable(page(), dark=True, width=900)
 
 
 def test_page_is_complete_without_its_script() -> None:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 import pytest
+from browser import BROWSER, expect_readable
 from html_pages import Reader, expect_a_trace, expect_one_file, trace_in
 from paths import COST_DATA, ROOT
 from xdsl.dialects.builtin import ModuleOp
@@ -93,6 +94,17 @@ def figures(model: ModelName) -> Figures:
 
 def test_page_is_one_file_that_is_well_formed() -> None:
     expect_one_file(page())
+
+
+if BROWSER is not None:
+
+    @pytest.mark.parametrize(("dark", "width"), [(False, 1200), (True, 500)])
+    def test_page_in_a_browser(dark: bool, width: int) -> None:
+        """Below the mouse, nodes of the tree mark their slices of the timeline."""
+        it = expect_readable(page(), dark=dark, width=width)
+        assert len(it["marked"]) == _size(found().tree)
+        assert it["marked"][0][0] == 1
+        assert all(after == 0 for _, after in it["marked"])
 
 
 def test_page_is_complete_without_its_script() -> None:

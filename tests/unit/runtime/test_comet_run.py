@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from torch_python import run_python
 from triton_modules import LOWER, emitted
 from triton_schedules import schedule
 
@@ -29,8 +29,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run comet-run in a process of its own."""
-    command = [sys.executable, "-m", "comet.tools.comet_run", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_python(["-m", "comet.tools.comet_run", *arguments])
 
 
 def test_report(module: Path):
@@ -71,6 +70,7 @@ def test_faults_of_kernels_are_told():
         spills=4,
         shared=8,
         matrix=0,
+        bulk=0,
         programs=6,
         resident=5,
         faults=("bad",),
@@ -78,16 +78,15 @@ def test_faults_of_kernels_are_told():
     )
     assert text_of([kernel]).splitlines() == [
         "WRONG: f on gfx942: 9 registers, 4 bytes spilled, 8 bytes of shared memory, 0 "
-        "matrix instructions; 6 programs, of which 5 fit at a time",
+        "matrix instructions, 0 copies by descriptors; 6 programs, of which 5 fit at a "
+        "time",
         "  fault: bad",
         "  slow: late",
     ]
 
 
 def test_module_runs_itself(module: Path):
-    done = subprocess.run(
-        [sys.executable, str(module)], capture_output=True, text=True, check=False
-    )
+    done = run_python([module])
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("right: largest relative error ")
 

@@ -2,8 +2,6 @@
 
 import inspect
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import torch
 import torch.distributed._symmetric_memory as symmetric
 from gpu_ranks import H200X8, SHARED_TEXTS
 from paths import SUPPORT
+from torch_python import run_python
 from triton_modules import emitted
 
 from comet.runtime.distributed import Process, own_gpu, this_process
@@ -31,13 +30,10 @@ def test_torchrun_with_stand_ins_for_symmetric_memory(tmp_path: Path) -> None:
         path = tmp_path / f"{pattern}.py"
         path.write_text(emitted(text, f"{H200X8},{options}"))
         paths.append(str(path))
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    done = subprocess.run(
-        [*torchrun, "--nproc-per-node", "2", str(SCRIPT), str(tmp_path), *paths],
-        env=dict(os.environ, TRITON_INTERPRET="1", OMP_NUM_THREADS="1"),
-        capture_output=True,
-        text=True,
-        check=False,
+    torchrun = ["-m", "torch.distributed.run", "--standalone"]
+    done = run_python(
+        [*torchrun, "--nproc-per-node", "2", SCRIPT, tmp_path, *paths],
+        {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

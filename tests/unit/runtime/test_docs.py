@@ -1,12 +1,11 @@
 """The example of the document on the runtime does what it says."""
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 from paths import ROOT
+from torch_python import run_python
 
 TEXT = (ROOT / "docs" / "multi-gpu-runtime.md").read_text()
 (EXAMPLE,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
@@ -17,11 +16,7 @@ def output(source: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the example, or a change of it, as a script."""
     script = folder / "example.py"
     script.write_text(source)
-    environment = dict(os.environ, TRITON_INTERPRET="1")
-    command = [sys.executable, str(script)]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
+    return run_python([script], {"TRITON_INTERPRET": "1"})
 
 
 def test_the_example_prints_what_it_promises(tmp_path: Path):

@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 
 import pytest
 from paths import SUPPORT
+from torch_python import run_python
 
 SIGNALS = {
     "ping_pong": 2,
@@ -39,15 +38,8 @@ Compiled = Mapping[tuple[str, str], list[str]]
 def compiled() -> Compiled:
     """Compile all kernels in a process that does not interpret."""
     paths = [str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = dict(os.environ, TRITON_INTERPRET="0")
-    environment["PYTHONPATH"] = os.pathsep.join(paths)
-    done = subprocess.run(
-        [sys.executable, str(SUPPORT / "rank_compile.py")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {"TRITON_INTERPRET": "0", "PYTHONPATH": os.pathsep.join(paths)}
+    done = run_python([SUPPORT / "rank_compile.py"], environment)
     assert done.returncode == 0, done.stderr
     entries = [json.loads(line) for line in done.stdout.splitlines()]
     return {

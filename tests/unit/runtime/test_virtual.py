@@ -1,8 +1,5 @@
 """All ranks in one launch: as on one GPU, interpreted; and what a GPU is asked for."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +8,7 @@ import pytest
 import torch
 from gpu_ranks import H200X8, SHARED_TEXTS
 from interpreting import reports
+from torch_python import run_python
 from triton_modules import emitted
 
 from comet.runtime.coresidency import waits_for_itself
@@ -289,11 +287,5 @@ print(on_device(body))
 
 def test_memory_that_is_known_is_given_to_nobody_else():
     """Else what lies there later would be taken for what was there before."""
-    done = subprocess.run(
-        [sys.executable, "-c", KEPT],
-        env=dict(os.environ, TRITON_INTERPRET="1"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(["-c", KEPT], {"TRITON_INTERPRET": "1"})
     assert (done.stdout, done.stderr) == ("True\n", "")

@@ -1,8 +1,10 @@
 """`bind`: every node and collective but the last of a body, and what it rejects."""
 
+from dataclasses import replace
+
 import pytest
 from accelerators import attached
-from semantics import assert_same_meaning, parse_module, run_passes
+from semantics import assert_same_meaning, comet_context, parse_module, run_passes
 from tile_trees import fused, ops_of
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
@@ -10,6 +12,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.schedule.attributes import BindingAttr, BindingKind
 from comet.dialects.schedule.node import NodeOp
+from comet.passes.pipeline import run_settled
+from comet.passes.schedule.bind import BindPass
 
 INDEPENDENT = """
 func.func @main(%x: X, %y: X) -> (X, X) {
@@ -92,3 +96,51 @@ def test_auto_takes_only_what_the_files_can_say():
     assert BindingAttr(BindingKind.PARALLEL) not in kinds
     assert BindingAttr(BindingKind.SEQUENTIAL) in kinds
     run_passes(bound, "lower-to-comet")
+
+
+def test_bodies_may_have_kinds_of_their_own():
+    pipeline = f"{attached(1)},fuse{{strategy=none}},tile"
+    tree = run_passes(parse_module(INDEPENDENT), pipeline)
+    after = run_passes(tree, 'bind{kind=pipeline bodies="@main: parallel"}')
+    outermost = [op for op in ops_of(after, NodeOp) if op.parent_op() is not None]
+    kinds = {str(op.attributes.get("schedule.bind")) for op in outermost}
+    assert str(BindingAttr(BindingKind.PARALLEL)) in kinds
+
+
+def test_the_kinds_that_auto_takes_can_be_written():
+    """Of each body; a pass with these makes the same choices without a search."""
+    pipeline = f"{attached(16)},fuse{{strategy=none}},tile"
+    tree = run_passes(parse_module(INDEPENDENT), pipeline)
+    chosen = tree.clone()
+    (settled,) = run_settled([BindPass(kind="auto")], comet_context(), chosen)
+    assert isinstance(settled, BindPass)
+    assert settled.kind == "sequential"
+    again = tree.clone()
+    settled.apply(comet_context(), again)
+    assert str(again) == str(chosen)
+    mixed = BindPass(bodies="@main: pipeline")
+    mixed.apply(comet_context(), again)
+    read = replace(mixed, kind="auto", bodies=None).settled(again)
+    assert read in (mixed, BindPass(kind="pipeline"))
+
+
+@pytest.mark.parametrize(
+    ("bodies", "message"),
+    [
+        ("@main", "is not of the form NODE: KIND with one of sequential, pipeline"),
+        ("@main: sharing", "is not of the form NODE: KIND"),
+        ("@main: pipeline; @main: pipeline", "each node once"),
+        ("nothing: pipeline", "names no node with several children; there are @main"),
+    ],
+)
+def test_wrong_bodies(bodies: str, message: str):
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(
+            parse_module(INDEPENDENT),
+            f'{attached(1)},fuse{{strategy=none}},tile,bind{{bodies="{bodies}"}}',
+        )
+
+
+def test_auto_has_no_other_kinds():
+    with pytest.raises(PassFailedException, match="kind=auto chooses for all bodies"):
+        BindPass(kind="auto", bodies="@main: pipeline")

@@ -140,3 +140,15 @@ func.func @f(%c: !C) -> !C {
 """
     with pytest.raises(PassFailedException, match="before materialize-copies"):
         run_passes(parse_module(text), f"{EDGE},{later}")
+
+
+def test_what_only_the_result_of_a_loop_needs_is_loaded_behind_the_loop():
+    before = parse_module((ROOT / "samples" / "gemm_bias_relu.mlir").read_text())
+    after = run_passes(before, f"{KERNELS},materialize-copies")
+    (node,) = (op for op in after.walk() if isinstance(op, SpatialOp))
+    body = list(node.body.block.ops)
+    (loop,) = (op for op in body if isinstance(op, TemporalOp))
+    loads = [op for op in body if isinstance(op, CopyOp) and op.result.uses]
+    bias = next(op for op in loads if len(op.result.type.get_shape()) == 1)
+    assert body.index(bias) > body.index(loop)
+    assert_same_meaning(before, after, "gemm_bias_relu")

@@ -7,6 +7,7 @@ from tile_trees import fused, only_function
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.accelerator.factors import with_factors
+from comet.cost.accelerator.flow import TileExtents
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.legality import check_tool
 from comet.cost.accelerator.mappings import Mappings
@@ -25,7 +26,13 @@ from comet.passes.schedule.tile.accelerator import (
     search,
     some_divisors,
 )
-from comet.passes.schedule.tile.template import Candidates, Key, Template, make_template
+from comet.passes.schedule.tile.template import (
+    Candidates,
+    Factor,
+    Key,
+    Template,
+    make_template,
+)
 
 STRATEGIES = ("none", "isolate_contractions", "partial", "full")
 
@@ -213,10 +220,24 @@ def test_a_search_prices_no_plan_twice(monkeypatch: pytest.MonkeyPatch):
     template = make_template(only_function(module), attached_system(module))
     priced: list[str] = []
 
-    def noted(problem: Problem, hardware: Hardware, *, counts: bool) -> None:
+    def noted(problem: Problem, hardware: Hardware, *, counts: bool) -> TileExtents:
         priced.append(str(problem))
-        check_tool(problem, hardware, counts=counts)
+        return check_tool(problem, hardware, counts=counts)
 
     monkeypatch.setattr("comet.passes.schedule.tile.accelerator.check_tool", noted)
     search(template)
     assert len(priced) == len(set(priced))
+
+
+def test_a_search_keeps_fixed_factors():
+    template = template_of("none")
+    key = "DRAM", "contract"
+    first, second = (key, "M"), (key, "N")
+    free = factors_of(search(template).plan)
+    fixed: dict[Factor, int] = {
+        factor: 2 if free[factor] != 2 else 4 for factor in (first, second)
+    }
+    found = factors_of(search(template, fixed=fixed).plan)
+    assert {factor: found[factor] for factor in fixed} == fixed
+    with pytest.raises(PassFailedException, match="the fixed factors leave none for"):
+        search(template, fixed={(key, "M"): 5})

@@ -13,7 +13,7 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, vector_width
 from comet.cost.gpu.capacity import fits, shared_need
 from comet.cost.gpu.registers import LaunchNumbers, layout_of, thread_registers

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from math import inf
 from pathlib import Path
 
 import pytest
+from covering import covering
 from programs import graph_text
 from semantics import parse_module, run_passes
 from tile_trees import fused, only_function
@@ -54,6 +57,32 @@ def refused(label: str, reason: str) -> Candidate[str]:
         raise PassFailedException(reason)
 
     return Candidate(label, price)
+
+
+@pytest.mark.parametrize(
+    ("bound", "least", "missed"),
+    [(100, 70, True), (100, 90, False), (100, 0, False), (60, 70, False)],
+)
+def test_what_would_do_far_less_is_missed_if_rejected(
+    bound: float, least: float, missed: bool
+):
+    taken = replace(priced("a", 150), bound=Cost(bound))
+    other = replace(refused("b", "no room"), bound=Cost(least))
+    with session() as searched:
+        cheapest("mapping", "@f", [taken, other])
+    said = (
+        "mapping for @f: a costs 150 cycles; b might cost as little as 70, and is "
+        "rejected: no room"
+    )
+    assert searched.warnings == ((said,) if missed else ())
+
+
+def test_what_is_too_dear_is_not_missed():
+    candidates = [priced("a", 150), replace(priced("b", 1), bound=Cost(200))]
+    with session() as searched:
+        cheapest("mapping", "@f", candidates)
+    assert searched.choices[0].rows[1].cost is None
+    assert searched.warnings == ()
 
 
 def test_of_equals_the_first_is_taken():
@@ -181,9 +210,10 @@ def test_no_plan_is_below_the_bound(strategy: str, model: ModelName):
     assert least[0] > 0 or model == "tool"
 
 
-@pytest.mark.parametrize("model", ["paper", "ideal"])
-@pytest.mark.parametrize("shared", ["N", "M"])
-@pytest.mark.parametrize("strategy", ["full", "partial", "none"])
+@pytest.mark.parametrize(
+    ("strategy", "shared", "model"),
+    covering(product(("full", "partial", "none"), ("N", "M"), ("paper", "ideal"))),
+)
 def test_no_mapping_is_below_the_bound_of_its_sharding(
     strategy: Name, shared: str, model: ModelName
 ):

@@ -51,6 +51,17 @@ def test_json_has_the_figures(
     }
 
 
+def test_what_is_below_the_roofline_is_called_impossible(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run,) = (run for run in RUNS if run["family"] == "roofline-violation")
+    main(flags(tmp_path, run))
+    said = "impossible: the transfers of the root memory take 42,035 cycles"
+    assert said in capsys.readouterr().out
+    main([*flags(tmp_path, run), "--model", "paper"])
+    assert "impossible" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("model", ["tool", "paper", "ideal"])
 def test_report_for_people(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

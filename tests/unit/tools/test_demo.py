@@ -2,20 +2,14 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 from paths import ROOT
+from torch_python import run_python
 
 
 def demo(folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "comet.tools.demo"],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=False,
-    )
+    return run_python(["-m", "comet.tools.demo"], folder=folder)
 
 
 def test_the_demo_compiles_for_all_targets(tmp_path: Path):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from programs import graph_text
 
 from comet.tools.comet_opt import main
 
@@ -64,3 +65,21 @@ def test_a_refusal_is_explained_too(monkeypatch: pytest.MonkeyPatch, capsys: Cap
     printed = capsys.readouterr().err
     assert re.search(r"^strategy for @ssm_scan", printed, re.M)
     assert not re.search(r"^\*", printed, re.M)
+
+
+def test_what_a_buffer_forbids_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+):
+    path, hardware = tmp_path / "in.mlir", f"{SAMPLES}/hardware/edge.yaml"
+    path.write_text(graph_text("gemm_softmax", (384, 512, 1536)))
+    passes = f'attach-hardware{{path="{hardware}"}},comet-accelerator{{dim=N}}'
+    monkeypatch.setattr("sys.argv", ["comet-opt", str(path), "-p", passes])
+    main()
+    assert re.fullmatch(
+        r"comet-opt: warning: mapping for @\w+: stream=false dim=N "
+        r"strategy=isolate_contractions costs [\d,]+ cycles; stream=false dim=N "
+        r"strategy=full might cost as little as [\d,]+, and is rejected: tile: no "
+        r"valid mapping; with the finest tiles, level WB needs 98304 bytes and has "
+        r"32768; .* may cut K = 512 and N = 96, .*\n",
+        capsys.readouterr().err,
+    )

@@ -1,7 +1,9 @@
 """Loops that end where a mask hides all that follows: the results stay."""
 
+import re
 from pathlib import Path
 
+from paths import SAMPLES
 from semantics import parse_module, run_passes
 from triton_modules import check_all, emitted, hardware
 
@@ -29,12 +31,49 @@ def decode(keys: int) -> str:
     }}"""
 
 
+def with_constant(name: str, number: float) -> str:
+    """Return attention in elementary ops with another number for one of its fills."""
+    module = run_passes(parse_module(causal(256, 256)), "decompose{accumulator=f32}")
+    fill = re.compile(rf"(%{name} = compound.fill) \S+")
+    text, count = fill.subn(rf"\1 {number:e}", str(module))
+    assert count
+    return text
+
+
+def with_term(low: float) -> str:
+    """Return causal attention of one head whose mask is a term of the scores."""
+    return f"""
+    !x = tensor<64x16xf32, #compound.dims<M, D>>
+    !k = tensor<64x16xf32, #compound.dims<N, D>>
+    !s = tensor<64x64xf32, #compound.dims<M, N>>
+    !m = tensor<64xf32, #compound.dims<M>>
+    !n = tensor<64xf32, #compound.dims<N>>
+    !one = tensor<f32, #compound.dims<>>
+    func.func @main(%q: !x, %k: !k, %v: !k) -> !x {{
+      %scores = compound.contract %q, %k : !x, !k -> !s
+      %at = compound.index : !m
+      %key = compound.index : !n
+      %far = compound.map sub %at, %key : !m, !n -> !s
+      %zero = compound.fill 0.0 : !one
+      %below = compound.map min %far, %zero : !s, !one -> !s
+      %minus = compound.fill -1.0 : !one
+      %hidden = compound.map max %below, %minus : !s, !one -> !s
+      %low = compound.fill {low:e} : !one
+      %mask = compound.map mult %hidden, %low : !s, !one -> !s
+      %masked = compound.map add %scores, %mask : !s, !s -> !s
+      %top = compound.reduce max %masked : !s -> !m
+      %below_top = compound.map sub %masked, %top : !s, !m -> !s
+      %e = compound.map exp %below_top : !s -> !s
+      %l = compound.reduce add %e : !s -> !m
+      %p = compound.map div %e, %l : !s, !m -> !s
+      %o = compound.contract %p, %v : !s, !k -> !x
+      func.return %o : !x
+    }}"""
+
+
 def first_rows_see_nothing() -> str:
     """Return attention in elementary ops whose mask hides all keys of three queries."""
-    module = run_passes(parse_module(causal(256, 256)), "decompose{accumulator=f32}")
-    text = str(module)
-    more = next(line for line in text.splitlines() if "%more = " in line)
-    return text.replace(more, more.replace("0.000000e+00", "-3.000000e+00"))
+    return with_constant("more", -3.0)
 
 
 def test_bounded_loops_mean_the_same(tmp_path: Path):
@@ -43,9 +82,24 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
         "odd": causal(37, 301),
         "square": causal(128, 128),
         "lengths": decode(200),
+        "single": causal(1, 200),
+        "term": with_term(1.7e38),
         "blind": first_rows_see_nothing(),
     }
     sources = {name: emitted(text, ONE_GPU) for name, text in programs.items()}
     assert [name for name in sources if " in range(0, stop," not in sources[name]] == []
     reports = check_all(sources, tmp_path)
     assert [name for name, report in reports.items() if not report["ok"]] == []
+
+
+def test_a_small_mask_bounds_no_loop():
+    """Scores of 1e5 are seen through a mask of -3e4."""
+    for text in (with_constant("hidden", -3e4), with_term(3e4)):
+        assert " in range(0, stop," not in emitted(text, ONE_GPU)
+
+
+def test_scans_end_at_the_last_time_and_store_no_condition():
+    """Two kernels compare the same positions, each for itself."""
+    source = emitted((SAMPLES / "ssm_scan.mlir").read_text(), ONE_GPU)
+    assert source.count(" in range(0, stop,") == 2
+    assert "past_ptr" not in source

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.compound.named.attention import AttentionOp
-from comet.passes.graph.decompose.masking import position_mask
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.decompose.softmax import attend
 
 
 def decompose(named: Operation, site: Site) -> SSAValue:
-    """Emit contract, scale, the mask if causal, softmax over the keys, and contract."""
+    """
+    Emit contract, scale, a selection if causal, softmax over the keys, and contract.
+
+    Query heads in one dimension are views of those of each key head.
+    """
     assert isinstance(named, AttentionOp)
-    return attend(site, "N", _mask if named.causal is not None else None)
+    visible = _visible if named.causal is not None else None
+    if named.form != "flat":
+        return attend(site, "N", visible)
+    emit, (q, k, v) = site.emit, site.operands
+    flat, key_head, group = (site.dims[dim] for dim in ("HG", "H", "G"))
+    parts = extents_of(k)[key_head]
+    grouped = emit.split(q, flat, (key_head, group), parts)
+    o = site.narrow(attend(replace(site, operands=(grouped, k, v)), "N", visible))
+    return emit.merge(o, (key_head, group), flat)
 
 
-def _mask(site: Site) -> SSAValue:
-    """
-    Emit the mask of the keys that are hidden from a query.
-
-    Query m is m + N - M - n keys ahead of key n; for hidden keys, that is -1 or less.
-    """
-    emit, element = site.emit, site.accumulator
-    queries, keys = site.extent("M"), site.extent("N")
-    rows = emit.index(site.dims["M"], queries, element, name="m_index")
-    columns = emit.index(site.dims["N"], keys, element, name="n_index")
-    more = emit.fill(float(keys - queries), element, name="more")
+def _visible(site: Site) -> SSAValue:
+    """Emit which keys a query sees: query m the keys up to m + N - M."""
+    emit, queries, keys = site.emit, site.extent("M"), site.extent("N")
+    rows = emit.index(site.dims["M"], queries, i32, name="m_index")
+    columns = emit.index(site.dims["N"], keys, i32, name="n_index")
+    more = emit.fill(float(keys - queries), i32, name="more")
     last = emit.map(MapKind.ADD, rows, more, name="last")
-    distance = emit.map(MapKind.SUB, last, columns, name="distance")
-    return position_mask(site, distance)
+    return emit.map(MapKind.GE, last, columns, name="visible")

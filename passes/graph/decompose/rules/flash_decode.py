@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind
-from comet.passes.graph.decompose.masking import position_mask
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.decompose.softmax import attend
 
 
 def decompose(named: Operation, site: Site) -> SSAValue:
-    """Emit contract, scale, the mask, softmax over the keys, and contract."""
-    return attend(site, "S", _mask)
+    """Emit contract, scale, a selection, softmax over the keys, and contract."""
+    return attend(site, "S", _visible)
 
 
-def _mask(site: Site) -> SSAValue:
-    """Emit the mask of the keys from the length on, for each batch entry."""
-    emit, element = site.emit, site.accumulator
-    length = site.wide(site.operands[3])
-    keys = emit.index(site.dims["S"], site.extent("S"), element, name="s_index")
-    one = emit.fill(1.0, element, name="one")
-    last = emit.map(MapKind.SUB, length, one, name="last")
-    return position_mask(site, emit.map(MapKind.SUB, last, keys, name="distance"))
+def _visible(site: Site) -> SSAValue:
+    """Emit which keys are visible: those before the length of their batch entry."""
+    emit = site.emit
+    keys = emit.index(site.dims["S"], site.extent("S"), i32, name="s_index")
+    one = emit.fill(1.0, i32, name="one")
+    last = emit.map(MapKind.SUB, site.operands[3], one, name="last")
+    return emit.map(MapKind.GE, last, keys, name="visible")

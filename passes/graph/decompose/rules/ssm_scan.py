@@ -8,9 +8,11 @@ scan). The dimension U is time as well: the earlier times of a step.
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind
+from comet.dialects.compound.map import lowest_finite
 from comet.passes.graph.decompose.site import Site
 
 
@@ -20,29 +22,26 @@ def decompose(named: Operation, site: Site) -> SSAValue:
     x, log_a, b, c = site.operands
     h, u, s = dims["H"], dims["U"], dims["S"]
     past = _past(site)
+    ones = emit.cast(past, site.accumulator, name="ones")
     terms = emit.rename(site.wide(log_a), (h, u))
-    sums = emit.contract(terms, past, u, site.accumulator, name="sums")
+    sums = emit.contract(terms, ones, u, site.accumulator, name="sums")
     log_decay = emit.map(MapKind.SUB, sums, emit.rename(sums, (h, u)), name="log_decay")
-    # Future elements are masked before exp, which could overflow there, and after it.
-    masked = emit.map(MapKind.MULT, log_decay, past, name="masked")
+    # The exponential could overflow for future elements: it is 0 of what they become.
+    lowest = lowest_finite(site.accumulator) / 2
+    hidden = emit.fill(lowest, site.accumulator, name="hidden")
+    masked = emit.map(MapKind.SELECT, past, log_decay, hidden, name="masked")
     decay = emit.map(MapKind.EXP, masked, name="decay")
-    kept = emit.map(MapKind.MULT, decay, past, name="kept")
     products = emit.contract(
         c, emit.rename(b, (h, u, s)), s, site.accumulator, name="products"
     )
-    weights = site.narrow(emit.map(MapKind.MULT, products, kept, name="weights"))
+    weights = site.narrow(emit.map(MapKind.MULT, products, decay, name="weights"))
     values = emit.rename(x, (h, u, dims["D"]))
     return emit.contract(weights, values, u, site.accumulator, name="y")
 
 
 def _past(site: Site) -> SSAValue:
-    """Emit 1 where u <= t and 0 elsewhere."""
-    emit, element, extent = site.emit, site.accumulator, site.extent("T")
-    t = emit.index(site.dims["T"], extent, element, name="t_index")
-    u = emit.index(site.dims["U"], extent, element, name="u_index")
-    one = emit.fill(1.0, element, name="one")
-    zero = emit.fill(0.0, element, name="zero")
-    distance = emit.map(MapKind.SUB, t, u, name="distance")
-    next_one = emit.map(MapKind.ADD, distance, one, name="next")
-    least = emit.map(MapKind.MAX, next_one, zero, name="least")
-    return emit.map(MapKind.MIN, least, one, name="past")
+    """Emit where u <= t."""
+    emit, extent = site.emit, site.extent("T")
+    t = emit.index(site.dims["T"], extent, i32, name="t_index")
+    u = emit.index(site.dims["U"], extent, i32, name="u_index")
+    return emit.map(MapKind.GE, t, u, name="past")

@@ -18,13 +18,26 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function, plan_fusion
 from comet.passes.schedule.fuse.rewrite import FusionPlan
-from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY, Chunks, Name, Strategy
+from comet.passes.schedule.fuse.strategy import (
+    CHUNKS,
+    STRATEGIES,
+    STRATEGY,
+    Chunks,
+    Name,
+    Strategy,
+)
 from comet.passes.schedule.plan_string import PLAN, format_plan
 from comet.passes.schedule.tile.accelerator import TilePlan, search
 from comet.passes.schedule.tile.template import make_template
-from comet.passes.search import LATENCY, Candidate, Cost, Found, Goal, cheapest, refuse
-
-STRATEGIES: tuple[Name, ...] = ("full", "partial", "isolate_contractions", "none")
+from comet.passes.search import (
+    LATENCY,
+    Candidate,
+    Found,
+    Goal,
+    cheapest,
+    cost_of,
+    refuse,
+)
 
 
 def open_strategies(
@@ -104,5 +117,5 @@ def price_strategy(
     other = next(f for f in compute_functions(copy) if f.sym_name == func.sym_name)
     fuse_function(other, system, strategy)
     plan = search(make_template(other, system), goal)
-    cost = Cost(plan.estimate.latency, plan.estimate.energy)
+    cost = cost_of(plan.estimate)
     return Found((strategy, plan), cost, total_figures(plan.estimate).limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from xdsl.dialects.func import FuncOp
@@ -37,17 +37,17 @@ def fusion_bound(
     What each node over the clusters reads from the root memory, and what it writes
     there, crosses its port. `func` is not fused yet, and has no dead code.
     """
-    chain, program = memory_chain(system), read_program(func)
+    chain, program, axes = memory_chain(system), read_program(func), system.axes
     states = states_in_steps(program, frozenset(chain.core_axes))
     read = written = 0.0
     for node, around in _outermost(plan.trees, None):
         entering = dict.fromkeys(value for value, _ in reads_of(node, plan.aliases))
         for value in entering:
             if plan.levels.at(value, around) == chain.root:
-                read += _whole_bytes(value, states, system)
+                read += _whole_bytes(value, states, axes)
         for value in live_outs(node, plan.aliases):
             if plan.levels.leaving(value, node, around) == chain.root:
-                written += _whole_bytes(value, states, system)
+                written += _whole_bytes(value, states, axes)
     return Cost(*program_bound(func, system, model, (read, written)))
 
 
@@ -62,7 +62,7 @@ def _outermost(
             yield from _outermost(tree.children, tree)
 
 
-def _whole_bytes(value: SSAValue, states: States, system: SystemOp) -> float:
+def _whole_bytes(value: SSAValue, states: States, axes: Mapping[str, int]) -> float:
     """Return the bytes of all different shards of a value; arguments are whole."""
     sharded = states[value].sharded if value in states else ()
-    return bytes_of(value) * prod(system.axes[axis] for axis in sharded)
+    return bytes_of(value) * prod(axes[axis] for axis in sharded)

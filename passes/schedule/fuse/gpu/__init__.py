@@ -14,10 +14,12 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import PadOp
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.padding import is_border
 from comet.passes.schedule.fuse.gpu.choice import fuse_function
+from comet.passes.schedule.fuse.gpu.exchanging import exchanges_in_gpu, fuse_exchanging
 from comet.passes.schedule.fuse.gpu.trial import simplify
 from comet.passes.schedule.fuse.machine import Machine, Options
 
@@ -49,4 +51,7 @@ class Gpu(Machine):
                     f"fuse: @{func.sym_name.data} has '{op.name}', which GPUs read as "
                     "parts of tensors; run lower-views before fuse"
                 )
-        fuse_function(func, self.system, options)
+        if exchanges_in_gpu(func, gpu_levels(self.system)):
+            fuse_exchanging(func, self.system)
+        else:
+            fuse_function(func, self.system, options)

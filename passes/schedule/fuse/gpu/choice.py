@@ -10,9 +10,10 @@ cheapest choice are lowered, each alone, before it is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Literal, Self, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
@@ -22,15 +23,26 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.schedule.fuse.gpu.cut import cut_in_two
 from comet.passes.schedule.fuse.gpu.forms import Forms
-from comet.passes.schedule.fuse.gpu.given import format_kernels, given_partition
+from comet.passes.schedule.fuse.gpu.given import (
+    format_kernels,
+    given_partition,
+    value_names,
+)
 from comet.passes.schedule.fuse.gpu.groups import (
     Partition,
     elementary_ops,
     partition_of,
+)
+from comet.passes.schedule.fuse.gpu.narrow import (
+    Narrowed,
+    named_products,
+    store_narrow,
+    stored_products,
 )
 from comet.passes.schedule.fuse.gpu.plan import (
     PlanKernel,
@@ -59,6 +71,14 @@ from comet.passes.search import Candidate, Cost, Found, cheapest
 
 Auto: TypeAlias = Literal["auto"]
 
+CUTS = 4
+"""
+How often kernels of a strategy are cut in two if priority fusion is tried, too.
+
+A graph that has to be cut more often is one for priority fusion, and each cut prices
+the halves of a large kernel.
+"""
+
 
 def fuse_function(func: FuncOp, system: SystemOp, options: Options) -> None:
     """
@@ -66,11 +86,12 @@ def fuse_function(func: FuncOp, system: SystemOp, options: Options) -> None:
 
     Takes the choice with the smallest estimated time, and records its best tiles as the
     plan of `func`. Raises PassFailedException if an op alone does not fit or cannot be
-    lowered, or is of another level, or if given kernels are not legal.
+    lowered, or is of another level, or if given kernels or narrow products are not
+    legal.
     """
-    trials, ops = Trials(system), elementary_ops(func)
-    best = _best(func, ops, trials, options)
-    _record(func, ops, best.kernels, best.choice, options)
+    trials = Trials(system)
+    best, narrow = _best(func, trials, options)
+    _record(func, best, narrow, options)
     rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
     simplify(func)
     name_nodes(func)
@@ -82,44 +103,108 @@ def fuse_function(func: FuncOp, system: SystemOp, options: Options) -> None:
 
 
 def _best(
-    func: FuncOp, ops: Sequence[Operation], trials: Trials, options: Options
-) -> _Fused:
-    """Return the kernels that are given, or the cheapest that options leave open."""
-    forms = Forms(trials, _forms(options.between))
-    if options.kernels != "auto":
-        partition = given_partition(func, ops, options.kernels)
-        given = _Fused.of(func, Strategy("priority"), partition, forms.cheapest)
-        for kernel in given.kernels:
-            if reason := trials.misfit(kernel) or trials.refusal(kernel):
-                raise PassFailedException(reason)
-        return given
+    func: FuncOp, trials: Trials, options: Options
+) -> tuple[_Fused, tuple[str, ...]]:
+    """
+    Return the kernels that are given, or the cheapest that options leave open.
+
+    Casts the products of `func` that are stored narrow, and returns the names of those
+    that were chosen.
+    """
+    ops = elementary_ops(func)
+    if options.narrow not in ("none", "auto"):
+        for product in named_products(ops, options.narrow):
+            store_narrow(product)
     ranks = spmd_region(func) is not None
-    choices = _choices(options.strategy, options.between, ranks)
+    choices = tuple(_choices(options.strategy, options.between, ranks))
+    wide, fitting = _search(func, trials, options, choices)
+    if options.narrow == "auto":
+        return _narrowed(func, trials, wide, fitting)
+    return wide.made, ()
+
+
+def _search(
+    func: FuncOp, trials: Trials, options: Options, choices: Sequence[Strategy]
+) -> tuple[Found[_Fused], Sequence[_Fused]]:
+    """
+    Return the kernels that are given, or the cheapest of the choices.
+
+    And all choices that fit the GPU.
+    """
+    ops, forms = elementary_ops(func), Forms(trials, _forms(options.between))
+    if options.kernels == "auto":
+        return _cheapest(func, trials, _different(func, ops, choices, forms))
+    partition = given_partition(func, ops, options.kernels)
+    given = _Fused.of(func, Strategy("priority"), partition, forms.cheapest)
+    for kernel in given.kernels:
+        if reason := trials.misfit(kernel) or trials.refusal(kernel):
+            raise PassFailedException(reason)
+    return _fitted(func, trials, given), (given,)
+
+
+def _cheapest(
+    func: FuncOp, trials: Trials, choices: Iterable[_Fused]
+) -> tuple[Found[_Fused], Sequence[_Fused]]:
+    """Return the cheapest of the choices that can be lowered, and all that fit."""
+    fitting: list[_Fused] = []
+
+    def price(fused: _Fused) -> Found[_Fused]:
+        found = _fitted(func, trials, fused)
+        fitting.append(found.made)
+        return found
+
     candidates = [
-        Candidate(_label(fused.choice), partial(_fitted, func, trials, fused))
-        for fused in _different(func, ops, choices, forms)
+        Candidate(_label(fused.choice), partial(price, fused)) for fused in choices
     ]
     lowered = partial(_lowered, func, trials)
     place = f"@{func.sym_name.data}"
-    return cheapest("strategy", place, candidates, confirm=lowered).made
+    return cheapest("strategy", place, candidates, confirm=lowered), fitting
+
+
+def _narrowed(
+    func: FuncOp, trials: Trials, wide: Found[_Fused], fitting: Sequence[_Fused]
+) -> tuple[_Fused, tuple[str, ...]]:
+    """
+    Return the best choice with products stored narrow where that is faster.
+
+    And the names of these products. `wide` is the best of the choices that are
+    `fitting`; their kernels stay, with casts.
+    """
+    names = value_names(elementary_ops(func))
+    storing = {fused: tuple(stored_products(fused.kernels)) for fused in fitting}
+    products = dict.fromkeys(value for found in storing.values() for value in found)
+    if not products:
+        return wide.made, ()
+    casts = [store_narrow(product) for product in products]
+    choices = [fused.with_casts(casts) for fused, found in storing.items() if found]
+    narrow, _ = _cheapest(func, trials, choices)
+    best = min(wide, narrow, key=lambda found: found.cost.latency)
+    stored = [cast for cast in casts if cast.is_stored(best.made.kernels)]
+    unused = [cast for cast in casts if cast not in stored]
+    for cast in unused:
+        cast.undo()
+    removed = {op for cast in unused for op in (cast.narrow, cast.wide)}
+    made = best.made.without(removed) if removed and stored else best.made
+    return made, tuple(names[cast.product] for cast in stored)
 
 
 def _record(
-    func: FuncOp,
-    ops: Sequence[Operation],
-    kernels: Sequence[Spatial],
-    choice: Strategy,
-    options: Options,
+    func: FuncOp, best: _Fused, narrow: Sequence[str], options: Options
 ) -> None:
     """Write the choices that the options leave open on `func`."""
-    ranks = spmd_region(func) is not None
+    ranks, choice = spmd_region(func) is not None, best.choice
     if options.strategy == "auto":
         func.attributes[STRATEGY] = StringAttr(choice.name)
     if options.strategy == options.between == "auto":
         func.attributes[BETWEEN] = StringAttr(_between(choice, ranks))
     if choice.name == "priority" and options.kernels == "auto":
-        text = format_kernels(ops, [kernel.outs for kernel in kernels])
+        stored = [kernel.outs for kernel in best.kernels]
+        text = format_kernels(elementary_ops(func), stored)
         func.attributes[KERNELS] = StringAttr(text)
+    if options.narrow == "auto":
+        func.attributes[NARROW] = StringAttr(" ".join(narrow) or "none")
+    elif options.narrow != "none":
+        func.attributes[NARROW] = StringAttr(options.narrow)
 
 
 def _choices(
@@ -175,17 +260,53 @@ def _label(choice: Strategy) -> str:
 class _Fused:
     """A choice, and the kernels that it means for a function."""
 
+    func: FuncOp
     choice: Strategy
     partition: Partition
     plan: PlanKernel
     steps: tuple[Step, ...]
+    cuts: int | None = None
+    """How often kernels may still be cut in two, None for any number."""
 
     @classmethod
     def of(
-        cls, func: FuncOp, choice: Strategy, partition: Partition, plan: PlanKernel
+        cls,
+        func: FuncOp,
+        choice: Strategy,
+        partition: Partition,
+        plan: PlanKernel,
+        cuts: int | None = None,
     ) -> Self:
         """Return the kernels for the groups of a partition."""
-        return cls(choice, partition, plan, plan_steps(func, partition, plan))
+        steps = plan_steps(func, partition, plan)
+        return cls(func, choice, partition, plan, steps, cuts)
+
+    def with_casts(self, casts: Iterable[Narrowed]) -> Self:
+        """Return the same kernels, with casts of products where they are computed."""
+        behind = {cast.product.owner: (cast.narrow, cast.wide) for cast in casts}
+        partition = tuple(
+            tuple(made for op in part for made in (op, *behind.get(op, ())))
+            if isinstance(part, tuple)
+            else part
+            for part in self.partition
+        )
+        return self.of(self.func, self.choice, partition, self.plan)
+
+    def without(self, removed: AbstractSet[Operation]) -> Self:
+        """Return the same kernels after ops of the function were removed."""
+        parts = (
+            tuple(op for op in part if op not in removed)
+            if isinstance(part, tuple)
+            else part
+            for part in self.partition
+        )
+        partition = tuple(part for part in parts if part != ())
+        return self.of(self.func, self.choice, partition, self.plan)
+
+    def cut(self, partition: Partition) -> Self:
+        """Return the kernels for a partition with one kernel more."""
+        left = None if self.cuts is None else self.cuts - 1
+        return self.of(self.func, self.choice, partition, self.plan, left)
 
     @property
     def kernels(self) -> tuple[Spatial, ...]:
@@ -199,14 +320,22 @@ def _different(
     choices: Iterable[Strategy],
     forms: Forms,
 ) -> Iterable[_Fused]:
-    """Return the different results of the choices, each with its first choice."""
+    """
+    Return the different results of the choices, each with its first choice.
+
+    Where priority fusion is one of them, the others are cut a few times only.
+    """
     found: dict[tuple[Step, ...], _Fused] = {}
+    choices = tuple(choices)
+    merges = any(choice.name == "priority" for choice in choices)
     for choice in choices:
+        cuts = CUTS if merges else None
         if choice.name == "priority":
-            partition, plan = priority_partition(ops, forms), forms.cheapest
+            partition, plan, cuts = priority_partition(ops, forms), forms.cheapest, None
         else:
-            partition, plan = partition_of(ops, choice), partial(plan_kernel, choice)
-        fused = _Fused.of(func, choice, partition, plan)
+            partition = partition_of(ops, choice)
+            plan = cache(partial(plan_kernel, choice))
+        fused = _Fused.of(func, choice, partition, plan, cuts)
         found.setdefault(fused.steps, fused)
     return found.values()
 
@@ -218,25 +347,33 @@ def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:
     Raises PassFailedException if one does not fit and cannot be cut.
     """
     for kernel in fused.kernels:
-        if reason := trials.misfit(kernel):
-            return _cut(func, trials, fused, kernel, reason)
+        if not trials.fits(kernel):
+            return _cut(func, trials, fused, kernel, trials.misfit)
     slowest = max(fused.kernels, key=trials.seconds, default=None)
     limit = "" if slowest is None else trials.limit(slowest)
     return Found(fused, Cost(sum(map(trials.seconds, fused.kernels))), limit)
 
 
 def _cut(
-    func: FuncOp, trials: Trials, fused: _Fused, kernel: Spatial, reason: str
+    func: FuncOp,
+    trials: Trials,
+    fused: _Fused,
+    kernel: Spatial,
+    reason: Callable[[Spatial], str],
 ) -> Found[_Fused]:
     """Return a choice whose `kernel`, impossible for a `reason`, is cut in two."""
     if (partition := cut_in_two(fused.partition, kernel)) is None:
-        raise PassFailedException(reason)
-    return _fitted(func, trials, _Fused.of(func, fused.choice, partition, fused.plan))
+        raise PassFailedException(reason(kernel))
+    if fused.cuts == 0:
+        raise PassFailedException(
+            f"more than {CUTS} cuts; priority fusion finds where to cut"
+        )
+    return _fitted(func, trials, fused.cut(partition))
 
 
 def _lowered(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused] | None:
     """Return None if all kernels can be lowered, else with one that is not cut."""
     for kernel in fused.kernels:
-        if reason := trials.refusal(kernel):
-            return _cut(func, trials, fused, kernel, reason)
+        if trials.refusal(kernel):
+            return _cut(func, trials, fused, kernel, trials.refusal)
     return None

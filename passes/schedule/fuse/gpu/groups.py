@@ -24,7 +24,7 @@ from comet.dialects.collective import (
     ScatterOp,
 )
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import CastOp, ContractOp, IndexOp, MapOp, View
+from comet.dialects.compound import CastOp, ContractOp, FillOp, IndexOp, MapOp, View
 from comet.dialects.compound.dims import joined_extents
 from comet.dialects.compound.named import CompoundOp
 from comet.passes.analysis.reduction_loops import without_constants
@@ -120,10 +120,11 @@ def partition_of(ops: Sequence[Operation], strategy: Strategy) -> Partition:
     """
     Return the groups of ops of kernels, with views and collectives between.
 
-    With `none` every contraction has its own kernel, and so have the ops between two of
-    them; otherwise one kernel has all. A kernel also ends at a view of a computed
-    value, and at a dimension of which one op has a shard and another the whole. With
-    `again`, kernels recompute the products of earlier ones.
+    With `none` every contraction has its own kernel, with a cast to a narrower type if
+    there is one, and so have the ops between two of them; otherwise one kernel has all.
+    A kernel also ends at a view of a computed value, and at a dimension of which one op
+    has a shard and another the whole. With `again`, kernels recompute the products of
+    earlier ones.
     """
     parts = tuple(_parts(ops, strategy))
     if not strategy.again:
@@ -144,6 +145,7 @@ def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
         between = isinstance(op, View | CollectiveOp)
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
+        begins &= not _narrows_last(op, group)
         if group and (between or begins or disagrees(group, (op,))):
             yield tuple(group)
             group = []
@@ -153,6 +155,46 @@ def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
             group.append(op)
     if group:
         yield tuple(group)
+
+
+def _narrows_last(op: Operation, group: Sequence[Operation]) -> bool:
+    """Return whether `op` casts the last value of `group` to a narrower type."""
+    narrows = isinstance(op, CastOp) and op.added_bits < 0
+    return narrows and bool(group) and op.operands[0].owner is group[-1]
+
+
+def with_own_casts_and_positions(partition: Partition) -> Partition:
+    """
+    Return `partition` with casts to wider types in each kernel that reads the result.
+
+    So the narrow value is what goes through device memory. What is computed from
+    positions alone, such as the condition of a mask, does not at all.
+    """
+    own, parts = dict[Operation, None](), list[Part]()
+    positions = set[Operation]()
+    for part in partition:
+        if not isinstance(part, tuple):
+            parts.append(part)
+            continue
+        read = defining_ops(values_read(part), own.keys())
+        parts.append((*(op for op in own if op in read), *part))
+        for op in part:
+            if _is_of_positions(op, positions):
+                positions.add(op)
+            if op in positions or (isinstance(op, CastOp) and op.added_bits > 0):
+                own[op] = None
+    return tuple(parts)
+
+
+def _is_of_positions(op: Operation, known: AbstractSet[Operation]) -> bool:
+    """Whether `op` computes from positions and constants, or from ops that do."""
+    sources = (value.owner for value in op.operands)
+    return isinstance(op, MapOp | CastOp) and all(
+        source in known
+        if isinstance(source, MapOp | CastOp)
+        else isinstance(source, IndexOp | FillOp)
+        for source in sources
+    )
 
 
 def disagrees(one: Sequence[Operation], other: Sequence[Operation]) -> bool:

@@ -16,10 +16,14 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.arch.gpu_levels import GpuLevels
-from comet.dialects.compound import ContractOp, FoldOp
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound import CastOp, ContractOp, FoldOp, MapOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
-from comet.passes.analysis.reduction_loops import plan_reduction_loops
+from comet.passes.analysis.reduction_loops import (
+    ReductionLoopPlan,
+    plan_reduction_loops,
+)
 from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
 
 REGISTERS = "registers"
@@ -41,29 +45,35 @@ def kernel_tree(
     one.
     """
     rows = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
-    children = tuple(_trees(ops, loops, set(outs), spilled))
+    children = tuple(loop_trees(ops, loops, set(outs), spilled, outermost=True))
     return Spatial(REGISTERS, None, rows, children, ops, outs)
 
 
-def _trees(
+def loop_trees(
     ops: tuple[Operation, ...],
     loops: Sequence[str],
     wanted: set[SSAValue],
-    spilled: AbstractSet[SSAValue],
+    spilled: AbstractSet[SSAValue] = frozenset(),
+    outermost: bool = False,
 ) -> Iterator[Tree]:
-    """Yield what computes `wanted` by `ops`, inside the loops that these have."""
+    """
+    Yield what computes `wanted` by `ops`, inside the loops that these have.
+
+    These are the `outermost` ones, or are inside others.
+    """
     if not loops:
         yield Leaf(ops)
         return
     outer, inner = loops[0], loops[1:]
     plan = plan_reduction_loops(ops, outer, wanted, spilled)
-    for index, segment in enumerate(plan.between):
+    segments = tuple(_segments(ops, plan)) if outermost else plan.between
+    for index, segment in enumerate(segments):
         inside = set(segment)
         used = wanted.union(*(op.operands for op in ops if op not in inside))
-        yield from _trees(segment, inner, used, spilled)
+        yield from loop_trees(segment, inner, used, spilled)
         if index < len(plan.reduction_loops):
             reduction_loop = plan.reduction_loops[index]
-            children = _trees(
+            children = loop_trees(
                 reduction_loop.ops, inner, set(reduction_loop.outputs), spilled
             )
             folds = (op for op in reduction_loop.ops if isinstance(op, FoldOp))
@@ -78,6 +88,32 @@ def _trees(
             )
 
 
+def _segments(
+    ops: Sequence[Operation], plan: ReductionLoopPlan
+) -> Iterator[tuple[Operation, ...]]:
+    """
+    Yield the ops before each reduction loop, then those behind the last.
+
+    An elementwise op that needs no loop is behind all loops that do not need it: so
+    registers do not hold its result while these run.
+    """
+    needed: dict[SSAValue, int] = {}
+    for index, loop in enumerate(plan.reduction_loops):
+        for value in (value for op in loop.ops for value in op.operands):
+            needed.setdefault(value, index)
+    place: dict[Operation, int] = {}
+    last = len(plan.reduction_loops)
+    for index, segment in reversed(list(enumerate(plan.between))):
+        for op in reversed(segment):
+            used = [needed[result] for result in op.results if result in needed]
+            moves = index == 0 and isinstance(op, MapOp | CastOp) and used
+            place[op] = min(used) if moves else index
+            for value in op.operands:
+                needed[value] = min(place[op], needed.get(value, last))
+    for index in range(last + 1):
+        yield tuple(op for op in ops if place.get(op) == index)
+
+
 @dataclass(frozen=True)
 class KernelLevels(Levels):
     """Values are in registers, and in device memory between kernels."""
@@ -85,7 +121,8 @@ class KernelLevels(Levels):
     gpu: GpuLevels
 
     def at(self, value: SSAValue, node: Node | None) -> str:
-        return self.gpu.memory if node is None else self.gpu.registers
+        received = node is not None and _is_received(value, node)
+        return self.gpu.memory if node is None or received else self.gpu.registers
 
     def operand(self, value: SSAValue, op: Operation, node: Node | None) -> str:
         contracted = node is not None and _is_contracted(value, op)
@@ -101,8 +138,17 @@ class KernelLevels(Levels):
         return level != self.gpu.memory
 
     def leaving(self, value: SSAValue, tree: Node, node: Node | None) -> str:
-        stored = isinstance(tree, Temporal) and tree.loop in names_of(value)
-        return self.gpu.memory if stored else self.at(value, node)
+        split = tree.loop in names_of(value) if isinstance(tree, Temporal) else False
+        apart = isinstance(tree, Spatial) and tree.mesh is not None
+        return self.gpu.memory if split or apart else self.at(value, node)
+
+
+def _is_received(value: SSAValue, node: Node) -> bool:
+    """Return whether a collective in the body of `node` brings `value` to memory."""
+    leaves = (child for child in node.children if isinstance(child, Leaf))
+    return isinstance(value.owner, CollectiveOp) and any(
+        value.owner in leaf.ops for leaf in leaves
+    )
 
 
 def _is_contracted(value: SSAValue, op: Operation) -> bool:

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import AllGatherOp
 from comet.dialects.compound import (
+    CastOp,
     ConcatOp,
     ContractOp,
     FillOp,
@@ -35,6 +36,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     defining_ops,
     extents_of_op,
     values_read,
+    with_own_casts_and_positions,
 )
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels, kernel_tree
 from comet.passes.schedule.fuse.rewrite import FusionPlan
@@ -53,6 +55,7 @@ def plan_steps(
     func: FuncOp, partition: Partition, plan: PlanKernel
 ) -> tuple[Step, ...]:
     """Plan the work of one GPU for `func`, in order."""
+    partition = with_own_casts_and_positions(partition)
     reads = {value for part in partition for value in values_read(part)}
     terminator = compute_block(func).last_op
     assert terminator is not None
@@ -150,11 +153,21 @@ def costly_crossings(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]
     Return the tiles that one reduction loop over `dim` should keep for a later one.
 
     These are the tiles that need a contraction; values that follow from a kept one by
-    elementwise ops are not kept, too.
+    elementwise ops are not kept, too, nor what a cast to a wider type makes.
     """
     kept: list[SSAValue] = []
-    for value in crossing_values(ops, dim):
+    for crossing in crossing_values(ops, dim):
+        value = _before_widening(crossing)
         needed = producers(value, ops, kept)
         if any(isinstance(op, ContractOp) for op in needed):
             kept.append(value)
     return tuple(kept)
+
+
+def _before_widening(value: SSAValue) -> SSAValue:
+    """Return what is cast to the wider type of `value`, else `value` itself."""
+    match value.owner:
+        case CastOp() as cast if cast.added_bits > 0:
+            return cast.input
+        case _:
+            return value

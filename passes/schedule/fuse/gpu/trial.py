@@ -18,7 +18,7 @@ from xdsl.transforms.common_subexpression_elimination import cse
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
@@ -80,6 +80,10 @@ class Trials:
         """Return the time of one launch with the best tiles, infinite if none fit."""
         tiling = self._tried(kernel).tiling
         return inf if tiling is None else tiling.seconds
+
+    def fits(self, kernel: Spatial) -> bool:
+        """Return whether some tiles of a kernel fit the GPU."""
+        return self._tried(kernel).tiling is not None
 
     def limit(self, kernel: Spatial) -> str:
         """Return what limits the time of a kernel with the best tiles."""

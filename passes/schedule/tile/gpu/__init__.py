@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from comet.cost.from_ir.hardware import device_of
+from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.gpu.capacity import holds, shared_need
 from comet.cost.gpu.kernel import Device
@@ -30,7 +30,7 @@ from comet.dialects.compound.dims import LAUNCH_NUMBERS, joined_extents
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.node import NodeOp, repeats_programs
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import PlanEntry, Rows
 from comet.passes.schedule.tile.gpu.space import (
@@ -72,7 +72,9 @@ def plan_with(tilings: Mapping[SpatialOp, KernelTiling]) -> tuple[PlanEntry, ...
         PlanEntry(op.node_name or "", numbers)
         for node, tiling in tilings.items()
         for op in node.walk()
-        if isinstance(op, NodeOp) and (numbers := _numbers(op, node, tiling))
+        if isinstance(op, NodeOp)
+        and not op.on_mesh
+        and (numbers := _numbers(op, node, tiling))
     )
 
 
@@ -116,6 +118,9 @@ def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Rows:
     """
     extents = joined_extents((*op.ins, *op.init_args()))
     rows = tuple((dim, -(-extents[dim] // tiling.blocks[dim])) for dim in op.factors)
+    if tiling.share is not None and (op is kernel or repeats_programs(op)):
+        number = tiling.share.groups if op is kernel else tiling.share.turns
+        rows = tuple((dim, number) for dim in op.factors)
     return (*rows, *tiling.launch.numbers.items()) if op is kernel else rows
 
 

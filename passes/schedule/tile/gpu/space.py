@@ -21,8 +21,11 @@ from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price, rank
 from comet.cost.reals import Real
+from comet.cost.reals import product as product_of
 from comet.dialects.schedule.attributes import LaunchAttr, power_of_two
+from comet.dialects.schedule.slices import even_tile
 from comet.dialects.tl.math import MIN_DOT_EXTENT
+from comet.passes.schedule.retile import aligned_tile
 from comet.passes.search import Candidate, Cost, Found
 
 GROUP = 8
@@ -34,6 +37,11 @@ Sizes: TypeAlias = Mapping[str, Sequence[int]]
 STAGES = (3, 4, 2, 1)
 LAUNCHES: Sizes = {"warps": (4, 8), "stages": STAGES}
 """The candidates; of equal ones the first is taken."""
+GROUP_STAGES = (3, 2, 1)
+"""
+Those of kernels whose programs exchange: with four, inside the loop over rows, the
+largest tiles spilled when compiled for sm_90.
+"""
 LARGE_LAUNCHES: Sizes = {"warps": (16,), "stages": STAGES}
 """Tried if no other fits: more warps leave each thread fewer registers."""
 
@@ -55,6 +63,30 @@ LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
 
 
 @dataclass(frozen=True)
+class GroupShare:
+    """The groups of programs of a kernel, all of which run at the same time."""
+
+    groups: int
+    turns: int
+    """The tiles of rows that a group does, one after another."""
+
+
+def group_share(extent: int, block: int, most: int) -> GroupShare:
+    """
+    Return the shares of `extent` rows, in blocks, of `most` groups or fewer.
+
+    A group has whole blocks, so that each block is of one group.
+    """
+    rows = even_tile(extent, block)
+    for turns in range(even_tile(rows, most), rows):
+        groups = even_tile(rows, turns)
+        tile = aligned_tile(extent, groups)
+        if groups > 1 and tile % block == 0:
+            return GroupShare(groups, even_tile(tile, block))
+    return GroupShare(1, rows)
+
+
+@dataclass(frozen=True)
 class KernelTiling:
     """The choice for one kernel, and its estimated cost."""
 
@@ -67,6 +99,8 @@ class KernelTiling:
     """The resource that takes most of it."""
     rank: float
     """The sort key of tilings: the time, and a fraction of what overlaps."""
+    share: GroupShare | None = None
+    """What each group of programs does, if programs exchange."""
 
 
 class PricedTilings:
@@ -129,7 +163,18 @@ class PricedTilings:
             at(self._time.seconds),
             max(parts, key=lambda name: parts[name]),
             at(self._ranks),
+            self._share(blocks),
         )
+
+    def _share(self, blocks: Mapping[str, int]) -> GroupShare | None:
+        """Return what groups of programs do: one program on each multiprocessor."""
+        summary = self._summary
+        if not summary.group:
+            return None
+        (dim,) = (dim for dim in summary.grid if dim not in summary.group)
+        size = int(product_of(summary.trips(each, blocks) for each in summary.group))
+        most = self._gpu.multiprocessors // size
+        return group_share(summary.extents[dim], blocks[dim], most)
 
 
 def _found(tiling: KernelTiling) -> Found[KernelTiling]:
@@ -165,6 +210,8 @@ def launches_that_fit(
     """
     for launches in (LAUNCHES, LARGE_LAUNCHES):
         tried = {n: (given[n],) if n in given else s for n, s in launches.items()}
+        if summary.group and "stages" not in given:
+            tried["stages"] = GROUP_STAGES
         if (found := PricedTilings(summary, {**blocks, **tried}, gpu)).any_fits():
             return found
     return None
@@ -199,6 +246,8 @@ def block_sizes(
     `depths` are those of dimensions that 16-bit contractions sum. None takes the best,
     `DOT_DEPTHS`, and the whole extent for a loop inside another one.
     """
+    if dim in summary.group:
+        return (summary.group[dim],)
     whole = power_of_two(summary.extents[dim])
     in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
     if in_dot:
@@ -224,6 +273,8 @@ def l2_swizzle(summary: KernelSummary, blocks: Mapping[str, int], gpu: Device) -
     If a product takes several waves, programs that are near each other on both axes
     share more of their operands in L2.
     """
+    if summary.group:
+        return 1
     trips = [int(summary.trips(dim, blocks)) for dim in summary.grid]
     split = [count for count in trips if count > 1]
     one_wave = summary.programs(blocks) <= gpu.multiprocessors

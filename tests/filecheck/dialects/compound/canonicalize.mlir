@@ -89,3 +89,20 @@ func.func @constants() -> (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #comp
 // CHECK-NEXT:   %cast = compound.fill 5.000000e-01 : tensor<4xf32, #compound.dims<M>>
 // CHECK-NEXT:   %sum = compound.fill 2.500000e+00 : tensor<4xf32, #compound.dims<M>>
 // CHECK-NEXT:   %div = compound.map div %cast, %zero
+
+// -----
+
+// A comparison of constants is a constant, and a selection by it one of its operands.
+
+func.func @conditions(%x: tensor<4xf32, #compound.dims<M>>, %y: tensor<4xf32, #compound.dims<M>>, %n: tensor<4xi32, #compound.dims<M>>) -> (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xi32, #compound.dims<M>>) {
+  %one = compound.fill 1.0 : tensor<i32, #compound.dims<>>
+  %yes = compound.map ge %one, %one : tensor<i32, #compound.dims<>>, tensor<i32, #compound.dims<>> -> tensor<i1, #compound.dims<>>
+  %no = compound.map gt %one, %one : tensor<i32, #compound.dims<>>, tensor<i32, #compound.dims<>> -> tensor<i1, #compound.dims<>>
+  %first = compound.map select %yes, %x, %y : tensor<i1, #compound.dims<>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %second = compound.map select %no, %x, %y : tensor<i1, #compound.dims<>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %same = compound.map mult %n, %one : tensor<4xi32, #compound.dims<M>>, tensor<i32, #compound.dims<>> -> tensor<4xi32, #compound.dims<M>>
+  func.return %first, %second, %same : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xi32, #compound.dims<M>>
+}
+
+// CHECK:      func.func @conditions
+// CHECK-NEXT:   func.return %x, %y, %n

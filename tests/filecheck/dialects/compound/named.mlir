@@ -4,7 +4,8 @@
 
 func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, %v: tensor<2xf16>,
     %q: tensor<1x2x3x4xf16>, %k: tensor<1x2x5x4xf16>, %w: tensor<1x2x5x6xf16>,
-    %x: tensor<2x3x4xf16>, %d: tensor<2x3xf16>, %s: tensor<2x3x5xf16>, %e: tensor<2x4x5xf16>, %n: tensor<1xi32>) {
+    %x: tensor<2x3x4xf16>, %d: tensor<2x3xf16>, %s: tensor<2x3x5xf16>, %e: tensor<2x4x5xf16>, %n: tensor<1xi32>,
+    %g: tensor<1x2x7x3x4xf16>, %f: tensor<1x14x3x4xf16>) {
   %r0 = compound.gemm_rmsnorm %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
   %r1 = compound.gemm_rmsnorm %a, %b, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
   %r2 = compound.gemm_gelu %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
@@ -22,6 +23,8 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
   %r14 = compound.index of 30 over ["x", "y"] : tensor<8xf32, #compound.dims<N>>
   %r15 = compound.rename %r14 split "N" : tensor<8xf32, #compound.dims<N>> -> tensor<2x4xf32, #compound.dims<P, Q>>
   %r16 = compound.gemm_bias_relu %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+  %r17 = compound.attention %g, %k, %w causal : (tensor<1x2x7x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x7x3x6xf16>
+  %r18 = compound.attention %f, %k, %w : (tensor<1x14x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x14x3x6xf16>
   func.return
 }
 
@@ -43,6 +46,8 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-NEXT:   %r14 = compound.index of 30 over ["x", "y"] : tensor<8xf32, #compound.dims<N>>
 // CHECK-NEXT:   %r15 = compound.rename %r14 split "N" : tensor<8xf32, #compound.dims<N>> -> tensor<2x4xf32, #compound.dims<P, Q>>
 // CHECK-NEXT:   %r16 = compound.gemm_bias_relu %a, %b, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-NEXT:   %r17 = compound.attention %g, %k, %w causal : (tensor<1x2x7x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x7x3x6xf16>
+// CHECK-NEXT:   %r18 = compound.attention %f, %k, %w : (tensor<1x14x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x14x3x6xf16>
 
 // CHECK-GENERIC:      "func.func"
 // CHECK-GENERIC-NEXT: ^{{.*}}
@@ -63,3 +68,5 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<2x6xf16>, 
 // CHECK-GENERIC-NEXT: %r14 = "compound.index"() <{whole = 30 : i64, axes = ["x", "y"]}> : () -> tensor<8xf32, #compound.dims<N>>
 // CHECK-GENERIC-NEXT: %r15 = "compound.rename"(%r14) <{split = "N"}> : (tensor<8xf32, #compound.dims<N>>) -> tensor<2x4xf32, #compound.dims<P, Q>>
 // CHECK-GENERIC-NEXT: %r16 = "compound.gemm_bias_relu"(%a, %b, %v) : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
+// CHECK-GENERIC-NEXT: %r17 = "compound.attention"(%g, %k, %w) <{causal}> : (tensor<1x2x7x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x2x7x3x6xf16>
+// CHECK-GENERIC-NEXT: %r18 = "compound.attention"(%f, %k, %w) : (tensor<1x14x3x4xf16>, tensor<1x2x5x4xf16>, tensor<1x2x5x6xf16>) -> tensor<1x14x3x6xf16>

@@ -66,6 +66,24 @@
 
 // -----
 
+%q, %k = "test.op"() : () -> (tensor<1x6x3x4xf16>, tensor<1x4x5x4xf16>)
+// CHECK: 'compound.attention' op has 6 query heads and 4 key heads; give each key head as many query heads
+%o = compound.attention %q, %k, %k : (tensor<1x6x3x4xf16>, tensor<1x4x5x4xf16>, tensor<1x4x5x4xf16>) -> tensor<1x6x3x4xf16>
+
+// -----
+
+%q, %k = "test.op"() : () -> (tensor<1x6x2x3x4xf16>, tensor<1x4x5x4xf16>)
+// CHECK: 'compound.attention' op operand 1 has extent 4 for dimension H, an earlier operand has 6
+%o = compound.attention %q, %k, %k : (tensor<1x6x2x3x4xf16>, tensor<1x4x5x4xf16>, tensor<1x4x5x4xf16>) -> tensor<1x6x2x3x4xf16>
+
+// -----
+
+%q, %k = "test.op"() : () -> (tensor<1x8x3x4xf16>, tensor<1x4x5x4xf16>)
+// CHECK: 'compound.attention' op result is B x HG x M x E = 1x8x3x4, got tensor<1x4x3x4xf16>
+%o = compound.attention %q, %k, %k : (tensor<1x8x3x4xf16>, tensor<1x4x5x4xf16>, tensor<1x4x5x4xf16>) -> tensor<1x4x3x4xf16>
+
+// -----
+
 // CHECK: 'compound.index' op result has one dimension, got tensor<4x2xf32, #compound.dims<M, N>>
 %n = compound.index : tensor<4x2xf32, #compound.dims<M, N>>
 

@@ -33,6 +33,17 @@ func.func @fold(%c: !MN) -> !M {
   } -> !M
   func.return %m : !M
 }
+func.func @conditions(%c: !MN, %l: tensor<4xi32, #compound.dims<M>>) -> !MN {
+  %n = compound.index : tensor<2xi32, #compound.dims<N>>
+  %one = compound.fill 1.0 : tensor<i32, #compound.dims<>>
+  %last = compound.map sub %l, %one : tensor<4xi32, #compound.dims<M>>, tensor<i32, #compound.dims<>> -> tensor<4xi32, #compound.dims<M>>
+  %seen = compound.map ge %last, %n : tensor<4xi32, #compound.dims<M>>, tensor<2xi32, #compound.dims<N>> -> tensor<4x2xi1, #compound.dims<M, N>>
+  %low = compound.fill -1.0 : !one
+  %high = compound.map gt %c, %low : !MN, !one -> tensor<4x2xi1, #compound.dims<M, N>>
+  %same = compound.map eq %seen, %high : tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xi1, #compound.dims<M, N>> -> tensor<4x2xi1, #compound.dims<M, N>>
+  %r = compound.map select %same, %c, %low : tensor<4x2xi1, #compound.dims<M, N>>, !MN, !one -> !MN
+  func.return %r : !MN
+}
 func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %v: tensor<2xf16>) -> tensor<4x2xf16> {
   %p = compound.gemm_softmax %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
   %y = compound.gemm_layernorm %a, %b, %v, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
@@ -71,6 +82,17 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-NEXT:       compound.yield %new_1 : tensor<4xf32, #compound.dims<M>>
 // CHECK-NEXT:     } -> tensor<4xf32, #compound.dims<M>>
 // CHECK-NEXT:     func.return %m : tensor<4xf32, #compound.dims<M>>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @conditions(%c: tensor<4x2xf32, #compound.dims<M, N>>, %l: tensor<4xi32, #compound.dims<M>>) -> tensor<4x2xf32, #compound.dims<M, N>> {
+// CHECK-NEXT:     %n = compound.index : tensor<2xi32, #compound.dims<N>>
+// CHECK-NEXT:     %one = compound.fill 1.000000e+00 : tensor<i32, #compound.dims<>>
+// CHECK-NEXT:     %last = compound.map sub %l, %one : tensor<4xi32, #compound.dims<M>>, tensor<i32, #compound.dims<>> -> tensor<4xi32, #compound.dims<M>>
+// CHECK-NEXT:     %seen = compound.map ge %last, %n : tensor<4xi32, #compound.dims<M>>, tensor<2xi32, #compound.dims<N>> -> tensor<4x2xi1, #compound.dims<M, N>>
+// CHECK-NEXT:     %low = compound.fill -1.000000e+00 : tensor<f32, #compound.dims<>>
+// CHECK-NEXT:     %high = compound.map gt %c, %low : tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>> -> tensor<4x2xi1, #compound.dims<M, N>>
+// CHECK-NEXT:     %same = compound.map eq %seen, %high : tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xi1, #compound.dims<M, N>> -> tensor<4x2xi1, #compound.dims<M, N>>
+// CHECK-NEXT:     %r = compound.map select %same, %c, %low : tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>> -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-NEXT:     func.return %r : tensor<4x2xf32, #compound.dims<M, N>>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %v: tensor<2xf16>) -> tensor<4x2xf16> {
 // CHECK-NEXT:     %p = compound.gemm_softmax %a, %b : (tensor<4x8xf16>, tensor<8x2xf16>) -> tensor<4x2xf16>
@@ -113,6 +135,18 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-GENERIC-NEXT:       "compound.yield"(%new_1) : (tensor<4xf32, #compound.dims<M>>) -> ()
 // CHECK-GENERIC-NEXT:     }) : (tensor<4x2xf32, #compound.dims<M, N>>, tensor<4xf32, #compound.dims<M>>) -> tensor<4xf32, #compound.dims<M>>
 // CHECK-GENERIC-NEXT:     "func.return"(%m) : (tensor<4xf32, #compound.dims<M>>) -> ()
+// CHECK-GENERIC-NEXT:   }) : () -> ()
+// CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "conditions", function_type = (tensor<4x2xf32, #compound.dims<M, N>>, tensor<4xi32, #compound.dims<M>>) -> tensor<4x2xf32, #compound.dims<M, N>>}> ({
+// CHECK-GENERIC-NEXT:   ^bb0(%c: tensor<4x2xf32, #compound.dims<M, N>>, %l: tensor<4xi32, #compound.dims<M>>):
+// CHECK-GENERIC-NEXT:     %n = "compound.index"() : () -> tensor<2xi32, #compound.dims<N>>
+// CHECK-GENERIC-NEXT:     %one = "compound.fill"() <{value = 1.000000e+00 : f64}> : () -> tensor<i32, #compound.dims<>>
+// CHECK-GENERIC-NEXT:     %last = "compound.map"(%l, %one) <{kind = #compound<map_kind sub>}> : (tensor<4xi32, #compound.dims<M>>, tensor<i32, #compound.dims<>>) -> tensor<4xi32, #compound.dims<M>>
+// CHECK-GENERIC-NEXT:     %seen = "compound.map"(%last, %n) <{kind = #compound<map_kind ge>}> : (tensor<4xi32, #compound.dims<M>>, tensor<2xi32, #compound.dims<N>>) -> tensor<4x2xi1, #compound.dims<M, N>>
+// CHECK-GENERIC-NEXT:     %low = "compound.fill"() <{value = -1.000000e+00 : f64}> : () -> tensor<f32, #compound.dims<>>
+// CHECK-GENERIC-NEXT:     %high = "compound.map"(%c, %low) <{kind = #compound<map_kind gt>}> : (tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>>) -> tensor<4x2xi1, #compound.dims<M, N>>
+// CHECK-GENERIC-NEXT:     %same = "compound.map"(%seen, %high) <{kind = #compound<map_kind eq>}> : (tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xi1, #compound.dims<M, N>>) -> tensor<4x2xi1, #compound.dims<M, N>>
+// CHECK-GENERIC-NEXT:     %r = "compound.map"(%same, %c, %low) <{kind = #compound<map_kind select>}> : (tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>>) -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-GENERIC-NEXT:     "func.return"(%r) : (tensor<4x2xf32, #compound.dims<M, N>>) -> ()
 // CHECK-GENERIC-NEXT:   }) : () -> ()
 // CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "named", function_type = (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>) -> tensor<4x2xf16>}> ({
 // CHECK-GENERIC-NEXT:   ^bb0(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %v: tensor<2xf16>):

@@ -201,3 +201,43 @@
 %x = "test.op"() : () -> tensor<4x6xf32, #compound.dims<M, N>>
 // CHECK: 'compound.rename' op splits or merges, not both
 %r = compound.rename %x split "N" merge "M" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<8x3xf32, #compound.dims<P, N>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32, #compound.dims<M>>
+// CHECK: 'compound.map' op ge has a condition, a tensor of i1, as its result, got tensor<4xf32, #compound.dims<M>>
+%r = compound.map ge %x, %x : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32, #compound.dims<M>>
+// CHECK: 'compound.map' op select has a condition, a tensor of i1, as its first operand, got tensor<4xf32, #compound.dims<M>>
+%r = compound.map select %x, %x, %x : tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32, #compound.dims<M>>
+%c = "test.op"() : () -> tensor<4xi1, #compound.dims<M>>
+// CHECK: 'compound.map' op select takes 3 operand(s), got 2
+%r = compound.map select %c, %x : tensor<4xi1, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32, #compound.dims<M>>
+%h = "test.op"() : () -> tensor<4xf16, #compound.dims<M>>
+%c = "test.op"() : () -> tensor<4xi1, #compound.dims<M>>
+// CHECK: 'compound.map' op mixes element types f32 and f16; make the conversion explicit with compound.cast
+%r = compound.map select %c, %x, %h : tensor<4xi1, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xf16, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32, #compound.dims<M>>
+%n = "test.op"() : () -> tensor<4xi32, #compound.dims<M>>
+// CHECK: 'compound.map' op mixes element types f32 and i32; make the conversion explicit with compound.cast
+%r = compound.map gt %x, %n : tensor<4xf32, #compound.dims<M>>, tensor<4xi32, #compound.dims<M>> -> tensor<4xi1, #compound.dims<M>>
+
+// -----
+
+%c = "test.op"() : () -> tensor<4xi1, #compound.dims<M>>
+// CHECK: tensor<4xi1, #compound.dims<M>> is not a tensor of floats; make one with compound.cast
+%r = compound.map add %c, %c : tensor<4xi1, #compound.dims<M>>, tensor<4xi1, #compound.dims<M>> -> tensor<4xi1, #compound.dims<M>>

@@ -15,3 +15,11 @@ func.func @program() attributes {comet.cost = #cost.estimate<ideal, ns, latency 
 }
 
 // CHECK: #cost.estimate<ideal, ns, latency = 0.1, launch_tax = 8000, synchronization_tax = 2500.25, locality_tax = 1.0e-09>
+
+// -----
+
+func.func @artifact() attributes {comet.cost = #cost.estimate<tool, cycles, latency = 17734, roofline = 42035>} {
+  func.return
+}
+
+// CHECK: #cost.estimate<tool, cycles, latency = 17734, roofline = 42035>

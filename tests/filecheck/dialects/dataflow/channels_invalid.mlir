@@ -848,7 +848,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.signal' expects parent op to be one of 'dataflow.kernel', 'schedule.spatial'
+// CHECK: 'dataflow.signal' op a program signals ranks once, and so in no loop
 !T = tensor<2x8xf32, #compound.dims<M, K @HBM>>
 !t = tensor<2x4xf32, #compound.dims<M, K @HBM>>
 !CH = !dataflow.channel<push gather K : !T -> tensor<2x16xf32, #compound.dims<M, K @HBM>>>

@@ -35,6 +35,10 @@ tl.kernel @push(%a: !tl.ptr<f16>, %recv: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %co
   tl.signal_add_all %flags, %epoch, %r, %bases, %BLOCK : !tl.constexpr<16>
   // CHECK-NEXT:    tl.wait_all %flags, %epoch, %pid, %BLOCK : !tl.constexpr<16>
   tl.wait_all %flags, %epoch, %pid, %BLOCK : !tl.constexpr<16>
+  // CHECK-NEXT:    tl.signal_programs %flags
+  tl.signal_programs %flags
+  // CHECK-NEXT:    tl.wait_programs %flags, %epoch
+  tl.wait_programs %flags, %epoch
   // CHECK-NEXT:    tl.finish_epoch %counters, %epoch, %pid
   tl.finish_epoch %counters, %epoch, %pid
 }

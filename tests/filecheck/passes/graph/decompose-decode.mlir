@@ -9,16 +9,10 @@ func.func @main(%q: tensor<2x1x3x4xf16>, %k: tensor<2x1x8x4xf16> {collective.sha
 // CHECK-NEXT:   %products = compound.contract %q, %k {collective.shard = {S = ["rank"]}}
 // CHECK-NEXT:   %scale = compound.fill 5.000000e-01
 // CHECK-NEXT:   %scores = compound.map mult %products, %scale {collective.shard = {S = ["rank"]}}
-// CHECK-NEXT:   %lens_1 = compound.cast %lens : tensor<2xi32, #compound.dims<B>> -> tensor<2xf32, #compound.dims<B>>
-// CHECK-NEXT:   %s_index = compound.index : tensor<8xf32, #compound.dims<S>>
+// CHECK-NEXT:   %hidden = compound.fill -1.7014117331926443e+38
+// CHECK-NEXT:   %s_index = compound.index : tensor<8xi32, #compound.dims<S>>
 // CHECK-NEXT:   %one = compound.fill 1.000000e+00
-// CHECK-NEXT:   %last = compound.map sub %lens_1, %one
-// CHECK-NEXT:   %distance = compound.map sub %last, %s_index {collective.shard = {S = ["rank"]}} : tensor<2xf32, #compound.dims<B>>, tensor<8xf32, #compound.dims<S>> -> tensor<2x8xf32, #compound.dims<B, S>>
-// CHECK-NEXT:   %zero = compound.fill 0.000000e+00
-// CHECK-NEXT:   %negative = compound.map min %distance, %zero
-// CHECK-NEXT:   %minus = compound.fill -1.000000e+00
-// CHECK-NEXT:   %hidden = compound.map max %negative, %minus
-// CHECK-NEXT:   %lowest = compound.fill 1.7014117331926443e+38
-// CHECK-NEXT:   %mask = compound.map mult %hidden, %lowest
-// CHECK-NEXT:   %masked = compound.map add %scores, %mask
+// CHECK-NEXT:   %last = compound.map sub %lens, %one
+// CHECK-NEXT:   %visible = compound.map ge %last, %s_index {collective.shard = {S = ["rank"]}} : tensor<2xi32, #compound.dims<B>>, tensor<8xi32, #compound.dims<S>> -> tensor<2x8xi1, #compound.dims<B, S>>
+// CHECK-NEXT:   %masked = compound.map select %visible, %scores, %hidden {collective.shard = {S = ["rank"]}}
 // CHECK-NEXT:   %m = compound.reduce max %masked

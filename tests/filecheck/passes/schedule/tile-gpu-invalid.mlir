@@ -1,4 +1,4 @@
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose,fuse,tile{factors="c_contract: M=1 N=1"}' | filecheck %s
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose,fuse,tile{factors="c: M=1 N=1"}' | filecheck %s
 
 // Blocks are powers of two: 1024 of the 700 summed elements do not fit shared memory.
 

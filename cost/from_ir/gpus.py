@@ -1,0 +1,108 @@
+"""An `arch.system` of GPUs as numbers: one of them, and the node of several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from comet.cost.estimate import CostError
+from comet.cost.gpu.interconnect import Interconnect
+from comet.cost.gpu.kernel import Compiled, Device
+from comet.cost.gpu.launch_plan import Machine
+from comet.dialects.arch import SystemOp
+from comet.dialects.arch.fields import Fields, integer, number
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.arch.schema import GPU_DEFAULTS
+
+
+def device_of(system: SystemOp) -> Device:
+    """
+    The GPU of an `arch.system`.
+
+    Raises `CostError` where the system has none, `ArchError` where it has too few
+    levels of memory for one.
+    """
+    figures, levels = _figures(system), gpu_levels(system)
+    figure, count = partial(number, figures), partial(integer, figures)
+    return Device(
+        clock=figure("clock_ghz") * 1e9,
+        multiprocessors=count("multiprocessors"),
+        tensor=_each(figures, "tensor_tflops", 1e12),
+        vector=_each(figures, "vector_tflops", 1e12),
+        function_costs=_each(figures, "function_costs"),
+        hbm_bandwidth=figure("hbm_gb_per_s") * 1e9,
+        l2_bytes=count("l2_bytes"),
+        l2_bandwidth=figure("l2_gb_per_s") * 1e9,
+        launch=figure("launch_us") * 1e-6,
+        register_bytes=system.level(levels.registers).memory.bytes,
+        shared_bytes=system.level(levels.shared).memory.bytes,
+        warps=count("warps"),
+        warp_threads=count("warp_threads"),
+        shared_per_clock=count("shared_bytes_per_clock"),
+        load_bytes=count("load_bytes"),
+        load_latency=figure("load_latency_us") * 1e-6,
+        iteration=figure("iteration_us") * 1e-6,
+        exchange=figure("exchange_us") * 1e-6,
+        compiled=Compiled(
+            thread_registers=count("thread_registers"),
+            most_registers=count("most_registers"),
+            spare_registers=count("spare_registers"),
+            operand_fraction=figure("operand_fraction"),
+            load_fraction=figure("load_fraction"),
+            f32_multiple=figure("f32_multiple"),
+            shared_fraction=figure("shared_fraction"),
+            shared_operand_rows=count("shared_operand_rows"),
+            copy_bytes=count("copy_bytes"),
+            free_load_bytes=count("free_load_bytes"),
+            descriptor_bytes=integer(figures, "descriptor_bytes", 0),
+            exposed_fraction=figure("exposed_fraction"),
+        ),
+    )
+
+
+def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
+    """
+    The node of GPUs of an `arch.system`, `ranks` of its GPUs in use.
+
+    With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
+    where the system has no GPU.
+    """
+    figures, device = _figures(system), device_of(system)
+    figure = partial(number, figures)
+    latency = figure("link_latency_us") * 1e-6
+    away = device.load_latency + latency
+    if "remote_load_us" in figures:
+        away = figure("remote_load_us") * 1e-6
+    launch = device.launch
+    if graph and "graph_launch_us" in figures:
+        launch = figure("graph_launch_us") * 1e-6
+    net = Interconnect(
+        ranks=ranks,
+        bandwidth=figure("link_gb_per_s") * 1e9,
+        links=integer(figures, "links"),
+        latency=latency,
+        load_latency=away,
+        signal=figure("signal_us") * 1e-6,
+        barrier=figure("barrier_us") * 1e-6,
+        caches=integer(figures, "remote_caches", device.multiprocessors),
+        flag_bytes=integer(figures, "flag_bytes"),
+    )
+    return Machine(device, net, launch, figure("skew"))
+
+
+def _figures(system: SystemOp) -> Fields:
+    if (gpu := system.gpu) is None:
+        raise CostError(
+            f"@{system.system_name} is no GPU: its hardware file has no comet.gpu "
+            "section; attach h200x1.yaml or the like"
+        )
+    return gpu.figures
+
+
+def _each(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:
+    """Return a figure for each of some names, those of the defaults included."""
+    given = (fields.get(name) for fields in (GPU_DEFAULTS, figures))
+    names = {
+        k: v for each in given if isinstance(each, Mapping) for k, v in each.items()
+    }
+    return {key: number(names, key) * scale for key in names}

@@ -1,0 +1,183 @@
+"""
+`connect-programs`: collectives in the kernels of one GPU -> channels between programs.
+
+Takes kernels with a node over a mesh axis inside the GPU. An all-gather there becomes a
+push of the program's tile, a signal, and a wait for those of the whole group, at the
+same place: the program keeps what it has in registers meanwhile. All-gathers that
+follow each other have one signal and one wait. The kernel says how many programs have
+to run at the same time. Rejects all-gathers of what programs have shards of, and other
+collectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import AllGatherOp
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound.dims import (
+    extents_of,
+    level_of,
+    names_of,
+    with_extents,
+    with_level,
+)
+from comet.dialects.dataflow import (
+    ChannelOp,
+    ChannelType,
+    KernelOp,
+    ProgramOp,
+    PushOp,
+    ReadTileOp,
+    SignalOp,
+    WaitOp,
+)
+from comet.dialects.dataflow.channel import ChannelMode
+from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.slices import even_tile
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.dataflow.kernels import insert_before, rebuild_kernel
+from comet.passes.dataflow.place_sends import handed_in
+
+
+@dataclass(frozen=True)
+class ConnectProgramsPass(ModulePass):
+    """Let programs of a kernel exchange through channels."""
+
+    name = "connect-programs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the kernels of every function that is no reference."""
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+            for program in [op for op in function.walk() if isinstance(op, ProgramOp)]:
+                for kernel in list(program.kernels()):
+                    if plans := plan_exchanges(kernel):
+                        connect(kernel, plans)
+
+
+@dataclass(frozen=True)
+class PlannedChannel:
+    """The channel that replaces one all-gather."""
+
+    op: AllGatherOp
+    type: ChannelType
+    blocks: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class PlannedExchange:
+    """All-gathers that follow each other: one signal, one wait."""
+
+    channels: tuple[PlannedChannel, ...]
+    programs: int
+    """The number of programs that exchange."""
+
+
+def plan_exchanges(kernel: KernelOp) -> tuple[PlannedExchange, ...]:
+    """
+    Return the exchanges in the nodes of a kernel, in order.
+
+    Raises PassFailedException for a collective that programs do not carry out.
+    """
+    found: list[list[PlannedChannel]] = []
+    for op in kernel.walk():
+        if not isinstance(op, CollectiveOp) or not isinstance(op.parent_op(), NodeOp):
+            continue
+        if not isinstance(op, AllGatherOp) or op.dim.data in names_of(op.input):
+            raise PassFailedException(
+                f"connect-programs: @{kernel.sym_name.data} has {op.name} of "
+                f"%{op.input.name_hint or 'a value'}, and programs of one GPU exchange "
+                "the parts of reductions only; run lower-reductions before fuse, or "
+                "compile without ctas"
+            )
+        if not isinstance(op.prev_op, CollectiveOp):
+            found.append([])
+        found[-1].append(_planned(op))
+    return tuple(PlannedExchange(tuple(each), each[0].op.group_size) for each in found)
+
+
+def _planned(op: AllGatherOp) -> PlannedChannel:
+    """
+    Return the channel of an all-gather.
+
+    A message has a block for each tile of rows, the last one as long as the others.
+    """
+    grid, tile = _grid(op), extents_of(op.input)
+    whole, split = extents_of(grid.outs[0]), list(grid.factors)
+    if missing := [dim for dim in split if dim not in tile]:
+        raise PassFailedException(
+            f"connect-programs: programs exchange %{op.input.name_hint or 'a value'}, "
+            f"which has no {missing[0]}: groups with other rows would store to one "
+            "place; let reductions have a value for each row, as with stream=false"
+        )
+    blocks = {dim: even_tile(whole[dim], tile[dim]) for dim in split}
+    rows = {dim: count * tile[dim] for dim, count in blocks.items()}
+    received = with_extents(op.result.type, rows)
+    sent = with_level(with_extents(op.input.type, rows), level_of(op.result))
+    type_ = ChannelType(ChannelMode.PUSH, op.dim.data, None, sent, received)
+    return PlannedChannel(op, type_, blocks)
+
+
+def _grid(op: Operation) -> NodeOp:
+    """Return the grid node around an op in a node."""
+    above = op.parent_op()
+    assert isinstance(above, NodeOp)
+    return above.outermost
+
+
+def connect(kernel: KernelOp, plans: Sequence[PlannedExchange]) -> None:
+    """Replace the collectives in a kernel by channels of its program."""
+    body, ins = kernel.body.block, list(kernel.ins)
+    for plan in plans:
+        arguments: list[SSAValue] = []
+        for each in plan.channels:
+            made = _channel_op(each)
+            insert_before(kernel, made)
+            ins.append(made.result)
+            arguments.append(body.insert_arg(made.result.type, len(body.args)))
+            arguments[-1].name_hint = "channel"
+        _exchange(plan, arguments)
+    most = max(plan.programs for plan in plans)
+    rebuilt = rebuild_kernel(kernel, ins, range(len(kernel.results_)))
+    rebuilt.coresident = IntegerAttr(most, i64)
+
+
+def _channel_op(plan: PlannedChannel) -> ChannelOp:
+    """Return the channel that programs exchange through, still to be inserted."""
+    op = plan.op
+    made = ChannelOp(op.mesh.string_value(), op.axis_names, plan.blocks, plan.type)
+    made.result.name_hint = f"{op.input.name_hint or 'value'}_channel"
+    return made
+
+
+def _exchange(plan: PlannedExchange, channels: Sequence[SSAValue]) -> None:
+    """Push, signal, read and wait in the place of all-gathers in a row."""
+    gathers = [each.op for each in plan.channels]
+    block = gathers[0].parent
+    assert block is not None
+    inner = [handed_in(channel, block) for channel in channels]
+    pushes = [
+        PushOp(op.input, channel, None, with_level(op.input.type, level_of(op.result)))
+        for op, channel in zip(gathers, inner, strict=True)
+    ]
+    stored: list[SSAValue] = []
+    for push, op in zip(pushes, gathers, strict=True):
+        assert push.stored is not None
+        push.stored.name_hint = op.input.name_hint
+        stored.append(push.stored)
+    signal = SignalOp(inner[0], covered=(*inner[1:], *stored))
+    pairs = list(zip(inner, stored, strict=True))
+    reads = [ReadTileOp(channel, value) for channel, value in pairs]
+    wait = WaitOp(inner[0], views=[read.result for read in reads])
+    Rewriter.insert_op([*pushes, signal, *reads, wait], InsertPoint.before(gathers[0]))
+    for op, awaited in zip(gathers, wait.awaited, strict=True):
+        awaited.name_hint = op.result.name_hint
+        Rewriter.replace_op(op, (), (awaited,))

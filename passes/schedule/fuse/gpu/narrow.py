@@ -1,0 +1,160 @@
+"""
+Products stored in the type of their operands.
+
+A product of f16 or bf16 operands is summed in f32. Where it goes through device memory
+from one kernel, or one reduction loop, to another, `narrow` stores it in the operands'
+type: half the bytes, and one rounding more, as if the program had an op for each
+kernel. What stays in registers is not rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound import CastOp, ContractOp, MapOp, View
+from comet.dialects.compound.dims import element_type_of, names_of, with_element_type
+from comet.passes.schedule.fuse.gpu.given import value_names
+from comet.passes.schedule.tile_tree import Spatial, Temporal, Tree
+
+LEAST_BITS = 16
+"""Sums overflow narrower types: f8E4M3FN ends at 448."""
+
+
+def stored_products(kernels: Iterable[Spatial]) -> Iterator[SSAValue]:
+    """
+    Yield the products that kernels write to device memory and could store narrower.
+
+    A value that follows element by element from another one of them is none: it is
+    computed again from what is stored.
+    """
+    found: set[SSAValue] = set()
+    for kernel in kernels:
+        for value in _values_in_memory(kernel):
+            if narrow_type(value) is None or value in found:
+                continue
+            if found.isdisjoint(_elementwise_slice(value)):
+                found.add(value)
+                yield value
+
+
+def _values_in_memory(kernel: Spatial) -> Iterator[SSAValue]:
+    """Yield what a kernel stores: tiles that a loop writes, then its results."""
+    yield from _written_by_loops(kernel.children)
+    yield from kernel.outs
+
+
+def _written_by_loops(trees: Iterable[Tree]) -> Iterator[SSAValue]:
+    for tree in trees:
+        if isinstance(tree, Temporal):
+            yield from (value for value in tree.outs if tree.loop in names_of(value))
+            yield from _written_by_loops(tree.children)
+
+
+def narrow_type(value: SSAValue) -> AnyFloat | None:
+    """
+    Return the type of the operands of the product `value`, None if it is none.
+
+    A product is a contraction, or follows from contractions element by element. None
+    too for what is not wider, and for what is returned, sent or viewed: partial sums
+    that ranks or parts exchange keep their digits.
+    """
+    users = [use.operation for use in value.uses]
+    if any(isinstance(user, View | CollectiveOp) or not user.results for user in users):
+        return None
+    products = [
+        made.owner
+        for made in _elementwise_slice(value)
+        if isinstance(made.owner, ContractOp)
+    ]
+    types = {element_type_of(v) for product in products for v in product.operands}
+    if len(types) != 1:
+        return None
+    (type_,) = types
+    if not LEAST_BITS <= type_.bitwidth < element_type_of(value).bitwidth:
+        return None
+    return type_ if isinstance(type_, AnyFloat) else None
+
+
+def _elementwise_slice(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield `value`, and all of its dimensions that it follows from by maps, casts."""
+    pending, seen = [value], {value}
+    while pending:
+        yield (made := pending.pop())
+        if isinstance(made.owner, MapOp | CastOp):
+            new = [v for v in made.owner.operands if v not in seen]
+            pending += (v for v in new if set(names_of(v)) == set(names_of(value)))
+            seen.update(new)
+
+
+def named_products(ops: Sequence[Operation], names: str) -> tuple[SSAValue, ...]:
+    """
+    Return the products that `names`, separated by spaces, are the names of.
+
+    Raises PassFailedException if one is no value, or has no narrower type.
+    """
+    values = {name: value for value, name in value_names(ops).items()}
+    return tuple(_named(values, name) for name in names.split())
+
+
+def _named(values: Mapping[str, SSAValue], name: str) -> SSAValue:
+    if (value := values.get(name)) is None:
+        raise PassFailedException(
+            f"fuse: narrow names %{name}, which no op computes; values are called "
+            f"{', '.join(values)}"
+        )
+    if narrow_type(value) is None:
+        raise PassFailedException(
+            f"fuse: narrow names %{name}, which has no narrower type to be stored in; "
+            "name a product of f16 or bf16 operands that is neither returned nor sent"
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A product `%c`, now `%c_wide`, with a narrow `%c` and that widened again."""
+
+    product: SSAValue
+    narrow: CastOp
+    wide: CastOp
+
+    @property
+    def name(self) -> str | None:
+        """The name of the product, which its narrow form has."""
+        return self.narrow.result.name_hint
+
+    def is_stored(self, kernels: Iterable[Spatial]) -> bool:
+        """Return whether the narrow form goes through device memory."""
+        stored = (value for kernel in kernels for value in _values_in_memory(kernel))
+        return self.narrow.result in stored
+
+    def undo(self) -> None:
+        """Remove the casts."""
+        self.product.name_hint = self.name
+        self.wide.result.replace_all_uses_with(self.product)
+        for op in (self.wide, self.narrow):
+            Rewriter.erase_op(op)
+
+
+def store_narrow(product: SSAValue) -> Narrowed:
+    """Insert the casts behind `product` that let it be stored in a narrower type."""
+    owner, type_ = product.owner, narrow_type(product)
+    assert isinstance(owner, Operation)
+    assert type_ is not None
+    uses = list(product.uses)
+    narrow = CastOp(product, with_element_type(product.type, type_))
+    wide = CastOp(narrow.result, product.type)
+    Rewriter.insert_op([narrow, wide], InsertPoint.after(owner))
+    name = product.name_hint or "product"
+    narrow.result.name_hint = name
+    product.name_hint = wide.result.name_hint = f"{name}_wide"
+    for use in uses:
+        use.operation.operands[use.index] = wide.result
+    return Narrowed(product, narrow, wide)

@@ -1,0 +1,121 @@
+"""
+How a kernel loads a tile by tensor descriptor, see `use-descriptors`.
+
+A descriptor has an axis for each dimension of the tensor, but dimensions before the
+first of which a tile has more than one element are counted as rows, unless the tile may
+end before its block does: the next row would be that of another matrix then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from comet.dialects import tl
+from comet.dialects.tl.types import BinaryKind
+from comet.passes.triton.lower_to_triton.buffers import MAX_INDEX, Buffer
+from comet.passes.triton.lower_to_triton.values import Scope, Tile
+
+
+def load_by_descriptor(
+    scope: Scope, buffer: Buffer, masked: Collection[str], comment: str
+) -> Tile:
+    """Read the current slice of a buffer; beyond the end there are zeros."""
+    assert buffer.pointer is not None
+    described = _Described(scope, buffer, described_axes(scope, buffer, masked))
+    axes = scope.axes(buffer.dims)
+    name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
+    load = tl.DescriptorLoadOp(described.descriptor(f"{name}_desc"), described.first())
+    if len(described.axes) == len(axes):
+        value = scope.insert(load, f"{name}_tile", comment)
+    else:
+        whole = scope.insert(load, f"{name}_block", comment)
+        sizes = scope.block_sizes(buffer.dims)
+        value = scope.insert(tl.ReshapeOp(whole, sizes), f"{name}_tile")
+    return Tile(value, axes, dict.fromkeys(masked, 0.0))
+
+
+def described_axes(
+    scope: Scope, buffer: Buffer, masked: Collection[str]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the dimensions of each axis of a buffer's descriptor."""
+    extents = dict(zip(buffer.dims, buffer.extents, strict=True))
+    dims = tuple(dim for dim in buffer.dims if extents[dim] > 1)
+    first = scope.axes(dims)[0]
+    rows = dims[: dims.index(first) + 1]
+    if first in masked or prod(extents[dim] for dim in rows) > MAX_INDEX:
+        return tuple((dim,) for dim in dims)
+    return (rows, *((dim,) for dim in dims[len(rows) :]))
+
+
+@dataclass(frozen=True)
+class _Described:
+    """A tensor, as the axes that its descriptor has."""
+
+    scope: Scope
+    buffer: Buffer
+    axes: Sequence[tuple[str, ...]]
+
+    def first(self) -> list[SSAValue]:
+        """Write where the current slice begins along each axis, in elements."""
+        return [
+            reduce(self._next_index, dims[1:], self._start(dims[0]))
+            for dims in self.axes
+        ]
+
+    def _next_index(self, index: SSAValue, dim: str) -> SSAValue:
+        """Return the index of the slice's first element of `dim`, as rows count it."""
+        insert = self.scope.insert
+        rows = insert(tl.BinaryOp(BinaryKind.MUL, index, self._extent(dim)))
+        return insert(tl.BinaryOp(BinaryKind.ADD, rows, self._start(dim)))
+
+    def _start(self, dim: str) -> SSAValue:
+        start = self.scope.slices[dim].named_start()
+        return self.scope.insert(tl.ConstantOp.of(0, i32)) if start is None else start
+
+    def _extent(self, dim: str) -> SSAValue:
+        size = self.buffer.extents[self.buffer.dims.index(dim)]
+        return self.scope.constexprs.extent(dim, size)
+
+    def descriptor(self, hint: str) -> SSAValue:
+        """
+        Return the descriptor for the blocks that the scope has of the tensor.
+
+        It is made at the start of the kernel, once for each size of blocks.
+        """
+        pointer, made = self.buffer.pointer, self.scope.memory.descriptors
+        assert pointer is not None
+        slices = self.scope.slices
+        key = pointer, tuple(slices[dims[-1]].shape.block for dims in self.axes)
+        if key not in made:
+            shape = [self._product(map(self._extent, dims)) for dims in self.axes]
+            strides = [self._stride(dims[-1]) for dims in self.axes[:-1]]
+            sizes = [self._block(dims[-1]) for dims in self.axes]
+            op = tl.MakeDescriptorOp(pointer, shape, strides, sizes)
+            made[key] = self.scope.memory.entry.add(op, hint)
+        return made[key]
+
+    def _stride(self, dim: str) -> SSAValue:
+        """Return the distance of neighbours, a product of extents."""
+        stride = self.buffer.strides[self.buffer.dims.index(dim)] or ()
+        extent = self.scope.constexprs.extent
+        return self._product(extent(of, size) for of, size in stride if size > 1)
+
+    def _product(self, numbers: Iterable[SSAValue]) -> SSAValue:
+        """Write a product at the start of the kernel."""
+        add = self.scope.memory.entry.add
+        return reduce(
+            lambda one, other: add(tl.BinaryOp(BinaryKind.MUL, one, other)), numbers
+        )
+
+    def _block(self, dim: str) -> SSAValue:
+        """Return how many elements a block has along a dimension."""
+        shape = self.scope.slices[dim].shape
+        if shape.has_axis:
+            return self.scope.constexprs.block(dim, shape.block)
+        return self.scope.memory.entry.add(tl.ConstantOp.of(1, i32))

@@ -1,0 +1,91 @@
+"""
+`specialize-warps`: loops of which some warps load what the others multiply.
+
+Triton then gives the loads of a loop to a warp of their own, and each group of four
+warps a part of the rows, so that no warp waits for a load that it started itself. It
+does so for loops with products whose operands come by tensor descriptor, in programs
+of four warps: with eight it ignores the request on sm_90 (Triton 3.6 to 3.9, measured
+on what it compiles). Takes functions at the dataflow level, with descriptors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound.dims import level_of
+from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.grid import grid_nodes
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.triton.slices import kernel_slices
+from comet.passes.triton.use_descriptors import has_other_axes
+
+WARPS = 4
+"""The warps of a program whose loops Triton specialises."""
+
+
+@dataclass(frozen=True)
+class SpecializeWarpsPass(ModulePass):
+    """Let warps of their own load the operands of products."""
+
+    name = "specialize-warps"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        require_gpu(self.name, system)
+        memory = gpu_levels(system).memory
+        for func in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
+            for loop in tuple(specialized_loops(func, memory)):
+                loop.specialize = UnitAttr()
+
+
+def specialized_loops(func: FuncOp, memory: str) -> Iterator[TemporalOp]:
+    """Yield the loops of `func` whose warps can be specialised."""
+    for grid in grid_nodes(func):
+        if grid.launch is None or grid.launch.warps != WARPS or not _can_divide(grid):
+            continue
+        for node in grid.walk():
+            if isinstance(node, TemporalOp) and _is_specialized(node, memory):
+                yield node
+
+
+def _can_divide(grid: SpatialOp) -> bool:
+    """
+    Whether Triton can divide what a kernel copies between two groups of warps.
+
+    Triton 3.9 fails to where a descriptor has axes that the tile lacks.
+    """
+    slices = kernel_slices(grid)
+    copies = (op for op in grid.walk() if isinstance(op, CopyOp) and op.descriptor)
+    return not any(has_other_axes(op, slices[op.parent_op()]) for op in copies)
+
+
+def _is_specialized(node: TemporalOp, memory: str) -> bool:
+    """Whether all that a loop loads comes by descriptor, for products in it."""
+    ops = tuple(node.body.walk())
+    loads = [
+        op for op in ops if isinstance(op, CopyOp) and level_of(op.source) == memory
+    ]
+    inside = [loop for op in ops if isinstance(op, NodeOp) for loop in _loops(op)]
+    return (
+        len(_loops(node)) == 1
+        and not inside
+        and any(isinstance(op, ContractOp) for op in ops)
+        and bool(loads)
+        and all(load.descriptor is not None for load in loads)
+    )
+
+
+def _loops(node: NodeOp) -> list[str]:
+    """Return the dimensions of the loops of a node with more than one iteration."""
+    return [cut.dim for cut in node.cuts() if cut.factor > 1]

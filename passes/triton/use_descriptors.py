@@ -1,0 +1,156 @@
+"""
+`use-descriptors`: the copies of a kernel that the hardware does by itself.
+
+A copy by descriptor needs no registers for addresses and no masks: TMA, the tensor
+memory accelerator of Hopper, computes where a block is, and reads zeros beyond the end
+of the tensor. It can copy a block with two axes or more, if the program only reads the
+tensor, rows begin at multiples of 16 bytes, and what is masked is the tensor's end.
+Other copies stay as they are. Takes functions at the dataflow level, with masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.from_ir.gpus import device_of
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
+from comet.dialects.collective.spmd import rank_count
+from comet.dialects.compound import ReduceKind
+from comet.dialects.compound.dims import element_type_of, extents_of, level_of, names_of
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.schedule import CopyOp
+from comet.dialects.schedule.node import NodeOp, outside
+from comet.dialects.tl.descriptors import LEAST_BYTES, MOST_AXES
+from comet.passes.analysis.grid import grid_nodes
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.triton.mask_copies import mask_copies
+from comet.passes.triton.slices import Slice, kernel_slices
+
+MOST_ELEMENTS = 256
+"""The most elements of a block along an axis: CUDA, cuTensorMapEncodeTiled."""
+
+Slices = Mapping[Operation | None, Mapping[str, Slice]]
+
+
+@dataclass(frozen=True)
+class UseDescriptorsPass(ModulePass):
+    """Let tensor descriptors copy the operands of products, where they can."""
+
+    name = "use-descriptors"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        require_gpu(self.name, system)
+        alignment = device_of(system).compiled.descriptor_bytes
+        if not alignment:
+            raise PassFailedException(
+                f"use-descriptors: @{system.label.data} has no descriptors; use "
+                "copies=pointers, or say descriptor_bytes in its hardware file"
+            )
+        for func in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
+            mask_copies(func)
+            for copy in tuple(descriptor_copies(func, gpu_levels(system), alignment)):
+                copy.descriptor = UnitAttr()
+
+
+def descriptor_copies(
+    func: FuncOp, levels: GpuLevels, alignment: int
+) -> Iterator[CopyOp]:
+    """
+    Yield the copies of `func` that a descriptor can do.
+
+    `alignment` is what the distance of rows has to be a multiple of, in bytes.
+    """
+    for grid in grid_nodes(func):
+        slices = kernel_slices(grid)
+        for op in grid.walk():
+            if (
+                isinstance(op, CopyOp)
+                and level_of(op.source) == levels.memory
+                and level_of(op.result) == levels.shared
+                and _is_only_read(op.source)
+                and _is_block(op, slices, alignment)
+                and all(_ends_with_tensor(op, dim, slices) for dim in op.masked)
+            ):
+                yield op
+
+
+def _is_only_read(source: SSAValue) -> bool:
+    """Return whether a tile is of a parameter of a kernel of one rank."""
+    value = outside(source)
+    kernel = value.block.parent_op() if isinstance(value, BlockArgument) else None
+    return isinstance(kernel, KernelOp) and rank_count(kernel) == 1
+
+
+def _is_block(op: CopyOp, slices: Slices, alignment: int) -> bool:
+    """Return whether the block of a copy has a shape that descriptors can have."""
+    own, extents = slices[op.parent_op()], extents_of(outside(op.source))
+    blocks = {d: own[d].block for d in names_of(op.source) if extents[d] > 1}
+    bits = element_type_of(op.source).bitwidth
+    last = names_of(op.source)[-1]
+    return (
+        sum(block > 1 for block in blocks.values()) > 1
+        and len(blocks) <= MOST_AXES
+        and max(blocks.values()) <= MOST_ELEMENTS
+        and blocks.get(last, 1) * bits >= 8 * LEAST_BYTES
+        and extents[last] * bits % (8 * alignment) == 0
+    )
+
+
+def has_other_axes(op: CopyOp, own: Mapping[str, Slice]) -> bool:
+    """
+    Return whether the descriptor of a copy has axes that its tile lacks.
+
+    `own` are the slices where the copy is. Dimensions of one element a tile count as
+    rows of the first of more, unless the mask is along it.
+    """
+    dims = [dim for dim, n in extents_of(outside(op.source)).items() if n > 1]
+    single = [dim for dim in dims if not own[dim].has_axis]
+    first = next(dim for dim in dims if own[dim].has_axis)
+    between = any(dims.index(dim) > dims.index(first) for dim in single)
+    return bool(single) and (first in op.masked or between)
+
+
+def _ends_with_tensor(op: CopyOp, dim: str, slices: Slices) -> bool:
+    """
+    Return whether all that is masked along a dimension is beyond the tensor's end.
+
+    So it is if no slice ends in the middle of a block, nor inside the slice that it is
+    cut from, and if zeros stand in for what is missing.
+    """
+    nodes, own = _around(op), slices[op.parent_op()][dim]
+    loops = sum(loop == dim for node in nodes for loop in _loops(node))
+    whole = extents_of(outside(op.source))[dim]
+    lengths = dict.fromkeys(slices[node][dim].length for node in nodes)
+    cut = [length for length in lengths if length < whole]
+    return (
+        op.padding is ReduceKind.ADD
+        and (own.length == own.block or not cut)
+        and len(cut) == loops
+        and all(outer % inner == 0 for outer, inner in pairwise(cut))
+    )
+
+
+def _around(op: Operation) -> list[NodeOp]:
+    """Return the nodes around an op, the outermost first."""
+    found: list[NodeOp] = []
+    while isinstance(node := op.parent_op(), NodeOp):
+        found.append(node)
+        op = node
+    return found[::-1]
+
+
+def _loops(node: NodeOp) -> Iterator[str]:
+    """Yield the dimension of each loop of a node that cuts something."""
+    return (cut.dim for cut in node.cuts() if cut.factor > 1)

@@ -1,0 +1,6 @@
+// Attention of 8 query heads, of which 4 share each of 2 key heads: 128 queries, 256 keys of size 64 and as many values of size 32.
+
+func.func @attention_grouped(%q: tensor<1x2x4x128x64xf16>, %k: tensor<1x2x256x64xf16>, %v: tensor<1x2x256x32xf16>) -> tensor<1x2x4x128x32xf16> {
+  %o = compound.attention %q, %k, %v : (tensor<1x2x4x128x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x32xf16>) -> tensor<1x2x4x128x32xf16>
+  func.return %o : tensor<1x2x4x128x32xf16>
+}

@@ -1,0 +1,124 @@
+"""
+A mapping that `comet-explore --output` wrote, as a start of a search or as constraints.
+
+Its module has the passes that made it: with them the mapping can be made again, and
+what they say are the values of choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import yaml
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.exceptions import ArgSpecParseError
+
+from comet.api.program import installed_context, parsed
+from comet.api.source import Source
+from comet.passes.explore.quick import UNPADDED
+from comet.passes.graph.pad import PadPass
+from comet.passes.graph.stream import StreamPass
+from comet.passes.schedule.bind import BindPass, parse_bodies
+from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.tile import TilePass
+from comet.passes.sharding.dim_axes import DimAxes, format_dims
+from comet.passes.sharding.distribute import DistributePass
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+from comet.tools.diagnostics import UsageError
+from comet.universe import installed
+
+PIPELINE = "comet.pipeline"
+"""The attribute of a module with the passes that mapped it, as a text for `-p`."""
+
+MAPPING_PASSES = (
+    "decompose",
+    "pad",
+    "stream",
+    "distribute",
+    "insert-collectives",
+    "place-collectives",
+    "fuse",
+    "tile",
+    "bind",
+    "annotate-cost",
+    "lower-to-comet",
+)
+"""The passes that map a program without changing the program or the hardware."""
+
+PassT = TypeVar("PassT", bound=ModulePass)
+
+
+def mapping_passes(text: str) -> tuple[ModulePass, ...]:
+    """Return passes that map a program; raises ValueError for others."""
+    passes = installed().all_passes
+    known = {name: passes[name] for name in MAPPING_PASSES}
+    try:
+        return PassPipeline.parse_spec(known, text).passes
+    except ArgSpecParseError as error:
+        raise ValueError(str(error)) from error
+
+
+def with_pipeline(module: ModuleOp, pipeline: str) -> ModuleOp:
+    """Return a mapped module that says which passes made it."""
+    copy = module.clone()
+    copy.attributes[PIPELINE] = StringAttr(pipeline)
+    return copy
+
+
+def saved_passes(file: Source) -> tuple[ModulePass, ...]:
+    """
+    Return the passes that made a saved mapping.
+
+    Raises UsageError for a file that does not have them.
+    """
+    module = parsed(file.text, file.name, installed_context())
+    text = module.attributes.get(PIPELINE)
+    try:
+        if isinstance(text, StringAttr):
+            return mapping_passes(text.data)
+    except ValueError as error:
+        raise UsageError(f"{file.name}: '{PIPELINE}': {error}") from error
+    raise UsageError(
+        f"{file.name}: there is no '{PIPELINE}' in it; name a file that comet-explore "
+        "--output wrote"
+    )
+
+
+def saved_constraints(file: Source) -> Source:
+    """Return constraints that leave what the passes of a saved mapping leave open."""
+    if not file.name.endswith(".mlir"):
+        return file
+    passes = saved_passes(file)
+    pads, placed = _those(passes, PadPass), _those(passes, PlaceCollectivesPass)
+    (fused,), (tiled,) = _those(passes, FusePass), _those(passes, TilePass)
+    dims = [DimAxes(p.dim, tuple(p.axes)) for p in _those(passes, DistributePass)]
+    values: dict[str, object] = {
+        "pad": pads[0].extents if pads else UNPADDED,
+        "stream": bool(_those(passes, StreamPass)),
+        "dim": format_dims(dims),
+        "kind": placed[0].kind if placed else None,
+        "at": placed[0].at if placed else None,
+        "strategy": fused.strategy,
+        "chunks": fused.chunks,
+        "factors": tiled.factors,
+    }
+    if kinds := _kinds(passes):
+        values["bindings"] = kinds
+    given = {key: value for key, value in values.items() if value is not None}
+    return Source(yaml.safe_dump(given, sort_keys=False), file.name)
+
+
+def _kinds(passes: Sequence[ModulePass]) -> list[str]:
+    """Return the kinds of bindings, none if they are sequential."""
+    kinds = {
+        kind: None
+        for each in _those(passes, BindPass)
+        for kind in (each.kind, *map(str, parse_bodies(each.bodies or "").values()))
+    }
+    return [] if list(kinds) == ["sequential"] else list(kinds)
+
+
+def _those(passes: Sequence[ModulePass], kind: type[PassT]) -> list[PassT]:
+    return [each for each in passes if isinstance(each, kind)]

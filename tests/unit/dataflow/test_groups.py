@@ -1,0 +1,215 @@
+"""Groups of programs in the IR: their meaning, and what cannot be one."""
+
+from functools import cache
+
+import pytest
+from gpu_ranks import H200X8, TEXTS
+from group_programs import H200, SIZES
+from paths import ROOT
+from semantics import assert_same_meaning, parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+SPMD = (
+    "decompose{{accumulator=f32}},stream{{counts=false}},distribute{{dim=N axes=cta}},"
+    "insert-collectives,place-collectives{{at=SMEM}},lower-reductions"
+)
+KERNELS = "fuse{strategy=full},tile,outline-kernels"
+CHANNELS = "connect-programs,lower-channels"
+LEVELS = {
+    "kernels": KERNELS,
+    "channels": f"{KERNELS},connect-programs",
+    "flags": f"{KERNELS},{CHANNELS}",
+    "copies": f"{KERNELS},{CHANNELS},materialize-copies,hoist-copies,verify-sync",
+}
+
+
+def elementary(name: str) -> ModuleOp:
+    """Return a function on named dimensions."""
+    module = parse_module(TEXTS[name].format(**SIZES))
+    return run_passes(module, f"{H200},decompose{{accumulator=f32}}")
+
+
+def grouped(name: str, ctas: int, passes: str) -> ModuleOp:
+    """Return a function whose programs exchange, after more passes."""
+    module = parse_module(TEXTS[name].format(**SIZES))
+    return run_passes(
+        module, f"{H200},add-ctas{{ctas={ctas}}},{SPMD.format()},{passes}"
+    )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("name", "ctas"), [("softmax", 3), ("layernorm", 2)])
+def test_programs_that_exchange_compute_the_same(name: str, ctas: int, level: str):
+    assert_same_meaning(elementary(name), grouped(name, ctas, LEVELS[level]), "f")
+
+
+def test_turns_compute_the_same():
+    plan = f"{KERNELS},{CHANNELS}".replace("tile,", 'tile{factors="p: M=2; p_m: M=2"},')
+    after = grouped("softmax", 3, plan)
+    assert_same_meaning(elementary("softmax"), after, "f")
+
+
+@cache
+def lowered() -> str:
+    """Return the text of a program with flags, which `verify-sync` accepts."""
+    module = grouped("softmax", 3, LEVELS["flags"])
+    run_passes(module, "verify-sync")
+    return str(module)
+
+
+def test_a_program_with_flags_is_accepted():
+    assert "coresident 3" in lowered()
+
+
+EDITS = [
+    ("coresident 3 ", "", "has 3 programs that wait for each other, and says that 0"),
+    ("coresident 3 ", "coresident 2 ", "write coresident 3"),
+    ("arrivals 3", "arrivals 2", "waits for 2 of the 3 tiles"),
+    ("writers 3", "writers 2", "count 2 writers"),
+    ("release gpu", "relaxed gpu", "is relaxed: its stores may move past it"),
+    ("acquire gpu", "relaxed gpu", "is relaxed: its loads may move past it"),
+    (" fence", "", "without a fence"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), EDITS)
+def test_what_could_wait_for_ever_or_race_is_rejected(old: str, new: str, reason: str):
+    assert old in lowered()
+    module = parse_module(lowered().replace(old, new))
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(module, "verify-sync")
+
+
+def test_a_signal_that_is_gone_is_missed():
+    lines = [line for line in lowered().splitlines() if "dataflow.signal" not in line]
+    with pytest.raises(PassFailedException, match="nobody signals, for ever"):
+        run_passes(parse_module("\n".join(lines)), "verify-sync")
+
+
+def test_one_flag_for_all_rows_is_rejected():
+    text = lowered()
+    edited = text.replace("!dataflow.flags<1, [M = 3]>", "!dataflow.flags<1, []>")
+    assert edited != text
+    with pytest.raises(PassFailedException, match="cut blocks along M"):
+        run_passes(parse_module(edited), "verify-sync")
+
+
+def test_kernels_without_groups_have_no_coresident_programs():
+    with pytest.raises(VerifyException, match="at least 2, not 1"):
+        parse_module(lowered().replace("coresident 3 ", "coresident 1 "))
+
+
+BY_HAND = ROOT / "tests/filecheck/dialects/dataflow/groups.mlir"
+APART = """
+        %top = schedule.temporal [M = 1] ins(%t : !T) with(%ch3, %fl3, %e3 : !CH, !FL, !E) outs(tensor<2xf32, #compound.dims<M @REG>>) {
+        ^bb3(%t1: !T, %ch4: !CH, %fl4: !FL, %e4: !E):
+          %w = dataflow.wait %ch4 for(%t1 : !T) flags %fl4 epoch %e4 acquire gpu arrivals 2 : !CH, !FL
+          %l = schedule.copy %w : !T -> tensor<2x2xf32, #compound.dims<part, M @REG>>
+          %u = compound.reduce max %l : tensor<2x2xf32, #compound.dims<part, M @REG>> -> tensor<2xf32, #compound.dims<M @REG>>
+          schedule.yield %u : tensor<2xf32, #compound.dims<M @REG>>
+        }
+        %d ="""  # noqa: E501
+"""A wait in another body than the signal."""
+
+TOTAL = """
+!X = tensor<4x8xf32, #compound.dims<M, N @HBM>>
+!R = tensor<2x4xf32, #compound.dims<M, N @REG>>
+!V = tensor<f32, #compound.dims<@HBM>>
+!S = tensor<f32, #compound.dims<@REG>>
+!P = tensor<2xf32, #compound.dims<part @HBM>>
+!CH = !dataflow.channel<push gather part : !V -> !P>
+!FL = !dataflow.flags<1, []>
+!E = !dataflow.epoch
+collective.mesh @gpu {rank = 1, cta = 2} at {rank = "HBM", cta = "SMEM"}
+func.func @f(%x: !X) -> !V {
+  %r = dataflow.program ins(%x : !X) {
+  ^bb0(%x1: !X):
+    %ch = dataflow.receive_buffer slots 1 on @gpu ["cta"] : !CH
+    %fl = dataflow.flags for %ch writers 2 : !CH -> !FL
+    %b = dataflow.buffer : !V
+    %y = dataflow.kernel @k ins(%x1, %ch, %fl : !X, !CH, !FL) outs(%b : !V) coresident 2 {
+    ^bb0(%x2: !X, %ch1: !CH, %fl1: !FL):
+      %e = dataflow.epoch
+      %n = schedule.spatial @n on grid [g0: M = 2] ins(%x2 : !X) with(%ch1, %fl1, %e : !CH, !FL, !E) outs(!V) combine ["max"] {
+      ^bb1(%x3: tensor<2x8xf32, #compound.dims<M, N @HBM>>, %ch2: !CH, %fl2: !FL, %e2: !E):
+        %o = schedule.spatial @o on @gpu [cta: N = 2] ins(%x3 : tensor<2x8xf32, #compound.dims<M, N @HBM>>) with(%ch2, %fl2, %e2 : !CH, !FL, !E) outs(!V) combine ["same"] {
+        ^bb2(%x4: tensor<2x4xf32, #compound.dims<M, N @HBM>>, %ch3: !CH, %fl3: !FL, %e3: !E):
+          %c = schedule.copy %x4 : tensor<2x4xf32, #compound.dims<M, N @HBM>> -> !R
+          %m = compound.reduce max %c : !R -> !S
+          %s = dataflow.push %m to %ch3 epoch %e3 : !S, !CH -> !V
+          dataflow.signal %ch3 covers(%s : !V) flags %fl3 epoch %e3 release gpu fence : !CH, !FL
+          %t = dataflow.read_tile %ch3 of %s epoch %e3 : !CH, !V -> !P
+          %w = dataflow.wait %ch3 for(%t : !P) flags %fl3 epoch %e3 acquire gpu arrivals 2 : !CH, !FL
+          %l = schedule.copy %w : !P -> tensor<2xf32, #compound.dims<part @REG>>
+          %top = compound.reduce max %l : tensor<2xf32, #compound.dims<part @REG>> -> !S
+          %z = schedule.copy %top : !S -> !V
+          schedule.yield %z : !V
+        }
+        schedule.yield %o : !V
+      }
+      dataflow.yield %n : !V
+    } -> !V
+    dataflow.yield %y : !V
+  }  -> !V
+  func.return %r : !V
+}
+"""  # noqa: E501
+"""Statistics without rows, which groups for other rows would store to one place."""
+
+
+def by_hand() -> str:
+    """Return a program that was written by hand."""
+    return BY_HAND.read_text()
+
+
+def test_a_program_by_hand_is_accepted():
+    run_passes(parse_module(by_hand()), "verify-sync")
+
+
+def test_tiles_and_blocks_agree():
+    edited = by_hand().replace("flags<1, [M = 2]>\n", "flags<1, [M = 4]>\n")
+    with pytest.raises(PassFailedException, match="tiles of 2 along M where the flags"):
+        run_passes(parse_module(edited), "verify-sync")
+
+
+def test_tiles_have_places_of_their_own():
+    with pytest.raises(PassFailedException, match="over M, which has no place there"):
+        run_passes(parse_module(TOTAL), "verify-sync")
+
+
+def test_programs_signal_and_wait_in_one_body():
+    lines = by_hand().splitlines()
+    kept = [line for line in lines if "%w =" not in line and "%l =" not in line]
+    text = "\n".join(line for line in kept if "%top = " not in line)
+    tile = "!T = tensor<2x2xf32, #compound.dims<part, M @HBM>>\n!E = "
+    text = text.replace("        %d =", APART).replace("!E = ", tile, 1)
+    with pytest.raises(PassFailedException, match="do all in one body"):
+        run_passes(parse_module(text), "verify-sync")
+
+
+def test_statistics_without_rows_are_rejected():
+    passes = f"{H200},add-ctas{{ctas=2}},{SPMD.format()}".replace("{counts=false}", "")
+    module = parse_module(TEXTS["layernorm"].format(**SIZES))
+    with pytest.raises(PassFailedException, match="exchange %n, which has no M"):
+        run_passes(module, f"{passes},{KERNELS},connect-programs")
+
+
+def test_every_program_has_a_part():
+    with pytest.raises(
+        PassFailedException, match="have no part of N = 43; use ctas=22"
+    ):
+        grouped("softmax", 32, KERNELS)
+
+
+def test_groups_are_on_one_rank():
+    module = parse_module(TEXTS["softmax"].format(**SIZES))
+    with pytest.raises(PassFailedException, match="runs on 8 ranks, whose programs"):
+        run_passes(module, f"{H200X8},add-ctas{{ctas=2}},{SPMD.format()},{KERNELS}")
+    for options, reason in (
+        ("ranks=2 ctas=2", "use ranks=1 or ctas=1"),
+        ("ctas=0", "a number of programs or auto, not 0"),
+        ("ctas=2 dim=M,N", 'use dim="M:cta"'),
+    ):
+        with pytest.raises(PassFailedException, match=reason):
+            run_passes(module, f"{H200X8},triton-distributed{{{options}}}")

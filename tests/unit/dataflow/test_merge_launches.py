@@ -1,0 +1,153 @@
+"""Kernels that do not need each other are one launch, and mean the same."""
+
+from pathlib import Path
+
+import pytest
+from gpu_graphs import H200
+from paths import ROOT
+from semantics import assert_same_meaning, parse_module, run_passes
+from triton_modules import check_all, printed
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.cost import estimate_of
+from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.dataflow.merge_launches import LAUNCHES
+
+KERNELS = f"{H200},fuse{{strategy=none}},tile,outline-kernels"
+
+# One result needs another: c is made of a, d of b; a and b are of arguments only.
+DIAMOND = """
+!X = tensor<24x40xf32, #compound.dims<M, K>>
+!W = tensor<40x20xf32, #compound.dims<K, N>>
+!V = tensor<20x12xf32, #compound.dims<N, L>>
+!Y = tensor<24x20xf32, #compound.dims<M, N>>
+!Z = tensor<24x12xf32, #compound.dims<M, L>>
+func.func @main(%x: !X, %p: !W, %q: !W, %v: !V) -> (!Z, !Z) {
+  %a = compound.contract %x, %p : !X, !W -> !Y
+  %b = compound.contract %x, %q : !X, !W -> !Y
+  %c = compound.contract %a, %v : !Y, !V -> !Z
+  %d = compound.contract %b, %v : !Y, !V -> !Z
+  func.return %c, %d : !Z, !Z
+}
+"""
+
+CHAIN = """
+!X = tensor<24x40xf32, #compound.dims<M, K>>
+!W = tensor<40x20xf32, #compound.dims<K, N>>
+!V = tensor<20x12xf32, #compound.dims<N, L>>
+!Y = tensor<24x20xf32, #compound.dims<M, N>>
+!Z = tensor<24x12xf32, #compound.dims<M, L>>
+func.func @main(%x: !X, %p: !W, %v: !V) -> !Z {
+  %a = compound.contract %x, %p : !X, !W -> !Y
+  %c = compound.contract %a, %v : !Y, !V -> !Z
+  func.return %c : !Z
+}
+"""
+
+
+def launched(module: ModuleOp) -> list[tuple[str, int]]:
+    """Return the names of kernels, and how many nodes each has."""
+    kernels = (op for op in module.walk() if isinstance(op, KernelOp))
+    return [(kernel.sym_name.data, len(kernel.nodes)) for kernel in kernels]
+
+
+def merged(text: str, options: str = "") -> ModuleOp:
+    return run_passes(parse_module(text), f"{KERNELS},merge-launches{options}")
+
+
+def test_kernels_of_one_depth_are_one_launch():
+    module = merged(DIAMOND)
+    assert launched(module) == [("main_a_kernel", 2), ("main_c_kernel", 2)]
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    assert sum(isinstance(op, BarrierOp) for op in program.body.block.ops) == 1
+    assert_same_meaning(parse_module(DIAMOND), module, "main")
+
+
+def test_all_programs_of_a_launch_have_the_same_numbers():
+    for kernel in (op for op in merged(DIAMOND).walk() if isinstance(op, KernelOp)):
+        numbers = {(n.launch.warps, n.launch.stages) for n in kernel.nodes if n.launch}
+        assert len(numbers) == 1
+
+
+def test_a_chain_stays_as_it_is():
+    assert launched(merged(CHAIN)) == [("main_a_kernel", 1), ("main_c_kernel", 1)]
+
+
+@pytest.mark.parametrize("launches", ["none", "main_a_kernel main_b_kernel"])
+def test_launches_are_recorded_and_given(launches: str):
+    module = merged(DIAMOND, f'{{launches="{launches}"}}')
+    (function,) = compute_functions(module)
+    assert function.attributes[LAUNCHES] == StringAttr(launches)
+    assert len(launched(module)) == (4 if launches == "none" else 3)
+    assert_same_meaning(parse_module(DIAMOND), module, "main")
+
+
+def test_what_is_chosen_makes_the_same_when_given():
+    module = merged(DIAMOND)
+    (function,) = compute_functions(module)
+    note = function.attributes[LAUNCHES]
+    assert isinstance(note, StringAttr)
+    assert str(merged(DIAMOND, f'{{launches="{note.data}"}}')) == str(module)
+
+
+def test_merging_saves_a_launch_of_the_estimate():
+    def latency(options: str) -> float:
+        module = merged(DIAMOND, options)
+        priced = run_passes(module, "annotate-cost")
+        (program,) = (op for op in priced.walk() if isinstance(op, ProgramOp))
+        found = estimate_of(program)
+        assert found is not None
+        return found.latency
+
+    assert latency("{launches=none}") - latency("") > 0
+
+
+@pytest.mark.parametrize(
+    ("launches", "reason"),
+    [
+        ("main_a_kernel main_c_kernel", "need each other's results"),
+        ("main_a_kernel x", "names x, and the kernels are main_a_kernel, "),
+        ("main_a_kernel main_a_kernel", "names main_a_kernel twice"),
+        (
+            "main_a_kernel main_d_kernel; main_b_kernel main_c_kernel",
+            "need each other's results",
+        ),
+    ],
+)
+def test_impossible_launches_are_rejected(launches: str, reason: str):
+    with pytest.raises(PassFailedException, match=reason):
+        merged(DIAMOND, f'{{launches="{launches}"}}')
+
+
+TWO_EXTENTS = """
+!X = tensor<24x40xf32, #compound.dims<M, K>>
+!Y = tensor<24xf32, #compound.dims<M>>
+!U = tensor<7x40xf32, #compound.dims<M, K>>
+!Z = tensor<7xf32, #compound.dims<M>>
+func.func @main(%x: !X, %u: !U) -> (!Y, !Z) {
+  %a = compound.reduce add %x : !X -> !Y
+  %c = compound.reduce add %u : !U -> !Z
+  func.return %a, %c : !Y, !Z
+}
+"""
+
+
+def test_two_extents_of_a_dimension_are_two_launches():
+    assert [nodes for _, nodes in launched(merged(TWO_EXTENTS))] == [1, 1]
+    with pytest.raises(PassFailedException, match="two extents of a dimension"):
+        merged(TWO_EXTENTS, '{launches="main_a_kernel main_c_kernel"}')
+
+
+def test_merged_kernels_are_right_in_tritons_interpreter(tmp_path: Path):
+    block = (ROOT / "samples" / "blocks" / "llama.mlir").read_text()
+    wanted = {"diamond": (DIAMOND, "strategy=none"), "block": (block, "strategy=auto")}
+    sources: dict[str, str] = {}
+    for name, (text, options) in wanted.items():
+        module = run_passes(
+            parse_module(text), f"{H200},triton-distributed{{{options}}}"
+        )
+        sources[name] = printed(module)
+    assert "if program < " in sources["diamond"]
+    check_all(sources, tmp_path)

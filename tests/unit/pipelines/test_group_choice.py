@@ -1,0 +1,51 @@
+"""The choice between two kernels and groups of programs that exchange."""
+
+import re
+
+import pytest
+from gpu_ranks import TEXTS
+from group_programs import H200
+from semantics import parse_module, run_passes
+
+from comet.passes.search.record import session
+
+
+def chosen(rows: int, columns: int, options: str = "") -> str:
+    """Return the launch plan for so many rows and columns."""
+    text = TEXTS["softmax"].format(M=rows, N=columns, K=1024)
+    pipeline = f"{H200},triton-distributed{{ctas=auto to=dataflow {options}}}"
+    return str(run_passes(parse_module(text), pipeline))
+
+
+def test_long_rows_are_shared_and_short_ones_are_not():
+    assert "coresident 16" in chosen(4096, 4096)
+    assert "coresident" not in chosen(16384, 256)
+
+
+def test_the_choice_is_explained():
+    with session() as record:
+        chosen(4096, 4096, "strategy=none")
+    (choice,) = (each for each in record.choices if each.name == "groups")
+    labels = [row.label for row in choice.rows]
+    assert labels == ["ctas=1", "ctas=16", "ctas=32", "ctas=64"]
+    costs = [row.cost for row in choice.rows if row.cost is not None]
+    assert len(costs) == len(labels)
+    assert choice.chosen == 1
+
+
+def latency(exchange: float) -> int:
+    """Return the nanoseconds of a kernel if an exchange takes so many microseconds."""
+    text = TEXTS["softmax"].format(M=4096, N=4096, K=1024)
+    module = run_passes(parse_module(text), H200)
+    hardware = re.sub(
+        r"exchange_us = [0-9.]+", f"exchange_us = {exchange}", str(module)
+    )
+    pipeline = "triton-distributed{ctas=16 to=dataflow}"
+    made = str(run_passes(parse_module(hardware), pipeline))
+    found = re.search(r"comet.cost = #cost.estimate<paper, ns, latency = (\d+)", made)
+    assert found is not None
+    return int(found.group(1))
+
+
+def test_four_turns_wait_for_four_exchanges():
+    assert latency(2.0) - latency(0.0) == pytest.approx(4 * 2000, abs=2)

@@ -1,0 +1,161 @@
+"""Programs of one GPU that exchange in groups, on the scheduler."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from group_programs import grouped
+from interpreting import reports, write_modules
+from triton_modules import compile_all
+
+from comet.runtime.gpu import Launcher
+from comet.runtime.ranks import KernelCall
+from comet.runtime.request import Request
+
+PROGRAMS = {
+    "softmax": ("softmax", 3, ""),
+    "layernorm": ("layernorm", 2, ""),
+    "rmsnorm": ("rmsnorm", 4, ""),
+    "two exchanges": ("softmax", 2, "stream=false"),
+    "turns": ("softmax", 2, 'factors="p: M=1 warps=4 stages=2 group=1; p_m: M=3"'),
+}
+SIGNAL = "signal_programs(m_flags_ptr + start_m // 16)"
+WAIT = "wait_programs(m_flags_ptr + start_m // 16, awaited)"
+FLAG = "tl.atomic_add(m_flags_ptr + start_m // 16, 1, sem={}, scope={})"
+MUTATIONS: Mapping[str, tuple[str, str, set[str]]] = {
+    "no wait": (WAIT, "pass", {"RaceError"}),
+    "no signal": (SIGNAL, "pass", {"DeadlockError"}),
+    "relaxed": (SIGNAL, FLAG.format('"relaxed"', '"gpu"'), {"RaceError"}),
+    "the scope of one program": (
+        SIGNAL,
+        FLAG.format('"release"', '"cta"'),
+        {"RaceError"},
+    ),
+    "signal before the stores": (
+        "epoch = next_epoch(counters_ptr)",
+        "epoch = next_epoch(counters_ptr)\n    signal_programs(m_flags_ptr + "
+        "tl.program_id(0) // CTAS)",
+        {"RaceError"},
+    ),
+    "a wait for the epoch before": (
+        "awaited = epoch * 3",
+        "awaited = (epoch - 1) * 3",
+        {"RaceError"},
+    ),
+    "a wait for all but one": (
+        "awaited = epoch * 3",
+        "awaited = epoch * 3 - 1",
+        {"RaceError"},
+    ),
+    "no epoch": ("awaited = epoch * 3", "awaited = 3", {"RaceError"}),
+    "the flag of another block": (
+        WAIT,
+        WAIT.replace("start_m // 16", "0"),
+        {"RaceError"},
+    ),
+    "one place for the values of all": (
+        "m_message = m_recv_ptr + cta * M_ALL",
+        "m_message = m_recv_ptr",
+        {"RaceError", "wrong result"},
+    ),
+    "nobody ends the epoch": ("    finish_epoch(", "    pass  # (", {"RaceError"}),
+}
+
+
+ROOMS = ((0, None), (1, 4), (2, None))
+"""Seeds, and how many programs run at the same time."""
+
+
+def run(sources: Mapping[str, str], folder: Path, *rooms: tuple[int, int | None]):
+    """Return what became of each module: right, or the first failure of any run."""
+    paths = write_modules(sources, folder)
+    requests = [
+        Request(str(path), "scheduler", seed, resident=resident, epochs=3)
+        for path in paths
+        for seed, resident in rooms
+    ]
+    became = [
+        "right"
+        if report["ok"]
+        else str(report.get("failure", "wrong result")).partition(":")[0]
+        for report in reports(requests)
+    ]
+    runs = len(rooms)
+    each = (became[runs * i : runs * (i + 1)] for i in range(len(paths)))
+    wrong = ([kind for kind in kinds if kind != "right"] for kinds in each)
+    worst = ([*kinds, "right"][0] for kinds in wrong)
+    return dict(zip(sources, worst, strict=True))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """Run the programs, right and mutated, in one child process."""
+    sources = {name: grouped(*how) for name, how in PROGRAMS.items()}
+    right = sources["softmax"]
+    for name, (old, new, _) in MUTATIONS.items():
+        assert old in right, name
+        sources[name] = right.replace(old, new)
+    numbered = {f"module_{i}": source for i, source in enumerate(sources.values())}
+    folder = tmp_path_factory.mktemp("modules")
+    became = run(numbered, folder, *ROOMS)
+    return dict(zip(sources, became.values(), strict=True))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_that_exchange_are_right(name: str, found: Mapping[str, str]):
+    assert found[name] == "right"
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_without_a_safeguard_they_are_not(name: str, found: Mapping[str, str]):
+    assert found[name] in MUTATIONS[name][2]
+
+
+@pytest.mark.parametrize(("name", "ctas", "options"), PROGRAMS.values())
+def test_a_group_at_a_time_is_enough_and_one_less_is_not(
+    name: str, ctas: int, options: str, tmp_path: Path
+):
+    source = {"module": grouped(name, ctas, options)}
+    assert run(source, tmp_path, (3, ctas)) == {"module": "right"}
+    assert run(source, tmp_path, (3, ctas - 1)) == {"module": "DeadlockError"}
+
+
+def test_compiled_kernels_have_flags_of_gpu_scope(tmp_path: Path):
+    source = grouped("softmax", 3)
+    weak = source.replace(SIGNAL, FLAG.format('"relaxed"', '"gpu"'))
+    assert weak != source
+    found = compile_all({"right": source, "weak": weak}, tmp_path)
+    right, other = found[:2], found[2:]
+    assert [kernel["faults"] for kernel in right] == [[], []]
+    assert all("is relaxed at scope gpu" in str(kernel["faults"]) for kernel in other)
+
+
+class Crowded:
+    """A kernel of which no GPU runs all programs at the same time."""
+
+    __name__ = "crowded"
+
+    def __init__(self, reason: str):
+        self._reason = reason
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., object]:
+        def start(*_arguments: object, **keywords: object) -> None:
+            assert keywords["launch_cooperative_grid"]
+            raise RuntimeError(self._reason)
+
+        return start
+
+
+def test_too_many_programs_are_an_error():
+    kernel = Crowded("Triton Error [CUDA]: too many blocks in cooperative launch")
+    call = KernelCall(kernel, (64, 4), (), {"launch_cooperative_grid": True})
+    with pytest.raises(ValueError, match="the 256 programs of crowded wait for each"):
+        Launcher().launch(call)
+
+
+def test_other_errors_of_a_launch_are_not_about_programs():
+    call = KernelCall(
+        Crowded("out of memory"), (1,), (), {"launch_cooperative_grid": True}
+    )
+    with pytest.raises(RuntimeError, match="out of memory"):
+        Launcher().launch(call)

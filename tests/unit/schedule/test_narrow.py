@@ -1,0 +1,128 @@
+"""`fuse{narrow=..}`: products between kernels in the type of their operands."""
+
+import re
+from pathlib import Path
+
+import pytest
+from gpu_graphs import H200, LAYERNORM, SOFTMAX
+from semantics import assert_same_meaning, parse_module, run_passes
+from triton_modules import check_all, emitted, hardware
+from xdsl.dialects.builtin import StringAttr
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound.dims import bytes_of
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import NARROW
+from comet.passes.analysis.functions import compute_functions
+
+LARGE = SOFTMAX.format(M=8192, K=1024, N=8192)
+ODD = {"M": 37, "K": 21, "N": 150}
+START = f"{H200},decompose{{accumulator=f32}},stream"
+FORMS = ("none", "full", "partial between=spill", "priority")
+
+
+def stored(text: str, options: str) -> list[int]:
+    """Return the bytes of the results of each kernel but the last."""
+    after = run_passes(parse_module(text), f"{START},fuse{{{options}}}")
+    nodes = [op for op in after.walk() if isinstance(op, SpatialOp)]
+    return [sum(map(bytes_of, node.outs)) for node in nodes[:-1]]
+
+
+def narrow(text: str, options: str) -> str | None:
+    """Return the products that `fuse` records as narrow."""
+    after = run_passes(parse_module(text), f"{START},fuse{{{options}}}")
+    (func,) = compute_functions(after)
+    found = func.attributes.get(NARROW)
+    return found.data if isinstance(found, StringAttr) else None
+
+
+def test_a_product_between_kernels_has_half_the_bytes():
+    whole = 8192 * 8192
+    assert stored(LARGE, "strategy=auto") == [4 * whole]
+    assert stored(LARGE, "strategy=auto narrow=auto") == [2 * whole]
+    assert narrow(LARGE, "strategy=auto narrow=auto") == "c"
+
+
+@pytest.mark.parametrize("strategy", FORMS)
+def test_the_choice_can_be_given(strategy: str):
+    """What `auto` chose and what is said by name is the same program."""
+    texts = [
+        str(
+            run_passes(
+                parse_module(LARGE),
+                f"{START},fuse{{strategy={strategy} narrow={said}}}",
+            )
+        )
+        for said in ("auto", "c")
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_what_stays_in_registers_is_not_rounded():
+    small = SOFTMAX.format(**ODD)
+    assert narrow(small, "strategy=full narrow=auto") == "none"
+    wide = run_passes(parse_module(small), f"{START},fuse{{strategy=full}}")
+    same = run_passes(parse_module(small), f"{START},fuse{{strategy=full narrow=auto}}")
+    for func in compute_functions(same):
+        del func.attributes[NARROW]
+    assert str(wide) == str(same)
+
+
+def test_wide_operands_have_no_narrower_type():
+    assert narrow(LARGE.replace("f16", "f32"), "strategy=none narrow=auto") == "none"
+
+
+def test_a_returned_product_keeps_its_type():
+    text = """
+    !A = tensor<32x16xf16, #compound.dims<M, K>>
+    !B = tensor<16x64xf16, #compound.dims<K, N>>
+    !C = tensor<32x64xf32, #compound.dims<M, N>>
+    !L = tensor<32xf32, #compound.dims<M>>
+    func.func @f(%a: !A, %b: !B) -> (!C, !L) {
+      %c = compound.contract %a, %b : !A, !B -> !C
+      %l = compound.reduce add %c : !C -> !L
+      func.return %c, %l : !C, !L
+    }"""
+    assert narrow(text, "strategy=none narrow=auto") == "none"
+    with pytest.raises(PassFailedException, match="%c, which has no narrower type to"):
+        narrow(text, "strategy=none narrow=c")
+
+
+def test_a_name_that_no_value_has_is_rejected():
+    with pytest.raises(PassFailedException, match="narrow names %q, which no op comp"):
+        narrow(LARGE, "narrow=q")
+
+
+@pytest.mark.parametrize("program", [SOFTMAX, LAYERNORM], ids=["softmax", "layernorm"])
+@pytest.mark.parametrize("strategy", FORMS)
+def test_meaning(program: str, strategy: str):
+    before = parse_module(program.format(**ODD))
+    passes = f"{START},fuse{{strategy={strategy} narrow=c}},tile"
+    assert_same_meaning(before, run_passes(before, passes), "f")
+
+
+def test_emitted_kernels(tmp_path: Path):
+    """The wide product is cast where it is stored, and where it is loaded."""
+    text = SOFTMAX.format(**ODD)
+    sources = {
+        strategy.split()[0]: emitted(
+            text, f"{H200},triton-distributed{{strategy={strategy} narrow=c}}"
+        )
+        for strategy in FORMS
+    }
+    for source in sources.values():
+        assert "c = c_wide.to(tl.float16)" in source
+        assert re.search(r"c_wide(_\d)? = c(_tile)?\.to\(tl\.float32\)", source)
+    for facts in check_all(sources, tmp_path).values():
+        assert facts["ok"], facts
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_store_the_narrow_product(ranks: int, tmp_path: Path):
+    """The product waits in memory for the statistics of all ranks."""
+    text = SOFTMAX.format(M=32, K=16, N=64)
+    options = f"ranks={ranks} between=spill narrow=c"
+    source = emitted(text, f"{hardware('h200x8.yaml')},triton-distributed{{{options}}}")
+    assert re.search(r"self\.c = rank\.empty\(.*torch\.float16\)", source)
+    (facts,) = check_all({"ranks": source}, tmp_path).values()
+    assert facts["ok"], facts

@@ -1,0 +1,125 @@
+"""`use-descriptors`, `specialize-warps`: where they are legal, and the same tiles."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from gpu_graphs import H200, SOFTMAX
+from named_ops import NAMED_OPS
+from semantics import parse_module, run_passes
+from triton_modules import check_all, compile_all, emitted
+
+from comet.dialects.schedule import CopyOp
+from comet.runtime.language import allow_descriptors
+
+BY_DESCRIPTOR = f"{H200},triton-distributed{{copies=descriptors}}"
+UNTIL = (
+    "outline-kernels,materialize-copies,hoist-copies,pad-blocks,map-grid,mask-copies,"
+    "use-descriptors"
+)
+GEMM = """
+func.func @f(%a: tensor<{M}x{K}xf16>, %b: tensor<{K}x{N}xf16>) -> tensor<{M}x{N}xf16> {{
+  %c = compound.gemm %a, %b : (tensor<{M}x{K}xf16>, tensor<{K}x{N}xf16>)
+      -> tensor<{M}x{N}xf16>
+  func.return %c : tensor<{M}x{N}xf16>
+}}
+"""
+
+
+def copied(extents: Mapping[str, int], factors: str) -> str:
+    """Return the names of the operands of a product that descriptors copy."""
+    tiles = f'tile{{factors="{factors}"}}'
+    passes = f"{H200},decompose{{accumulator=f32}},fuse,{tiles},{UNTIL}"
+    module = run_passes(parse_module(GEMM.format(**extents)), passes)
+    copies = (op for op in module.walk() if isinstance(op, CopyOp))
+    found = (str(op.result.name_hint)[0] for op in copies if op.descriptor)
+    return "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("extents", "factors", "names"),
+    [
+        ({"M": 64, "K": 64, "N": 64}, "c: M=2 N=2; c_k: K=2", "ab"),
+        ({"M": 37, "K": 40, "N": 24}, "c: M=2 N=1; c_k: K=2", "ab"),
+        ({"M": 37, "K": 41, "N": 24}, "c: M=2 N=1; c_k: K=2", "b"),
+        ({"M": 37, "K": 40, "N": 25}, "c: M=2 N=1; c_k: K=2", "a"),
+        # A block of 512 rows is more than a descriptor copies at a time.
+        ({"M": 512, "K": 64, "N": 64}, "c: M=1 N=2; c_k: K=2", "b"),
+    ],
+)
+def test_what_is_copied(extents: Mapping[str, int], factors: str, names: str):
+    assert copied(extents, factors) == names
+
+
+def test_meaning(tmp_path: Path):
+    """Odd extents whose rows begin at multiples of 16 bytes, in the interpreter."""
+    sources = {
+        "gemm": emitted(GEMM.format(M=37, K=40, N=72), BY_DESCRIPTOR),
+        "softmax": emitted(SOFTMAX.format(M=37, K=24, N=152), BY_DESCRIPTOR),
+    }
+    for op in NAMED_OPS:
+        if op.name in ("attention", "expert_gemm"):
+            extents = {dim: 2 if n < 4 else 8 * n - 8 for dim, n in op.odd.items()}
+            extents |= {"HG": 4, "G": 2} if op.form else {}
+            sources[op.title] = emitted(op.text(extents), BY_DESCRIPTOR)
+    assert [name for name, source in sources.items() if ".load((" not in source] == []
+    for facts in check_all(sources, tmp_path).values():
+        assert facts["ok"], facts
+
+
+def test_the_assembly_has_bulk_copies(tmp_path: Path):
+    """Two of each block, one before the loop's pipeline and one in it, or more."""
+    text = GEMM.format(M=512, K=512, N=512)
+    sources = {
+        copies: emitted(text, f"{H200},triton-distributed{{copies={copies}}}")
+        for copies in ("descriptors", "pointers")
+    }
+    by_descriptor, by_pointer = compile_all(sources, tmp_path, "sm_90")
+    bulk = by_descriptor["bulk"]
+    assert isinstance(bulk, int)
+    assert bulk >= 2
+    assert by_pointer["bulk"] == 0
+    assert by_descriptor["spills"] == 0
+    assert not by_descriptor["slow"]
+
+
+SPECIALIZED = f"{H200},triton-distributed{{copies=descriptors specialize=true"
+ATTENTION = next(op for op in NAMED_OPS if op.title == "attention")
+
+
+def test_specialized_loops(tmp_path: Path):
+    """Some warps load, the others multiply: no spills, and the same meaning."""
+    extents = {"B": 2, "H": 2, "M": 256, "N": 256, "D": 64, "E": 64}
+    attention = 'factors="y: B=2 H=2 M=2 warps=4 stages=2; m_n: N=2"'
+    gemm = 'factors="c: M=2 N=2 warps=4 stages=3; c_k: K=4"'
+    sources = {
+        "attention": emitted(ATTENTION.text(extents), f"{SPECIALIZED} {attention}}}"),
+        "gemm": emitted(GEMM.format(M=256, K=256, N=256), f"{SPECIALIZED} {gemm}}}"),
+    }
+    for source in sources.values():
+        assert source.count("warp_specialize=True") == 1
+    for facts in check_all(sources, tmp_path).values():
+        assert facts["ok"], facts
+    for facts in compile_all(sources, tmp_path, "sm_90"):
+        assert facts["spills"] == 0
+        assert not facts["slow"]
+
+
+@pytest.mark.parametrize(
+    ("extents", "warps"), [({"M": 250}, 4), ({"D": 60}, 4), ({}, 8)]
+)
+def test_loops_that_are_not_specialized(extents: Mapping[str, int], warps: int):
+    """Rows of a head end in a block, rows begin anywhere, Triton ignores 8 warps."""
+    sizes = {"B": 2, "H": 2, "M": 256, "N": 256, "D": 64, "E": 64, **extents}
+    factors = f'factors="y: B=2 H=2 M=2 warps={warps} stages=2; m_n: N=2"'
+    source = emitted(ATTENTION.text(sizes), f"{SPECIALIZED} {factors}}}")
+    assert "warp_specialize" not in source
+
+
+def test_an_unaligned_tensor_is_rejected():
+    whole = torch.zeros(65, dtype=torch.float16)
+    with pytest.raises(
+        ValueError, match=r"b begins at no multiple of 16 bytes, .*b\.c"
+    ):
+        allow_descriptors(a=whole[:64], b=whole[1:])
