@@ -285,8 +285,20 @@ class SignalProgramsOp(IRDLOperation):
         super().__init__(operands=[flag])
 
 
+class _WaitForFlag(IRDLOperation):
+    """Waits until a flag is at least `value`, then acquires what it published."""
+
+    flag = operand_def(FLAG)
+    value = operand_def(i32)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$flag `,` $value attr-dict"
+
+    def __init__(self, flag: SSAValue, value: SSAValue):
+        super().__init__(operands=[flag, value])
+
+
 @irdl_op_definition
-class WaitProgramsOp(IRDLOperation):
+class WaitProgramsOp(_WaitForFlag):
     """
     Wait until programs of this GPU have added to a flag up to `value`; acquire what
     they published.
@@ -297,17 +309,10 @@ class WaitProgramsOp(IRDLOperation):
     """
 
     name = "tl.wait_programs"
-    flag = operand_def(FLAG)
-    value = operand_def(i32)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "$flag `,` $value attr-dict"
-
-    def __init__(self, flag: SSAValue, value: SSAValue):
-        super().__init__(operands=[flag, value])
 
 
 @irdl_op_definition
-class WaitOp(IRDLOperation):
+class WaitOp(_WaitForFlag):
     """
     Wait until a flag of this rank is at least `value`; acquire what it published.
 
@@ -317,13 +322,6 @@ class WaitOp(IRDLOperation):
     """
 
     name = "tl.wait"
-    flag = operand_def(FLAG)
-    value = operand_def(i32)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "$flag `,` $value attr-dict"
-
-    def __init__(self, flag: SSAValue, value: SSAValue):
-        super().__init__(operands=[flag, value])
 
 
 @irdl_op_definition
