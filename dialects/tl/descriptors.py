@@ -25,6 +25,8 @@ from comet.dialects.tl.blocks import InferredTypeOp, static_extents
 from comet.dialects.tl.memory import pointee_of
 from comet.dialects.tl.types import block_of, element_of, shape_of
 
+MOST_ROWS = 2**31 - 1
+"""The most elements along an axis: indices are i32."""
 MOST_AXES = 5
 """The most axes of a descriptor: CUDA driver API, cuTensorMapEncodeTiled."""
 LEAST_BYTES = 16

@@ -10,9 +10,10 @@ Other copies stay as they are. Takes functions at the dataflow level, with masks
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
@@ -30,7 +31,7 @@ from comet.dialects.compound.dims import element_type_of, extents_of, level_of, 
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import CopyOp
 from comet.dialects.schedule.node import NodeOp, outside
-from comet.dialects.tl.descriptors import LEAST_BYTES, MOST_AXES
+from comet.dialects.tl.descriptors import LEAST_BYTES, MOST_AXES, MOST_ROWS
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -108,18 +109,35 @@ def _is_block(op: CopyOp, slices: Slices, alignment: int) -> bool:
     )
 
 
+def descriptor_axes(
+    extents: Mapping[str, int], tiled: Collection[str], masked: Collection[str]
+) -> tuple[tuple[str, ...], ...]:
+    """
+    Return the dimensions of a tensor that each axis of its descriptor counts.
+
+    Dimensions before the first of the `tiled` ones, of which a tile has more than one
+    element, are rows of that one. They are axes of their own if the first is `masked`,
+    because the row behind its end is one of another matrix, or if there are more rows
+    than an index can count.
+    """
+    dims = tuple(dim for dim, extent in extents.items() if extent > 1)
+    first = next(n for n, dim in enumerate(dims) if dim in tiled)
+    rows = dims[: first + 1]
+    if dims[first] in masked or prod(extents[dim] for dim in rows) > MOST_ROWS:
+        return tuple((dim,) for dim in dims)
+    return (rows, *((dim,) for dim in dims[first + 1 :]))
+
+
 def has_other_axes(op: CopyOp, own: Mapping[str, Slice]) -> bool:
     """
     Return whether the descriptor of a copy has axes that its tile lacks.
 
-    `own` are the slices where the copy is. Dimensions of one element a tile count as
-    rows of the first of more, unless the mask is along it.
+    `own` are the slices where the copy is.
     """
-    dims = [dim for dim, n in extents_of(outside(op.source)).items() if n > 1]
-    single = [dim for dim in dims if not own[dim].has_axis]
-    first = next(dim for dim in dims if own[dim].has_axis)
-    between = any(dims.index(dim) > dims.index(first) for dim in single)
-    return bool(single) and (first in op.masked or between)
+    extents = extents_of(outside(op.source))
+    tiled = {dim for dim in extents if own[dim].has_axis}
+    axes = descriptor_axes(extents, tiled, op.masked)
+    return any(dims[-1] not in tiled for dims in axes)
 
 
 def _ends_with_tensor(op: CopyOp, dim: str, slices: Slices) -> bool:

@@ -1,25 +1,19 @@
-"""
-How a kernel loads a tile by tensor descriptor, see `use-descriptors`.
-
-A descriptor has an axis for each dimension of the tensor, but dimensions before the
-first of which a tile has more than one element are counted as rows, unless the tile may
-end before its block does: the next row would be that of another matrix then.
-"""
+"""How a kernel loads a tile by tensor descriptor, see `use-descriptors`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from comet.dialects import tl
 from comet.dialects.tl.types import BinaryKind
-from comet.passes.triton.lower_to_triton.buffers import MAX_INDEX, Buffer
+from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.values import Scope, Tile
+from comet.passes.triton.use_descriptors import descriptor_axes
 
 
 def load_by_descriptor(
@@ -27,8 +21,9 @@ def load_by_descriptor(
 ) -> Tile:
     """Read the current slice of a buffer; beyond the end there are zeros."""
     assert buffer.pointer is not None
-    described = _Described(scope, buffer, described_axes(scope, buffer, masked))
     axes = scope.axes(buffer.dims)
+    extents = dict(zip(buffer.dims, buffer.extents, strict=True))
+    described = _Described(scope, buffer, descriptor_axes(extents, axes, masked))
     name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
     load = tl.DescriptorLoadOp(described.descriptor(f"{name}_desc"), described.first())
     if len(described.axes) == len(axes):
@@ -38,19 +33,6 @@ def load_by_descriptor(
         sizes = scope.block_sizes(buffer.dims)
         value = scope.insert(tl.ReshapeOp(whole, sizes), f"{name}_tile")
     return Tile(value, axes, dict.fromkeys(masked, 0.0))
-
-
-def described_axes(
-    scope: Scope, buffer: Buffer, masked: Collection[str]
-) -> tuple[tuple[str, ...], ...]:
-    """Return the dimensions of each axis of a buffer's descriptor."""
-    extents = dict(zip(buffer.dims, buffer.extents, strict=True))
-    dims = tuple(dim for dim in buffer.dims if extents[dim] > 1)
-    first = scope.axes(dims)[0]
-    rows = dims[: dims.index(first) + 1]
-    if first in masked or prod(extents[dim] for dim in rows) > MAX_INDEX:
-        return tuple((dim,) for dim in dims)
-    return (rows, *((dim,) for dim in dims[len(rows) :]))
 
 
 @dataclass(frozen=True)

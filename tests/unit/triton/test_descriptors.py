@@ -11,6 +11,7 @@ from semantics import parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted
 
 from comet.dialects.schedule import CopyOp
+from comet.passes.triton.use_descriptors import descriptor_axes
 from comet.runtime.language import allow_descriptors
 
 BY_DESCRIPTOR = f"{H200},triton-distributed{{copies=descriptors}}"
@@ -123,3 +124,18 @@ def test_an_unaligned_tensor_is_rejected():
         ValueError, match=r"b begins at no multiple of 16 bytes, .*b\.c"
     ):
         allow_descriptors(a=whole[:64], b=whole[1:])
+
+
+@pytest.mark.parametrize(
+    ("extents", "masked", "axes"),
+    [
+        ({"B": 4, "M": 100, "K": 64}, (), (("B", "M"), ("K",))),
+        ({"B": 4, "M": 100, "K": 64}, ("M",), (("B",), ("M",), ("K",))),
+        ({"B": 1, "M": 100, "K": 64}, ("M",), (("M",), ("K",))),
+        ({"B": 2**16, "M": 2**15, "K": 64}, (), (("B",), ("M",), ("K",))),
+    ],
+)
+def test_leading_dimensions_are_rows_where_an_index_can_count_them(
+    extents: dict[str, int], masked: tuple[str, ...], axes: tuple[tuple[str, ...], ...]
+):
+    assert descriptor_axes(extents, ("M", "K"), masked) == axes
