@@ -25,27 +25,27 @@ PROBE = """
 <script>
 const paper = () => getComputedStyle(document.body).backgroundColor;
 const lit = () => document.querySelectorAll(".here").length;
-const told = {
+const found = {
   wide: document.documentElement.scrollWidth - innerWidth,
   hidden: [...document.querySelectorAll("figure svg")]
     .filter(plot => plot.getBoundingClientRect().width < 500).length,
   papers: [paper()], sorted: [], marked: [],
 };
 const toggle = document.querySelector("nav button");
-for (let n = 0; n < 2; ++n) { toggle.click(); told.papers.push(paper()); }
+for (let n = 0; n < 2; ++n) { toggle.click(); found.papers.push(paper()); }
 const column = document.querySelector("#more th[title=sort]:last-child");
 for (let n = 0; n < 2; ++n) {
   column.click();
-  told.sorted.push([...column.closest("table").tBodies[0].rows]
+  found.sorted.push([...column.closest("table").tBodies[0].rows]
     .map(row => parseFloat(row.cells[column.cellIndex].textContent)));
 }
 for (const node of document.querySelectorAll("#tree li")) {
   node.dispatchEvent(new MouseEvent("mouseover", {bubbles: true}));
   const on = lit();
   node.dispatchEvent(new MouseEvent("mouseout", {bubbles: true}));
-  told.marked.push([on, lit()]);
+  found.marked.push([on, lit()]);
 }
-document.querySelector("#probe").textContent = JSON.stringify(told);
+document.querySelector("#probe").textContent = JSON.stringify(found);
 </script>
 """
 """What a page is asked, after its own script."""
@@ -87,11 +87,11 @@ def seen(page: str, *, dark: bool, width: int) -> Seen:
             timeout=120,
             check=True,
         )
-    told = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout)
+    found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout)
     errors = re.findall(r"CONSOLE.*", done.stderr)
-    assert told is not None, errors
-    assert told[1], errors
-    answer = cast(Seen, json.loads(unescape(told[1])))
+    assert found is not None, errors
+    assert found[1], errors
+    answer = cast(Seen, json.loads(unescape(found[1])))
     answer["errors"] = errors
     return answer
 

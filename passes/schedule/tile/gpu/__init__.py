@@ -118,8 +118,8 @@ def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Rows:
     """
     extents = joined_extents((*op.ins, *op.init_args()))
     rows = tuple((dim, -(-extents[dim] // tiling.blocks[dim])) for dim in op.factors)
-    if tiling.share is not None and (op is kernel or repeats_programs(op)):
-        number = tiling.share.groups if op is kernel else tiling.share.turns
+    if tiling.row_groups is not None and (op is kernel or repeats_programs(op)):
+        number = tiling.row_groups.groups if op is kernel else tiling.row_groups.turns
         rows = tuple((dim, number) for dim in op.factors)
     return (*rows, *tiling.launch.numbers.items()) if op is kernel else rows
 

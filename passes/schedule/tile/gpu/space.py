@@ -63,7 +63,7 @@ LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
 
 
 @dataclass(frozen=True)
-class GroupShare:
+class RowGroups:
     """The groups of programs of a kernel, all of which run at the same time."""
 
     groups: int
@@ -71,9 +71,9 @@ class GroupShare:
     """The tiles of rows that a group does, one after another."""
 
 
-def group_share(extent: int, block: int, most: int) -> GroupShare:
+def row_groups(extent: int, block: int, most: int) -> RowGroups:
     """
-    Return the shares of `extent` rows, in blocks, of `most` groups or fewer.
+    Divide `extent` rows, in blocks, among at most `most` groups of programs.
 
     A group has whole blocks, so that each block is of one group.
     """
@@ -82,8 +82,8 @@ def group_share(extent: int, block: int, most: int) -> GroupShare:
         groups = even_tile(rows, turns)
         tile = aligned_tile(extent, groups)
         if groups > 1 and tile % block == 0:
-            return GroupShare(groups, even_tile(tile, block))
-    return GroupShare(1, rows)
+            return RowGroups(groups, even_tile(tile, block))
+    return RowGroups(1, rows)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class KernelTiling:
     """The resource that takes most of it."""
     rank: float
     """The sort key of tilings: the time, and a fraction of what overlaps."""
-    share: GroupShare | None = None
+    row_groups: RowGroups | None = None
     """What each group of programs does, if programs exchange."""
 
 
@@ -163,10 +163,10 @@ class PricedTilings:
             at(self._time.seconds),
             max(parts, key=lambda name: parts[name]),
             at(self._ranks),
-            self._share(blocks),
+            self._row_groups(blocks),
         )
 
-    def _share(self, blocks: Mapping[str, int]) -> GroupShare | None:
+    def _row_groups(self, blocks: Mapping[str, int]) -> RowGroups | None:
         """Return what groups of programs do: one program on each multiprocessor."""
         summary = self._summary
         if not summary.group:
@@ -174,7 +174,7 @@ class PricedTilings:
         (dim,) = (dim for dim in summary.grid if dim not in summary.group)
         size = int(product_of(summary.trips(each, blocks) for each in summary.group))
         most = self._gpu.multiprocessors // size
-        return group_share(summary.extents[dim], blocks[dim], most)
+        return row_groups(summary.extents[dim], blocks[dim], most)
 
 
 def _found(tiling: KernelTiling) -> Found[KernelTiling]:

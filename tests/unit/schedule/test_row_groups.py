@@ -2,7 +2,7 @@
 
 import pytest
 
-from comet.passes.schedule.tile.gpu.space import GroupShare, group_share
+from comet.passes.schedule.tile.gpu.space import RowGroups, row_groups
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from comet.passes.schedule.tile.gpu.space import GroupShare, group_share
 def test_all_groups_run_at_the_same_time(
     extent: int, block: int, most: int, groups: int, turns: int
 ):
-    share = group_share(extent, block, most)
-    assert share == GroupShare(groups, turns)
-    assert share.groups <= most
-    assert share.groups * share.turns * block >= extent
+    found = row_groups(extent, block, most)
+    assert found == RowGroups(groups, turns)
+    assert found.groups <= most
+    assert found.groups * found.turns * block >= extent
