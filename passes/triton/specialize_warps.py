@@ -22,13 +22,12 @@ from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import level_of
-from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
+from comet.dialects.schedule import CopyOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.triton.slices import kernel_slices
-from comet.passes.triton.use_descriptors import has_other_axes
+from comet.passes.triton.workarounds import breaks_warp_groups
 
 WARPS = 4
 """The warps of a program whose loops Triton specialises."""
@@ -52,22 +51,13 @@ class SpecializeWarpsPass(ModulePass):
 def specialized_loops(func: FuncOp, memory: str) -> Iterator[TemporalOp]:
     """Yield the loops of `func` whose warps can be specialised."""
     for grid in grid_nodes(func):
-        if grid.launch is None or grid.launch.warps != WARPS or not _can_divide(grid):
+        if grid.launch is None or grid.launch.warps != WARPS:
+            continue
+        if breaks_warp_groups(grid):
             continue
         for node in grid.walk():
             if isinstance(node, TemporalOp) and _is_specialized(node, memory):
                 yield node
-
-
-def _can_divide(grid: SpatialOp) -> bool:
-    """
-    Whether Triton can divide what a kernel copies between two groups of warps.
-
-    Triton 3.9 fails to where a descriptor has axes that the tile lacks.
-    """
-    slices = kernel_slices(grid)
-    copies = (op for op in grid.walk() if isinstance(op, CopyOp) and op.descriptor)
-    return not any(has_other_axes(op, slices[op.parent_op()]) for op in copies)
 
 
 def _is_specialized(node: TemporalOp, memory: str) -> bool:

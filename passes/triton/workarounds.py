@@ -1,7 +1,7 @@
 """
 Work-arounds for bugs and gaps of Triton, one function each: what breaks without it.
 
-Nothing else in `lower-to-triton` is there for the sake of a compiler below it.
+Nothing else in `passes/triton` is there for the sake of a compiler below it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from xdsl.ir import SSAValue
 from comet.dialects import tl
 from comet.dialects.compound import MapOp, ReduceOp
 from comet.dialects.compound.dims import element_type_of
-from comet.dialects.schedule import CopyOp, TemporalOp
+from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.tl.types import CompareKind, element_of
 from comet.passes.triton.lower_to_triton.values import Scope, converted, literal
+from comet.passes.triton.slices import kernel_slices
+from comet.passes.triton.use_descriptors import has_other_axes
 
 
 def breaks_thread_locality(op: ReduceOp) -> bool:
@@ -39,6 +41,18 @@ def breaks_thread_locality(op: ReduceOp) -> bool:
         result = node.outs[node.yielded.index(op.result)]
         return len(list(result.uses)) > 1
     return isinstance(user, MapOp) and user.result in node.yielded
+
+
+def breaks_warp_groups(grid: SpatialOp) -> bool:
+    """
+    Whether Triton would fail to divide a kernel's copies between two groups of warps.
+
+    Triton 3.9 fails where a descriptor has axes that the tile lacks; the loops of such
+    a kernel are not specialised.
+    """
+    slices = kernel_slices(grid)
+    copies = (op for op in grid.walk() if isinstance(op, CopyOp) and op.descriptor)
+    return any(has_other_axes(op, slices[op.parent_op()]) for op in copies)
 
 
 def in_f32(scope: Scope, value: SSAValue) -> SSAValue:
