@@ -51,7 +51,10 @@ from comet.passes.schedule.fuse.strategy import Strategy
 ROOT = Path(__file__).parents[1]
 HARDWARE = ROOT / "samples" / "hardware"
 
-BLOCKS = ("llama", "llama_backward", "gpt2", "gpt2_backward", "vit", "experts")
+BLOCKS = (
+    *("llama", "llama_backward", "llama_decode"),
+    *("gpt2", "gpt2_backward", "vit", "experts"),
+)
 TOKENS: Mapping[str, str] = {"llama": "M={0} N={0}", "gpt2": "M={0} N={0}"}
 """How many tokens a block has; the others have one published size."""
 

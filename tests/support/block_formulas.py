@@ -61,6 +61,35 @@ def llama(v: Values) -> Array:
     return y + swiglu(rms(y, v["h2_g"]), v)
 
 
+def llama_decode(v: Values) -> Array:
+    """A block of Llama, for the last token of sequences whose other keys are cached."""
+    k1, k2, own = decoded(v)
+    h = rms(v["x"], v["h1_g"])
+    cos, sin = v["cos"][:, None, None], v["sin"][:, None, None]
+    q1, q2 = (np.einsum("bd,dkre->bkre", h, v[name]) for name in ("wq1", "wq2"))
+    q = turned(q1, q2, cos, sin)
+    cached = np.concatenate([v["keys1"], v["keys2"]], axis=-1)
+    k = with_own(cached, np.concatenate([k1, k2], axis=-1))
+    values = with_own(v["values"], own)
+    scores = np.einsum("bkre,bkne->bkrn", q, k) / sqrt(q.shape[-1])
+    mixed = np.einsum("bkrn,bkng->bkrg", softmax(scores), values)
+    y = v["x"] + np.einsum("bkrg,krgd->bd", mixed, v["wo"])
+    return y + swiglu(rms(y, v["h2_g"]), v)
+
+
+def with_own(cached: Array, own: Array) -> Array:
+    """Add a token's vectors `own`<K, B, E> to `cached`<B, K, N, E>, as the last."""
+    return np.concatenate([cached, own.swapaxes(0, 1)[:, :, None]], axis=2)
+
+
+def decoded(v: Values) -> list[Array]:
+    """Return the two halves of a token's keys, and its values."""
+    h = rms(v["x"], v["h1_g"])
+    k1, k2 = (np.einsum("bd,dke->kbe", h, v[name]) for name in ("wk1", "wk2"))
+    keys = turned(k1, k2, v["cos"], v["sin"])
+    return [*np.split(keys, 2, axis=-1), np.einsum("bd,dkg->kbg", h, v["wv"])]
+
+
 def normed(v: Values, gelu: Callable[[Array], Array], causal: bool) -> Array:
     """A block with LayerNorms, biases and a MLP of two products."""
     h = layer(v["x"], v["h1_g"], v["h1_b"])
@@ -112,8 +141,13 @@ def parallel_mlp(v: Values) -> Array:
 
 FORMULAS: Mapping[str, Callable[[Values], Array]] = {
     "llama": llama,
+    "llama_decode": llama_decode,
     "gpt2": gpt2,
     "vit": vit,
     "experts": experts,
     "parallel_mlp": parallel_mlp,
 }
+"""The result of each block."""
+
+FURTHER: Mapping[str, Callable[[Values], list[Array]]] = {"llama_decode": decoded}
+"""What some blocks return besides."""

@@ -11,7 +11,7 @@ A block of tokens has them under two names: M as queries, N as keys.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import pi, sqrt
 from typing import TypeAlias
@@ -42,11 +42,13 @@ class Block:
     """What a forward pass keeps for the backward pass; with none there is no such."""
     sharded: Mapping[str, str] = field(default_factory=dict[str, str])
     """The dimension that ranks share, for arguments, products and results."""
+    further: tuple[str, ...] = ()
+    """What is returned besides the result."""
 
     def text(self, name: str, sizes: Sizes, element: str = "f32") -> str:
         """Return the module."""
         p = Program(sizes, element, "f32", self.sharded)
-        return p.returning(self.write(p), function=name)
+        return p.returning(self.write(p), *self.further, function=name)
 
     def saving_text(self, name: str) -> str:
         """Return the tiny module, with what it saves as results."""
@@ -81,11 +83,12 @@ def rotated(p: Program, to: str, x: str, weights: tuple[str, str]) -> list[str]:
     """
     Project to the two halves of every head, and turn them by the angles of positions.
 
-    The two weights are the halves of one, along the last dimension.
+    The two weights are the halves of one, along the last dimension. Tokens are the
+    first dimension of `x`.
     """
     dims = [dim for dim in p.dims(weights[0]) if dim not in "DE"]
     first, second = (
-        p.contract(f"{to}{half}_p", x, weight, (*dims, "M", "E"))
+        p.contract(f"{to}{half}_p", x, weight, (*dims, p.dims(x)[0], "E"))
         for half, weight in zip("12", weights, strict=True)
     )
     return [
@@ -125,6 +128,44 @@ def grouped_attention(p: Program, h: str, to: str) -> str:
     return p.contract(to, mixed, p.argument("wo", "KRGD"), "MD")
 
 
+def cached_attention(p: Program, h: str, to: str) -> str:
+    """
+    Attention of one token of each of B sequences to N cached keys and its own.
+
+    The caches have no room for the token's own key and value: its score joins the
+    maximum and the sum of the others.
+    """
+    p.argument("cos", "BE")
+    p.argument("sin", "BE")
+    wq = p.argument("wq1", "DKRE"), p.argument("wq2", "DKRE")
+    wk = p.argument("wk1", "DKE"), p.argument("wk2", "DKE")
+    q, k = rotated(p, "q", h, wq), rotated(p, "k", h, wk)
+    v = p.contract("v", h, p.argument("wv", "DKG"), "KBG")
+    caches = p.argument("keys1", "BKNE"), p.argument("keys2", "BKNE")
+    by = p.fill("by", 1 / sqrt(2 * p.size("E")))
+    scores = score(p, "scores", zip(q, caches, strict=True), "BKRN", by)
+    own = score(p, "own", zip(q, k, strict=True), "BKR", by)
+    largest = p.map("largest", "max", p.reduce("cached_m", "max", scores, "N"), own)
+    weights = p.map("terms", "exp", p.map("below", "sub", scores, largest))
+    weight = p.map("own_term", "exp", p.map("own_below", "sub", own, largest))
+    total = p.map("l", "add", p.reduce("cached_l", "add", weights, "N"), weight)
+    cached = p.contract("cached", weights, p.argument("values", "BKNG"), "BKRG")
+    mine = p.map("mine", "mult", weight, v)
+    mixed = p.map("mixed", "div", p.map("both", "add", cached, mine), total)
+    return p.contract(to, mixed, p.argument("wo", "KRGD"), "BD")
+
+
+def score(
+    p: Program, to: str, halves: Iterable[tuple[str, str]], dims: str, by: str
+) -> str:
+    """Multiply queries by keys, both given as halves, and scale by `by`."""
+    products = [
+        p.contract(f"{to}{i}", query, key, dims)
+        for i, (query, key) in enumerate(halves, 1)
+    ]
+    return p.map(f"{to}_scaled", "mult", p.map(to, "add", *products), by)
+
+
 def gated(p: Program, h: str, to: str, group: str = "") -> str:
     """Return (silu(h w1) * (h w3)) w2; the weights of each `group` are its own."""
     token = next(dim for dim in p.dims(h) if dim not in {"D", *group})
@@ -147,6 +188,13 @@ def llama(p: Program) -> str:
     """RMSNorm, grouped attention, RMSNorm, gated MLP; two residuals."""
     x = p.argument("x", "MD")
     y = p.map("y", "add", x, grouped_attention(p, rms_norm(p, x, "h1"), "a"))
+    return p.map("z", "add", y, gated(p, rms_norm(p, y, "h2"), "d"))
+
+
+def llama_decode(p: Program) -> str:
+    """The same block for one token of each of B sequences."""
+    x = p.argument("x", "BD")
+    y = p.map("y", "add", x, cached_attention(p, rms_norm(p, x, "h1"), "a"))
     return p.map("z", "add", y, gated(p, rms_norm(p, y, "h2"), "d"))
 
 
@@ -242,6 +290,13 @@ GPT2 = Block(
 )
 BLOCKS: Mapping[str, Block] = {
     "llama": LLAMA,
+    "llama_decode": Block(
+        "A block of Llama that decodes: a token of each sequence sees cached keys.",
+        llama_decode,
+        {"B": 2, "N": 5, "D": 8, "K": 2, "R": 2, "E": 2, "G": 4, "F": 12},
+        {"B": 1, "N": 2048, "D": 4096, "K": 8, "R": 4, "E": 64, "G": 128, "F": 14336},
+        further=("k1", "k2", "v"),
+    ),
     "gpt2": GPT2,
     "vit": Block(
         "A block of ViT-B/16: LayerNorm, attention of all patches, GELU, biases.",
