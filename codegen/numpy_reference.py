@@ -135,6 +135,10 @@ class ReferencePrinter:
                 axis = names_of(op.result).index(op.dim.data)
                 operands = tuple_of([self._variables[value] for value in op.inputs])
                 return f"np.concatenate({operands}, axis={axis})"
+            case compound.GatherOp():
+                table, ids = (self._variables[value] for value in op.operands)
+                axis = names_of(op.table).index(op.along)
+                return f"np.take({table}, {ids}.astype(np.int32), axis={axis})"
             case compound.FillOp():
                 return _filled(op)
             case compound.IndexOp():
@@ -218,10 +222,15 @@ def _filled(op: compound.FillOp) -> str:
 
 
 def _operands_through_casts(value: SSAValue) -> SSAValue:
-    """Return the value below casts and renames."""
-    while isinstance(op := value.owner, compound.CastOp | compound.RenameOp):
-        value = op.input
-    return value
+    """Return the value below casts and renames; of gathered rows, the table."""
+    while True:
+        match value.owner:
+            case compound.CastOp() | compound.RenameOp() as op:
+                value = op.input
+            case compound.GatherOp() as op:
+                value = op.table
+            case _:
+                return value
 
 
 def summed_terms(function: func.FuncOp) -> dict[SSAValue, int]:

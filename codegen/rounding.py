@@ -34,6 +34,7 @@ from comet.dialects.schedule.attributes import NARROW
 EXACT = (
     compound.ConcatOp,
     compound.ExtentOp,
+    compound.GatherOp,
     compound.IndexOp,
     compound.PadOp,
     compound.RenameOp,

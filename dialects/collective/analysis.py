@@ -235,6 +235,17 @@ def _resized(
 
 
 @transfer.register
+def _(op: compound.GatherOp, states: States) -> State:
+    _reject_partials(op, states)
+    if axes := states[op.table].splits(op.along):
+        raise VerifyException(
+            f"'{op.name}' op gathers along {op.along}, which is split over axis "
+            f"'{axes[0]}'; gather from the whole table"
+        )
+    return replace(_joined(op, op.operands, states), uniform=False)
+
+
+@transfer.register
 def _(op: compound.RenameOp, states: States) -> State:
     state = states[op.input]
     for axis, dim in state.sharded.items():

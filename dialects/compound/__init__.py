@@ -21,6 +21,7 @@ from comet.dialects.compound.elementary import (
     ReduceOp,
 )
 from comet.dialects.compound.fold import FoldOp, YieldOp
+from comet.dialects.compound.gather import GatherOp
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MAP_ARITY, MapKind, MapKindAttr, MapOp
 from comet.dialects.compound.named import named_ops
@@ -37,6 +38,7 @@ __all__ = [
     "ExtentOp",
     "FillOp",
     "FoldOp",
+    "GatherOp",
     "IndexOp",
     "MapKind",
     "MapOp",
@@ -62,6 +64,7 @@ Compound = Dialect(
         PadOp,
         SliceOp,
         ConcatOp,
+        GatherOp,
         FillOp,
         ExtentOp,
         IndexOp,

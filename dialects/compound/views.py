@@ -1,4 +1,6 @@
-"""What sees values in memory under other names, in part, or joined to others."""
+"""
+What sees values in memory under other names, in part, joined to others, or by rows.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,11 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from comet.dialects.compound.gather import GatherOp
 from comet.dialects.compound.pad import ConcatOp, SliceOp
 from comet.dialects.compound.rename import RenameOp
 
-View: TypeAlias = RenameOp | SliceOp | ConcatOp
+View: TypeAlias = RenameOp | SliceOp | ConcatOp | GatherOp
 """An op that GPUs carry out where its result is loaded: by other addresses."""
 
 

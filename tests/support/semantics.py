@@ -12,6 +12,7 @@ from xdsl.passes import PassPipeline
 from xdsl.traits import SymbolTable
 
 from comet.dialects.compound.dims import BOOLEAN_TENSOR, COUNT_TENSOR
+from comet.dialects.compound.gather import rows_chosen
 from comet.interpreter import FoldTree, run
 from comet.interpreter.chunking import whole
 from comet.interpreter.tensor import Array
@@ -54,8 +55,8 @@ def random_inputs(module: ModuleOp, name: str, seed: int = 0) -> list[Array]:
     """
     Return an array for every argument of a function: floats are standard normal.
 
-    Counts go up to the largest extent of any argument, sometimes beyond their own;
-    booleans are 0 or 1.
+    Counts go up to the largest extent of any argument, sometimes beyond their own; ids
+    of a gather are positions of its table; booleans are 0 or 1.
     """
     function = SymbolTable.lookup_symbol(module, name)
     assert isinstance(function, func.FuncOp)
@@ -66,9 +67,14 @@ def random_inputs(module: ModuleOp, name: str, seed: int = 0) -> list[Array]:
         shapes.append(type_.get_shape())
     most = max((extent for shape in shapes for extent in shape), default=1)
     drawn: list[Array] = []
-    for shape, type_ in zip(shapes, function.function_type.inputs, strict=True):
+    arguments = function.body.block.args
+    for shape, type_, value in zip(
+        shapes, function.function_type.inputs, arguments, strict=True
+    ):
         if COUNT_TENSOR.verifies(type_) or BOOLEAN_TENSOR.verifies(type_):
-            bounds = (1, most) if COUNT_TENSOR.verifies(type_) else (0, 1)
+            rows = list(rows_chosen(value))
+            counts = (0, min(rows) - 1) if rows else (1, most)
+            bounds = counts if COUNT_TENSOR.verifies(type_) else (0, 1)
             numbers = generator.integers(*bounds, shape, endpoint=True)
             drawn.append(numbers.astype(np.float64))
         else:

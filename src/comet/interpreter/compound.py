@@ -20,12 +20,14 @@ from comet.dialects.compound import (
     ExtentOp,
     FillOp,
     FoldOp,
+    GatherOp,
     MapKind,
     MapOp,
     PadOp,
     ReduceOp,
     RenameOp,
     SliceOp,
+    View,
 )
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.compound.index import IndexOp
@@ -41,7 +43,9 @@ from comet.interpreter.tensor import (
     joined_axes,
     joined_lengths,
     joined_starts,
+    masked,
     reduced,
+    rows_of,
     scalar,
     selected,
     with_padding,
@@ -175,6 +179,19 @@ def _(op: ConcatOp, machine: Interpreter, args: Values) -> Values:
     return (Tensor(axes, dims, data, lengths, starts),)
 
 
+@evaluate.register
+def _(op: GatherOp, machine: Interpreter, args: Values) -> Values:
+    table, ids = args
+    _check_whole(op, table, op.along)
+    chosen = masked(ids, ids.dims, 0.0).data
+    if wrong := chosen[(chosen < 0) | (chosen >= op.rows)].tolist():
+        raise InterpretationError(
+            f"'{op.name}' op takes position {wrong[0]:g} along {op.along}, which has "
+            f"{op.rows}; pass ids from 0 to {op.rows - 1}"
+        )
+    return (rows_of(table, ids, op.along),)
+
+
 def _resized(op: PadOp, value: Tensor) -> Tensor:
     """Return `value` with the extents of the result, what is new undefined."""
     before, after = extents_of(op.input), extents_of(op.result)
@@ -185,11 +202,12 @@ def _resized(op: PadOp, value: Tensor) -> Tensor:
     return value
 
 
-def _check_whole(op: PadOp | SliceOp | ConcatOp, value: Tensor, dim: str) -> None:
+def _check_whole(op: PadOp | View, value: Tensor, dim: str) -> None:
     """Raise `InterpretationError` if instances have shards of a resized dimension."""
     if np.any(value.start(dim).data):
         raise InterpretationError(
-            f"'{op.name}' op resizes {dim}, of which an instance has only a shard"
+            f"'{op.name}' op takes parts of {dim}, of which an instance has "
+            "only a shard"
         )
 
 

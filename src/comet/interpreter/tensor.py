@@ -185,6 +185,24 @@ def contracted(lhs: Tensor, rhs: Tensor, dims: Sequence[str]) -> Tensor:
     return Tensor(axes, tuple(dims), data, lengths, starts)
 
 
+def rows_of(table: Tensor, ids: Tensor, dim: str) -> Tensor:
+    """Return the positions along `dim` that `ids` names, which are all real ones."""
+    axes, others = joined_axes((table, ids)), [d for d in table.dims if d != dim]
+    rows = table.view(axes, (dim, *others))
+    chosen = masked(ids, ids.dims, 0.0).view(axes, ids.dims).astype(np.intp)
+    count = len(axes)
+    instances = np.broadcast_shapes(rows.shape[:count], chosen.shape[:count])
+    rows = np.broadcast_to(rows, (*instances, *rows.shape[count:]))
+    chosen = np.broadcast_to(chosen, (*instances, *chosen.shape[count:]))
+    taken = [rows[each][chosen[each]] for each in np.ndindex(instances)]
+    data = np.stack(taken).reshape((*instances, *taken[0].shape))
+    at, both = table.dims.index(dim), (table, ids)
+    dims = (*table.dims[:at], *ids.dims, *table.dims[at + 1 :])
+    whole = Tensor(axes, (*ids.dims, *others), data)
+    lengths, starts = joined_lengths(both, dims), joined_starts(both, dims)
+    return Tensor(axes, dims, whole.view(axes, dims), lengths, starts)
+
+
 def selected(condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
     """Return `yes` on the instances where the rank-0 `condition` holds, else `no`."""
     axes = joined_axes((condition, yes, no))

@@ -106,7 +106,8 @@ def _distinct(
 
 def _random_array(tensor: Tensor, generator: np.random.Generator) -> Array:
     if tensor.dtype == "int32":
-        counts = generator.integers(1, tensor.at_most, tensor.shape, endpoint=True)
+        bounds = tensor.at_least, tensor.at_most
+        counts = generator.integers(*bounds, tensor.shape, endpoint=True)
         return counts.astype(np.float64)
     if tensor.dtype == "bool":
         return generator.integers(0, 1, tensor.shape, endpoint=True).astype(np.float64)

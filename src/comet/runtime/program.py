@@ -35,8 +35,9 @@ class Tensor:
     The axis that is sharded over the ranks: ceil(extent / ranks) each, the last shards
     fewer. None: every rank has the whole tensor.
     """
+    at_least: int = 1
     at_most: int = 1
-    """An int32 input is drawn from 1 to this."""
+    """An int32 input is drawn from `at_least` to `at_most`."""
     address: Callable[..., torch.Tensor] | None = None
     """
     Takes a plan and the number of a launch, from 1; returns where on the rank this

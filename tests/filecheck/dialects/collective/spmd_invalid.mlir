@@ -440,3 +440,18 @@ collective.mesh @m {x = 2}
   %t = collective.all_to_all split "M" concat "P" %l on @m ["x"] : tensor<8x12xf16, #compound.dims<M, N>> -> tensor<2x4x12xf16, #compound.dims<P, M, N>>
   collective.yield %t : tensor<2x4x12xf16, #compound.dims<P, M, N>>
 }
+
+// -----
+
+!V = tensor<8x4xf16, #compound.dims<V, D>>
+!L = tensor<4x4xf16, #compound.dims<V, D>>
+!T = tensor<7xi32, #compound.dims<T>>
+!R = tensor<7x4xf16, #compound.dims<T, D>>
+collective.mesh @m {x = 2}
+%a, %t = "test.op"() : () -> (!V, !T)
+// CHECK: 'compound.gather' op gathers along V, which is split over axis 'x'; gather from the whole table
+%r = collective.spmd on @m ins(%a, %t : !V, !T) sharded [{V = ["x"]}, {}] outs(!R) sharded [{}] {
+^bb0(%l: !L, %i: !T):
+  %g = compound.gather %l, %i along "V" : !L, !T -> !R
+  collective.yield %g : !R
+}

@@ -1,0 +1,70 @@
+"""The reference interpreter takes rows of tables, whole or in shards."""
+
+import numpy as np
+import pytest
+from semantics import assert_close, assert_same_meaning, parse_module, run_passes
+from xdsl.utils.exceptions import InterpretationError
+
+from comet.interpreter import run
+from comet.interpreter.tensor import Array
+from comet.tools.diagnostics import failing_op
+
+TABLE = np.random.default_rng(5).standard_normal((3, 11, 5))
+IDS = np.array([[0.0, 10.0], [4.0, 4.0], [9.0, 1.0], [7.0, 0.0]])
+
+PAGES = """
+!table = tensor<3x11x5xf32, #compound.dims<P, V, D>>
+!ids = tensor<4x2xi32, #compound.dims<B, T>>
+!rows = tensor<3x4x2x5xf32, #compound.dims<P, B, T, D>>
+func.func @main(%table: !table, %ids: !ids) -> !rows {
+  %r = compound.gather %table, %ids along "V" : !table, !ids -> !rows
+  func.return %r : !rows
+}
+"""
+
+
+def pages(ids: Array) -> Array:
+    """Return what the interpreter takes of the table."""
+    return run(parse_module(PAGES), "main", [TABLE, ids])[0]
+
+
+def test_ids_name_positions_of_one_dimension():
+    expected = np.empty((3, 4, 2, 5))
+    for page, first, second in np.ndindex(3, 4, 2):
+        row = int(IDS[first, second])
+        expected[page, first, second] = TABLE[page, row]
+    assert_close([pages(IDS)], [expected])
+
+
+@pytest.mark.parametrize("wrong", [11.0, -1.0])
+def test_ids_outside_of_the_table_are_an_error(wrong: float):
+    ids = np.where(IDS == 10.0, wrong, IDS)
+    with pytest.raises(InterpretationError, match="pass ids from 0 to 10") as e:
+        pages(ids)
+    op = failing_op(e.value)
+    assert op is not None
+    assert op.name == "compound.gather"
+
+
+SHARDED = """
+collective.mesh @gpus {rank = 3, other = 2}
+!table = tensor<9x5xf32, #compound.dims<V, D>>
+!ids = tensor<7xi32, #compound.dims<T>>
+!rows = tensor<7x5xf32, #compound.dims<T, D>>
+!sums = tensor<7xf32, #compound.dims<T>>
+func.func @main(%x: !table, %i: !ids) -> (!rows, !sums) {
+  %r = compound.gather %x, %i along "V" : !table, !ids -> !rows
+  %e = compound.map exp %r {collective.shard = SHARDS} : !rows -> !rows
+  %s = compound.reduce add %r {collective.shard = SHARDS} : !rows -> !sums
+  func.return %e, %s : !rows, !sums
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "shards",
+    ['{T = ["rank"]}', '{D = ["other"]}', '{T = ["other"], D = ["rank"]}'],
+)
+def test_unequal_shards_are_gathered(shards: str):
+    before = parse_module(SHARDED.replace("SHARDS", shards))
+    assert_same_meaning(before, run_passes(before, "insert-collectives"), "main")
