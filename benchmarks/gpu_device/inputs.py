@@ -19,7 +19,8 @@ def drawn(
     """
     Draw inputs of these shapes and element types, as `comet.runtime.check` does.
 
-    Floats are normal with variance terms**-1/2, counts uniform from 1 to `at_most`.
+    Floats are normal with variance terms**-1/2, integers uniform from `at_least` to
+    `at_most`; what may be 0 is no length, and is drawn if lengths are full, too.
     A seed means other numbers on another kind of device. What is passed again is the
     same tensor.
     """
@@ -37,7 +38,8 @@ def _drawn(
     dtype: torch.dtype = getattr(torch, tensor.dtype)
     device = generator.device
     if dtype == torch.int32:
-        least = tensor.at_most if lengths == "full" else 1
+        full = lengths == "full" and tensor.at_least > 0
+        least = tensor.at_most if full else tensor.at_least
         bounds = (least, tensor.at_most + 1)
         return torch.randint(
             *bounds, tensor.shape, generator=generator, dtype=dtype, device=device

@@ -12,7 +12,7 @@ from comet.codegen.numpy_reference import summed_terms
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
 from comet.codegen.rounding import expected_roundings, stores_narrow
 from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
-from comet.codegen.triton.tensors import at_most, shape_and_type, tensor_text
+from comet.codegen.triton.tensors import drawn_between, shape_and_type, tensor_text
 from comet.dialects import tl
 
 SYMBOLS = (func.FuncOp, tl.KernelOp)
@@ -124,7 +124,7 @@ def program_lines(plan: func.FuncOp, reference: func.FuncOp) -> list[str]:
         tensor_text(
             outer.type,
             terms=terms.get(inner, 1),
-            at_most=at_most(reference, inner.index),
+            between=drawn_between(reference, inner.index),
         )
         for outer, inner in zip(
             plan.body.block.args, reference.body.block.args, strict=True

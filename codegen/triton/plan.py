@@ -16,7 +16,7 @@ from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
 from comet.codegen.rounding import expected_roundings, stores_narrow
 from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton.tensors import (
-    at_most,
+    drawn_between,
     shape_and_type,
     split_axis,
     tensor_text,
@@ -253,7 +253,7 @@ def _program_lines(
             outer.type,
             terms=terms.get(arguments[number], 1),
             split=split_axis(outer.type, split.data),
-            at_most=at_most(reference, number),
+            between=drawn_between(reference, number),
             address=address_methods.get(index),
             same_as=first if (first := numbers.index(number)) < index else None,
         )

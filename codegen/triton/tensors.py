@@ -9,6 +9,7 @@ from xdsl.ir import Attribute
 from comet.codegen.python_text import tuple_of
 from comet.codegen.triton.expressions import type_name
 from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.gather import rows_chosen
 from comet.dialects.compound.named import AT_MOST
 from comet.dialects.tl.types import element_of, shape_of
 
@@ -19,12 +20,20 @@ def shape_and_type(type: Attribute) -> tuple[str, str]:
     return tuple_of([str(extent) for extent in shape_of(type)]), name
 
 
-def at_most(function: func.FuncOp, index: int) -> int:
-    """Return the largest number in an argument of counts, 1 if it has none."""
+def drawn_between(function: func.FuncOp, index: int) -> tuple[int, int]:
+    """
+    Return the least and the largest number that checks draw for an argument of i32.
+
+    Ids of a gather name positions of its table. Counts go from 1 to a bound, 1 if the
+    argument has none.
+    """
+    extents = list(rows_chosen(function.body.block.args[index]))
+    if extents:
+        return 0, min(extents) - 1
     if function.arg_attrs is None:
-        return 1
+        return 1, 1
     bound = function.arg_attrs.data[index].data.get(AT_MOST)
-    return bound.value.data if isinstance(bound, IntegerAttr) else 1
+    return 1, bound.value.data if isinstance(bound, IntegerAttr) else 1
 
 
 def split_axis(type: Attribute, dim: str) -> int | None:
@@ -37,7 +46,7 @@ def tensor_text(
     *,
     terms: int = 1,
     split: int | None = None,
-    at_most: int = 1,
+    between: tuple[int, int] = (1, 1),
     address: str | None = None,
     same_as: int | None = None,
     rounding: float | None = None,
@@ -47,7 +56,8 @@ def tensor_text(
     fields = [shape, f'"{dtype}"']
     fields += [f"terms={terms}"] if terms > 1 else []
     fields += [f"split={split}"] if split is not None else []
-    fields += [f"at_most={at_most}"] if at_most > 1 else []
+    fields += [f"at_least={between[0]}"] if between[0] != 1 else []
+    fields += [f"at_most={between[1]}"] if between[1] != 1 else []
     fields += [f"address={address}"] if address is not None else []
     fields += [f"same_as={same_as}"] if same_as is not None else []
     fields += [f"rounding={rounding:.3g}"] if rounding is not None else []

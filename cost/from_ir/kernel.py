@@ -8,11 +8,11 @@ lies in buffers, one for each rank, whose rows are shards of the gathered dimens
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from math import gcd
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
+from comet.cost.from_ir.memory import choosing_dims, vector_width
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary, Operands, Point, Product, Term
@@ -21,14 +21,11 @@ from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
     CastOp,
-    ConcatOp,
     ContractOp,
     FillOp,
     MapKind,
     MapOp,
     ReduceOp,
-    RenameOp,
-    SliceOp,
 )
 from comet.dialects.compound.dims import (
     bits_of,
@@ -40,12 +37,8 @@ from comet.dialects.compound.dims import (
     level_of,
     names_of,
 )
-from comet.dialects.dataflow import KernelOp
-from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.transfer import (
-    PullOp,
     PushOp,
-    ReadOp,
     ReadTileOp,
     WaitOp,
 )
@@ -61,6 +54,8 @@ MOVES = (PushOp, ReadTileOp, WaitOp)
 
 POINTER = 8
 """Bytes of an address."""
+ID = 4
+"""Bytes of an i32 that chooses a row."""
 
 
 class _Walk:
@@ -74,6 +69,7 @@ class _Walk:
         """Dimensions that groups of programs share out: no loop has trips of them."""
         self.gpu = gpu
         self.loads: list[Term] = []
+        self.ids: list[Term] = []
         self.stores: list[Term] = []
         self.dots: list[Term] = []
         self.dot_results: list[tuple[str, ...]] = []
@@ -108,6 +104,7 @@ class _Walk:
             self.inner_dims |= set(op.factors) if loops else set()
         loaded_here, late = tuple(loads(op)), late_loads(op)
         self.loads += [_bytes(load.tile, inside) for load in loaded_here]
+        self.ids += self._ids(loaded_here, inside)
         # A program waits for what it loads early, and for what it loads late.
         self.rounds += [inside] * len({load.tile in late for load in loaded_here})
         small = (self._addresses(load, inside) for load in loaded_here)
@@ -117,6 +114,13 @@ class _Walk:
         self.shared.append(tuple(_bytes(tile, inside) for tile in loaded))
         self.stores += [_bytes(store.tile, inside) for store in stores(op)]
         self.body(op, inside, outer, loaded)
+
+    def _ids(self, loaded: Sequence[Border], loops: tuple[str, ...]) -> Iterator[Term]:
+        """Yield what choose the rows of loaded tiles, and wait for it, too."""
+        for dims in dict.fromkeys(choosing_dims(load.outer) for load in loaded):
+            if dims:
+                yield Term(dims, ID, loops)
+                self.rounds.append(tuple(dim for dim in loops if dim in dims))
 
     def body(
         self,
@@ -360,6 +364,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         tensors=tuple(map(_bytes, dict.fromkeys((*node.ins, *node.outs)))),
         spilled=tuple(map(_bytes, _spilled(node, levels))),
         loads=tuple(walk.loads),
+        ids=tuple(walk.ids),
         stores=tuple(walk.stores),
         dots=tuple(walk.dots),
         dot_results=tuple(walk.dot_results),
@@ -395,56 +400,3 @@ def group_blocks(node: SpatialOp) -> dict[str, int]:
             tiles = joined_extents(op.tiles)
             blocks |= {dim: power_of_two(tiles[dim]) for dim in op.factors}
     return blocks
-
-
-def vector_width(value: SSAValue, most: int) -> int:
-    """Return the bytes, at most `most`, that a thread loads at a time from a tensor."""
-    row = row_extent(value) * bits_of(value) // 8
-    return gcd(row, most)
-
-
-def row_extent(value: SSAValue) -> int:
-    """Return how many elements are contiguous where `value` is loaded from."""
-    tensor = tensor_in_memory(value)
-    if isinstance(tensor.owner, SliceOp | ConcatOp):
-        return _aligned(tensor.owner)
-    shapes = [tensor.type]
-    if isinstance(owner := tensor.owner, CollectiveOp):
-        shapes.append(owner.input.type)
-    if isinstance(owner, ReadOp | PullOp):
-        channel = owner.channel.type
-        assert isinstance(channel, ChannelType)
-        shapes.append(channel.sent)
-    return min([1, *extents_of(shape).values()][-1] for shape in shapes)
-
-
-def _aligned(view: SliceOp | ConcatOp) -> int:
-    """Return how many elements, at least, are contiguous from where a part begins."""
-    rows = [row_extent(value) for value in view.operands]
-    last = [*extents_of(view.result)][-1:]
-    if isinstance(view, ConcatOp):
-        return gcd(*rows, *(view.firsts if [view.dim.data] == last else ()))
-    return gcd(*rows, *(n for dim, n in view.offsets.items() if [dim] == last))
-
-
-def tensor_in_memory(value: SSAValue) -> SSAValue:
-    """Return the whole tensor that a tile is part of, as it was made or received."""
-    while (whole := _whole(value)) is not None:
-        value = whole
-    return value
-
-
-def _whole(value: SSAValue) -> SSAValue | None:
-    """Return what `value` is a part of, or another name for; None if there is none."""
-    owner = value.owner
-    if isinstance(owner, RenameOp):
-        return owner.input
-    if isinstance(owner, KernelOp) and isinstance(value, OpResult):
-        end = owner.body.block.last_op
-        return end.operands[value.index] if end else None
-    if not isinstance(value, BlockArgument):
-        return None
-    outer = value.block.parent_op()
-    if isinstance(outer, NodeOp | KernelOp) and value.index < len(outer.ins):
-        return outer.ins[value.index]
-    return None

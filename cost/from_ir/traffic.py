@@ -14,7 +14,8 @@ from itertools import chain
 from xdsl.ir import BlockArgument, SSAValue
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize, tensor_in_memory, tile_blocks
+from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.memory import tensor_in_memory
 from comet.cost.from_ir.program import message_bytes
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.summary import Blocks, KernelSummary

@@ -142,6 +142,8 @@ class KernelSummary:
     """Element type of the contractions' operands, by which their rate is found."""
     group: Mapping[str, int] = field(default_factory=dict[str, int])
     """The blocks of dimensions that groups of programs split, which are given."""
+    ids: tuple[Term, ...] = ()
+    """Bytes of the numbers that choose the rows which are loaded."""
     exchanges: int = 0
     """How often a program waits for the others of its group, for each tile."""
 
@@ -162,7 +164,9 @@ class KernelSummary:
 
     def moved(self, blocks: Blocks) -> Real:
         """Return the bytes that one program loads and stores."""
-        return total(self.moved_by_loads(blocks)) + total(self.moved_by_stores(blocks))
+        ids = (t.per_tile(blocks) * self._times_loaded(t, blocks) for t in self.ids)
+        tiles = total(self.moved_by_loads(blocks))
+        return tiles + total(ids) + total(self.moved_by_stores(blocks))
 
     def moved_by_loads(self, blocks: Blocks) -> Iterator[Real]:
         """Yield the bytes that one program moves by each load."""

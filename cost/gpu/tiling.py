@@ -35,6 +35,7 @@ def kernel_work(
 ) -> KernelWork:
     """Return what the kernel model prices."""
     dots, vectors = operations(summary, blocks, numbers.warps, gpu)
+    ids = [size_of(term, summary) for term in summary.ids]
     if summary.dot_type == "f32":
         # Exact f32 products run on vector lanes, two operations an instruction.
         dots, vectors = 0.0, vectors + dots / 2
@@ -46,7 +47,7 @@ def kernel_work(
         vector_operations=vectors,
         shared_reads=summary.per_program(summary.dot_reads, blocks),
         moved_bytes=summary.moved(blocks),
-        device_bytes=total(tensor_traffic(summary, blocks, gpu)),
+        device_bytes=total((*tensor_traffic(summary, blocks, gpu), *ids)),
         rounds=summary.iterations(blocks),
         element=summary.dot_type,
         stages=numbers.stages,

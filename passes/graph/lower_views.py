@@ -26,6 +26,7 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import (
     ConcatOp,
     FillOp,
+    GatherOp,
     IndexOp,
     MapKind,
     MapOp,
@@ -164,17 +165,29 @@ def plan_copies(func: FuncOp) -> list[Use]:
     ]
 
 
+_SCATTERED = (ConcatOp, IndexOp, GatherOp)
+"""What has no strides in one tensor."""
+
+
 def _needs_copy(op: Operation, value: SSAValue) -> bool:
     """Whether `op` cannot read `value` as a view, or through a view."""
     if op.has_trait(IsTerminator):
         return isinstance(value.owner, View)
-    if isinstance(op, CollectiveOp):
-        return isinstance(viewed(value).owner, SliceOp | ConcatOp)
-    if isinstance(op, RenameOp) and not op.merged:
-        return op.cut is not None and _sees(value, (ConcatOp, IndexOp))
-    if isinstance(op, RenameOp):
-        return _sees(value, (SliceOp, ConcatOp, IndexOp, CollectiveOp))
-    return isinstance(op, View) and isinstance(viewed(value).owner, CollectiveOp)
+    seen = viewed(value).owner
+    sent = isinstance(seen, CollectiveOp)
+    match op:
+        case CollectiveOp():
+            return isinstance(seen, SliceOp | ConcatOp | GatherOp)
+        case RenameOp() if op.merged:
+            return _sees(value, (*_SCATTERED, SliceOp, CollectiveOp))
+        case RenameOp():
+            return op.cut is not None and _sees(value, (ConcatOp, IndexOp))
+        case ConcatOp():
+            return sent or _sees(value, (GatherOp,))
+        case GatherOp() if value is op.table:
+            return sent or _sees(value, _SCATTERED)
+        case _:
+            return sent and isinstance(op, View)
 
 
 def _sees(value: SSAValue, kinds: tuple[type[Operation], ...]) -> bool:

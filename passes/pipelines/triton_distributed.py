@@ -278,12 +278,14 @@ class TritonDistributedPass(Pipeline):
         mesh = select_mesh(self.name, module, None)
         dims = parse_dims(self.dim)
         sharded = assign_axes(self.name, module, mesh, dims, uneven=True)
-        if (found := unsupported_collective(ctx, module, sharded)) is not None:
+        trial = on_ranks(ctx, module, sharded)
+        if trial is not None and (found := not_carried_out(trial)) is not None:
             axes = tuple(mesh.axis_extents)
             others = [
                 f"dim={dim}"
                 for dim in dims_in(module)
-                if unsupported_collective(ctx, module, ((dim, axes),)) is None
+                if (tried := on_ranks(ctx, module, ((dim, axes),))) is not None
+                and not_carried_out(tried) is None
             ]
             way_out = f"use {' or '.join(others)}" if others else "use one rank"
             raise PassFailedException(
@@ -390,24 +392,33 @@ def group_sizes(ctx: Context, module: ModuleOp, dim: str) -> Iterator[int]:
             yield size
 
 
-def unsupported_collective(
+def on_ranks(
     ctx: Context, module: ModuleOp, sharded: Sequence[ShardedDim]
-) -> CollectiveOp | None:
+) -> ModuleOp | None:
     """
-    Return a collective that `sharded` would need and GPUs do not execute, if any.
+    Return a copy of `module` with the collectives that `sharded` needs.
 
-    GPUs move data between ranks, and reduce it locally. A copy of `module` is tried, so
-    that the error, which `fuse` would raise too, can name dimensions that work.
+    None if dimensions cannot be sharded at all: the passes say so when they run.
     """
-    carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
     trial = module.clone()
     try:
         for dim, axes in sharded:
             DistributePass(dim, axes).apply(ctx, trial)
         InsertCollectivesPass().apply(ctx, trial)
-    except PassFailedException:  # these passes report it when they run
+    except PassFailedException:
         return None
-    found = (op for op in trial.walk() if isinstance(op, CollectiveOp))
+    return trial
+
+
+def not_carried_out(module: ModuleOp) -> CollectiveOp | None:
+    """
+    Return a collective that GPUs do not execute, if any.
+
+    They move data between ranks, and reduce it locally. `fuse` would raise an error for
+    it, too, which could not name dimensions that work.
+    """
+    carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
+    found = (op for op in module.walk() if isinstance(op, CollectiveOp))
     return next((op for op in found if not isinstance(op, carried_out)), None)
 
 

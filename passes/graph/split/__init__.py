@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import ExtentOp, RenameOp
+from comet.dialects.compound import ExtentOp, GatherOp, RenameOp
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.compound.pad import resized_dims
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -87,8 +87,9 @@ def _check_op(op: Operation, dim: str, function: str) -> None:
             f"split: @{function} returns a value with {dim}; split a dimension that is "
             "reduced"
         )
-    renamed = isinstance(op, RenameOp) and not op.keeps(dim)
-    if renamed or isinstance(op, ExtentOp) or dim in resized_dims(op):
+    replaced = isinstance(op, RenameOp) and not op.keeps(dim)
+    replaced |= isinstance(op, GatherOp) and op.along == dim
+    if replaced or isinstance(op, ExtentOp) or dim in resized_dims(op):
         raise PassFailedException(
             f"split: '{op.name}' of @{function} reads {dim} as one dimension; split "
             "another one"

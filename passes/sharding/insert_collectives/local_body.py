@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import (
     AllGatherOp,
@@ -28,6 +29,7 @@ from comet.dialects.collective.state import State, States
 from comet.dialects.compound import (
     ConcatOp,
     FillOp,
+    GatherOp,
     IndexOp,
     ReduceKind,
     RenameOp,
@@ -115,9 +117,18 @@ class LocalBody:
             resized = resized_dims(outer.owner)
             inner = self.sharding(outer.owner.operands[0]).items()
             return {dim: axes for dim, axes in inner if dim not in resized}
+        if isinstance(outer.owner, GatherOp):
+            return self._sharding_of_gathered(outer.owner)
         if outer in self._held:
             return sharding_of_state(self.states[self._held[outer]])
         return self.arguments.get(outer, {})
+
+    def _sharding_of_gathered(self, op: GatherOp) -> Sharding:
+        """Return the sharding of the ids, and that of the table on other axes."""
+        ids = self.sharding(op.ids)
+        taken = {axis for axes in ids.values() for axis in axes}
+        table = restricted(self.sharding(op.table), op.result)
+        return ids | {d: a for d, a in table.items() if taken.isdisjoint(a)}
 
     def fetch(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
         """Return the local value of `outer`, complete and in the sharding `wanted`."""
@@ -160,6 +171,9 @@ class LocalBody:
                     return self._view(view, wanted, type_)
                 self.hold(outer, self.fetch(outer, kept))
                 return self._reshard(outer, wanted)
+            case GatherOp() as gather:
+                self._check_table(gather)
+                return self._view(gather, wanted, type_)
             case _ if outer in self.arguments:
                 self.hold(outer, self._input(outer, self.arguments[outer]))
                 return self._reshard(outer, wanted)
@@ -174,6 +188,15 @@ class LocalBody:
             properties=view.properties,
         )
         return self.insert(local, view.result.name_hint)
+
+    def _check_table(self, op: GatherOp) -> None:
+        """Raise PassFailedException for a table whose shards are of other rows."""
+        if axes := self.sharding(op.table).get(op.along):
+            raise PassFailedException(
+                f"insert-collectives: '{op.name}' gathers along {op.along}, which is "
+                f"split over {', '.join(axes)}, and ids may name any position; shard "
+                "another dimension of the table, or a dimension of ids"
+            )
 
     def _keeps_shards(self, rename: RenameOp, wanted: Sharding) -> bool:
         """Return whether shards of the result are views of shards of the operand."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 
 from xdsl.dialects.builtin import StringAttr, i32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
@@ -14,6 +15,7 @@ from comet.dialects.tl.types import BinaryKind, CompareKind, element_of, shape_o
 from comet.passes.triton.lower_to_triton.buffers import (
     MAX_INDEX,
     Buffer,
+    Chosen,
     Filled,
     Gathered,
     Joined,
@@ -63,6 +65,43 @@ def load(
     else:
         op = tl.LoadOp(pointers, mask, other)
     return Tile(scope.insert(op, hint, comment), axes, padding)
+
+
+def _chosen_rows(
+    scope: Scope, buffer: Chosen, axes: Sequence[str], masked: Collection[str]
+) -> SSAValue:
+    """Return pointers to the rows that numbers choose."""
+    assert buffer.pointer is not None
+    ids = _chosen(scope, buffer.ids, masked)
+    numbers = aligned(scope, ids, axes) if ids.dims else ids.value
+    if buffer.first_row:
+        first = scope.insert(tl.ConstantOp.of(buffer.first_row, i32))
+        numbers = add(scope, numbers, first)
+    offset = scaled(scope, numbers, buffer.row, buffer.elements > MAX_INDEX)
+    return scope.insert(tl.AddPtrOp(buffer.pointer, offset))
+
+
+def _chosen(scope: Scope, ids: Buffer, masked: Collection[str]) -> Tile:
+    """
+    Read the numbers of rows, once for each slice of their dimensions.
+
+    That is where the last of these slices begins, before loops over other dimensions.
+    """
+    slices, known = [scope.slices[dim] for dim in ids.dims], scope.memory.chosen
+    homes = [part.home for part in slices] or [scope.prologue]
+    home = max(homes, key=lambda each: _depth(each.block))
+    key = id(ids), home.block, tuple(part.offsets() for part in slices)
+    if key not in known:
+        before = replace(scope, early=home)
+        own = [dim for dim in ids.dims if dim in masked]
+        known[key] = load_view(before, ids, i32, own, 0.0, "ids").value
+    return Tile(known[key], scope.axes(ids.dims))
+
+
+def _depth(block: Block) -> int:
+    """Return how many blocks are around a block."""
+    outer = block.parent_block()
+    return 0 if outer is None else 1 + _depth(outer)
 
 
 def _broadcast(scope: Scope, value: SSAValue, dims: Sequence[str]) -> SSAValue:
@@ -231,6 +270,8 @@ def addresses(
     """Return the pointers of the current slice, and the mask along some dimensions."""
     assert buffer.pointer is not None
     pointers, mask = buffer.pointer, None
+    if isinstance(buffer, Chosen):
+        pointers = _chosen_rows(scope, buffer, axes, masked)
     for dim, stride in zip(buffer.dims, buffer.strides, strict=True):
         part = scope.slices[dim]
         if (offsets := _in_memory(scope, buffer, dim)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self, TypeVar
 
 from xdsl.ir import SSAValue
 
@@ -14,6 +15,8 @@ from comet.dialects.dataflow.flags import FlagsType
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
 
 MAX_INDEX = 2**31 - 1
+
+T = TypeVar("T")
 
 
 Stride = tuple[tuple[str, int], ...]
@@ -84,7 +87,7 @@ class Buffer:
         """The number of elements."""
         return math.prod(self.extents)
 
-    def renamed(self, renaming: Mapping[str, str]) -> Buffer:
+    def renamed(self, renaming: Mapping[str, str]) -> Self:
         """Return the same memory under other dimension names."""
         gathered = self.gathered
         return replace(
@@ -96,12 +99,12 @@ class Buffer:
             shifts={renaming[dim]: first for dim, first in self.shifts.items()},
         )
 
-    def shifted(self, dim: str, first: int) -> Buffer:
+    def shifted(self, dim: str, first: int) -> Self:
         """Return the memory in which `first` is where `dim` begins."""
         shift = self.shifts.get(dim, 0) + first
         return replace(self, shifts={**self.shifts, dim: shift})
 
-    def split(self, dim: str, part: tuple[str, str], size: int) -> Buffer:
+    def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
         """Return the memory with `dim` seen as parts and the `size` elements of one."""
         axis, (outer, inner) = self.dims.index(dim), part
         stride = self.strides[axis]
@@ -138,25 +141,96 @@ class Joined(Buffer):
     firsts: tuple[int, ...] = ()
     """The position of each part's first element."""
 
-    def renamed(self, renaming: Mapping[str, str]) -> Joined:
+    def renamed(self, renaming: Mapping[str, str]) -> Self:
         """Return the same parts under other dimension names."""
         parts = tuple(part.renamed(renaming) for part in self.parts)
         dims = tuple(renaming[dim] for dim in self.dims)
         return replace(self, dims=dims, along=renaming[self.along], parts=parts)
 
-    def shifted(self, dim: str, first: int) -> Joined:
+    def shifted(self, dim: str, first: int) -> Self:
         """Return the parts of the whole that begins at `first` along `dim`."""
         parts = tuple(part.shifted(dim, first) for part in self.parts)
         begin = first if dim == self.along else 0
         firsts = tuple(position - begin for position in self.firsts)
         return replace(self, parts=parts, firsts=firsts)
 
-    def split(self, dim: str, part: tuple[str, str], size: int) -> Joined:
+    def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
         """Return the parts with another dimension than theirs seen in parts."""
         axis = self.dims.index(dim)
         dims = (*self.dims[:axis], *part, *self.dims[axis + 1 :])
         parts = tuple(each.split(dim, part, size) for each in self.parts)
         return replace(self, dims=dims, parts=parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen(Buffer):
+    """
+    The rows of a table that other numbers name.
+
+    The dimensions of these numbers have no strides: they only choose.
+    """
+
+    ids: Buffer
+    """The number of the row at each position along some of the dimensions."""
+    row: Stride
+    """The distance of neighbouring rows in the table."""
+    first_row: int
+    """The position of row 0 in memory."""
+    table: int
+    """The elements of the table."""
+
+    @property
+    def elements(self) -> int:
+        """The number of elements that addresses go over."""
+        return self.table
+
+    def renamed(self, renaming: Mapping[str, str]) -> Self:
+        """Return the same rows under other dimension names."""
+        own = {dim: renaming[dim] for dim in self.ids.dims}
+        ids, row = self.ids.renamed(own), _renamed(self.row, renaming)
+        return replace(super().renamed(renaming), ids=ids, row=row)
+
+    def shifted(self, dim: str, first: int) -> Self:
+        """Return the rows, or their parts, of which `first` is where `dim` begins."""
+        if dim in self.ids.dims:
+            return replace(self, ids=self.ids.shifted(dim, first))
+        return super().shifted(dim, first)
+
+    def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
+        """Return the rows with `dim` seen as parts and the `size` elements of one."""
+        made = super().split(dim, part, size)
+        if dim in self.ids.dims:
+            return replace(made, ids=self.ids.split(dim, part, size))
+        return made
+
+
+def chosen_rows(table: Buffer, ids: Buffer, dim: str) -> Chosen | None:
+    """
+    Return the memory of what a gather along `dim` of a table takes.
+
+    None for a table that has no strides in memory.
+    """
+    at = table.dims.index(dim)
+    row = table.strides[at]
+    scattered = isinstance(table, Joined | Chosen) or table.gathered is not None
+    if table.pointer is None or row is None or scattered:
+        return None
+
+    def joined(own: tuple[T, ...], inserted: tuple[T, ...]) -> tuple[T, ...]:
+        return (*own[:at], *inserted, *own[at + 1 :])
+
+    return Chosen(
+        pointer=table.pointer,
+        dims=joined(table.dims, ids.dims),
+        extents=joined(table.extents, ids.extents),
+        strides=joined(table.strides, tuple(None for _ in ids.dims)),
+        origins=table.origins,
+        shifts={d: first for d, first in table.shifts.items() if d != dim},
+        ids=ids,
+        row=row,
+        first_row=table.shifts.get(dim, 0),
+        table=table.elements,
+    )
 
 
 def buffer_at(

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import (
     ConcatOp,
     FillOp,
+    GatherOp,
     IndexOp,
     RenameOp,
     SliceOp,
@@ -33,11 +34,13 @@ from comet.op_table import OpTable
 from comet.passes.triton.lower_to_triton.buffers import (
     Buffer,
     Channel,
+    Chosen,
     Filled,
     Flags,
     Joined,
     Received,
     buffer_at,
+    chosen_rows,
     row_major,
 )
 from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue
@@ -75,6 +78,8 @@ class KernelMemory:
         """Where the kernel begins."""
         self.descriptors: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = {}
         """The descriptors of a tensor, by its pointer and the size of blocks."""
+        self.chosen: dict[tuple[int, Block, tuple[SSAValue | None, ...]], SSAValue] = {}
+        """The numbers of rows, by their buffer, and where their slice begins."""
         self._pointers = self._symmetric_pointers()
         self.buffers = self._tensors()
         for op in kernel.body.block.ops:
@@ -222,7 +227,8 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
             "seen in parts; split a dimension that is not gathered"
         )
     extents = extents_of(op.result)
-    if buffer.pointer is not None and not any(buffer.shifts.values()):
+    in_order = not isinstance(buffer, Chosen) and not any(buffer.shifts.values())
+    if buffer.pointer is not None and in_order:
         if buffer.strides == row_major(dict(zip(buffer.dims, buffer.extents))):
             return buffer_at(buffer.pointer, extents)
     renamed = buffer.renamed(op.renaming)
@@ -263,6 +269,22 @@ def view_joined(op: ConcatOp, memory: KernelMemory) -> Buffer:
         parts=parts,
         firsts=op.firsts,
     )
+
+
+@views(GatherOp)
+def view_rows(op: GatherOp, memory: KernelMemory) -> Buffer:
+    """Return the rows of a table in memory; of a constant, the constant."""
+    table, ids = memory.buffers[op.table], memory.buffers[op.ids]
+    if isinstance(table, Filled):
+        whole = buffer_at(None, extents_of(op.result))
+        sizes, strides = whole.extents, whole.strides
+        return replace(table, dims=whole.dims, extents=sizes, strides=strides)
+    if (rows := chosen_rows(table, ids, op.along)) is None:
+        raise PassFailedException(
+            f"lower-to-triton: {op.table.type} is no tensor in memory; run lower-views "
+            "before fuse"
+        )
+    return rows
 
 
 @views(FillOp)

@@ -91,6 +91,8 @@ class Scope:
     """Where what the node yields is stored; None on the chip."""
     accumulators: Mapping[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
     """What the node has combined before; a node inside goes on with it."""
+    early: Prologue | None = None
+    """Where operations go instead, to come before what `builder` inserts."""
     owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
     """The rank whose shard the slice is, of dimensions with a loop over ranks."""
 
@@ -98,7 +100,10 @@ class Scope:
         self, op: Operation, hint: str | None = None, comment: str | None = None
     ) -> SSAValue:
         """Insert an operation with one result; return the result."""
-        self.builder.insert(op)
+        if self.early is None:
+            self.builder.insert(op)
+        else:
+            self.early.add(op)
         if comment is not None:
             op.attributes["tl.comment"] = StringAttr(comment)
         op.results[0].name_hint = hint

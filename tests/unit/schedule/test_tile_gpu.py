@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize, vector_width
+from comet.cost.from_ir.kernel import summarize
+from comet.cost.from_ir.memory import vector_width
 from comet.cost.gpu.capacity import fits, shared_need
 from comet.cost.gpu.registers import LaunchNumbers, layout_of, thread_registers
 from comet.cost.gpu.summary import KernelSummary

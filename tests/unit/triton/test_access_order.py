@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import IndexOp
+from comet.dialects.compound import GatherOp, IndexOp
 from comet.dialects.compound.dims import level_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import KernelOp, PushOp, SignalOp, StageOp, WaitOp
@@ -76,6 +76,8 @@ def does(op: Operation, memory: str | None) -> str | None:
         case CopyOp() if level_of(op.source) == memory:
             computed = isinstance(viewed(outside(op.source)).owner, IndexOp)
             return None if computed else "load"
+        case GatherOp():  # its ids come before all tiles
+            return "load"
         case PushOp() | StageOp():
             return "store"
         case WaitOp():

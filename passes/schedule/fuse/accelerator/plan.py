@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective import AllGatherOp, CollectiveOp, GatherOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
-from comet.dialects.compound import ContractOp, FillOp, IndexOp, RenameOp
+from comet.dialects.compound import ContractOp, FillOp, IndexOp, RenameOp, gather
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.hardware_mesh import check_mesh
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
@@ -129,6 +129,12 @@ def _check_ops(func: FuncOp) -> None:
                 f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators "
                 "do not compute the position of an element; causal masks and scans "
                 "need a GPU"
+            )
+        if isinstance(op, gather.GatherOp):
+            raise PassFailedException(
+                f"fuse: @{func.sym_name.data} has 'compound.gather', and addresses in "
+                "the COMET files do not depend on data; make the gathered rows an "
+                "argument of the function, or compile for a GPU"
             )
         if is_resizing(op) and not (is_border(op) and op.parent_op() is func):
             raise PassFailedException(

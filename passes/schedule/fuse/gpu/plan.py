@@ -16,6 +16,7 @@ from comet.dialects.compound import (
     ContractOp,
     FillOp,
     FoldOp,
+    GatherOp,
     IndexOp,
     SliceOp,
 )
@@ -47,6 +48,9 @@ Step: TypeAlias = Spatial | Leaf
 """A kernel; or a view of a value in device memory, or a collective between kernels."""
 
 
+IN_PLACE = SliceOp | ConcatOp | GatherOp
+"""Views of which a kernel computes the constants that they see."""
+
 PlanKernel: TypeAlias = Callable[[Group, tuple[SSAValue, ...]], Spatial]
 """Plans the kernel that computes values by ops."""
 
@@ -60,7 +64,8 @@ def plan_steps(
     terminator = compute_block(func).last_op
     assert terminator is not None
     kept = reads.union(terminator.operands)
-    readers = (op for op in partition if not isinstance(op, tuple | SliceOp | ConcatOp))
+    ops = (op for op in partition if not isinstance(op, tuple))
+    readers = (op for op in ops if not isinstance(op, IN_PLACE))
     steps: list[Step] = _constants((*readers, terminator))
     stored: set[SSAValue] = set()
     for part in partition:

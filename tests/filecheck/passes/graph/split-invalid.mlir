@@ -44,3 +44,13 @@ func.func @f(%x: tensor<4x9xf32, #compound.dims<M, K>>) -> tensor<4xf32, #compou
 }
 
 // CHECK: split: 'compound.slice' of @f reads K as one dimension; split another one
+
+// -----
+
+func.func @f(%x: tensor<8x4xf32, #compound.dims<K, D>>, %i: tensor<5xi32, #compound.dims<T>>) -> tensor<5xf32, #compound.dims<T>> {
+  %y = compound.gather %x, %i along "K" : tensor<8x4xf32, #compound.dims<K, D>>, tensor<5xi32, #compound.dims<T>> -> tensor<5x4xf32, #compound.dims<T, D>>
+  %m = compound.reduce max %y : tensor<5x4xf32, #compound.dims<T, D>> -> tensor<5xf32, #compound.dims<T>>
+  func.return %m : tensor<5xf32, #compound.dims<T>>
+}
+
+// CHECK: split: 'compound.gather' of @f reads K as one dimension; split another one

@@ -164,3 +164,13 @@ func.func @unequal_shards(%x: tensor<3x4xf16, #compound.dims<M, N>>) -> tensor<3
 }
 
 // CHECK: fuse: 'collective.all_gather' joins 2 shards of 2 along M, which has 3, and instances of an accelerator have equal shards; distribute M over axes that divide it, or pad it
+
+// -----
+
+func.func @embedded(%table: tensor<9x4xf16, #compound.dims<V, D>>, %ids: tensor<8xi32, #compound.dims<T>>) -> tensor<8x4xf16, #compound.dims<T, D>> {
+  %x = compound.gather %table, %ids along "V" : tensor<9x4xf16, #compound.dims<V, D>>, tensor<8xi32, #compound.dims<T>> -> tensor<8x4xf16, #compound.dims<T, D>>
+  %e = compound.map exp %x : tensor<8x4xf16, #compound.dims<T, D>> -> tensor<8x4xf16, #compound.dims<T, D>>
+  func.return %e : tensor<8x4xf16, #compound.dims<T, D>>
+}
+
+// CHECK: fuse: @embedded has 'compound.gather', and addresses in the COMET files do not depend on data; make the gathered rows an argument of the function, or compile for a GPU

@@ -61,3 +61,19 @@ func.func @graph(%a: tensor<4x2xf16>, %b: tensor<2x8xf16>) -> tensor<4x8xf16> {
 }
 
 // CHECK: insert-collectives: @graph is at the graph level and this pass takes the elementary level; run decompose first
+
+// -----
+
+!V = tensor<8x4xf32, #compound.dims<V, D>>
+!T = tensor<5xi32, #compound.dims<T>>
+!R = tensor<5x4xf32, #compound.dims<T, D>>
+
+collective.mesh @gpus {rank = 2}
+
+func.func @f(%x: !V {collective.shard = {V = ["rank"]}}, %i: !T) -> !R {
+  %r = compound.gather %x, %i along "V" : !V, !T -> !R
+  %e = compound.map exp %r {collective.shard = {T = ["rank"]}} : !R -> !R
+  func.return %e : !R
+}
+
+// CHECK: insert-collectives: 'compound.gather' gathers along V, which is split over rank, and ids may name any position; shard another dimension of the table, or a dimension of ids

@@ -29,4 +29,24 @@ func.func @softmax(%a: tensor<4x2xf32, #compound.dims<M, K>>, %b: tensor<2x8xf32
 // CHECK-NEXT:     }
 // CHECK-NEXT:     func.return %p : tensor<4x8xf32, #compound.dims<M, N>>
 // CHECK-NEXT:   }
-// CHECK-NEXT: }
+
+// Shards of ids choose rows of the whole table, or whole ids rows of shards.
+
+!table = tensor<8x4xf32, #compound.dims<V, D>>
+!ids = tensor<6xi32, #compound.dims<T>>
+!rows = tensor<6x4xf32, #compound.dims<T, D>>
+func.func @gathers(%x: !table, %i: !ids) -> (!rows, !rows) {
+  %r = compound.gather %x, %i along "V" : !table, !ids -> !rows
+  %e = compound.map exp %r {collective.shard = {T = ["cx"]}} : !rows -> !rows
+  %t = compound.map tanh %r {collective.shard = {D = ["cx"]}} : !rows -> !rows
+  func.return %e, %t : !rows, !rows
+}
+
+// CHECK-LABEL: func.func @gathers
+// CHECK:      collective.spmd on @edge ins(%x, %x, %i, %i
+// CHECK-SAME: sharded [{}, {D = ["cx"]}, {T = ["cx"]}, {}]
+// CHECK-NEXT: ^bb0(%x_1: {{.*}}, %x_2: {{.*}}, %i_1: {{.*}}, %i_2: {{.*}}):
+// CHECK-NEXT:   %r = compound.gather %x_1, %i_1 along "V" : tensor<8x4xf32, #compound.dims<V, D>>, tensor<3xi32, #compound.dims<T>>
+// CHECK-NEXT:   %e_1 = compound.map exp %r
+// CHECK-NEXT:   %r_1 = compound.gather %x_2, %i_2 along "V" : tensor<8x2xf32, #compound.dims<V, D>>, tensor<6xi32, #compound.dims<T>>
+// CHECK-NEXT:   %t_1 = compound.map tanh %r_1

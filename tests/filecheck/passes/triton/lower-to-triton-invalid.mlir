@@ -187,3 +187,17 @@ func.func @f(%x: !x) -> !r {
   }
   func.return %y : !r
 }
+
+// -----
+
+// CHECK: lower-to-triton: tensor<8x2xf32, #compound.dims<V, D @HBM>> is no tensor in memory; run lower-views before fuse
+func.func @f(%x: tensor<4x2xf32, #compound.dims<V, D @HBM>>, %i: tensor<6xi32, #compound.dims<T @HBM>>) -> tensor<6x2xf32, #compound.dims<T, D @HBM>> {
+  %c = compound.concat "V" %x, %x : tensor<4x2xf32, #compound.dims<V, D @HBM>>, tensor<4x2xf32, #compound.dims<V, D @HBM>> -> tensor<8x2xf32, #compound.dims<V, D @HBM>>
+  %r = compound.gather %c, %i along "V" : tensor<8x2xf32, #compound.dims<V, D @HBM>>, tensor<6xi32, #compound.dims<T @HBM>> -> tensor<6x2xf32, #compound.dims<T, D @HBM>>
+  %y = schedule.spatial on grid [g0: T = 2] ins(%r : tensor<6x2xf32, #compound.dims<T, D @HBM>>) outs(tensor<6x2xf32, #compound.dims<T, D @HBM>>) {
+  ^bb0(%r1: tensor<3x2xf32, #compound.dims<T, D @REG>>):
+    %y1 = compound.map exp %r1 : tensor<3x2xf32, #compound.dims<T, D @REG>> -> tensor<3x2xf32, #compound.dims<T, D @REG>>
+    schedule.yield %y1 : tensor<3x2xf32, #compound.dims<T, D @REG>>
+  }
+  func.return %y : tensor<6x2xf32, #compound.dims<T, D @HBM>>
+}

@@ -1,0 +1,93 @@
+"""
+Where in device memory a tile is loaded from: whole tensors, their parts, chosen rows.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from xdsl.ir import BlockArgument, OpResult, SSAValue
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound import ConcatOp, GatherOp, RenameOp, SliceOp
+from comet.dialects.compound.dims import bits_of, extents_of, names_of
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow.channel import ChannelType
+from comet.dialects.dataflow.transfer import PullOp, ReadOp
+from comet.dialects.schedule.node import NodeOp
+
+
+def vector_width(value: SSAValue, most: int) -> int:
+    """Return the bytes, at most `most`, that a thread loads at a time from a tensor."""
+    row = row_extent(value) * bits_of(value) // 8
+    return gcd(row, most)
+
+
+def row_extent(value: SSAValue) -> int:
+    """Return how many elements are contiguous where `value` is loaded from."""
+    tensor = tensor_in_memory(value)
+    if isinstance(tensor.owner, SliceOp | ConcatOp):
+        return _aligned(tensor.owner)
+    if isinstance(gather := tensor.owner, GatherOp):
+        in_row = names_of(gather.table)[-1] != gather.along
+        return row_extent(gather.table) if in_row else 1
+    shapes = [tensor.type]
+    if isinstance(owner := tensor.owner, CollectiveOp):
+        shapes.append(owner.input.type)
+    if isinstance(owner, ReadOp | PullOp):
+        channel = owner.channel.type
+        assert isinstance(channel, ChannelType)
+        shapes.append(channel.sent)
+    return min([1, *extents_of(shape).values()][-1] for shape in shapes)
+
+
+def _aligned(view: SliceOp | ConcatOp) -> int:
+    """Return how many elements, at least, are contiguous from where a part begins."""
+    rows = [row_extent(value) for value in view.operands]
+    last = [*extents_of(view.result)][-1:]
+    if isinstance(view, ConcatOp):
+        return gcd(*rows, *(view.firsts if [view.dim.data] == last else ()))
+    return gcd(*rows, *(n for dim, n in view.offsets.items() if [dim] == last))
+
+
+def tensor_in_memory(value: SSAValue) -> SSAValue:
+    """Return the whole tensor that a tile is part of, as it was made or received."""
+    while (whole := _whole(value)) is not None:
+        value = whole
+    return value
+
+
+def _whole(value: SSAValue) -> SSAValue | None:
+    """Return what `value` is a part of, or another name for; None if there is none."""
+    owner = value.owner
+    if isinstance(owner, RenameOp):
+        return owner.input
+    if isinstance(owner, KernelOp) and isinstance(value, OpResult):
+        end = owner.body.block.last_op
+        return end.operands[value.index] if end else None
+    if not isinstance(value, BlockArgument):
+        return None
+    outer = value.block.parent_op()
+    if isinstance(outer, NodeOp | KernelOp) and value.index < len(outer.ins):
+        return outer.ins[value.index]
+    return None
+
+
+def choosing_dims(value: SSAValue) -> tuple[str, ...]:
+    """Return the dimensions of a tile along which ids choose rows, none otherwise."""
+    op = value.owner
+    match op:
+        case GatherOp():
+            return names_of(op.ids)
+        case SliceOp():
+            return choosing_dims(op.input)
+        case RenameOp():
+            inner = set(choosing_dims(op.input))
+            names = names_of(op.result)
+            found = {new for new, old in op.origin.items() if old in inner}
+            if op.cut in inner:
+                found.add(names[names.index(op.renaming[op.cut]) + 1])
+            return tuple(name for name in names if name in found)
+        case _:
+            whole = _whole(value) if isinstance(value, BlockArgument) else None
+            return () if whole is None else choosing_dims(whole)

@@ -1,0 +1,151 @@
+"""Gathers along every axis, by ids of every rank, through views, on GPUs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gather_programs import EMBEDDING, programs, through_views
+from paths import SAMPLES
+from rank_runs import outcomes
+from semantics import (
+    assert_close,
+    assert_same_meaning,
+    parse_module,
+    random_inputs,
+    run_passes,
+)
+from triton_modules import check_all, compile_all, emitted, hardware
+from view_programs import reference
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.interpreter import run
+
+PROGRAMS = {**dict(programs()), **dict(through_views())}
+ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_printed_reference_means_what_the_interpreter_says(name: str):
+    module = parse_module(PROGRAMS[name])
+    inputs = random_inputs(module, "main")
+    found = reference(PROGRAMS[name])(*inputs)
+    assert_close(list(map(np.asarray, found)), run(module, "main", inputs))
+
+
+def test_lowered_views_mean_the_same():
+    for text in PROGRAMS.values():
+        before = parse_module(text)
+        assert_same_meaning(before, run_passes(before, "lower-views"), "main")
+
+
+def wrong(sources: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the modules that do not compute what their reference does."""
+    reports = check_all(sources, folder)
+    return [name for name, report in reports.items() if not report["ok"]]
+
+
+def test_one_gpu_gathers(tmp_path: Path):
+    sources = {name: emitted(text, ONE_GPU) for name, text in PROGRAMS.items()}
+    assert not wrong(sources, tmp_path)
+
+
+RANKS = f"{hardware('h200x8.yaml')},triton-distributed"
+ON_RANKS = {
+    "V_of_PVD_grid_given": ("P", "B", "D", "W"),
+    "P_of_PVD_list_computed": ("T", "V"),
+    "D_of_VD_list_given": ("T",),
+    "D_of_D_one_given": (),
+    "split_rows": ("D",),
+    "ids_of_ids": ("S", "D"),
+    "computed_ids": ("T",),
+}
+"""The dimensions that ranks split of some programs."""
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_gather_shards(ranks: int, tmp_path: Path):
+    sources = {
+        f"{name}_{dim}": emitted(PROGRAMS[name], f"{RANKS}{{ranks={ranks} dim={dim}}}")
+        for name, dims in ON_RANKS.items()
+        for dim in dims
+    }
+    assert not wrong(sources, tmp_path)
+
+
+def test_ranks_do_not_split_what_is_gathered_along():
+    name = "V_of_VD_list_computed"
+    with pytest.raises(PassFailedException, match="gathers along V, which is split"):
+        emitted(PROGRAMS[name], f"{RANKS}{{ranks=2 dim=V}}")
+
+
+def embedding(**extents: int) -> str:
+    """Return rows of a table, chosen and multiplied."""
+    return EMBEDDING.format(**{"V": 37, "T": 13, "D": 24, "N": 40} | extents)
+
+
+def test_a_product_loads_the_chosen_rows_itself():
+    source = emitted(embedding(V=640, T=4096, D=4096, N=4096), ONE_GPU)
+    assert source.count("@triton.jit") == 1
+    before, loop = source.split(" in range(0, D, BLOCK_D):")
+    assert "ids_tile = tl.load(ids_ptr + offs_t)" in before
+    assert "tl.load(table_ptr + ids_tile[:, None] * D + offs_d[None, :])" in loop
+
+
+def test_chosen_rows_compile_to_pipelined_products(tmp_path: Path):
+    source = emitted(embedding(V=640, T=4096, D=4096, N=4096), ONE_GPU)
+    for facts in compile_all({"embedding": source}, tmp_path, "sm_90"):
+        assert facts["spills"] == 0
+        assert not facts["faults"]
+        assert not facts["slow"]
+
+
+def test_large_tables_have_addresses_of_64_bits():
+    source = emitted(embedding(V=2**20, D=4096), ONE_GPU)
+    assert "ids_tile[:, None].to(tl.int64) * D" in source
+    assert "int64" not in emitted(embedding(), ONE_GPU)
+
+
+def test_checks_draw_positions_of_the_smallest_table():
+    text = """
+    func.func @main(%x: tensor<9xf32, #compound.dims<V>>,
+        %y: tensor<5xf32, #compound.dims<W>>, %i: tensor<7xi32, #compound.dims<T>>)
+        -> tensor<7xf32, #compound.dims<T>> {
+      %r = compound.gather %x, %i along "V" : tensor<9xf32, #compound.dims<V>>,
+        tensor<7xi32, #compound.dims<T>> -> tensor<7xf32, #compound.dims<T>>
+      %s = compound.gather %y, %i along "W" : tensor<5xf32, #compound.dims<W>>,
+        tensor<7xi32, #compound.dims<T>> -> tensor<7xf32, #compound.dims<T>>
+      %p = compound.map mult %r, %s : tensor<7xf32, #compound.dims<T>>,
+        tensor<7xf32, #compound.dims<T>> -> tensor<7xf32, #compound.dims<T>>
+      func.return %p : tensor<7xf32, #compound.dims<T>>
+    }"""
+    source = emitted(text, ONE_GPU)
+    assert 'Tensor((7,), "int32", at_least=0, at_most=4)' in source
+    assert source.count("tl.load(i_ptr") == 1
+
+
+def test_ranks_exchange_products_of_chosen_rows(tmp_path: Path):
+    """A rank that has columns of the table has a term of each product."""
+    sources = {
+        f"{pattern}_{dim}": emitted(
+            embedding(), f"{RANKS}{{ranks=2 dim={dim} pattern={pattern}}}"
+        )
+        for pattern in ("bsp", "pull", "push", "fused")
+        for dim in ("D", "T")
+    }
+    assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")
+
+
+def test_the_sample_is_one_kernel_that_computes_embeddings(tmp_path: Path):
+    text = (SAMPLES / "embedding.mlir").read_text()
+    module = parse_module(text)
+    table, ids, gamma, w = random_inputs(module, "embedding")
+    rows = table[ids.astype(int)]
+    normal = rows / np.sqrt(np.mean(rows**2, axis=1, keepdims=True) + 1e-5)
+    expected = (normal * gamma) @ w
+    assert_close(run(module, "embedding", [table, ids, gamma, w]), [expected])
+    sources = {"one": emitted(text, ONE_GPU)}
+    assert sources["one"].count("@triton.jit") == 1
+    for dim in ("T", "D", "N"):
+        sources[dim] = emitted(text, f"{RANKS}{{ranks=4 dim={dim}}}")
+    assert not wrong(sources, tmp_path)
