@@ -30,9 +30,9 @@ MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.TANH: "np.tanh({})",
     MapKind.ERF: "np.vectorize(math.erf)({})",
     MapKind.COPY: "+{}",
-    MapKind.GE: "np.float64({} >= {})",
-    MapKind.GT: "np.float64({} > {})",
-    MapKind.EQ: "np.float64({} == {})",
+    MapKind.GE: "1.0 * ({} >= {})",
+    MapKind.GT: "1.0 * ({} > {})",
+    MapKind.EQ: "1.0 * ({} == {})",
     MapKind.SELECT: "np.where({}, {}, {})",
 }
 """
@@ -138,7 +138,7 @@ class ReferencePrinter:
             case compound.GatherOp():
                 table, ids = (self._variables[value] for value in op.operands)
                 axis = names_of(op.table).index(op.along)
-                return f"np.take({table}, {ids}.astype(np.int32), axis={axis})"
+                return f"np.take({table}, np.asarray({ids}, np.int32), axis={axis})"
             case compound.FillOp():
                 return _filled(op)
             case compound.IndexOp():

@@ -1,5 +1,6 @@
 """The reference that emitted modules carry means what the interpreter says."""
 
+import warnings
 from collections.abc import Callable
 from typing import cast
 
@@ -32,6 +33,8 @@ TYPES = """
 !B = tensor<3x5xi1, #compound.dims<M, N>>
 !L = tensor<3xi32, #compound.dims<M>>
 !one = tensor<f64, #compound.dims<>>
+!X1 = tensor<1x1xf64, #compound.dims<M, N>>
+!X2 = tensor<1xf64, #compound.dims<M>>
 """
 
 FUNCTIONS = {
@@ -54,6 +57,17 @@ FUNCTIONS = {
         %e = compound.map max %d, %all : !MN, !M -> !MN
         %f = compound.map min %y, %m : !NM, !M -> !NM
         func.return %e, %f : !MN, !NM
+      }""",
+    "one element": """
+      func.func @f(%x: !X1, %y: !X1) -> (!X1, !X1, !X2) {
+        %g = compound.map ge %x, %y : !X1, !X1 -> tensor<1x1xi1, #compound.dims<M, N>>
+        %h = compound.map select %g, %x, %y
+          : tensor<1x1xi1, #compound.dims<M, N>>, !X1, !X1 -> !X1
+        %c = compound.cast %g : tensor<1x1xi1, #compound.dims<M, N>> -> !X1
+        %i = compound.fill 0.0 : tensor<i32, #compound.dims<>>
+        %r = compound.gather %x, %i along "N" : !X1, tensor<i32, #compound.dims<>>
+          -> !X2
+        func.return %c, %h, %r : !X1, !X1, !X2
       }""",
     "functions": """
       func.func @f(%x: !M) -> (!M, !M, !M) {
@@ -166,6 +180,15 @@ def test_printed_function_agrees_with_the_interpreter(name: str):
     results = executed(parsed(FUNCTIONS[name]))(*inputs)
     found = results if isinstance(results, tuple) else (results,)
     assert_close([np.asarray(x) for x in found], run(module, "f", inputs))
+
+
+def test_a_condition_of_one_element_keeps_its_axes():
+    """Conversions to numpy scalars drop them, unless warnings are errors as here."""
+    ones = np.ones((1, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        condition, *_ = executed(parsed(FUNCTIONS["one element"]))(ones, ones)
+    assert np.asarray(condition).shape == (1, 1)
 
 
 def test_sums_are_counted():
