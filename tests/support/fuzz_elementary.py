@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from random import Random
 
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 48)
@@ -328,6 +329,47 @@ def joined(p: Program) -> None:
     p.add(concat, parts, {**value.extents, dim: total}, value.element)
 
 
+def gathering(p: Program) -> None:
+    """Rows of a value, chosen by ids that are given or computed."""
+    value = p.any()
+    if not value.dims:
+        return
+    dim = p.random.choice(value.dims)
+    ids = _ids(p, value, value.extents[dim])
+    rows: dict[str, int] = {}
+    for name, extent in value.extents.items():
+        rows |= ids.extents if name == dim else {name: extent}
+    if prod(rows.values()) <= LARGEST:
+        p.add(f'gather $ along "{dim}"', [value, ids], rows, value.element)
+
+
+def _ids(p: Program, table: Value, rows: int) -> Value:
+    """Return ids below `rows`, of dimensions that the table does not have."""
+    given = [
+        value
+        for value in p.arguments
+        if value.element == "i32" and not {*value.dims} & {*table.dims}
+    ]
+    if given and p.random.random() < 0.5:
+        return p.random.choice(given)
+    names = [dim for dim in p.extents if dim not in table.dims]
+    while len(names) < 2:
+        names.append(f"T{len(p.extents)}")
+        p.extents[names[-1]] = p.random.choice(EXTENTS)
+    dims = p.random.sample(names, p.random.choice((0, 1, 1, 1, 2)))
+    if len(dims) != 1 or p.random.random() < 0.5:
+        ids = p.value(f"%i{len(p.arguments)}", dims, "i32")
+        p.arguments.append(ids)
+        return ids
+    ids = p.add("index", [], dims, "i32")
+    shift = p.add(f"fill {p.random.randint(-9, 9)}.0", [], [], "i32")
+    ids = p.add("map add $", [ids, shift], dims, "i32")
+    for kind, limit in (("min", rows - 1), ("max", 0)):
+        bound = p.add(f"fill {limit}.0", [], [], "i32")
+        ids = p.add(f"map {kind} $", [ids, bound], dims, "i32")
+    return ids
+
+
 FOLD = """  {result} = compound.fold over "{dim}" ins({input} : {whole})
       init({init} : {carry}) step {{
   ^bb0(%chunk: {whole}, %old: {carry}):
@@ -360,7 +402,7 @@ def fold(p: Program) -> None:
 STEPS: tuple[Callable[[Program], None], ...] = (
     *(unary, unary, binary, binary, binary, contraction, contraction, contraction),
     *(reduction, reduction, softmax, norm, cast, constant, position, renaming, fold),
-    *(part, joined, selection, selection),
+    *(part, joined, selection, selection, gathering, gathering),
 )
 
 

@@ -107,9 +107,11 @@ def _meaning(case: Case, folder: Path) -> Verdict | None:
     """Judge what a program computes after each pass, and when it is run."""
     module = parse_module(case.text)
     try:
-        expected = meaning_of(module) if case.family in MEANT else Meaning(module, {})
+        expected = (
+            meaning_of(module) if case.family in MEANT else Meaning(module, {}, {})
+        )
     except InterpretationError:
-        expected = Meaning(module, {})
+        expected = Meaning(module, {}, {})
     except Exception as error:
         return Verdict(
             "wrong", f"the interpreter fails with {type(error).__name__}: {error}"

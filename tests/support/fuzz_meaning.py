@@ -42,6 +42,7 @@ class Meaning:
     """What functions of a module compute on random inputs, by name."""
 
     module: ModuleOp
+    inputs: Mapping[str, list[Array]]
     results: Mapping[str, list[Array]]
 
 
@@ -98,10 +99,12 @@ def meaning_of(module: ModuleOp) -> Meaning:
     A function computes nothing definite if it depends on how its folds are cut.
     """
     names = () if _largest(module) > LARGEST else _functions(module)
-    found = {name: _results(module, name) for name in names}
+    inputs = {name: random_inputs(module, name) for name in names}
+    found = {name: _results(module, name, inputs[name]) for name in names}
+    meaning = Meaning(module, inputs, found)
     if any(isinstance(op, FoldOp) for op in module.walk()):
-        found = {name: r for name, r in found.items() if _is_lawful(module, name, r)}
-    return Meaning(module, found)
+        found = {name: r for name, r in found.items() if _is_lawful(meaning, name)}
+    return replace(meaning, results=found)
 
 
 def _steps(size: int) -> FoldTree:
@@ -117,10 +120,11 @@ CUTS: tuple[Callable[[int], FoldTree], ...] = (
 """Other ways to cut a fold: chunks of one element, halves, and all with nothing."""
 
 
-def _is_lawful(module: ModuleOp, name: str, expected: Sequence[Array]) -> bool:
+def _is_lawful(meaning: Meaning, name: str) -> bool:
     """Whether a function computes the same however its folds are cut."""
+    inputs, expected = meaning.inputs[name], meaning.results[name]
     try:
-        cuts = [_results(module, name, cut) for cut in CUTS]
+        cuts = [_results(meaning.module, name, inputs, cut) for cut in CUTS]
     except (InterpretationError, ValueError):
         return False  # A step that computes on the whole extent takes no chunk.
     return all(_largest_error(results, expected) <= TOLERANCE for results in cuts)
@@ -136,10 +140,13 @@ def _functions(module: ModuleOp) -> list[str]:
 
 
 def _results(
-    module: ModuleOp, name: str, chunks: Callable[[int], FoldTree] = whole
+    module: ModuleOp,
+    name: str,
+    inputs: Sequence[Array],
+    chunks: Callable[[int], FoldTree] = whole,
 ) -> list[Array]:
     with np.errstate(all="ignore"):
-        return run(module, name, random_inputs(module, name), chunks)
+        return run(module, name, inputs, chunks)
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
@@ -167,7 +174,7 @@ def difference(before: Meaning, after: ModuleOp) -> str:
         if name not in _functions(after) or not all(map(_is_finite, expected)):
             continue
         try:
-            actual = _results(after, name)
+            actual = _results(after, name, before.inputs[name])
         except InterpretationError as error:
             if "has no meaning" in str(error):
                 return ""
@@ -177,15 +184,15 @@ def difference(before: Meaning, after: ModuleOp) -> str:
         if [a.shape for a in actual] != [e.shape for e in expected]:
             return "another number of results, or other shapes"
         error = _largest_error(actual, expected)
-        if not (error <= TOLERANCE or _is_cancelled(before.module, name, error)):
+        if not (error <= TOLERANCE or _is_cancelled(before, name, error)):
             return "another value"
     return ""
 
 
-def _is_cancelled(module: ModuleOp, name: str, error: float) -> bool:
+def _is_cancelled(before: Meaning, name: str, error: float) -> bool:
     """Return whether terms cancel each other, so that little but roundings is left."""
-    inputs = random_inputs(module, name)
-    return error <= ROUNDINGS * sensitivity(module, name, [inputs], DOUBLE)
+    inputs = [before.inputs[name]]
+    return error <= ROUNDINGS * sensitivity(before.module, name, inputs, DOUBLE)
 
 
 def _is_finite(array: Array) -> bool:
