@@ -27,7 +27,7 @@ from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.triton.workarounds import breaks_warp_groups
+from comet.passes.triton.lower_to_triton.workarounds import breaks_warp_groups
 
 WARPS = 4
 """The warps of a program whose loops Triton specialises."""

@@ -30,7 +30,7 @@ from comet.passes.triton.lower_to_triton.values import (
     both,
     check_size,
 )
-from comet.passes.triton.workarounds import compared_in_block
+from comet.passes.triton.lower_to_triton.workarounds import compared_in_block
 
 
 def load(

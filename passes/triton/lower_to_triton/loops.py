@@ -45,8 +45,8 @@ from comet.passes.triton.lower_to_triton.ops import (
 from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import Scope, Tile, converted, scope_in
 from comet.passes.triton.lower_to_triton.waits import known
+from comet.passes.triton.lower_to_triton.workarounds import with_a_block
 from comet.passes.triton.slices import LoopSlice, is_rank_loop, loop_slices
-from comet.passes.triton.workarounds import with_a_block
 
 
 @lowers(TemporalOp)

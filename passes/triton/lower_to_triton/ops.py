@@ -53,7 +53,7 @@ from comet.passes.triton.lower_to_triton.values import (
     literal,
     masked,
 )
-from comet.passes.triton.workarounds import (
+from comet.passes.triton.lower_to_triton.workarounds import (
     breaks_thread_locality,
     dot_operand,
     in_f32,
