@@ -9,6 +9,7 @@ the plan of one GPU kernel.
 from xdsl.ir import Dialect
 
 from comet.dialects.dataflow import analysis  # it registers what the ops mean
+from comet.dialects.dataflow.arrival import ArriveOp, CountersOp, CountersType
 from comet.dialects.dataflow.channel import (
     ChannelModeAttr,
     ChannelOp,
@@ -42,10 +43,13 @@ from comet.dialects.dataflow.transfer import (
 )
 
 __all__ = [
+    "ArriveOp",
     "BarrierOp",
     "BufferOp",
     "ChannelOp",
     "ChannelType",
+    "CountersOp",
+    "CountersType",
     "Dataflow",
     "EpochOp",
     "EpochType",
@@ -69,9 +73,11 @@ __all__ = [
 Dataflow = Dialect(
     "dataflow",
     [
+        ArriveOp,
         BarrierOp,
         BufferOp,
         ChannelOp,
+        CountersOp,
         EpochOp,
         FlagsOp,
         ReceiveBufferOp,
@@ -89,6 +95,7 @@ Dataflow = Dialect(
     [
         ChannelModeAttr,
         ChannelType,
+        CountersType,
         EpochType,
         FlagsType,
         ScopeAttr,

@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.dialects.collective.analysis import op_states, states_after
 from comet.dialects.collective.state import State, States
 from comet.dialects.compound.dims import names_of
+from comet.dialects.dataflow.arrival import ArriveOp, CountersOp
 from comet.dialects.dataflow.channel import ChannelOp, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.flags import EpochOp, FlagsOp
 from comet.dialects.dataflow.program import BarrierOp, BufferOp, KernelOp, ProgramOp
@@ -79,6 +80,11 @@ def _(op: WaitOp, states: States) -> States:
 
 
 @op_states.register
+def _(op: ArriveOp, states: States) -> States:
+    return {new: states[old] for old, new in zip(op.partials, op.complete, strict=True)}
+
+
+@op_states.register
 def _(op: ReadTileOp, states: States) -> States:
     made = program_value(op.channel).owner
     assert isinstance(made, ChannelOp | ReceiveBufferOp)
@@ -92,7 +98,7 @@ def _(op: ReadOp | PullOp, states: States) -> States:
 
 @op_states.register
 def _(
-    op: BufferOp | BarrierOp | FlagsOp | EpochOp | SignalOp, states: States
+    op: BufferOp | BarrierOp | FlagsOp | CountersOp | EpochOp | SignalOp, states: States
 ) -> States:
     return dict.fromkeys(op.results, UNSAID)
 

@@ -332,7 +332,7 @@ class ChannelOp(_GroupOp):
         )
 
     def verify_(self) -> None:
-        verify_blocks(self, self.blocks, self.type)
+        verify_blocks(self, self.blocks, self.type.message)
         self.verify_input()
         if self.input is not None and self.blocks.data:
             raise VerifyException(
@@ -341,16 +341,14 @@ class ChannelOp(_GroupOp):
             )
 
 
-def verify_blocks(
-    op: Operation, blocks: ArrayAttr[LoopAttr], type_: ChannelType
-) -> None:
-    """Check that `blocks` cuts each dimension of the message at most once, evenly."""
-    extents = extents_of(type_.message)
+def verify_blocks(op: Operation, blocks: ArrayAttr[LoopAttr], whole: Attribute) -> None:
+    """Check that `blocks` cuts each dimension of a type at most once, evenly."""
+    extents = extents_of(whole)
     dims = [loop.dim for loop in blocks]
     for loop in blocks:
         if loop.dim not in extents:
             raise VerifyException(
-                f"'{op.name}' op cuts blocks along {loop.dim}, which {type_.message} "
+                f"'{op.name}' op cuts blocks along {loop.dim}, which {whole} "
                 "does not have"
             )
         if dims.count(loop.dim) > 1:

@@ -48,6 +48,7 @@ class Semantics(StrEnum):
     RELAXED = auto()
     ACQUIRE = auto()
     RELEASE = auto()
+    ACQ_REL = auto()
 
 
 @irdl_attr_definition
@@ -175,7 +176,7 @@ class FlagsOp(IRDLOperation):
 
     def verify_(self) -> None:
         assert isinstance(self.buffer.type, ChannelType)
-        verify_blocks(self, self.type.blocks, self.buffer.type)
+        verify_blocks(self, self.type.blocks, self.buffer.type.message)
         if self.writers.value.data < 1:
             raise VerifyException(f"'{self.name}' op a flag has at least one writer")
 

@@ -37,6 +37,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.dataflow.arrival import CountersType
 from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.flags import FlagsType
 from comet.dialects.schedule import SpatialOp
@@ -220,11 +221,12 @@ class KernelOp(IRDLOperation):
         _verify_types(self, "region yields", _yielded(self, block), self.outs)
         _verify_types(self, "results are", self.results_, self.outs)
         self._verify_ranks()
-        memory = [v for v in self.ins if isinstance(v.type, ChannelType | FlagsType)]
+        shared = ChannelType | FlagsType | CountersType
+        memory = [v for v in self.ins if isinstance(v.type, shared)]
         if len(set(memory)) < len(memory):
             raise VerifyException(
-                f"'{self.name}' op @{self.sym_name.data} takes a channel or flags "
-                "twice; one argument each is enough"
+                f"'{self.name}' op @{self.sym_name.data} takes a channel, flags "
+                "or counters twice; one argument each is enough"
             )
         for out in self.outs:
             self._verify_buffer(out)

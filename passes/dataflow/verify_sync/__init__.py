@@ -35,6 +35,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import is_signalled, node_result
 from comet.passes.dataflow.place_waits import act_in_nodes, has_borders
+from comet.passes.dataflow.verify_sync.arrivals import arrival
 from comet.passes.dataflow.verify_sync.groups import coresidency
 from comet.passes.dataflow.verify_sync.rules import RULES
 from comet.passes.dataflow.verify_sync.wiring import (
@@ -115,8 +116,9 @@ def check_kernel(kernel: KernelOp) -> None:
     Raise `PassFailedException` if programs read what others may not have stored, or
     wait for others of which the launch need not run enough.
     """
-    if (reason := coresidency(kernel)) is not None:
-        raise PassFailedException(f"verify-sync: {reason}")
+    for reason in (coresidency(kernel), arrival(kernel)):
+        if reason is not None:
+            raise PassFailedException(f"verify-sync: {reason}")
     for node in kernel.nodes:
         for value in _unawaited(node, kernel):
             raise PassFailedException(

@@ -2,7 +2,8 @@
 What launch plans compute: every kernel's body, one after another, on all ranks.
 
 Kernels run in lockstep over the ranks, so barriers, signals and waits do nothing: what
-a producer stores to a channel is there for all later consumers. `verify-sync` proves
+a producer stores to a channel is there for all later consumers. All programs of a node
+arrive at its counters before the next node runs. `verify-sync` proves
 that the synchronization is sufficient without lockstep.
 """
 
@@ -15,10 +16,12 @@ import numpy as np
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import (
+    ArriveOp,
     BarrierOp,
     BufferOp,
     ChannelOp,
     ChannelType,
+    CountersOp,
     EpochOp,
     FlagsOp,
     KernelOp,
@@ -70,8 +73,13 @@ def _(op: WaitOp, machine: Interpreter, args: Values) -> Values:
 
 
 @evaluate.register
-def _(op: EpochOp | FlagsOp, machine: Interpreter, args: Values) -> Values:
-    """Nothing is computed from the epoch and the flags: a program runs once."""
+def _(op: ArriveOp, machine: Interpreter, args: Values) -> Values:
+    return args[: len(op.partials)]
+
+
+@evaluate.register
+def _(op: EpochOp | FlagsOp | CountersOp, machine: Interpreter, args: Values) -> Values:
+    """Nothing is computed from the epoch and the counters: a program runs once."""
     return (scalar(1),)
 
 

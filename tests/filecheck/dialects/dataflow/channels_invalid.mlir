@@ -368,7 +368,7 @@ collective.mesh @gpus {rank = 2}
 
 // -----
 
-// CHECK: 'dataflow.kernel' op @k takes a channel or flags twice; one argument each is enough
+// CHECK: 'dataflow.kernel' op @k takes a channel, flags or counters twice; one argument each is enough
 !L = tensor<4x8xf32, #compound.dims<M, K>>
 !G = tensor<4x16xf32, #compound.dims<M, K>>
 !CH = !dataflow.channel<push gather K : !L -> !G>

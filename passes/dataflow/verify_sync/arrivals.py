@@ -1,0 +1,152 @@
+"""
+The rules of `verify-sync` for programs that arrive at counters.
+
+All programs of the first node store, then arrive; the last one at a counter runs the
+second node for its block. It reads only what the programs that arrived there stored,
+if both nodes cut the block alike and the counter counts all these programs. None
+waits, so that the launch ends however many of its programs run at the same time.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.rename import RenameOp
+from comet.dialects.dataflow import ArriveOp, CountersOp, KernelOp, program_value
+from comet.dialects.dataflow.flags import Semantics
+from comet.dialects.dataflow.merging import (
+    arrivals_in,
+    arriving_node,
+    merging_node,
+    readers,
+)
+from comet.dialects.schedule import SpatialOp
+
+
+def arrival(kernel: KernelOp) -> str | None:
+    """Say why a program of a kernel might merge what others have not stored yet."""
+    for arrive in arrivals_in(kernel):
+        for rule in (_order, _counter, _nodes, _count, _tiles, _parts):
+            if (reason := rule(arrive, kernel.sym_name.data)) is not None:
+                return reason
+    return None
+
+
+def _order(arrive: ArriveOp, name: str) -> str | None:
+    """Stores come before the addition, and loads after it, for all threads."""
+    if arrive.semantics.data is not Semantics.ACQ_REL:
+        return (
+            f"@{name} arrives at a counter with an addition that is "
+            f"{arrive.semantics.data}: the last program may load what it does not see "
+            "yet; write acq_rel"
+        )
+    if arrive.fence is None:
+        return (
+            f"@{name} arrives at a counter without a fence: only one thread's stores "
+            "would come before the addition; write fence"
+        )
+    return None
+
+
+def _counter(arrive: ArriveOp, name: str) -> str | None:
+    """Counters belong to the program, and only these programs add to them."""
+    counters = program_value(arrive.counters)
+    if not isinstance(counters.owner, CountersOp):
+        return (
+            f"@{name} arrives at counters that are not of its program: nobody knows "
+            "that they are 0 before a launch; make them there with dataflow.counters"
+        )
+    if len(list(counters.uses)) > 1 or len(list(arrive.counters.uses)) > 1:
+        return (
+            f"@{name} arrives at counters to which others add, too: the last program "
+            "would be another one; give each arrival its own"
+        )
+    return None
+
+
+def _nodes(arrive: ArriveOp, name: str) -> str | None:
+    """One node's programs arrive, and the last one runs one other node."""
+    node = arriving_node(arrive)
+    if node is None:
+        return (
+            f"@{name} arrives with what is not all made by one node of it: programs "
+            "may arrive before it is stored; list results of one node on the grid"
+        )
+    if merging_node(arrive) is None:
+        return (
+            f"the last program of @{name} to arrive runs the node that reads the "
+            "results, and there is not one such node on the grid; let one read them"
+        )
+    return None
+
+
+def _count(arrive: ArriveOp, name: str) -> str | None:
+    """A counter counts all programs of its block."""
+    node, blocks = arriving_node(arrive), arrive.type.factors
+    assert node is not None
+    for dim, factor in blocks.items():
+        if [loop.factor for loop in node.loops if loop.dim == dim] != [factor]:
+            return (
+                f"@{name} has counters for {factor} blocks of {dim}, into which its "
+                "programs do not cut it; cut both alike"
+            )
+    programs = prod(loop.factor for loop in node.loops if loop.dim not in blocks)
+    given = arrive.arrivals.value.data
+    if given != programs:
+        return (
+            f"{programs} programs of @{name} arrive at each counter, and {given} are "
+            f"said to; write arrivals {programs}"
+        )
+    return None
+
+
+def _tiles(arrive: ArriveOp, name: str) -> str | None:
+    """The last program merges the tiles of its block, and no others."""
+    node, merge = arriving_node(arrive), merging_node(arrive)
+    assert node is not None
+    assert merge is not None
+    blocks = {dim: factor for dim, factor in arrive.type.factors.items() if factor > 1}
+    cut = {dim: factor for dim, factor in merge.factors.items() if factor > 1}
+    tiles = [_tile_extents(op) for op in (node, merge)]
+    if blocks != cut or any(tiles[0].get(d) != tiles[1].get(d) for d in blocks):
+        return (
+            f"@{name} merges other tiles than its counters have blocks: the last "
+            "program at one would need what programs at another store; cut both alike"
+        )
+    return None
+
+
+def _parts(arrive: ArriveOp, name: str) -> str | None:
+    """Each partial result has the cut dimensions, which its reader calls the same."""
+    blocks = [dim for dim, factor in arrive.type.factors.items() if factor > 1]
+    for made, value in zip(arrive.partials, arrive.complete, strict=True):
+        for read, _ in readers(value):
+            names = list(zip(names_of(made), names_of(read), strict=False))
+            if not _renamed(read, value) or any((d, d) not in names for d in blocks):
+                return (
+                    f"the last program of @{name} to arrive reads "
+                    f"%{value.name_hint or 'x'} in other slices than programs store "
+                    "it; read it with the same dimensions"
+                )
+    return None
+
+
+def _renamed(read: SSAValue, value: SSAValue) -> bool:
+    """Whether `read` is `value`, perhaps with other names for its dimensions."""
+    while read is not value:
+        op = read.owner
+        if not isinstance(op, RenameOp) or op.reshapes:
+            return False
+        read = op.input
+    return True
+
+
+def _tile_extents(node: SpatialOp) -> dict[str, int]:
+    """Return the extents of the tiles of a node."""
+    found: dict[str, int] = {}
+    for value in (*node.tiles, *node.yielded):
+        found |= extents_of(value)
+    return found
