@@ -120,7 +120,7 @@ def _header(parts: _Parts) -> list[str]:
         '"""',
         f"Triton kernels of @{name}, emitted by comet.",
         "",
-        *(_usage(name) if plan is None else _usage_of_ranks(plan)),
+        *(_usage(name) if plan is None else _usage_of_ranks(plan, parts)),
         '"""',
         "",
         *(["import math"] if needs_math else []),
@@ -142,14 +142,30 @@ def _usage(name: str) -> list[str]:
     ]
 
 
-def _usage_of_ranks(plan: tl.PlanOp) -> list[str]:
+_WAITING = (
+    "interpreted. Programs of one launch wait for values of each other: all of",
+    "them run at the same time. Flags grow with the epoch, which counts",
+    "launches: nothing is cleared between two.",
+)
+_MERGING = (
+    "interpreted. Programs store partial results and add to a counter of their",
+    "tile; the last one to arrive merges them, and sets the counter to 0 for the",
+    "next launch. No program waits for another.",
+)
+
+
+def _waits(parts: _Parts) -> bool:
+    """Whether programs of a launch wait for others."""
+    ops = (op for kernel in parts.kernels for op in kernel.walk())
+    return any(isinstance(op, tl.WaitProgramsOp) for op in ops)
+
+
+def _usage_of_ranks(plan: tl.PlanOp, parts: _Parts) -> list[str]:
     ranks = plan.ranks.value.data
     if ranks == 1:
         return [
             "Run it to compare it with its reference in numpy; without a GPU it is",
-            "interpreted. Programs of one launch wait for values of each other: all of",
-            "them run at the same time. Flags grow with the epoch, which counts",
-            "launches: nothing is cleared between two.",
+            *(_WAITING if _waits(parts) else _MERGING),
         ]
     return [
         f"Run it to compare {ranks} ranks with the reference in numpy; without a GPU",

@@ -299,6 +299,7 @@ def _remote_load(op: remote.RemoteLoadOp, read: Read) -> Expr:
 
 
 REMOTE: Mapping[type[Operation], str] = {
+    remote.ArriveLastOp: "arrive_last",
     remote.FinishEpochOp: "finish_epoch",
     remote.NextEpochOp: "next_epoch",
     remote.SymmetricAddressOp: "symmetric_address",

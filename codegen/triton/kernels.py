@@ -191,8 +191,9 @@ class KernelPrinter:
         self._lines.append("")
         self._lines.append(f"{indent}if {self._read(op.condition).text}:")
         self._block(op.then.block, indent + INDENT)
-        self._lines.append(f"{indent}else:")
-        self._block(op.otherwise.block, indent + INDENT)
+        if not isinstance(op.otherwise.block.first_op, tl.YieldOp):
+            self._lines.append(f"{indent}else:")
+            self._block(op.otherwise.block, indent + INDENT)
         self._names.release(self._bound[outside:])
         del self._bound[outside:]
         self._lines.append("")

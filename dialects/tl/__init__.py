@@ -94,6 +94,7 @@ from comet.dialects.tl.plan import (
     ZerosOp,
 )
 from comet.dialects.tl.remote import (
+    ArriveLastOp,
     FinishEpochOp,
     NextEpochOp,
     RankAndProgramIdOp,
@@ -316,6 +317,7 @@ Tl = Dialect(
     [
         AddPtrOp,
         ArangeOp,
+        ArriveLastOp,
         BarrierOp,
         BinaryOp,
         BroadcastToOp,

@@ -7,7 +7,7 @@ One to one with `comet.runtime.shim`. A pointer always points into this rank's h
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -283,6 +283,29 @@ class SignalProgramsOp(IRDLOperation):
 
     def __init__(self, flag: SSAValue):
         super().__init__(operands=[flag])
+
+
+@irdl_op_definition
+class ArriveLastOp(IRDLOperation):
+    """
+    Whether this is the last of so many programs that arrive at a counter: barrier of
+    the threads, then an addition that releases and acquires. The last one sets the
+    counter to 0 again.
+
+    ```mlir
+    %last = tl.arrive_last %counter, %arrivals
+    ```
+    """
+
+    name = "tl.arrive_last"
+    counter = operand_def(FLAG)
+    arrivals = operand_def(i32)
+    result = result_def(i1)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$counter `,` $arrivals attr-dict"
+
+    def __init__(self, counter: SSAValue, arrivals: SSAValue):
+        super().__init__(operands=[counter, arrivals], result_types=[i1])
 
 
 class _WaitForFlag(IRDLOperation):

@@ -4,7 +4,8 @@
 Each loop of a grid node gets a number of programs, the elements of each program, and an
 axis of the launch grid. A launch grid has three axes; the kernels of several ranks have
 one, so that one launch can have the programs of all ranks, and those of several nodes.
-So have kernels whose programs exchange: those of a group follow each other.
+So have kernels whose programs exchange: those of a group follow each other. A node that
+the last program to arrive runs has the programs of the node that arrives.
 An L2 swizzle is written if the node has two loops and launch numbers with a group.
 
 Takes functions at the schedule or the dataflow level, with blocks: programs have whole
@@ -22,6 +23,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from comet.dialects.dataflow import KernelOp, SignalOp, program_value
+from comet.dialects.dataflow.merging import arrival_of, arrivals_in
 from comet.dialects.dataflow.signals import producers_in
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import GRID_AXES, ProgramsAttr
@@ -75,7 +77,9 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
 def _shares_launch(node: SpatialOp) -> bool:
     """Whether a kernel has programs of several nodes: they are on one axis."""
     kernel = node.parent_op()
-    return isinstance(kernel, KernelOp) and len(kernel.nodes) > 1
+    if not isinstance(kernel, KernelOp):
+        return False
+    return sum(arrival_of(other) is None for other in kernel.nodes) > 1
 
 
 def _axes(loops: int, group: int) -> list[int]:
@@ -90,12 +94,13 @@ def exact_loops(node: SpatialOp, ranks: RankLoops) -> set[int]:
     """
     Return the loops whose programs have one tile each, and not a larger block.
 
-    These are all loops of a node whose tiles peers count, and loops over ranks.
+    These are all loops of a node whose tiles peers count, or other programs that arrive
+    or merge, and loops over ranks.
     """
     kernel = node.parent_op()
     if not isinstance(kernel, KernelOp):
         return set()
-    if signals_of(kernel, node):
+    if signals_of(kernel, node) or arrivals_in(kernel):
         return set(range(len(node.loops)))
     dims = [loop.dim for loop in node.loops]
     return {dims.index(dim) for dim in ranks.owned if dim in dims}

@@ -106,8 +106,11 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
     triples = zip(node.loops, node.programs.counts, node.programs.axes, strict=True)
     sliced = [(count, axis) for loop, count, axis in triples if loop.factor > 1]
     counts, axes = [count for count, _ in sliced], [axis for _, axis in sliced]
-    indices = _indices(counts, axes, scope)
-    if node.programs.swizzle > 1:
+    if scope.arrived is not None:
+        indices = [scope.arrived[loop.dim] for loop in loops]
+    else:
+        indices = _indices(counts, axes, scope)
+    if node.programs.swizzle > 1 and scope.arrived is None:
         indices = _swizzled(indices, loops, counts, node.programs.swizzle, scope)
     scope.grid = [
         GridIndex(loop.dim, index, count)

@@ -22,16 +22,17 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
 from comet.dialects.compound.dims import element_type_of
+from comet.dialects.dataflow.arrival import ArriveOp
 from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
-from comet.dialects.dataflow.transfer import (
-    SignalOp,
-)
+from comet.dialects.dataflow.merging import arrivals_in
+from comet.dialects.dataflow.transfer import SignalOp
 from comet.dialects.schedule import CopyOp, SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
 from comet.dialects.tl.remote import BASES
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.dataflow.place_waits import is_at_border
+from comet.passes.triton.lower_to_triton.arrivals import check_arrival, lower_arrival
 from comet.passes.triton.lower_to_triton.grid import lower_grid
 from comet.passes.triton.lower_to_triton.loops import describe
 from comet.passes.triton.lower_to_triton.memory import (
@@ -61,6 +62,8 @@ from comet.passes.triton.slices import (
 
 WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i32)
 """The element types of tiles."""
+BESIDE_NODES = (EpochOp, SignalOp, ArriveOp)
+"""Ops of a kernel that programs do before or after its nodes."""
 NO_NODE = "lower-to-triton: kernel @{} is not one node on the launch grid"
 
 
@@ -95,7 +98,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     lowering = _KernelLowering(kernel, made, nodes, world)
     grid = lowering.lower(nodes)
     _erase_unused(made)
-    _order_parameters(made, list(lowering.extents))
+    _order_parameters(made, list(lowering.extents), lowering.has_epoch)
     return LoweredKernel(
         made,
         tuple(grid),
@@ -121,7 +124,7 @@ def _grid_nodes(kernel: dataflow.KernelOp) -> list[SpatialOp]:
                 f"lower-to-triton: no node of kernel @{name} does its {op.name}; "
                 "verify-sync says which order of stores, signals and loads is right"
             )
-        elif VIEWS.find(op) is None and not isinstance(op, EpochOp | SignalOp):
+        elif VIEWS.find(op) is None and not isinstance(op, BESIDE_NODES):
             raise PassFailedException(NO_NODE.format(name))
     if not nodes:
         raise PassFailedException(NO_NODE.format(name))
@@ -197,6 +200,8 @@ class _KernelLowering:
         """Write all nodes; return the extents of the launch grid."""
         block, ranks = self._made.body.block, self._ranks
         programs = sum(prod(grid_of(node)) for node in nodes)
+        if arrivals := arrivals_in(self._kernel):
+            return self._lower_merge(arrivals[0], nodes)
         if ranks is None:
             (node, *others), home = nodes, Prologue(block)
             if not others:
@@ -213,6 +218,19 @@ class _KernelLowering:
         programs *= self._group
         ranks.finish(programs)
         return [programs]
+
+    def _lower_merge(self, arrive: ArriveOp, nodes: Sequence[SpatialOp]) -> list[int]:
+        """Write a node whose programs arrive, and what the last of them merges."""
+        check_arrival(arrive, nodes, self._kernel)
+        node, merge = nodes
+        block = self._made.body.block
+        scope = self._scope(node, block, Prologue(block), None)
+        lower_grid(node, scope)
+        inside = lower_arrival(arrive, scope)
+        then = self._scope(merge, inside, Prologue(inside), None)
+        then.arrived = {each.dim: each.index for each in scope.grid}
+        lower_grid(merge, then)
+        return list(grid_of(node))
 
     def _signal_inputs(
         self, signals: Sequence[SignalOp], programs: Programs
@@ -301,7 +319,7 @@ def _erase_unused(kernel: tl.KernelOp) -> None:
             op.erase()
 
 
-def _order_parameters(kernel: tl.KernelOp, dims: list[str]) -> None:
+def _order_parameters(kernel: tl.KernelOp, dims: list[str], has_epoch: bool) -> None:
     """
     Put pointers first, then ranks, extents, block sizes, and what the runtime says.
 
@@ -314,7 +332,7 @@ def _order_parameters(kernel: tl.KernelOp, dims: list[str]) -> None:
         if argument.type in (BASES, i32):
             return (1, int(argument.type == BASES), "")
         if isinstance(argument.type, tl.PtrType):
-            return (0, int(name == "counters_ptr"), "")
+            return (0, int(has_epoch and name == "counters_ptr"), "")
         if name == WORLD or not isinstance(argument.type, tl.ConstexprType):
             return (4, int(isinstance(argument.type, tl.ProgramsType)), name)
         stem = name.split("_")[0]

@@ -20,6 +20,7 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.dataflow.arrival import ArriveOp, CountersType
 from comet.dialects.dataflow.channel import ChannelType, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.flags import FlagsOp, FlagsType
 from comet.dialects.dataflow.transfer import (
@@ -44,7 +45,11 @@ from comet.passes.triton.lower_to_triton.buffers import (
     row_major,
 )
 from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue
-from comet.passes.triton.lower_to_triton.ranks import RankParameters, add_parameter
+from comet.passes.triton.lower_to_triton.ranks import (
+    RankParameters,
+    add_parameter,
+    write_through,
+)
 
 
 def pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:
@@ -54,7 +59,7 @@ def pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:
 
 def pointer_type(value: SSAValue) -> Attribute:
     """Return the type of the pointer that stands for a value."""
-    if isinstance(value.type, FlagsType):
+    if isinstance(value.type, FlagsType | CountersType):
         return FLAG
     if isinstance(value.type, ChannelType):
         return tl.PtrType(element_type_of(value.type.sent))
@@ -80,10 +85,14 @@ class KernelMemory:
         """The descriptors of a tensor, by its pointer and the size of blocks."""
         self.chosen: dict[tuple[int, Block, tuple[SSAValue | None, ...]], SSAValue] = {}
         """The numbers of rows, by their buffer, and where their slice begins."""
+        self._write_through: SSAValue | None = None
         self._pointers = self._symmetric_pointers()
         self.buffers = self._tensors()
         for op in kernel.body.block.ops:
-            if (view := VIEWS.find(op)) is not None:
+            if isinstance(op, ArriveOp):
+                stored = (self.buffers[value] for value in op.partials)
+                self.buffers |= zip(op.complete, stored, strict=True)
+            elif (view := VIEWS.find(op)) is not None:
                 self.buffers[op.results[0]] = view(op, self)
 
     def _symmetric_pointers(self) -> dict[SSAValue, SSAValue]:
@@ -144,6 +153,10 @@ class KernelMemory:
             )
         return Flags(self._pointers[value], owner.type, owner.writers.value.data)
 
+    def counters(self, value: SSAValue) -> SSAValue:
+        """Return the pointer to the first of some counters."""
+        return self._pointers[value]
+
     def target(self, value: SSAValue) -> Buffer:
         """Return where a result of the grid node goes: to a buffer, or nowhere."""
         cache: SSAValue | None = None
@@ -155,7 +168,15 @@ class KernelMemory:
                 buffer = self.buffers[self._kernel.results_[use.index]]
             elif isinstance(op, View | SpatialOp) and self.ranks is not None:
                 cache = self.ranks.cache()
+            elif isinstance(op, ArriveOp):
+                cache = self._cache()
         return replace(buffer, cache=cache)
+
+    def _cache(self) -> SSAValue:
+        """Return how stores that other programs of this GPU load treat caches."""
+        if self._write_through is None:
+            self._write_through = write_through(self._made)
+        return self._write_through
 
     def scratch_pointer(
         self, element: Attribute, shape: Sequence[int], name: str
@@ -167,9 +188,10 @@ class KernelMemory:
 
 def _name_of(value: SSAValue) -> str:
     """
-    Return the name of a tensor, or of the receive buffer or flags that an argument is.
+    Return the name of a tensor, or of the receive buffer, flags or counters that an
+    argument is.
     """
-    if isinstance(value.type, ChannelType | FlagsType):
+    if isinstance(value.type, ChannelType | FlagsType | CountersType):
         value = program_value(value)
     return value.name_hint or "x"
 

@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import dataflow, tl
 from comet.dialects.collective.spmd import SpmdOp, YieldOp, rank_count
 from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.dataflow.arrival import CountersOp
 from comet.dialects.dataflow.channel import ChannelMode, ReceiveBufferOp
 from comet.dialects.dataflow.flags import FlagsOp
 from comet.dialects.tl.plan import (
@@ -59,7 +60,8 @@ def lower_program(
     if isinstance(spmd, SpmdOp):
         _lower_on_ranks(program, spmd, lowered)
         return
-    if any(kernel.has_epoch for kernel in lowered):
+    counts = any(isinstance(op, CountersOp) for op in program.body.block.ops)
+    if counts or any(kernel.has_epoch for kernel in lowered):
         _lower_counting(program, lowered)
         return
     builder = Builder(InsertPoint.before(program))
@@ -71,7 +73,7 @@ def _lower_counting(
     program: dataflow.ProgramOp, lowered: Sequence[LoweredKernel]
 ) -> None:
     """
-    Replace a program whose kernels count launches by a plan of one rank.
+    Replace a program whose kernels count launches, or programs, by a plan of one rank.
 
     What they count in is allocated once, and kept from one launch to the next.
     """
@@ -204,6 +206,12 @@ def lower_flags(op: FlagsOp, scope: Steps) -> Operation:
     buffer, type_ = op.buffer.owner, TensorType(i32, op.type.shape)
     assert isinstance(buffer, ReceiveBufferOp)
     return ZerosOp(type_) if buffer.in_one_memory else HeapZerosOp(type_)
+
+
+@steps(CountersOp)
+def lower_counters(op: CountersOp, scope: Steps) -> Operation:
+    """Allocate counters of this GPU's programs."""
+    return ZerosOp(TensorType(i32, [op.type.count]))
 
 
 @steps(dataflow.BarrierOp)

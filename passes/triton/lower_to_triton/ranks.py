@@ -84,7 +84,7 @@ class RankParameters:
     def cache(self) -> SSAValue:
         """Return how stores that other ranks wait for treat caches."""
         if self._cache is None:
-            self._cache = add_parameter(self.kernel, tl.CacheModifierType(), "WT")
+            self._cache = write_through(self.kernel)
         return self._cache
 
     def epoch(self) -> SSAValue:
@@ -130,6 +130,11 @@ def add_parameter(kernel: tl.KernelOp, type: Attribute, name: str) -> SSAValue:
     argument = block.insert_arg(type, len(block.args))
     argument.name_hint = name
     return argument
+
+
+def write_through(kernel: tl.KernelOp) -> SSAValue:
+    """Add the parameter that says how stores which others read treat caches."""
+    return add_parameter(kernel, tl.CacheModifierType(), "WT")
 
 
 def rank_parameters(

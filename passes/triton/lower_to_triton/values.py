@@ -83,6 +83,11 @@ class Scope:
     """What the kernel knows of ranks, if it runs on several."""
     program: SSAValue | None = None
     """The number of the program among those of its rank and node."""
+    arrived: Mapping[str, SSAValue] | None = None
+    """
+    The index of the program along each dimension, for a node that the last program to
+    arrive runs.
+    """
     grid: Sequence[GridIndex] = ()
     """The index of the program along each loop of the grid node."""
     targets: Mapping[SSAValue, Buffer | None] = field(

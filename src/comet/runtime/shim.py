@@ -339,6 +339,22 @@ def signal_programs(flag):
 
 
 @triton.jit
+def arrive_last(counter, arrivals):
+    """
+    Return whether this is the last of so many programs that arrive at a counter.
+
+    Each has stored something before, which the last one may load: programs of one GPU,
+    none of which waits. The last one sets the counter to 0 again for the next launch.
+    """
+    drain()
+    tl.debug_barrier()
+    last = tl.atomic_add(counter, 1, sem="acq_rel", scope="gpu") == arrivals - 1
+    if last:
+        tl.store(counter, 0)
+    return last
+
+
+@triton.jit
 def _on_all(flag, current, heap_bases, world: tl.constexpr):
     """Return the pointers to a flag on all ranks, and the mask of existing ranks."""
     ranks = tl.arange(0, triton.next_power_of_2(world))

@@ -39,6 +39,8 @@ tl.kernel @push(%a: !tl.ptr<f16>, %recv: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %co
   tl.signal_programs %flags
   // CHECK-NEXT:    tl.wait_programs %flags, %epoch
   tl.wait_programs %flags, %epoch
+  // CHECK-NEXT:    %last = tl.arrive_last %counters, %pid
+  %last = tl.arrive_last %counters, %pid
   // CHECK-NEXT:    tl.finish_epoch %counters, %epoch, %pid
   tl.finish_epoch %counters, %epoch, %pid
 }

@@ -1,0 +1,62 @@
+"""How `lower-to-triton` writes the arrival of programs at counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Block, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import dataflow, tl
+from comet.dialects.dataflow.arrival import ArriveOp
+from comet.dialects.dataflow.flags import FlagScope, Semantics
+from comet.dialects.dataflow.merging import arriving_node, merging_node
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.tl.types import BinaryKind
+from comet.passes.triton.lower_to_triton.channels import combined
+from comet.passes.triton.lower_to_triton.values import Scope
+
+
+def check_arrival(
+    arrive: ArriveOp, nodes: Sequence[SpatialOp], kernel: dataflow.KernelOp
+) -> None:
+    """
+    Reject what the shim's `arrive_last` is not, and kernels with other nodes.
+
+    Raises PassFailedException.
+    """
+    if [arriving_node(arrive), merging_node(arrive)] != list(nodes):
+        raise PassFailedException(
+            f"lower-to-triton: kernel @{kernel.sym_name.data} is not one node whose "
+            "programs arrive and one that the last of them runs; launch other nodes "
+            "in other kernels"
+        )
+    kinds = (arrive.semantics.data, arrive.scope.data)
+    if kinds != (Semantics.ACQ_REL, FlagScope.GPU) or arrive.fence is None:
+        raise PassFailedException(
+            "lower-to-triton: dataflow.arrive is acq_rel of gpu scope after a fence; "
+            "verify-sync says what else would break"
+        )
+
+
+def lower_arrival(arrive: ArriveOp, scope: Scope) -> Block:
+    """Write the arrival of a program; return the block that the last one runs."""
+    index: SSAValue | None = None
+    places = {each.dim: each for each in scope.grid}
+    for dim in (dim for dim, factor in arrive.type.factors.items() if factor > 1):
+        place = places[dim]
+        place.index.name_hint = place.index.name_hint or f"pid_{dim.lower()}"
+        if index is None:
+            index = place.index
+        else:
+            index = combined(scope, BinaryKind.MUL, index, place.count)
+            index = scope.insert(tl.BinaryOp(BinaryKind.ADD, index, place.index))
+    counter = scope.memory.counters(arrive.counters)
+    if index is not None:
+        counter = scope.insert(tl.AddPtrOp(counter, index))
+    arrivals = scope.insert(tl.ConstantOp.of(arrive.arrivals.value.data, i32))
+    last = scope.insert(tl.ArriveLastOp(counter, arrivals), "last")
+    branch = tl.IfOp(last)
+    scope.builder.insert(branch)
+    return branch.then.block
