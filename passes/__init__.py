@@ -29,6 +29,7 @@ PASSES = {
     "bind": "schedule.bind:BindPass",
     "outline-kernels": "dataflow.outline_kernels:OutlineKernelsPass",
     "connect-programs": "dataflow.connect_programs:ConnectProgramsPass",
+    "merge-partials": "dataflow.merge_partials:MergePartialsPass",
     "merge-launches": "dataflow.merge_launches:MergeLaunchesPass",
     "bsp-to-dataflow": "dataflow.bsp_to_dataflow:BspToDataflowPass",
     "lower-channels": "dataflow.lower_channels:LowerChannelsPass",

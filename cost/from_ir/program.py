@@ -29,7 +29,7 @@ from comet.cost.gpu.launch_plan import (
 )
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Blocks, KernelSummary
-from comet.cost.gpu.tiling import kernel_work, tensor_traffic
+from comet.cost.gpu.tiling import held_bytes, kernel_work, merging_work, tensor_traffic
 from comet.cost.gpu.waiting import waits_in_loop
 from comet.cost.reals import longest, product
 from comet.dialects.arch import SystemOp
@@ -39,8 +39,9 @@ from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import bits_of, bytes_of, extents_of, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import sources
-from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
+from comet.dialects.dataflow import ArriveOp, BarrierOp, KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelType, input_of, program_value
+from comet.dialects.dataflow.merging import arrival_of
 from comet.dialects.dataflow.rank_loops import source_dims, source_loops
 from comet.dialects.dataflow.signals import awaited_channel, blocks_of
 from comet.dialects.dataflow.transfer import (
@@ -143,12 +144,19 @@ class _Reader:
             if copies or self._is_intermediate(value)
         ]
         spilled = [float(moved) for moved in traffic[len(values) :]]
+        partials = sum(
+            float(moved)
+            for value, moved in zip(values, traffic, strict=False)
+            if isinstance(viewed(value).owner, ArriveOp)
+        )
+        held = float(held_bytes(partials, gpu))
         return Part(
             name,
-            kernel_work(summary, blocks, numbers, gpu),
-            intermediates=sum((*kept, *spilled)),
+            merging_work(kernel_work(summary, blocks, numbers, gpu), partials, gpu),
+            intermediates=sum((*kept, *spilled)) - held,
             copies=copies,
             counts=bool(sends or receives),
+            merges=arrival_of(node) is not None,
             sends=sends,
             receives=receives,
         )
@@ -161,7 +169,7 @@ class _Reader:
         match source.owner:
             case SpatialOp():
                 return not self._is_output(source)
-            case ReadOp():
+            case ReadOp() | ArriveOp():
                 return True
             case _:
                 return isinstance(program_value(source).owner, KernelOp)

@@ -111,6 +111,8 @@ class Part:
     """Whether it moves data and computes nothing."""
     counts: bool = False
     """Whether it reads the epoch, which determines the slots of receive buffers."""
+    merges: bool = False
+    """Whether programs of the part before it run it, each the last one to arrive."""
     sends: tuple[Send, ...] = ()
     receives: tuple[Receive, ...] = ()
 

@@ -6,6 +6,7 @@ All numbers may be arrays, one element per choice of block sizes and launch numb
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -56,6 +57,22 @@ def kernel_work(
         shared=shared_need(summary, blocks, numbers.stages, gpu),
         exchanges=summary.exchanges,
     )
+
+
+def merging_work(work: KernelWork, partials: Real, gpu: Device) -> KernelWork:
+    """
+    Return the work of merging partial results in the launch that stored them.
+
+    `partials` are the bytes of these that `work` loads from device memory.
+    """
+    return replace(work, device_bytes=work.device_bytes - held_bytes(partials, gpu))
+
+
+def held_bytes(stored: Real, gpu: Device) -> Real:
+    """
+    Return how many of the bytes that a launch has stored it finds in L2: all if
+    they fit, else none."""
+    return np.where(np.less_equal(stored, gpu.l2_bytes), stored, 0.0)
 
 
 def operations(

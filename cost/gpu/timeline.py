@@ -238,6 +238,8 @@ class _Player:
         if part.counts:
             task.add("signal", time.waves * self.machine.device.load_latency)
         task.add("signal", time.exchange)
+        if part.merges:
+            task.add("signal", self.machine.device.exchange)
         for wave in range(waves):
             chunks = sorted(self._chunks(part, rank, wave, waves))
             share = self._slowness(rank) / (waves * len(chunks))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from comet.dialects.dataflow import KernelOp, YieldOp
+from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp, YieldOp
 from comet.dialects.dataflow.program import shards_attr
 
 
@@ -54,6 +54,19 @@ def erase(op: Operation) -> None:
     """Erase an operation without uses."""
     op.detach()
     op.erase()
+
+
+def place_barriers(program: ProgramOp) -> None:
+    """Put barriers only where a kernel reads what was written since the last one."""
+    for op in list(program.body.block.ops):
+        if isinstance(op, BarrierOp):
+            erase(op)
+    written: set[SSAValue] = set()
+    for kernel in program.kernels():
+        if written.intersection(kernel.ins):
+            insert_before(kernel, BarrierOp())
+            written.clear()
+        written.update(kernel.results_)
 
 
 def joined(first: KernelOp, second: KernelOp) -> KernelOp:

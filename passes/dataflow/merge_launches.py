@@ -34,11 +34,11 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import FillOp, IndexOp, View
 from comet.dialects.compound.dims import extents_of
-from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp, YieldOp
+from comet.dialects.dataflow import KernelOp, ProgramOp, YieldOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.kernels import joined
+from comet.passes.dataflow.kernels import joined, place_barriers
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.tile.gpu import finish_kernel
 
@@ -312,20 +312,13 @@ def merge_launches(
     block, levels, gpu = program.body.block, gpu_levels(system), device_of(system)
     end = block.last_op
     assert end is not None
-    for op in [op for op in block.ops if isinstance(op, BarrierOp)]:
-        op.detach()
-        op.erase()
     for launch in plan:
         for kernel in launch.kernels:
             kernel.detach()
             block.insert_op_before(kernel, end)
     made = [_merged(launch) for launch in plan]
-    written: set[SSAValue] = set()
+    place_barriers(program)
     for kernel, launch in zip(made, plan, strict=True):
-        if written.intersection(kernel.ins):
-            block.insert_op_before(BarrierOp(), kernel)
-            written.clear()
-        written.update(kernel.results_)
         for node in kernel.nodes if launch.numbers else ():
             finish_kernel(node, levels, gpu, launch.numbers)
 

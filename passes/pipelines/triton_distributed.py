@@ -37,6 +37,7 @@ from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
 from comet.passes.dataflow.connect_programs import ConnectProgramsPass
 from comet.passes.dataflow.lower_channels import LowerChannelsPass
 from comet.passes.dataflow.merge_launches import MergeLaunchesPass
+from comet.passes.dataflow.merge_partials import MergePartialsPass
 from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
 from comet.passes.dataflow.place_waits import PlaceWaitsPass
 from comet.passes.dataflow.verify_sync import VerifySyncPass
@@ -147,6 +148,9 @@ class TritonDistributedPass(Pipeline):
 
     factors: str = "auto"
     """See `tile`."""
+
+    merge: str = "launch"
+    """See `merge-partials`."""
 
     launches: str = "auto"
     """See `merge-launches`."""
@@ -337,6 +341,8 @@ class TritonDistributedPass(Pipeline):
         yield TilePass(factors=self.factors)
         yield OutlineKernelsPass()
         if self.ranks == self.ctas == 1:
+            if self.merge != "launch":
+                yield MergePartialsPass(self.merge)
             yield MergeLaunchesPass(self.launches)
 
     def _to_channels(self) -> Iterator[ModulePass]:
@@ -361,7 +367,7 @@ class TritonDistributedPass(Pipeline):
             yield HoistCopiesPass()
         if self.ranks > 1 and self.to == "tl":
             yield PlaceWaitsPass()
-        if self.instances > 1:
+        if self.instances > 1 or self.merge != "launch":
             yield VerifySyncPass()
         if self.to == "tl":
             yield BoundLoopsPass()

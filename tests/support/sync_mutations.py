@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 
 from comet.dialects.dataflow import (
+    ArriveOp,
     BarrierOp,
     FlagsOp,
     KernelOp,
@@ -59,6 +60,8 @@ def _edits(op: Operation) -> Iterator[Edit]:
         if not isinstance(op, PushOp | StageOp) or op.stored is None:
             yield "removed", _remove
         yield "doubled", _double
+    if isinstance(op, ArriveOp):
+        yield "removed", _remove
     if isinstance(op, BarrierOp):
         yield "of the other kind", _flip
     if isinstance(op, KernelOp) and not any(result.uses for result in op.results):
@@ -76,6 +79,9 @@ def _edits(op: Operation) -> Iterator[Edit]:
 def _remove(op: Operation) -> None:
     if isinstance(op, WaitOp):
         for view, value in zip(op.views, op.awaited, strict=True):
+            value.replace_all_uses_with(view)
+    if isinstance(op, ArriveOp):
+        for view, value in zip(op.partials, op.complete, strict=True):
             value.replace_all_uses_with(view)
     op.detach()
     op.erase()
@@ -131,7 +137,7 @@ def _numbers(op: Operation) -> Iterator[Edit]:
             name, number = "slots", op.slots
         case FlagsOp():
             name, number = "writers", op.writers
-        case WaitOp():
+        case WaitOp() | ArriveOp():
             name, number = "arrivals", op.arrivals
         case _:
             pass
@@ -142,10 +148,13 @@ def _numbers(op: Operation) -> Iterator[Edit]:
 
 def _orders(op: Operation) -> Iterator[Edit]:
     """Yield weaker semantics and scopes, and no fence."""
-    if isinstance(op, SignalOp | WaitOp):
+    if isinstance(op, SignalOp | WaitOp | ArriveOp):
         yield "relaxed", _set("semantics", SemanticsAttr(Semantics.RELAXED))
         yield "gpu", _set("scope", ScopeAttr(FlagScope.GPU))
-    if isinstance(op, SignalOp):
+    if isinstance(op, ArriveOp):
+        for semantics in (Semantics.ACQUIRE, Semantics.RELEASE):
+            yield str(semantics), _set("semantics", SemanticsAttr(semantics))
+    if isinstance(op, SignalOp | ArriveOp):
         yield "no fence", _set("fence", None)
 
 

@@ -6,6 +6,7 @@ import pytest
 from gpu_ranks import SHARED_TEXTS, on_ranks
 from rank_runs import outcomes
 from semantics import parse_module, run_passes
+from split_programs import H200, SPLITS
 from sync_mutations import mutants
 from tile_trees import tiled
 from triton_modules import to_triton
@@ -43,9 +44,25 @@ def is_accepted(module: ModuleOp) -> bool:
     return True
 
 
+def merging(name: str) -> ModuleOp:
+    """Return a program of one GPU whose last programs merge partial results."""
+    text, dim, parts = SPLITS[name]
+    options = f'split="{dim}={parts}" merge=last to=dataflow'
+    return run_passes(parse_module(text), f"{H200},triton-distributed{{{options}}}")
+
+
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_mutant_is_rejected_or_right(kind: str, tmp_path: Path):
-    module = lowered(*PROGRAMS[kind])
+    check_mutants(lowered(*PROGRAMS[kind]), tmp_path)
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_a_mutant_that_merges_is_rejected_or_right(name: str, tmp_path: Path):
+    check_mutants(merging(name), tmp_path)
+
+
+def check_mutants(module: ModuleOp, tmp_path: Path) -> None:
+    """Check that each mutant is rejected or right, and that there are some of both."""
     found = dict(mutants(module))
     accepted = {name: mutant for name, mutant in found.items() if is_accepted(mutant)}
     assert 0 < len(accepted) < len(found)

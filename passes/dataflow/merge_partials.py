@@ -1,0 +1,376 @@
+"""
+`merge-partials`: dataflow level -> the same, with split reductions in one launch.
+
+A kernel whose programs split a reduction (split-K, split keys) stores partial results,
+and the next launch merges them. Here the last program to arrive at a tile merges it in
+the same launch, as the fix-up of split-K and stream-K does: each program adds to the
+counter of its tile after its stores, and none waits. The merging kernel gets the tiles
+of the first one, and may take the parts one after the other; its tiles, with the whole
+kernel of a program, have to fit. `auto` does it where it is faster: a launch less, an
+exchange through L2 more, and fewer, larger tiles that are merged.
+
+Needs launch numbers, on one GPU. Launch plans of several ranks stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.gpu.kernel import Device, KernelWork, kernel_time
+from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.tiling import kernel_work, merging_work, tensor_traffic
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
+from comet.dialects.collective.spmd import rank_count
+from comet.dialects.compound import FillOp, IndexOp, RenameOp
+from comet.dialects.compound.dims import joined_extents, names_of
+from comet.dialects.compound.rename import viewed
+from comet.dialects.compound.views import View
+from comet.dialects.dataflow import (
+    ArriveOp,
+    CountersOp,
+    CountersType,
+    KernelOp,
+    ProgramOp,
+    YieldOp,
+    program_value,
+)
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import LaunchAttr, LoopAttr, power_of_two
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.dataflow.kernels import (
+    insert_before,
+    joined,
+    place_barriers,
+    rebuild_kernel,
+)
+from comet.passes.pipeline import ChoosingPass
+from comet.passes.schedule.retile import retile_node, set_loops
+from comet.passes.schedule.tile.gpu.space import (
+    KernelTiling,
+    block_sizes,
+    launches_that_fit,
+)
+from comet.passes.search import Candidate, Cost, Found, cheapest, ranked
+
+MERGES = "comet.merge"
+"""The attribute of a function with the kernels whose last programs merge."""
+
+
+@dataclass(frozen=True)
+class MergePartialsPass(ChoosingPass):
+    """Let the last program to arrive merge partial results, in the same launch."""
+
+    name = "merge-partials"
+
+    NOTES: ClassVar[Mapping[str, str]] = {"merge": MERGES}
+
+    merge: str = "auto"
+    """
+    What merges the partial results of a split reduction: `launch`, another kernel;
+    `last`, wherever possible the last program to arrive; `auto`, what is faster; or the
+    names of the kernels whose last programs do, as in "f_c_kernel f_d_kernel".
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        require_gpu(self.name, system)
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+            for program in function.walk():
+                if isinstance(program, ProgramOp) and rank_count(program) == 1:
+                    plans = plan_merges(program, system, self.merge)
+                    if plans is not None:
+                        function.attributes[MERGES] = StringAttr(format_merges(plans))
+                        merge_partials(program, plans)
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A kernel that stores partial results, and the kernel that merges them."""
+
+    producer: KernelOp
+    consumer: KernelOp
+    counters: Mapping[str, int]
+    """The number of blocks along each dimension that both cut."""
+    arrivals: int
+    """The programs that store partial results of a block."""
+    tiling: KernelTiling
+    """The tiles of the merging node, and the launch numbers of all programs."""
+    launch_seconds: float
+    """The time of two launches."""
+    seconds: float
+    """The time of one."""
+
+
+def plan_merges(
+    program: ProgramOp, system: SystemOp, merge: str
+) -> tuple[Merge, ...] | None:
+    """
+    Return the merges of a program, None if it has no split reduction.
+
+    Raises PassFailedException for given kernels that cannot merge.
+    """
+    found = tuple(possible_merges(program, system))
+    given = merge not in ("auto", "last", "launch")
+    if given:
+        names = [name.removeprefix("@") for name in merge.split()]
+        known = {plan.producer.sym_name.data: plan for plan in found}
+        for name in names:
+            if name not in known:
+                raise PassFailedException(
+                    f"merge-partials: merge names {name}, and the kernels whose last "
+                    f"program can merge are {', '.join(known) or 'none'}; use one of "
+                    "these, or auto, last or launch"
+                )
+        return tuple(known[name] for name in names)
+    if not found:
+        return None
+    if merge == "auto":
+        return tuple(plan for plan in found if _is_faster(plan))
+    return found if merge == "last" else ()
+
+
+def _is_faster(plan: Merge) -> bool:
+    """Whether one launch takes less time than two."""
+
+    def priced(merges: bool, seconds: float) -> Found[bool]:
+        return Found(merges, Cost(seconds))
+
+    candidates = [
+        Candidate("launch", partial(priced, False, plan.launch_seconds)),
+        Candidate("last", partial(priced, True, plan.seconds)),
+    ]
+    return cheapest("merge", f"@{plan.producer.sym_name.data}", candidates).made
+
+
+def format_merges(plans: Sequence[Merge]) -> str:
+    """Return the text of the option that makes the same merges."""
+    return " ".join(plan.producer.sym_name.data for plan in plans) or "launch"
+
+
+def possible_merges(program: ProgramOp, system: SystemOp) -> Iterator[Merge]:
+    """Yield the pairs of kernels that can be one launch, each kernel in one pair."""
+    levels, gpu = gpu_levels(system), device_of(system)
+    used: set[KernelOp] = set()
+    for producer in program.kernels():
+        consumer = _consumer(producer)
+        if consumer is None or used.intersection((producer, consumer)):
+            continue
+        if (plan := _plan(producer, consumer, levels, gpu)) is not None:
+            used |= {producer, consumer}
+            yield plan
+
+
+def _consumer(producer: KernelOp) -> KernelOp | None:
+    """Return the only kernel that reads what a kernel makes, None if there is none."""
+    readers = {use.operation for result in producer.results_ for use in result.uses}
+    (reader, *others) = readers or {None}
+    return reader if isinstance(reader, KernelOp) and not others else None
+
+
+def _node(kernel: KernelOp) -> SpatialOp | None:
+    """Return the node of a kernel that has one, with launch numbers, and only views."""
+    known, nodes = (SpatialOp, View, IndexOp, FillOp, YieldOp), kernel.nodes
+    if not all(isinstance(op, known) for op in kernel.body.block.ops):
+        return None
+    return nodes[0] if len(nodes) == 1 and nodes[0].launch is not None else None
+
+
+def _plan(
+    producer: KernelOp, consumer: KernelOp, levels: GpuLevels, gpu: Device
+) -> Merge | None:
+    """Return how the last program of `producer` does `consumer`, None if it cannot."""
+    made, node = _node(producer), _node(consumer)
+    if made is None or node is None or made.launch is None or node.launch is None:
+        return None
+    if (counters := _counters(made, node, producer)) is None:
+        return None
+    arrivals = prod(made.factors.values()) // prod(counters.values())
+    numbers = LaunchNumbers(made.launch.warps, made.launch.stages)
+    summary = summarize(node, levels, gpu)
+    tiling = _tiling(summary, made, node, counters, gpu)
+    if arrivals < 2 or tiling is None:
+        return None
+    own = LaunchNumbers(node.launch.warps, node.launch.stages)
+    blocks = tile_blocks(made)
+    first = kernel_work(summarize(made, levels, gpu), blocks, numbers, gpu)
+    alone = kernel_work(summary, tile_blocks(node), own, gpu)
+    parts = partial_operands(node, producer)
+    traffic = tensor_traffic(summary, tiling.blocks, gpu)
+    read = dict(zip(dict.fromkeys((*node.ins, *node.outs)), traffic, strict=False))
+    merged = kernel_work(summary, tiling.blocks, numbers, gpu)
+    merged = merging_work(merged, sum(float(read[value]) for value in parts), gpu)
+    return Merge(
+        producer,
+        consumer,
+        counters,
+        arrivals,
+        tiling,
+        sum(float(kernel_time(work, gpu).seconds) for work in (first, alone)),
+        merged_seconds(first, merged, gpu),
+    )
+
+
+def merged_seconds(first: KernelWork, merge: KernelWork, gpu: Device) -> float:
+    """
+    Return the seconds of a launch whose last programs merge.
+
+    All programs have the room that the larger of both nodes takes. The last program
+    sees the stores of the others after an exchange.
+    """
+    registers = max(float(first.registers), float(merge.registers))
+    shared = max(float(first.shared), float(merge.shared))
+    works = (replace(w, registers=registers, shared=shared) for w in (first, merge))
+    running = (float(kernel_time(w, gpu).seconds) - gpu.launch for w in works)
+    return gpu.launch + gpu.exchange + sum(running)
+
+
+def partial_operands(node: SpatialOp, producer: KernelOp) -> list[SSAValue]:
+    """Return what a node reads of the results of another kernel, each once."""
+    return [
+        value
+        for value in dict.fromkeys(node.ins)
+        if program_value(viewed(value)) in producer.results_
+    ]
+
+
+def _counters(
+    made: SpatialOp, node: SpatialOp, producer: KernelOp
+) -> dict[str, int] | None:
+    """
+    Return the blocks that have a counter each, None if programs would need others.
+
+    They are cut along the dimensions of all partial results that both nodes loop over.
+    The other loops of the first node are over what the second one reduces.
+    """
+    results = set(made.outs)
+    if len(set(made.factors)) < len(made.loops) or len(made.outs) != len(results):
+        return None
+    operands = partial_operands(node, producer)
+    if not operands or any(not _is_renamed(value) for value in operands):
+        return None
+    counters = {
+        dim: factor
+        for dim, factor in made.factors.items()
+        if dim in node.factors and all(dim in names_of(value) for value in made.outs)
+    }
+    for value in operands:
+        before, after = names_of(viewed(value)), names_of(value)
+        for old, new in zip(before, after, strict=True):
+            cut = made.factors.get(old, 1) > 1 and old not in counters
+            kept = any(new in names_of(out) for out in node.outs)
+            if (old in counters or new in counters) and old != new:
+                return None
+            if cut and kept:
+                return None
+    whole = joined_extents((*made.ins, *made.outs))
+    other = joined_extents((*node.ins, *node.outs))
+    if any(whole[dim] != other[dim] for dim in {*whole} & {*other}):
+        return None
+    return counters
+
+
+def _is_renamed(value: SSAValue) -> bool:
+    """Whether views of a value give its dimensions other names, and no more."""
+    while isinstance(op := value.owner, RenameOp):
+        if op.reshapes:
+            return False
+        value = op.input
+    return True
+
+
+def _tiling(
+    summary: KernelSummary,
+    made: SpatialOp,
+    node: SpatialOp,
+    counters: Mapping[str, int],
+    gpu: Device,
+) -> KernelTiling | None:
+    """Return the tiles of a merging node, None if it has none that fit."""
+    if summary.dots or summary.group or made.launch is None:
+        return None
+    tiles = joined_extents(made.yielded)
+    sizes: dict[str, Sequence[int]] = {}
+    for dim in summary.extents:
+        whole = power_of_two(summary.extents[dim])
+        if dim in summary.grid:
+            sizes[dim] = (power_of_two(tiles[dim]) if dim in counters else whole,)
+        elif dim in summary.loops:
+            sizes[dim] = [1 << n for n in range(whole.bit_length())]
+        else:
+            sizes[dim] = block_sizes(summary, dim)
+    given = {"warps": made.launch.warps, "stages": made.launch.stages}
+    priced = launches_that_fit(summary, sizes, given, gpu)
+    if priced is None:
+        return None
+    found = ranked(
+        "merge tiles", f"@{node.node_name}", priced.candidates(priced.varied())
+    )
+    return found[0].made if found else None
+
+
+def merge_partials(program: ProgramOp, plans: Sequence[Merge]) -> None:
+    """Make each plan one launch."""
+    for plan in plans:
+        name = plan.producer.sym_name
+        kernel = joined(plan.producer, plan.consumer)
+        kernel.sym_name = name
+        _arrive(kernel, plan)
+    if plans:
+        place_barriers(program)
+
+
+def _arrive(kernel: KernelOp, plan: Merge) -> None:
+    """Let programs of the first node arrive, and the last one run the second."""
+    made, node = kernel.nodes
+    _set_tiles(node, plan)
+    loops = ArrayAttr(LoopAttr(dim, n) for dim, n in plan.counters.items())
+    counters = CountersOp(CountersType(loops))
+    counters.result.name_hint = f"{made.outs[0].name_hint or 'x'}_counters"
+    insert_before(kernel, counters)
+    block = kernel.body.block
+    argument = block.insert_arg(counters.result.type, len(block.args))
+    argument.name_hint = counters.result.name_hint
+    read = [value for value in made.outs if _is_read(value)]
+    arrive = ArriveOp(read, argument, plan.arrivals)
+    block.insert_op_after(arrive, made)
+    for value, complete in zip(read, arrive.complete, strict=True):
+        complete.name_hint = value.name_hint
+        value.replace_uses_with_if(
+            complete, lambda use: not isinstance(use.operation, YieldOp | ArriveOp)
+        )
+    rebuild_kernel(kernel, (*kernel.ins, counters.result), range(len(kernel.outs)))
+
+
+def _is_read(value: SSAValue) -> bool:
+    return any(not isinstance(use.operation, YieldOp) for use in value.uses)
+
+
+def _set_tiles(node: SpatialOp, plan: Merge) -> None:
+    """Give the merging node its tiles, and the launch numbers of the first node."""
+    for op in [op for op in node.walk() if isinstance(op, NodeOp)]:
+        extents = joined_extents((*op.ins, *op.init_args()))
+        rows: list[LoopAttr] = []
+        for row in op.loops:
+            factor = -(-extents[row.dim] // plan.tiling.blocks[row.dim])
+            if op is node:
+                factor = plan.counters.get(row.dim, 1)
+            rows.append(LoopAttr(row.dim, factor, row.axis))
+        set_loops(op, rows)
+    retile_node(node)
+    launch = plan.tiling.launch
+    node.launch = LaunchAttr(launch.warps, launch.stages)

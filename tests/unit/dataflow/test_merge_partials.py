@@ -1,0 +1,168 @@
+"""The last program to arrive merges: meaning, choice, what `verify-sync` rejects."""
+
+from functools import cache
+
+import pytest
+from semantics import assert_same_meaning, parse_module, run_passes
+from split_programs import H200, SPLITS
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.cost import estimate_of
+from comet.dialects.dataflow import ArriveOp, BarrierOp, CountersOp, KernelOp, ProgramOp
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.dataflow.merge_partials import MERGES
+
+COPIES = "materialize-copies,hoist-copies,verify-sync"
+
+
+def elementary(name: str) -> ModuleOp:
+    """Return a function on named dimensions."""
+    return run_passes(
+        parse_module(SPLITS[name][0]), f"{H200},decompose{{accumulator=f32}},stream"
+    )
+
+
+def kernels(name: str, then: str = "") -> ModuleOp:
+    """Return a split function as two kernels, after more passes."""
+    _, dim, parts = SPLITS[name]
+    passes = f"split{{dim={dim} parts={parts}}},fuse{{strategy=auto}},tile"
+    return run_passes(elementary(name), f"{passes},outline-kernels{then}")
+
+
+def merged(name: str, options: str = "{merge=last}", then: str = "") -> ModuleOp:
+    """Return a function after `merge-partials`."""
+    return kernels(name, f",merge-partials{options}{then}")
+
+
+def launches(module: ModuleOp) -> int:
+    return sum(isinstance(op, KernelOp) for op in module.walk())
+
+
+@pytest.mark.parametrize("then", ["", f",{COPIES}", f",{COPIES},pad-blocks,map-grid"])
+@pytest.mark.parametrize("name", SPLITS)
+def test_merging_means_the_same(name: str, then: str):
+    module = merged(name, then=then)
+    assert launches(kernels(name)) == 2
+    assert launches(module) == 1
+    assert_same_meaning(elementary(name), module, "f")
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_every_program_of_a_tile_arrives_at_its_counter(name: str):
+    module = merged(name)
+    (arrive,) = (op for op in module.walk() if isinstance(op, ArriveOp))
+    (counters,) = (op for op in module.walk() if isinstance(op, CountersOp))
+    (kernel,) = (op for op in module.walk() if isinstance(op, KernelOp))
+    first, second = kernel.nodes
+    assert counters.type.factors == {
+        dim: factor for dim, factor in second.factors.items() if dim in first.factors
+    }
+    assert arrive.arrivals.value.data == SPLITS[name][2]
+    assert not any(isinstance(op, BarrierOp) for op in module.walk())
+    assert first.launch
+    assert second.launch
+    assert first.launch.warps == second.launch.warps
+
+
+def latency(module: ModuleOp) -> float:
+    """Return the estimate of a program in nanoseconds."""
+    priced = run_passes(module, "annotate-cost")
+    (program,) = (op for op in priced.walk() if isinstance(op, ProgramOp))
+    found = estimate_of(program)
+    assert found is not None
+    return found.latency
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_auto_takes_what_is_cheaper(name: str):
+    prices = [latency(merged(name, f"{{merge={how}}}")) for how in ("launch", "last")]
+    assert latency(merged(name, "")) == min(prices)
+
+
+def test_the_choice_is_recorded_and_can_be_given():
+    module = merged("gemm", "")
+    (function,) = compute_functions(module)
+    note = function.attributes[MERGES]
+    assert isinstance(note, StringAttr)
+    assert str(merged("gemm", f'{{merge="{note.data}"}}')) == str(module)
+
+
+def test_two_launches_can_be_asked_for():
+    module = merged("gemm", "{merge=launch}")
+    (function,) = compute_functions(module)
+    assert function.attributes.pop(MERGES) == StringAttr("launch")
+    assert str(module) == str(kernels("gemm"))
+
+
+def test_a_kernel_that_cannot_merge_is_rejected():
+    with pytest.raises(PassFailedException, match="names x, and the kernels whose"):
+        merged("gemm", "{merge=x}")
+
+
+PAIR = """
+!A = tensor<48x32xf32, #compound.dims<M, N>>
+!R = tensor<48xf32, #compound.dims<M>>
+!C = tensor<32xf32, #compound.dims<N>>
+func.func @main(%a: !A) -> {returned} {{
+  %e = compound.map exp %a : !A -> !A
+  {ops}
+}}
+"""
+SUM = "%s = compound.reduce add %e : !A -> !C"
+OTHERS = {
+    "what is also a result": ("(!A, !C)", f"{SUM} func.return %e, %s : !A, !C"),
+    "what two kernels read": (
+        "(!C, !R)",
+        f"{SUM} %r = compound.reduce add %e : !A -> !R func.return %s, %r : !C, !R",
+    ),
+    "what is not reduced": (
+        "!A",
+        "%s = compound.map exp %e : !A -> !A func.return %s : !A",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_other_pairs_stay_two_launches(what: str):
+    returned, ops = OTHERS[what]
+    text = PAIR.format(returned=returned, ops=ops)
+    passes = f"{H200},fuse{{strategy=none}},tile,outline-kernels"
+    before = run_passes(parse_module(text), passes)
+    after = run_passes(parse_module(text), f"{passes},merge-partials{{merge=last}}")
+    assert str(after) == str(before)
+
+
+def test_a_sum_of_columns_is_split_over_programs_that_have_rows():
+    text = PAIR.format(returned="!C", ops=f"{SUM} func.return %s : !C")
+    passes = f"{H200},fuse{{strategy=none}},tile,outline-kernels"
+    module = run_passes(
+        parse_module(text), f"{passes},merge-partials{{merge=last}},verify-sync"
+    )
+    assert launches(module) == 1
+    assert_same_meaning(parse_module(text), module, "main")
+
+
+@cache
+def text_of(name: str) -> str:
+    """Return a program that `verify-sync` accepts."""
+    return str(merged(name, then=",verify-sync"))
+
+
+EDITS = [
+    ("acq_rel gpu", "relaxed gpu", "is relaxed: the last program may load"),
+    ("acq_rel gpu", "release gpu", "is release: the last program may load"),
+    (" fence", "", "without a fence"),
+    ("arrivals 3", "arrivals 2", "and 2 are said to; write arrivals 3"),
+    ("arrivals 3", "arrivals 4", "and 4 are said to; write arrivals 3"),
+    ("compound.rename %c_6 :", "compound.rename %c_5 :", "not one such node"),
+    ("N = 2]>", "N = 1]>", "counters for 1 blocks of N, into which its programs"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), EDITS)
+def test_what_could_merge_too_early_is_rejected(old: str, new: str, reason: str):
+    text = text_of("gemm")
+    assert old in text
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(parse_module(text.replace(old, new)), "verify-sync")

@@ -1,0 +1,93 @@
+"""Programs whose last one to arrive merges partial results, on the scheduler."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from rank_runs import outcomes
+from split_programs import H200, MI300X, SPLITS, merging
+from triton_modules import compile_all
+
+MACHINES = {"h200": H200, "mi300x": MI300X}
+ARRIVE = "arrive_last(c_counters_ptr + (pid_m * 2 + pid_n), 3)"
+ADD = "(tl.atomic_add(c_counters_ptr + (pid_m * 2 + pid_n), 1, {}) % 3) == 2"
+FIRST = "    k_part = tl.program_id(0)\n"
+EARLY = (
+    "    early = arrive_last(c_counters_ptr + (tl.program_id(1) * 2 + "
+    "tl.program_id(2)), 3)\n"
+)
+MUTATIONS: Mapping[str, tuple[tuple[tuple[str, str], ...], set[str]]] = {
+    "no arrival": (((ARRIVE, "k_part == 2"),), {"RaceError"}),
+    "all but one arrive": (((ARRIVE, ARRIVE[:-2] + "2)"),), {"RaceError"}),
+    "one more arrives": (
+        ((ARRIVE, ARRIVE[:-2] + "4)"),),
+        {"wrong result", "RaceError"},
+    ),
+    "arrival before the stores": (
+        ((FIRST, FIRST + EARLY), (ARRIVE, "early")),
+        {"RaceError"},
+    ),
+    "no barrier before the addition": (
+        ((ARRIVE, ADD.format('sem="acq_rel", scope="gpu"')),),
+        {"RaceError"},
+    ),
+    "relaxed": (
+        ((ARRIVE, ADD.format('sem="relaxed", scope="gpu"')),),
+        {"RaceError"},
+    ),
+    "the scope of one program": (
+        ((ARRIVE, ADD.format('sem="acq_rel", scope="cta"')),),
+        {"RaceError"},
+    ),
+    "the counter of another tile": (
+        ((ARRIVE, ARRIVE.replace("pid_m * 2 + pid_n", "pid_m * 2")),),
+        {"RaceError", "wrong result"},
+    ),
+    "a counter that starts at one": (
+        (("rank.zeros((6,), torch.int32)", "rank.zeros((6,), torch.int32) + 1"),),
+        {"RaceError"},
+    ),
+}
+"""Edits of the emitted product, and what the scheduler may say."""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """Run the programs, right and mutated, in one child process."""
+    sources = {
+        f"{name} {machine}": merging(name, passes)
+        for name in SPLITS
+        for machine, passes in MACHINES.items()
+    }
+    right = sources["gemm h200"]
+    for name, (edits, _) in MUTATIONS.items():
+        sources[name] = right
+        for old, new in edits:
+            assert old in right, name
+            sources[name] = sources[name].replace(old, new)
+    numbered = {f"module_{i}": source for i, source in enumerate(sources.values())}
+    became = outcomes(numbered, tmp_path_factory.mktemp("modules"), seeds=4)
+    return dict(zip(sources, became.values(), strict=True))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", SPLITS)
+def test_programs_that_merge_are_right_in_any_order(
+    name: str, machine: str, found: Mapping[str, str]
+):
+    assert found[f"{name} {machine}"] == "right"
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_without_a_safeguard_they_are_not(name: str, found: Mapping[str, str]):
+    assert found[name] in MUTATIONS[name][1]
+
+
+def test_compiled_kernels_add_with_acquire_and_release(tmp_path: Path):
+    source = merging("gemm")
+    weak = source.replace(ARRIVE, ADD.format('sem="relaxed", scope="gpu"'))
+    assert weak != source
+    found = compile_all({"right": source, "weak": weak}, tmp_path)
+    right, other = found[:2], found[2:]
+    assert [kernel["faults"] for kernel in right] == [[], []]
+    assert all(kernel["faults"] for kernel in other)
