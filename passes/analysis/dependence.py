@@ -10,6 +10,7 @@ from comet.dialects.compound import (
     ExtentOp,
     FillOp,
     FoldOp,
+    GatherOp,
     MapOp,
     PadOp,
     ReduceOp,
@@ -17,6 +18,8 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import names_of
 
+PASSING_ON = (MapOp, CastOp, ReduceOp, ContractOp, FoldOp, PadOp, GatherOp)
+"""Ops whose results have the dimensions of their operands, and no others."""
 OF_CONSTANTS = (MapOp, CastOp, ReduceOp, ContractOp, ExtentOp)
 """Ops that compute a constant from constants, for any shard of their result."""
 
@@ -44,9 +47,7 @@ def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
             names = frozenset(names_of(result))
             if isinstance(op, FillOp) or (isinstance(op, View) and not operands):
                 names = frozenset[str]()
-            elif isinstance(
-                op, MapOp | CastOp | ReduceOp | ContractOp | FoldOp | PadOp
-            ):
+            elif isinstance(op, PASSING_ON):
                 names &= operands
             loaded[result] = names
     return loaded

@@ -42,6 +42,7 @@ from comet.dialects.compound.dims import (
     with_extents,
 )
 from comet.dialects.compound.rename import viewed
+from comet.dialects.compound.views import sees_pages
 from comet.passes.analysis.levels import (
     IRLevel,
     compute_block,
@@ -178,10 +179,13 @@ def _needs_copy(op: Operation, value: SSAValue) -> bool:
     match op:
         case CollectiveOp():
             return isinstance(seen, SliceOp | ConcatOp | GatherOp)
+        case RenameOp() if sees_pages(op):
+            return False
         case RenameOp() if op.merged:
             return _sees(value, (*_SCATTERED, SliceOp, CollectiveOp))
         case RenameOp():
-            return op.cut is not None and _sees(value, (ConcatOp, IndexOp))
+            uneven = _sees(value, (ConcatOp, IndexOp)) or _sees_pages(value)
+            return op.cut is not None and uneven
         case ConcatOp():
             return sent or _sees(value, (GatherOp,))
         case GatherOp() if value is op.table:
@@ -195,6 +199,14 @@ def _sees(value: SSAValue, kinds: tuple[type[Operation], ...]) -> bool:
     op = value.owner
     through = isinstance(op, View) and any(_sees(v, kinds) for v in op.operands)
     return through or isinstance(op, kinds)
+
+
+def _sees_pages(value: SSAValue) -> bool:
+    """Whether a dimension of `value` may be that of pages and of what is in them."""
+    op = value.owner
+    if isinstance(op, RenameOp) and sees_pages(op):
+        return True
+    return isinstance(op, View) and any(map(_sees_pages, op.operands))
 
 
 def copy_operands(uses: Iterable[Use]) -> None:

@@ -330,7 +330,7 @@ def joined(p: Program) -> None:
 
 
 def gathering(p: Program) -> None:
-    """Rows of a value, chosen by ids that are given or computed."""
+    """Rows of a value, chosen by given or computed ids; sometimes seen as pages."""
     value = p.any()
     if not value.dims:
         return
@@ -339,8 +339,15 @@ def gathering(p: Program) -> None:
     rows: dict[str, int] = {}
     for name, extent in value.extents.items():
         rows |= ids.extents if name == dim else {name: extent}
-    if prod(rows.values()) <= LARGEST:
-        p.add(f'gather $ along "{dim}"', [value, ids], rows, value.element)
+    if prod(rows.values()) > LARGEST:
+        return
+    taken = p.add(f'gather $ along "{dim}"', [value, ids], rows, value.element)
+    if ids.dims and dim != value.dims[-1] and p.random.random() < 0.5:
+        last, new = ids.dims[-1], f"S{len(p.extents)}"
+        at, (*extents,) = taken.dims.index(last), taken.extents.items()
+        p.extents[new] = extents[at][1] * extents[at + 1][1]
+        extents[at : at + 2] = [(new, p.extents[new])]
+        p.add(f'rename $ merge "{last}"', [taken], dict(extents), value.element)
 
 
 def _ids(p: Program, table: Value, rows: int) -> Value:

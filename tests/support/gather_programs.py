@@ -116,6 +116,25 @@ THROUGH_VIEWS = {
     "merged_rows": """
       %r = compound.gather %x, %i along "V" : !X, !I -> !TD
       %y = compound.rename %r merge "T" : !TD -> tensor<42xf32, #compound.dims<E>>""",
+    "merged_pages": """
+      %t = compound.map exp %x : !X -> !X
+      %r = compound.gather %t, %i along "V" : !X, !I -> !TD
+      %s = compound.rename %r merge "T" : !TD -> tensor<42xf32, #compound.dims<E>>
+      %y = compound.slice %s "E" [5, 31] : tensor<42xf32, #compound.dims<E>>
+        -> tensor<31xf32, #compound.dims<E>>""",
+    "parts_of_merged": """
+      %r = compound.gather %x, %i along "V" : !X, !I -> !TD
+      %s = compound.rename %r merge "T" : !TD -> tensor<42xf32, #compound.dims<E>>
+      %y = compound.rename %s split "E" : tensor<42xf32, #compound.dims<E>>
+        -> tensor<3x14xf32, #compound.dims<P, Q>>""",
+    "positions_merged": """
+      %j = compound.index : tensor<4xi32, #compound.dims<S>>
+      %r = compound.gather %x, %j along "V" : !X, tensor<4xi32, #compound.dims<S>>
+        -> tensor<4x6xf32, #compound.dims<S, D>>
+      %s = compound.rename %r merge "S" : tensor<4x6xf32, #compound.dims<S, D>>
+        -> tensor<24xf32, #compound.dims<E>>
+      %y = compound.rename %s : tensor<24xf32, #compound.dims<E>>
+        -> tensor<24xf32, #compound.dims<F>>""",
     "joined_rows": """
       %r = compound.gather %x, %i along "V" : !X, !I -> !TD
       %y = compound.concat "T" %r, %r : !TD, !TD
@@ -185,3 +204,52 @@ func.func @main(%table: !V, %ids: !I, %w: !W) -> !Y {{
   func.return %y : !Y
 }}"""
 """Rows of a table times weights, at any extents."""
+
+
+def paged(b: int, h: int, g: int, d: int, j: int, r: int, p: int) -> str:
+    """
+    Return @main, one step of attention to keys and values in pages.
+
+    There are `b` sequences of at most `j` of the `p` pages of `r` keys each, and `g`
+    queries for each of `h` heads, of size `d`.
+    """
+    extents = {"B": b, "H": h, "G": g, "D": d, "J": j, "R": r, "P": p, "S": j * r}
+
+    def of(dims: str, element: str = "f16") -> str:
+        return tensor({dim: extents[dim] for dim in dims}, element)
+
+    scores, rows, sums = of("BHGS", "f32"), of("BHG", "f32"), of("BHGD", "f32")
+    number = of("", "f32")
+    lines = [
+        f'%kp = compound.gather %keys, %pages along "P" : {of("PRHD")}, '
+        f"{of('BJ', 'i32')} -> {of('BJRHD')}",
+        f'%vp = compound.gather %values, %pages along "P" : {of("PRHD")}, '
+        f"{of('BJ', 'i32')} -> {of('BJRHD')}",
+        f'%k = compound.rename %kp merge "J" : {of("BJRHD")} -> {of("BSHD")}',
+        f'%v = compound.rename %vp merge "J" : {of("BJRHD")} -> {of("BSHD")}',
+        f"%qk = compound.contract %q, %k : {of('BHGD')}, {of('BSHD')} -> {scores}",
+        f"%size = compound.fill {d**-0.5} : {number}",
+        f"%scaled = compound.map mult %qk, %size : {scores}, {number} -> {scores}",
+        f"%s = compound.index : {of('S', 'i32')}",
+        f"%seen = compound.map gt %lens, %s : {of('B', 'i32')}, {of('S', 'i32')} "
+        f"-> {of('BS', 'i1')}",
+        f"%low = compound.fill -1.0e+30 : {number}",
+        f"%masked = compound.map select %seen, %scaled, %low : {of('BS', 'i1')}, "
+        f"{scores}, {number} -> {scores}",
+        f"%top = compound.reduce max %masked : {scores} -> {rows}",
+        f"%less = compound.map sub %masked, %top : {scores}, {rows} -> {scores}",
+        f"%e = compound.map exp %less : {scores} -> {scores}",
+        f"%l = compound.reduce add %e : {scores} -> {rows}",
+        f"%w = compound.map div %e, %l : {scores}, {rows} -> {scores}",
+        f"%h = compound.cast %w : {scores} -> {of('BHGS')}",
+        f"%sums = compound.contract %h, %v : {of('BHGS')}, {of('BSHD')} -> {sums}",
+        f"%o = compound.cast %sums : {sums} -> {of('BHGD')}",
+    ]
+    body = "\n      ".join(lines)
+    return f"""
+    func.func @main(%q: {of("BHGD")}, %keys: {of("PRHD")}, %values: {of("PRHD")},
+        %pages: {of("BJ", "i32")},
+        %lens: {of("B", "i32")} {{compound.at_most = {j * r} : i64}}) -> {of("BHGD")} {{
+      {body}
+      func.return %o : {of("BHGD")}
+    }}"""

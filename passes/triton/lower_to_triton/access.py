@@ -90,7 +90,7 @@ def _chosen(scope: Scope, ids: Buffer, masked: Collection[str]) -> Tile:
     slices, known = [scope.slices[dim] for dim in ids.dims], scope.memory.chosen
     homes = [part.home for part in slices] or [scope.prologue]
     home = max(homes, key=lambda each: _depth(each.block))
-    key = id(ids), home.block, tuple(part.offsets() for part in slices)
+    key = ids.place, home.block, tuple(part.offsets() for part in slices)
     if key not in known:
         before = replace(scope, early=home)
         own = [dim for dim in ids.dims if dim in masked]
@@ -287,10 +287,14 @@ def addresses(
 def _in_memory(scope: Scope, buffer: Buffer, dim: str) -> SSAValue | None:
     """Return the positions of the current slice in memory; None is the scalar 0."""
     offsets, first = scope.slices[dim].offsets(), buffer.shifts.get(dim, 0)
-    if first == 0:
+    if first != 0:
+        shift = scope.insert(tl.ConstantOp.of(first, i32))
+        offsets = shift if offsets is None else add(scope, offsets, shift)
+    if (one := buffer.merged.get(dim)) is None or offsets is None:
         return offsets
-    shift = scope.insert(tl.ConstantOp.of(first, i32))
-    return shift if offsets is None else add(scope, offsets, shift)
+    kind = BinaryKind.MOD if one.is_inner else BinaryKind.FLOORDIV
+    inner = scope.constexprs.extent(*one.inner)
+    return scope.insert(tl.BinaryOp(kind, offsets, inner))
 
 
 def placed(scope: Scope, dim: str, vector: SSAValue, axes: Sequence[str]) -> SSAValue:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
@@ -25,6 +25,16 @@ The extents whose product is the distance of neighbours, in elements.
 
 Each is that of the tensor in memory: nodes, and ranks, may have less of a dimension.
 """
+
+
+@dataclass(frozen=True)
+class OneOfTwo:
+    """Of a dimension that is two in memory, which of them a position counts."""
+
+    inner: tuple[str, int]
+    """The name of the inner one, and its extent (elements)."""
+    is_inner: bool
+    """Whether it is the inner one: the remainder, else the quotient."""
 
 
 def row_major(extents: Mapping[str, int]) -> tuple[Stride, ...]:
@@ -81,11 +91,21 @@ class Buffer:
     """What gets all tiles that are stored here as well."""
     shifts: Mapping[str, int] = field(default_factory=dict[str, int])
     """The position in memory of a slice's first element, where that is not 0."""
+    merged: Mapping[str, OneOfTwo] = field(default_factory=dict[str, OneOfTwo])
+    """The dimensions that are two in memory, of which this has one."""
 
     @property
     def elements(self) -> int:
         """The number of elements."""
         return math.prod(self.extents)
+
+    @property
+    def place(self) -> Hashable:
+        """What is the same of views that see the same numbers."""
+        if type(self) is not Buffer or self.pointer is None:
+            return id(self)
+        places = tuple(self.shifts.items()), tuple(self.merged.items())
+        return self.pointer, self.dims, self.strides, places
 
     def renamed(self, renaming: Mapping[str, str]) -> Self:
         """Return the same memory under other dimension names."""
@@ -97,7 +117,13 @@ class Buffer:
             origins={renaming[dim]: value for dim, value in self.origins.items()},
             gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
             shifts={renaming[dim]: first for dim, first in self.shifts.items()},
+            merged={renaming[dim]: one for dim, one in self.merged.items()},
         )
+
+    def as_one_of_two(self, dim: str, whole: str, one: OneOfTwo) -> Self:
+        """Return the memory with `dim` seen as one of two that `whole` is."""
+        dims = tuple(whole if each == dim else each for each in self.dims)
+        return replace(self, dims=dims, merged={**self.merged, whole: one})
 
     def shifted(self, dim: str, first: int) -> Self:
         """Return the memory in which `first` is where `dim` begins."""
@@ -192,9 +218,27 @@ class Chosen(Buffer):
 
     def shifted(self, dim: str, first: int) -> Self:
         """Return the rows, or their parts, of which `first` is where `dim` begins."""
-        if dim in self.ids.dims:
-            return replace(self, ids=self.ids.shifted(dim, first))
-        return super().shifted(dim, first)
+        if dim not in self.ids.dims:
+            return super().shifted(dim, first)
+        own = super().shifted(dim, first) if dim in self.merged else self
+        return replace(own, ids=self.ids.shifted(dim, first))
+
+    def pages(self, outer: str, inner: str, whole: str) -> Self:
+        """
+        Return the rows with two dimensions seen as one.
+
+        The outer one is the last of those that choose rows, and the inner one is next.
+        """
+        at, extents = self.dims.index(outer), self.extents
+        two = inner, extents[at + 1]
+        own = self.as_one_of_two(inner, whole, OneOfTwo(two, is_inner=True))
+        return replace(
+            own,
+            dims=(*own.dims[:at], *own.dims[at + 1 :]),
+            extents=(*extents[:at], extents[at] * extents[at + 1], *extents[at + 2 :]),
+            strides=(*own.strides[:at], *own.strides[at + 1 :]),
+            ids=self.ids.as_one_of_two(outer, whole, OneOfTwo(two, is_inner=False)),
+        )
 
     def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
         """Return the rows with `dim` seen as parts and the `size` elements of one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import TensorType
@@ -20,6 +20,7 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.views import sees_pages
 from comet.dialects.dataflow.arrival import ArriveOp, CountersType
 from comet.dialects.dataflow.channel import ChannelType, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.flags import FlagsOp, FlagsType
@@ -83,8 +84,10 @@ class KernelMemory:
         """Where the kernel begins."""
         self.descriptors: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = {}
         """The descriptors of a tensor, by its pointer and the size of blocks."""
-        self.chosen: dict[tuple[int, Block, tuple[SSAValue | None, ...]], SSAValue] = {}
-        """The numbers of rows, by their buffer, and where their slice begins."""
+        self.chosen: dict[
+            tuple[Hashable, Block, tuple[SSAValue | None, ...]], SSAValue
+        ] = {}
+        """The numbers of rows, by where they are in memory, and which slice it is."""
         self._write_through: SSAValue | None = None
         self._pointers = self._symmetric_pointers()
         self.buffers = self._tensors()
@@ -253,6 +256,9 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
     if buffer.pointer is not None and in_order:
         if buffer.strides == row_major(dict(zip(buffer.dims, buffer.extents))):
             return buffer_at(buffer.pointer, extents)
+    if op.merged and isinstance(buffer, Chosen) and sees_pages(op):
+        outer, inner = op.merged
+        return buffer.pages(outer, inner, op.renaming[outer])
     renamed = buffer.renamed(op.renaming)
     if op.cut is None or (isinstance(buffer, Joined) and buffer.along == op.cut):
         raise PassFailedException(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gather_programs import EMBEDDING, programs, through_views
+from gather_programs import EMBEDDING, paged, programs, through_views
 from paths import SAMPLES
 from rank_runs import outcomes
 from semantics import (
@@ -149,3 +149,32 @@ def test_the_sample_is_one_kernel_that_computes_embeddings(tmp_path: Path):
     for dim in ("T", "D", "N"):
         sources[dim] = emitted(text, f"{RANKS}{{ranks=4 dim={dim}}}")
     assert not wrong(sources, tmp_path)
+
+
+def test_attention_to_pages_is_one_kernel(tmp_path: Path):
+    text = paged(3, 2, 4, 16, 20, 7, 41)
+    module = parse_module(text)
+    q, keys, values, pages, _ = random_inputs(module, "main")
+    lens = np.array([140.0, 1.0, 33.0])
+    (found,) = run(module, "main", [q, keys, values, pages, lens])
+    for b, length in enumerate(lens.astype(int)):
+        of_b = pages[b].astype(int)
+        k, v = (pool[of_b].reshape(140, 2, 16)[:length] for pool in (keys, values))
+        scores = np.einsum("hgd,shd->hgs", q[b], k) / 4
+        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+        weights /= weights.sum(axis=2, keepdims=True)
+        assert_close([found[b]], [np.einsum("hgs,shd->hgd", weights, v)])
+    sources = {"one": emitted(text, ONE_GPU)}
+    assert sources["one"].count("@triton.jit") == 1
+    assert sources["one"].count("tl.load(pages_ptr + b * J + offs_s // R") == 1
+    for dim in ("B", "H", "S"):
+        sources[dim] = emitted(text, f"{RANKS}{{ranks=2 dim={dim}}}")
+    assert not wrong(sources, tmp_path)
+
+
+def test_loops_over_pages_load_ahead(tmp_path: Path):
+    source = emitted(paged(32, 8, 4, 128, 256, 16, 8192), ONE_GPU)
+    for facts in compile_all({"paged": source}, tmp_path, "sm_90"):
+        assert facts["spills"] == 0
+        assert not facts["faults"]
+        assert not facts["slow"]

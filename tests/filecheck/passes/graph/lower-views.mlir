@@ -104,31 +104,37 @@ func.func @sent(%x: !X) -> tensor<4x1xf32, #compound.dims<M, N>> {
 // CHECK:          %c_1 = compound.map copy %c
 // CHECK-NEXT:     collective.yield %c_1
 
-// Rows are chosen of one tensor in memory. They are no strides, so that they are copied
-// before they are merged, joined, sent or chosen from.
+// Rows are chosen of one tensor in memory. They have no strides, so that they are copied
+// before they are joined, sent or chosen from; as are pages and what is in them, seen as
+// one dimension, before that one is split.
 
 !T = tensor<5xi32, #compound.dims<T>>
 !R = tensor<5x6xf32, #compound.dims<T, N>>
-func.func @rows(%x: !X, %i: !T) -> (tensor<30xf32, #compound.dims<E>>, !R, tensor<10x6xf32, #compound.dims<T, N>>, tensor<10x6xf32, #compound.dims<T, N>>) {
+!E = tensor<30xf32, #compound.dims<E>>
+!J = tensor<10x6xf32, #compound.dims<T, N>>
+func.func @rows(%x: !X, %i: !T) -> (tensor<3x10xf32, #compound.dims<P, Q>>, !R, !J, !J) {
   %r = compound.gather %x, %i along "M" : !X, !T -> !R
-  %e = compound.rename %r merge "T" : !R -> tensor<30xf32, #compound.dims<E>>
-  %j = compound.concat "T" %r, %r : !R, !R -> tensor<10x6xf32, #compound.dims<T, N>>
+  %e = compound.rename %r merge "T" : !R -> !E
+  %p = compound.rename %e split "E" : !E -> tensor<3x10xf32, #compound.dims<P, Q>>
+  %j = compound.concat "T" %r, %r : !R, !R -> !J
   %c = compound.concat "M" %x, %x : !X, !X -> tensor<8x6xf32, #compound.dims<M, N>>
   %k = compound.concat "T" %i, %i : !T, !T -> tensor<10xi32, #compound.dims<T>>
-  %s = compound.gather %c, %k along "M" : tensor<8x6xf32, #compound.dims<M, N>>, tensor<10xi32, #compound.dims<T>> -> tensor<10x6xf32, #compound.dims<T, N>>
-  func.return %e, %r, %j, %s : tensor<30xf32, #compound.dims<E>>, !R, tensor<10x6xf32, #compound.dims<T, N>>, tensor<10x6xf32, #compound.dims<T, N>>
+  %s = compound.gather %c, %k along "M" : tensor<8x6xf32, #compound.dims<M, N>>, tensor<10xi32, #compound.dims<T>> -> !J
+  func.return %p, %r, %j, %s : tensor<3x10xf32, #compound.dims<P, Q>>, !R, !J, !J
 }
 
 // CHECK-LABEL: func.func @rows
 // CHECK-NEXT:   %r = compound.gather %x, %i along "M"
+// CHECK-NEXT:   %e = compound.rename %r merge "T"
+// CHECK-NEXT:   %e_1 = compound.map copy %e
+// CHECK-NEXT:   %p = compound.rename %e_1 split "E"
 // CHECK-NEXT:   %r_1 = compound.map copy %r
-// CHECK-NEXT:   %e = compound.rename %r_1 merge "T"
 // CHECK-NEXT:   %j = compound.concat "T" %r_1, %r_1
 // CHECK-NEXT:   %c = compound.concat "M" %x, %x
 // CHECK-NEXT:   %k = compound.concat "T" %i, %i
 // CHECK-NEXT:   %c_1 = compound.map copy %c
 // CHECK-NEXT:   %s = compound.gather %c_1, %k along "M"
-// CHECK-NEXT:   %e_1 = compound.map copy %e
+// CHECK-NEXT:   %p_1 = compound.map copy %p
 // CHECK-NEXT:   %j_1 = compound.map copy %j
 // CHECK-NEXT:   %s_1 = compound.map copy %s
-// CHECK-NEXT:   func.return %e_1, %r_1, %j_1, %s_1
+// CHECK-NEXT:   func.return %p_1, %r_1, %j_1, %s_1

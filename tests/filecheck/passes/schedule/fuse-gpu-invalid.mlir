@@ -48,3 +48,16 @@ func.func @padded(%x: tensor<4x3xf32, #compound.dims<M, N>>) -> tensor<4xf32, #c
 }
 
 // CHECK: fuse: @padded has 'compound.pad', which GPUs read as parts of tensors; run lower-views before fuse
+
+// -----
+
+// Rows of a constant have only the dimensions of ids.
+
+func.func @constant_rows(%i: tensor<5xi32, #compound.dims<T>>) -> tensor<5x6xf32, #compound.dims<T, D>> {
+  %c = compound.fill 2.0 : tensor<8x6xf32, #compound.dims<V, D>>
+  %r = compound.gather %c, %i along "V" : tensor<8x6xf32, #compound.dims<V, D>>, tensor<5xi32, #compound.dims<T>> -> tensor<5x6xf32, #compound.dims<T, D>>
+  %e = compound.map exp %r : tensor<5x6xf32, #compound.dims<T, D>> -> tensor<5x6xf32, #compound.dims<T, D>>
+  func.return %e : tensor<5x6xf32, #compound.dims<T, D>>
+}
+
+// CHECK: fuse: %e has the dimension D, which only constants have; make the constant an argument of the function
