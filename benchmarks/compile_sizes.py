@@ -2,18 +2,19 @@
 Compiles programs of several ranks for GPUs that need not be there.
 
     python benchmarks/compile_sizes.py [--workloads ag_gemm_k flash_decode] [--rows 16]
-        [--batch 4] [--keys 8192] [--ranks 8] [--patterns push fused]
+        [--batch 4] [--keys 8192] [--tokens 128] [--ranks 8] [--patterns push fused]
         [--targets sm_90 gfx942]
 
 Workloads have the papers' sizes; `samples` stands for the workloads of samples/, as
-they are there. Prints a row for each workload, size, number of ranks, target and module
-that patterns make: the seconds to emit and to compile it, the tiles, warps and stages
-of each kernel, the most registers, spilled bytes and bytes of shared memory that one
-takes, and what is a fault or slow; then, for each workload, how many programs that were
-and the most that they take. The exit code is 1 where anything is a fault. `persistent`
-is `fused` with producers and consumers in one kernel, `in_place` is `pull` of inputs
-that lie in symmetric memory. Patterns that make the same module share a row; one that
-does not apply has none.
+they are there, and `blocks` for the graphs of samples/blocks on one GPU. Prints a row
+for each workload, size, number of ranks, target and module that patterns make: the
+seconds to emit and to compile it, the tiles, warps and stages of each kernel, the most
+registers, spilled bytes and bytes of shared memory that one takes, and what is a fault
+or slow; then, for each workload, how many programs that were and the most that they
+take. The exit code is 1 where anything is a fault. `persistent` is `fused` with
+producers and consumers in one kernel, `in_place` is `pull` of inputs that lie in
+symmetric memory. Patterns that make the same module share a row; one that does not
+apply has none.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from graph_programs import BLOCKS, blocks
 from ladder_programs import (
     PATTERNS,
     SAMPLE_NAMES,
@@ -52,10 +54,14 @@ MACHINES = {"sm_90": "h200x8", "gfx942": "mi300x8"}
 PRODUCTS = ("ag_gemm_k", "ag_gemm_m", "gemm_all_reduce", "gemm_reduce_scatter")
 DECODE = "flash_decode"
 SAMPLES = "samples"
+GRAPHS = "blocks"
+WHOLE = (SAMPLES, GRAPHS)
+"""Workloads of several programs, each of which has its own totals."""
 ROWS = (1, 16, 64, 256, 1024, 4096)
 BATCH = (1, 4, 8, 16)
 KEYS = (8192, 65536, 524288)
 """Keys of each rank."""
+TOKENS = (128, 2048)
 
 PROGRAM = ("program", "ranks", "pattern", "target")
 TAKEN = ("registers", "spilled", "shared")
@@ -71,6 +77,7 @@ class Options:
     rows: Sequence[int]
     batch: Sequence[int]
     keys: Sequence[int]
+    tokens: Sequence[int]
     ranks: Sequence[int]
     patterns: Sequence[str]
     targets: Sequence[str]
@@ -138,6 +145,8 @@ def cases(workload: str, ranks: int, options: Options) -> Iterator[Case]:
     """Yield the programs of a workload: for all rows, or all batches and keys."""
     if workload == SAMPLES:
         yield from (sample(name, ranks) for name in SAMPLE_NAMES)
+    elif workload == GRAPHS:
+        yield from blocks(BLOCKS, options.tokens)
     elif workload in PRODUCTS:
         yield from (product(workload, rows, ranks) for rows in options.rows)
     else:
@@ -179,10 +188,11 @@ def compiled_module(case: Case, module: Module, target: str) -> Kernels:
 
 def compiled_modules(workload: str, options: Options) -> Iterator[Kernels]:
     """Compile all modules of a workload."""
-    for ranks in options.ranks:
+    for ranks in (1,) if workload == GRAPHS else options.ranks:
         for case in cases(workload, ranks, options):
             for target in options.targets:
-                for module in modules_of(case, MACHINES[target], options.patterns):
+                patterns = options.patterns[:1] if case.ranks == 1 else options.patterns
+                for module in modules_of(case, MACHINES[target], patterns):
                     yield compiled_module(case, module, target)
 
 
@@ -201,7 +211,7 @@ def tables(options: Options) -> bool:
     print(head(*COLUMNS))
     for workload in options.workloads:
         for kernels in compiled_modules(workload, options):
-            name = kernels.case.name if workload == SAMPLES else workload
+            name = kernels.case.name if workload in WHOLE else workload
             found.setdefault((name, kernels.target), []).append(kernels)
             print(line(*kernels.cells()), flush=True)
     print("", head(*TOTALS), sep="\n")
@@ -235,11 +245,12 @@ def options_of(argv: Sequence[str] | None) -> Options:
 
     known = (*PRODUCTS, DECODE)
     parser.add_argument(
-        "--workloads", nargs="+", choices=(*known, SAMPLES), default=known
+        "--workloads", nargs="+", choices=(*known, *WHOLE), default=known
     )
     sizes("--rows", ROWS, "rows M of products")
     sizes("--batch", BATCH, "sequences of flash decode")
     sizes("--keys", KEYS, "keys of flash decode on each rank")
+    sizes("--tokens", TOKENS, "tokens of a sequence in blocks")
     sizes("--ranks", [8], "numbers of ranks")
     choice("--patterns", tuple(PATTERNS))
     choice("--targets", tuple(MACHINES))

@@ -19,11 +19,12 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
+from graph_programs import BLOCKS, blocks
 from ladder_programs import Case, after_passes, predicted_times
 from markdown import markdown
 from xdsl.ir import Operation, SSAValue
@@ -50,13 +51,6 @@ from comet.passes.schedule.fuse.strategy import Strategy
 
 ROOT = Path(__file__).parents[1]
 HARDWARE = ROOT / "samples" / "hardware"
-
-BLOCKS = (
-    *("llama", "llama_backward", "llama_decode"),
-    *("gpt2", "gpt2_backward", "vit", "experts"),
-)
-TOKENS: Mapping[str, str] = {"llama": "M={0} N={0}", "gpt2": "M={0} N={0}"}
-"""How many tokens a block has; the others have one published size."""
 
 CUBLAS_FLOPS = 790e12
 """What torch's products in bf16 reached on one H200."""
@@ -94,24 +88,12 @@ def main() -> None:
         "one kernel an op",
         "library",
     )
-    cases = [each for name in options.blocks for each in sizes(name, options.tokens)]
-    print(markdown(heads, (row(*case, options.machine) for case in cases)))
+    cases = blocks(options.blocks, options.tokens)
+    print(markdown(heads, (row(case, options.machine) for case in cases)))
 
 
-def sizes(name: str, tokens: Iterable[int]) -> Iterator[tuple[str, str]]:
-    """Yield a block with each number of tokens, as arguments of `sample_blocks.py`."""
-    extents = TOKENS.get(name.removesuffix("_backward"))
-    if extents is None:
-        yield name, ""
-        return
-    for count in tokens:
-        yield name, extents.format(count)
-
-
-def row(name: str, extents: str, machine: str) -> list[str]:
+def row(case: Case, machine: str) -> list[str]:
     """Return the cells of a block."""
-    text = written(name, extents)
-    case = Case(name, 1, text)
     graph = after_passes(case, machine, (DecomposePass("f32"), LowerViewsPass()))
     plan = after_passes(case, machine, (TritonDistributedPass(to="dataflow"),))
     kernels = sum(isinstance(op, KernelOp) for op in plan.walk())
@@ -123,10 +105,10 @@ def row(name: str, extents: str, machine: str) -> list[str]:
     alone, library = one_by_one(ops, trials), by_library(ops, trials.gpu)
     launch = trials.gpu.launch
     return [
-        f"{name} {extents.partition(' ')[0]}".strip(),
+        case.name,
         str(len(ops)),
         str(kernels),
-        f"{compile_seconds(text, machine):.1f} s",
+        f"{compile_seconds(case.text, machine):.1f} s",
         f"{ours.seconds * 1e6:,.1f} us",
         compared(alone, ours, launch),
         compared(library, ours, launch),
@@ -137,15 +119,6 @@ def compared(other: Time, ours: Time, launch: float) -> str:
     """Return the launches of another form, and how many times longer it takes."""
     bodies = other.body(launch) / ours.body(launch)
     return f"{other.launches}: {other.seconds / ours.seconds:.2f} \\| {bodies:.2f}"
-
-
-def written(name: str, extents: str) -> str:
-    """Return the text of a block."""
-    script = ROOT / "tests" / "support" / "sample_blocks.py"
-    command = [sys.executable, str(script), name, *(extents or "").split()]
-    if not extents:
-        command = [sys.executable, str(script), name]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def compile_seconds(text: str, machine: str) -> float:
