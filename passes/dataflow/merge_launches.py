@@ -23,7 +23,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
-from comet.cost.gpu.kernel import Device, KernelWork, kernel_time
+from comet.cost.gpu.capacity import fits
+from comet.cost.gpu.kernel import Device, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.gpu.tiling import kernel_work
@@ -285,10 +286,12 @@ class _Prices:
         return {"warps": warps, "stages": stages}
 
     def _seconds(self, group: Group, numbers: tuple[int, int]) -> float:
+        nodes = [node for kernel in group for node in kernel.nodes]
+        if not all(self._fits(node, numbers) for node in nodes):
+            return inf
         works = [
-            self._work(node, LaunchNumbers(*numbers))
-            for kernel in group
-            for node in kernel.nodes
+            kernel_work(*self._summary(node), LaunchNumbers(*numbers), self.gpu)
+            for node in nodes
         ]
         registers = longest(work.registers for work in works)
         shared = longest(work.shared for work in works)
@@ -296,11 +299,19 @@ class _Prices:
         times = (float(kernel_time(w, self.gpu).seconds) for w in largest)
         return self.gpu.launch + sum(time - self.gpu.launch for time in times)
 
-    def _work(self, node: SpatialOp, numbers: LaunchNumbers) -> KernelWork:
+    def _fits(self, node: SpatialOp, numbers: tuple[int, int]) -> bool:
+        """Return whether a program has room with these numbers, if not its own."""
+        own = node.launch
+        if own is not None and (own.warps, own.stages) == numbers:
+            return True
+        launch = LaunchNumbers(*numbers)
+        return bool(fits(*self._summary(node), launch, self.gpu) > 0)
+
+    def _summary(self, node: SpatialOp) -> tuple[KernelSummary, Blocks]:
         if node not in self._read:
             summary = summarize(node, self._levels, self.gpu)
             self._read[node] = summary, tile_blocks(node)
-        return kernel_work(*self._read[node], numbers, self.gpu)
+        return self._read[node]
 
 
 def merge_launches(

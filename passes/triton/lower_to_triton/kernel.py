@@ -50,6 +50,7 @@ from comet.passes.triton.lower_to_triton.ranks import (
 )
 from comet.passes.triton.lower_to_triton.sends import lower_signal
 from comet.passes.triton.lower_to_triton.values import Scope
+from comet.passes.triton.lower_to_triton.workarounds import keep_branches_apart
 from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 from comet.passes.triton.slices import (
     Slice,
@@ -252,12 +253,14 @@ class _KernelLowering:
 
     def _lower_nodes(self, nodes: Sequence[SpatialOp], programs: Programs) -> None:
         """Write nodes so that the first programs do the first one."""
-        *before, last = nodes
-        for node in before:
+        parts: list[Programs] = []
+        for node in nodes[:-1]:
             first, programs = programs.divided(prod(grid_of(node)))
-            lower_grid(node, self._scope(node, first.block, first.home, first.number))
-        scope = self._scope(last, programs.block, programs.home, programs.number)
-        lower_grid(last, scope)
+            parts.append(first)
+        parts.append(programs)
+        for node, part in zip(nodes, parts, strict=True):
+            lower_grid(node, self._scope(node, part.block, part.home, part.number))
+        keep_branches_apart(part.block for part in parts)
 
     def _scope(
         self, node: SpatialOp, block: Block, home: Prologue, program: SSAValue | None

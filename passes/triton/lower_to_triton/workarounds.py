@@ -6,10 +6,11 @@ Nothing else in `passes/triton` is there for the sake of a compiler below it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import BFloat16Type, FloatAttr, IntegerType, f32, i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from comet.dialects import tl
 from comet.dialects.compound import MapOp, ReduceOp
@@ -53,6 +54,38 @@ def breaks_warp_groups(grid: SpatialOp) -> bool:
     slices = kernel_slices(grid)
     copies = (op for op in grid.walk() if isinstance(op, CopyOp) and op.descriptor)
     return any(has_other_axes(op, slices[op.parent_op()]) for op in copies)
+
+
+def keep_branches_apart(branches: Iterable[Block]) -> None:
+    """
+    Put barriers at the end of branches that end with the same ops as an earlier one.
+
+    MLIR makes one block of those ends. The shared memory of a branch is then alive
+    until this block, so that Triton adds up that of both branches (3.9; a kernel of two
+    equal products took 384 KB instead of 192). The number of barriers, for which no
+    program waits long, tells the ends apart.
+    """
+    earlier: Counter[tuple[object, ...]] = Counter()
+    for block in branches:
+        end = tuple(
+            (op.name, *(value.type for value in op.results)) for op in _behind(block)
+        )
+        if block.last_op is not None and end:
+            for _ in range(earlier[end]):
+                block.insert_op_before(tl.DebugBarrierOp(), block.last_op)
+            earlier[end] += 1
+
+
+def _behind(block: Block) -> list[Operation]:
+    """Return the ops behind the last loop that fills shared memory for products."""
+    found: list[Operation] = []
+    for op in reversed(block.ops):
+        found.append(op)
+        if isinstance(op, tl.ForOp) and any(
+            isinstance(each, tl.DotOp) for each in op.walk()
+        ):
+            return found[:-1]
+    return []
 
 
 def in_f32(scope: Scope, value: SSAValue) -> SSAValue:

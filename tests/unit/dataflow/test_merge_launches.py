@@ -6,7 +6,7 @@ import pytest
 from gpu_graphs import H200
 from paths import ROOT
 from semantics import assert_same_meaning, parse_module, run_passes
-from triton_modules import check_all, printed
+from triton_modules import check_all, compile_all, emitted, printed
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
@@ -151,3 +151,60 @@ def test_merged_kernels_are_right_in_tritons_interpreter(tmp_path: Path):
         sources[name] = printed(module)
     assert "if program < " in sources["diamond"]
     check_all(sources, tmp_path)
+
+
+LARGE_AND_SMALL = """
+!X = tensor<1024x64xf16, #compound.dims<M, K>>
+!W = tensor<64x1024xf16, #compound.dims<K, N>>
+!Y = tensor<1024x1024xf32, #compound.dims<M, N>>
+!U = tensor<1024xf32, #compound.dims<M>>
+!V = tensor<1024x4096xf32, #compound.dims<M, L>>
+func.func @main(%x: !X, %w: !W, %v: !V) -> (!Y, !U) {
+  %a = compound.contract %x, %w : !X, !W -> !Y
+  %u = compound.reduce add %v : !V -> !U
+  func.return %a, %u : !Y, !U
+}
+"""
+
+
+def test_a_launch_has_warps_for_its_largest_tiles():
+    """Four warps are faster, but have no registers for tiles of 128 x 256."""
+    factors = (
+        "a: M=8 N=4 warps=8 stages=1; a_k: K=1; u: M=16 warps=4 stages=4; u_l: L=64"
+    )
+    passes = (
+        f'{H200},fuse{{strategy=none}},tile{{factors="{factors}"}},outline-kernels,'
+        'merge-launches{launches="main_a_kernel main_u_kernel"}'
+    )
+    module = run_passes(parse_module(LARGE_AND_SMALL), passes)
+    (kernel,) = (op for op in module.walk() if isinstance(op, KernelOp))
+    assert [node.launch and node.launch.warps for node in kernel.nodes] == [8, 8]
+
+
+TWO_PRODUCTS = """
+!X = tensor<256x256xf16, #compound.dims<M, K>>
+!W = tensor<256x256xf16, #compound.dims<K, N>>
+!Y = tensor<256x256xf32, #compound.dims<M, N>>
+func.func @f(%x: !X, %p: !W, %q: !W) -> (!Y, !Y) {
+  %a = compound.contract %x, %p : !X, !W -> !Y
+  %b = compound.contract %x, %q : !X, !W -> !Y
+  func.return %a, %b : !Y, !Y
+}
+"""
+
+
+def test_equal_kernels_of_a_launch_have_the_same_shared_memory(tmp_path: Path):
+    """Triton would add up that of both (see `keep_branches_apart`)."""
+    factors = "{0}: M=4 N=4 warps=4 stages=3; {0}_k: K=4"
+    passes = (
+        f"{H200},decompose,fuse{{strategy=none}},"
+        f'tile{{factors="{factors.format("a")}; {factors.format("b")}"}},'
+        "outline-kernels,merge-launches"
+    )
+    sources = {
+        name: emitted(TWO_PRODUCTS, f"{passes}{{launches={launches}}},lower-to-triton")
+        for name, launches in (("two", "none"), ("one", '"f_a_kernel f_b_kernel"'))
+    }
+    sizes = [facts["shared"] for facts in compile_all(sources, tmp_path, "sm_90")]
+    assert len(set(sizes)) == 1
+    assert len(sizes) == 3
