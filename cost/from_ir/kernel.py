@@ -165,7 +165,7 @@ class _Walk:
             return
         self.dot_results.append(tuple(names_of(op.result)))
         kept, summed = set(names_of(op.result)), set(names_of(op.lhs))
-        batch = _batch_dims(op)
+        batch = set(op.batched)
         self._product(op, batch, loops)
         self.dot_dims |= set(dims) - batch
         self.dot_rows |= (kept & summed) - batch
@@ -204,27 +204,10 @@ class _Walk:
         return Term(names_of(load.tile), each * per_element, loops)
 
 
-def _batch_dims(op: ContractOp) -> set[str]:
-    """
-    Return the dimensions of which a product of two matrices has one element.
-
-    These are the ones that all three values have; and of several rows, columns or
-    summed dimensions all but the last, whose elements lie nearest to each other.
-    """
-    lhs, rhs, out = (extents_of(value) for value in (op.lhs, op.rhs, op.result))
-    shared = lhs.keys() & rhs.keys()
-    rows = [dim for dim in lhs if lhs[dim] > 1 and dim not in shared]
-    columns = [dim for dim in rhs if rhs[dim] > 1 and dim not in shared]
-    summed = [dim for dim in rhs if rhs[dim] > 1 and dim in shared - out.keys()]
-    others = {*rows[:-1], *columns[:-1], *summed[:-1]}
-    return (shared & out.keys()) | others
-
-
 def _product_of(op: ContractOp, batch: set[str]) -> Product:
     """Return the dimensions of a contraction by what they are in a product."""
-    lhs, rhs, out = (set(names_of(value)) for value in (op.lhs, op.rhs, op.result))
-    groups = lhs - rhs, rhs - lhs, (lhs & rhs) - out, batch
-    return Product(*map(frozenset, groups))
+    _, *sides = op.roles
+    return Product(*map(frozenset, (*sides, batch)))
 
 
 def _accumulators(op: NodeOp) -> Iterator[SSAValue]:

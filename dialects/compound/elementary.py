@@ -141,6 +141,23 @@ class ContractOp(IRDLOperation):
             self.contracted,
         )
 
+    @property
+    def batched(self) -> tuple[str, ...]:
+        """
+        The dimensions along which this is one product of two matrices after another.
+
+        These are the batch dimensions; and of several rows, columns or summed
+        dimensions all but one: the last with more than one element, whose elements lie
+        nearest to each other, or the last if each has one.
+        """
+        extents = extents_of(self.lhs) | extents_of(self.rhs)
+        batch, *sides = self.roles
+        for side in sides:
+            larger = [dim for dim in side if extents[dim] > 1]
+            kept = (larger or side)[-1:]
+            batch += tuple(dim for dim in side if dim not in kept)
+        return batch
+
     def verify_(self) -> None:
         check_names(self, self.result, merged_extents(self.operands, self.name))
         check_element_types(self, self.lhs, self.rhs)

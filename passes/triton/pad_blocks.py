@@ -58,6 +58,10 @@ def pad_blocks(function: FuncOp) -> None:
 def block_sizes(node: SpatialOp) -> dict[tuple[str, int], int]:
     """Return the block of each dimension and tile extent in a grid node."""
     memory, whole = memory_level(node), kernel_extents(node)
+    products = [op for op in node.walk() if isinstance(op, ContractOp)]
+    # Of a batch dimension blocks have one element, whatever another product could use.
+    for dim in (dim for op in products for dim in op.batched):
+        whole.pop(dim, None)
     tiles: dict[tuple[str, int], int] = {}
     minimum: dict[tuple[str, int], int] = {}
     for op in node.walk():

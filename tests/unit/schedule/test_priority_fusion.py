@@ -165,6 +165,17 @@ def test_given_kernels_whose_products_are_no_dots_are_rejected():
         kernels(text, 'kernels="q k"')
 
 
+def test_given_kernels_with_a_vector_that_no_dot_can_pad_are_rejected():
+    """The token of a sequence, and the keys of each sequence."""
+    p = Program({"B": 1, "D": 128, "N": 64, "R": 16, "G": 16}, "bf16", "f32")
+    v = p.contract("v", p.argument("h", "BD"), p.argument("w", "DG"), "BG")
+    rows, values = p.argument("u", "BRN"), p.argument("values", "BNG")
+    text = p.returning(p.map("z", "mult", p.contract("y", rows, values, "BRG"), v))
+    with pytest.raises(PassFailedException, match="a vector that cannot be padded"):
+        kernels(text, 'kernels="z_bf16"')
+    kernels(text, 'kernels="v; z_bf16"')
+
+
 def test_accelerators_have_no_given_kernels():
     edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
     with pytest.raises(PassFailedException, match=r"kernels=\.\. is for GPUs"):

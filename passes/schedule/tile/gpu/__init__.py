@@ -40,6 +40,7 @@ from comet.passes.schedule.tile.gpu.space import (
     launches_that_fit,
     smallest_blocks,
     tilings_that_fit,
+    unpadded_vector,
     wasted_product,
 )
 from comet.passes.search import cheapest
@@ -87,6 +88,12 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
             f"the kernel that makes {_made(node)} has a product that is large enough "
             "for tl.dot, but whose programs take several elements of too many "
             "dimensions; store its result in another kernel"
+        )
+    if unpadded_vector(summary):
+        return (
+            f"the kernel that makes {_made(node)} multiplies a vector that cannot be "
+            "padded for tl.dot, as another product takes one element at a time of its "
+            "dimension; store its result in another kernel"
         )
     warps = max(LARGE_LAUNCHES["warps"])
     each = thread_registers(summary, smallest, LaunchNumbers(warps, 2), gpu)

@@ -189,8 +189,11 @@ def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | Non
     """
     Return the candidate tilings of a kernel, None if none of them fits.
 
-    None either if each has a product that is no dot though large enough for one.
+    None either if each has a product that is no dot though large enough for one, or
+    could be padded to one.
     """
+    if unpadded_vector(summary):
+        return None
     for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
         sizes = {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
         if wasted_product(summary, sizes):
@@ -227,6 +230,21 @@ def wasted_product(summary: KernelSummary, sizes: Sizes) -> bool:
     smallest = {dim: min(blocks) for dim, blocks in sizes.items()}
     return any(
         each.wastes_dot(smallest, MIN_DOT_EXTENT) > 0 for each in summary.products
+    )
+
+
+def unpadded_vector(summary: KernelSummary) -> bool:
+    """
+    Return whether a vector is multiplied that cannot be padded to the rows of a dot.
+
+    So it is if another product takes one element at a time of its only row or column.
+    Its loop would wait for every load: see `pad-blocks`, which does not pad f32.
+    """
+    return summary.dot_type != "f32" and any(
+        side and side <= summary.batch_dims
+        for each in summary.products
+        for side in (each.rows, each.columns)
+        if all(summary.extents[dim] == 1 for dim in side)
     )
 
 

@@ -91,3 +91,31 @@ func.func @asked_for(%x: !x) -> !m {
 // CHECK:         blocks <M: 3 -> 8, N: 40 -> 64>
 
 // TRITON-LABEL: tl.kernel @asked_for_kernel({{.*}}%BLOCK_M: !tl.constexpr<8>, %BLOCK_N: !tl.constexpr<64>)
+
+// A vector is not padded along a batch dimension of another product.
+
+!qb = tensor<1x64xf16, #compound.dims<B, D @HBM>>
+!wb = tensor<64x32xf16, #compound.dims<D, N @HBM>>
+!sb = tensor<1x32xf32, #compound.dims<B, N @HBM>>
+!ub = tensor<1x16x32xf16, #compound.dims<B, R, N @HBM>>
+!vb = tensor<1x32x16xf16, #compound.dims<B, N, G @HBM>>
+!yb = tensor<1x16x16xf32, #compound.dims<B, R, G @HBM>>
+!q2 = tensor<1x64xf16, #compound.dims<B, D @SMEM>>
+!w2 = tensor<64x32xf16, #compound.dims<D, N @SMEM>>
+!s2 = tensor<1x32xf32, #compound.dims<B, N @REG>>
+!u2 = tensor<1x16x32xf16, #compound.dims<B, R, N @SMEM>>
+!v2 = tensor<1x32x16xf16, #compound.dims<B, N, G @SMEM>>
+!y2 = tensor<1x16x16xf32, #compound.dims<B, R, G @REG>>
+
+func.func @beside_a_batch(%q: !qb, %w: !wb, %u: !ub, %v: !vb) -> (!sb, !yb) {
+  %s, %y = schedule.spatial on grid [g0: B = 1] ins(%q, %w, %u, %v : !qb, !wb, !ub, !vb) outs(!sb, !yb) {
+  ^bb0(%q2: !q2, %w2: !w2, %u2: !u2, %v2: !v2):
+    %s2 = compound.contract %q2, %w2 : !q2, !w2 -> !s2
+    %y2 = compound.contract %u2, %v2 : !u2, !v2 -> !y2
+    schedule.yield %s2, %y2 : !s2, !y2
+  }
+  func.return %s, %y : !sb, !yb
+}
+
+// CHECK-LABEL: func.func @beside_a_batch
+// CHECK:         blocks <B: 1 -> 1, D: 64 -> 64, N: 32 -> 32, R: 16 -> 16, G: 16 -> 16>
