@@ -8,6 +8,7 @@ lies in buffers, one for each rank, whose rows are shards of the gathered dimens
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -96,8 +97,13 @@ class _Walk:
         loops: tuple[str, ...],
         outer: Sequence[SSAValue],
         loaded: tuple[SSAValue, ...] = (),
-    ) -> None:
-        """Visit a node; `outer` is alive in registers around it, `loaded` in shared."""
+    ) -> tuple[Term, ...]:
+        """
+        Visit a node; `outer` is alive in registers around it, `loaded` in shared.
+
+        Returns what it loads to shared memory, for the loop around it: loops of one
+        trip are none, and their loads are then those of that loop.
+        """
         inside = loops
         if isinstance(op, TemporalOp) and not self.shared_out & op.factors.keys():
             inside = (*loops, *op.factors)
@@ -109,11 +115,16 @@ class _Walk:
         self.rounds += [inside] * len({load.tile in late for load in loaded_here})
         small = (self._addresses(load, inside) for load in loaded_here)
         self.narrow.append(tuple(term for term in small if term is not None))
-        own = (tile for tile in op.tiles if level_of(tile) == self.levels.shared)
+        own = tuple(tile for tile in op.tiles if level_of(tile) == self.levels.shared)
         loaded = (*loaded, *own)
-        self.shared.append(tuple(_bytes(tile, inside) for tile in loaded))
         self.stores += [_bytes(store.tile, inside) for store in stores(op)]
-        self.body(op, inside, outer, loaded)
+        nested = self.body(op, inside, outer, loaded)
+        filled = tuple(_bytes(tile, inside) for tile in loaded)
+        self.shared.append(filled)
+        if isinstance(op, TemporalOp) and nested:
+            self.shared.append((*filled, *nested))
+        here = (*(_bytes(tile, inside) for tile in own), *nested)
+        return tuple(replace(term, inner=(*op.factors, *term.inner)) for term in here)
 
     def _ids(self, loaded: Sequence[Border], loops: tuple[str, ...]) -> Iterator[Term]:
         """Yield what choose the rows of loaded tiles, and wait for it, too."""
@@ -128,8 +139,13 @@ class _Walk:
         loops: tuple[str, ...],
         outer: Sequence[SSAValue],
         loaded: tuple[SSAValue, ...],
-    ) -> None:
-        """Visit the ops of a node and record what is alive before and during each."""
+    ) -> tuple[Term, ...]:
+        """
+        Visit the ops of a node and record what is alive before and during each.
+
+        Returns what the nodes in it load to shared memory.
+        """
+        nested: list[Term] = []
         block = op.body.block
         tiles = (arg for arg in block.args if isinstance(arg.type, TensorType))
         entering = (*outer, *tiles, *_accumulators(op))
@@ -141,9 +157,10 @@ class _Walk:
             self.points.append(Point(tiles, vectors, _operands(inner)))
             if isinstance(inner, NodeOp):
                 around = [value for value in alive if value not in inner.operands]
-                self.node(inner, loops, around, loaded)
+                nested += self.node(inner, loops, around, loaded)
             else:
                 self._count(inner, loops)
+        return tuple(nested)
 
     def _in_registers(self, alive: Collection[SSAValue]) -> tuple[Term, ...]:
         held = (self._held(tile) for tile in alive if _occupies(tile, alive))

@@ -34,6 +34,8 @@ class Term:
     """It costs nothing unless the blocks of all of these dimensions are 1."""
     several: tuple[str, ...] = ()
     """Of some dimensions it costs nothing unless one of their blocks is larger."""
+    inner: tuple[str, ...] = ()
+    """Loops inside of those: it costs nothing unless each of them has one trip."""
 
     def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""
@@ -223,6 +225,8 @@ class KernelSummary:
 
         def alive(tile: Term) -> Real:
             still = self.is_invariant(tile, blocks)
-            return tile.per_tile(blocks) * (still * invariant + (1 - still) * copies)
+            single = (np.equal(self.trips(dim, blocks), 1) for dim in tile.inner)
+            size = tile.per_tile(blocks) * product(each * 1.0 for each in single)
+            return size * (still * invariant + (1 - still) * copies)
 
         return longest(total(map(alive, terms)) for terms in groups)

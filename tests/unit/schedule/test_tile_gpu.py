@@ -8,13 +8,14 @@ import pytest
 import tile_trees
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, MI300X8, SHARED_TEXTS
+from graph_text import Program
 from hardware import H200 as GPU
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize
+from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.from_ir.memory import vector_width
 from comet.cost.gpu.capacity import fits, shared_need
 from comet.cost.gpu.registers import LaunchNumbers, layout_of, thread_registers
@@ -136,6 +137,26 @@ def test_no_tiling_that_is_worth_trying_has_such_a_loop(hardware: str) -> None:
     assert priced is not None
     found = ranked("other tiles", "@o", priced.candidates(summary.grid))
     assert {each.made.blocks["D"] for each in found} == {128}
+
+
+def test_loops_of_one_trip_load_with_the_loop_around_them() -> None:
+    """Two products of each head: Triton has one loop, and all four tiles of a stage."""
+    p = Program({"H": 6, "M": 128, "G": 64, "E": 64, "D": 128}, "bf16", "f32")
+    first = p.contract("a", p.argument("x", "HMG"), p.argument("u", "DHG"), "MD")
+    other = p.contract("b", p.argument("y", "HME"), p.argument("w", "DHE"), "MD")
+    text = p.returning(p.map("z", "add", first, other))
+    module = run_passes(
+        parse_module(text), f"{H200},decompose,fuse{{strategy=full}},tile"
+    )
+    system = attached_system(module)
+    levels, gpu = gpu_levels(system), device_of(system)
+    (function,) = compute_functions(module)
+    (node,) = grid_nodes(function)
+    summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
+    assert (blocks["M"], blocks["G"], blocks["E"]) == (16, 64, 64)
+    operands = 2 * (16 + blocks["D"]) * 64
+    # Of three stages one is in registers, as there are few rows.
+    assert shared_need(summary, blocks, 3, gpu) == 2 * 2 * operands
 
 
 def test_rows_of_short_depths_are_a_last_resort() -> None:
