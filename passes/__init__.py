@@ -40,6 +40,7 @@ PASSES = {
     "verify-sync": "dataflow.verify_sync:VerifySyncPass",
     "pad-blocks": "triton.pad_blocks:PadBlocksPass",
     "bound-loops": "triton.bound_loops:BoundLoopsPass",
+    "order-operands": "triton.order_operands:OrderOperandsPass",
     "map-grid": "triton.map_grid:MapGridPass",
     "mask-copies": "triton.mask_copies:MaskCopiesPass",
     "use-descriptors": "triton.use_descriptors:UseDescriptorsPass",

@@ -75,6 +75,7 @@ from comet.passes.triton.bound_loops import BoundLoopsPass
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
 from comet.passes.triton.map_grid import MapGridPass
 from comet.passes.triton.mask_copies import MaskCopiesPass
+from comet.passes.triton.order_operands import OrderOperandsPass
 from comet.passes.triton.pad_blocks import PadBlocksPass
 from comet.passes.triton.specialize_warps import SpecializeWarpsPass
 from comet.passes.triton.use_descriptors import UseDescriptorsPass
@@ -371,6 +372,7 @@ class TritonDistributedPass(Pipeline):
             yield VerifySyncPass()
         if self.to == "tl":
             yield BoundLoopsPass()
+            yield OrderOperandsPass()
             yield PadBlocksPass()
             yield MapGridPass()
             yield MaskCopiesPass()

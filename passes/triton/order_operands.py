@@ -1,0 +1,55 @@
+"""
+`order-operands`: products whose accumulators are not transposed.
+
+`tl.dot` takes the rows of a result from its left operand. Where a loop adds up products
+whose result has the dimension of the right operand first, as the gradient of a weight
+often has, the operands change places. Otherwise each iteration would transpose its
+product, and hold it in registers beside the accumulator. Takes functions at the
+schedule or the dataflow level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from comet.dialects.compound import ContractOp
+from comet.dialects.compound.dims import names_of
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.triton.lower_to_triton.accumulators import is_fused
+
+
+@dataclass(frozen=True)
+class OrderOperandsPass(ModulePass):
+    """Let the left operand of an accumulated product be the one with its first rows."""
+
+    name = "order-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+        for function in functions_at(op, self.name, *levels, copies=True):
+            for product in tuple(transposed_products(function)):
+                swapped = ContractOp(product.rhs, product.lhs, product.result.type)
+                swapped.attributes |= product.attributes
+                swapped.result.name_hint = product.result.name_hint
+                Rewriter.replace_op(product, swapped)
+
+
+def transposed_products(function: FuncOp) -> Iterator[ContractOp]:
+    """Yield the accumulated products whose columns come before their rows."""
+    for op in function.walk():
+        if isinstance(op, ContractOp) and is_fused(op) and is_transposed(op):
+            yield op
+
+
+def is_transposed(op: ContractOp) -> bool:
+    """Return whether the result of a product of two matrices has its columns first."""
+    _, _, columns, _ = op.roles
+    of_matrix = [name for name in names_of(op.result) if name not in op.batched]
+    return [name in columns for name in of_matrix] == [True, False]
