@@ -13,7 +13,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from comet.cost.from_ir.memory import choosing_dims, vector_width
+from comet.cost.from_ir.memory import ids_dims, vector_width
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary, Operands, Point, Product, Term
@@ -128,7 +128,7 @@ class _Walk:
 
     def _ids(self, loaded: Sequence[Border], loops: tuple[str, ...]) -> Iterator[Term]:
         """Yield what choose the rows of loaded tiles, and wait for it, too."""
-        for dims in dict.fromkeys(choosing_dims(load.outer) for load in loaded):
+        for dims in dict.fromkeys(ids_dims(load.outer) for load in loaded):
             if dims:
                 yield Term(dims, ID, loops)
                 self.rounds.append(tuple(dim for dim in loops if dim in dims))

@@ -11,6 +11,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import ConcatOp, GatherOp, RenameOp, SliceOp
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
+from comet.dialects.compound.views import choosing_dims
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.transfer import PullOp, ReadOp
@@ -73,21 +74,9 @@ def _whole(value: SSAValue) -> SSAValue | None:
     return None
 
 
-def choosing_dims(value: SSAValue) -> tuple[str, ...]:
+def ids_dims(tile: SSAValue) -> tuple[str, ...]:
     """Return the dimensions of a tile along which ids choose rows, none otherwise."""
-    op = value.owner
-    match op:
-        case GatherOp():
-            return names_of(op.ids)
-        case SliceOp():
-            return choosing_dims(op.input)
-        case RenameOp():
-            inner = set(choosing_dims(op.input))
-            names = names_of(op.result)
-            found = {new for new, old in op.origin.items() if old in inner}
-            if op.cut in inner:
-                found.add(names[names.index(op.renaming[op.cut]) + 1])
-            return tuple(name for name in names if name in found)
-        case _:
-            whole = _whole(value) if isinstance(value, BlockArgument) else None
-            return () if whole is None else choosing_dims(whole)
+    value = tile
+    while isinstance(value, BlockArgument) and (whole := _whole(value)) is not None:
+        value = whole
+    return choosing_dims(value)

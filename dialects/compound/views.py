@@ -19,17 +19,39 @@ View: TypeAlias = RenameOp | SliceOp | ConcatOp | GatherOp
 """An op that GPUs carry out where its result is loaded: by other addresses."""
 
 
+def choosing_dims(value: SSAValue) -> tuple[str, ...]:
+    """Return the dimensions along which ids choose rows, seen through views, if any."""
+    op = value.owner
+    match op:
+        case GatherOp():
+            return names_of(op.ids)
+        case SliceOp():
+            return choosing_dims(op.input)
+        case RenameOp():
+            inner, names = choosing_dims(op.input), names_of(op.result)
+            found = {new for new, old in op.origin.items() if old in inner}
+            if op.cut in inner:
+                found.add(names[names.index(op.renaming[op.cut]) + 1])
+            return tuple(name for name in names if name in found)
+        case _:
+            return ()
+
+
 def sees_pages(op: RenameOp) -> bool:
     """
     Return whether `op` sees chosen pages, and what is in each, as one dimension.
 
-    Pages are the last of the dimensions of ids; a table and ids in memory show both.
+    Pages are the last of the dimensions that choose, perhaps in parts and under other
+    names; a table and ids in memory show both.
     """
-    gather = op.input.owner
-    if not isinstance(gather, GatherOp) or not op.merged:
+    source = op.input.owner
+    while isinstance(source, RenameOp) and not source.merged:
+        source = source.input.owner
+    if not isinstance(source, GatherOp) or not op.merged:
         return False
-    last, inside = (dim in names_of(gather.ids) for dim in op.merged)
-    made = tuple(value.owner for value in gather.operands)
+    choosing = choosing_dims(op.input)
+    last, inside = (dim in choosing for dim in op.merged)
+    made = tuple(value.owner for value in source.operands)
     return last and not inside and not any(isinstance(op, View | FillOp) for op in made)
 
 

@@ -23,7 +23,7 @@ from comet.dialects.compound import ExtentOp, GatherOp, RenameOp
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.compound.pad import resized_dims
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.graph.split.ops import Split, split_function
+from comet.passes.graph.split.ops import Split, is_merged_from, split_function
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ def plan_split(func: FuncOp, dim: str, parts: int) -> Split:
             f"extent; parts may be {', '.join(map(str, even))}"
         )
     for op in func.body.block.ops:
-        _check_op(op, dim, name)
+        _check_op(op, dim, parts, name)
     part, inner, merged = (
         _unused(f"{dim}_{suffix}", extents) for suffix in ("part", "in", "parts")
     )
     return Split(dim, part, inner, merged, parts, extents[dim] // parts)
 
 
-def _check_op(op: Operation, dim: str, function: str) -> None:
+def _check_op(op: Operation, dim: str, parts: int, function: str) -> None:
     """Raise PassFailedException if `op` cannot have `dim` as two dimensions."""
     if not any(dim in names_of(value) for value in (*op.operands, *op.results)):
         return
@@ -88,6 +88,7 @@ def _check_op(op: Operation, dim: str, function: str) -> None:
             "reduced"
         )
     replaced = isinstance(op, RenameOp) and not op.keeps(dim)
+    replaced &= not is_merged_from(op, dim, parts)
     replaced |= isinstance(op, GatherOp) and op.along == dim
     if replaced or isinstance(op, ExtentOp) or dim in resized_dims(op):
         raise PassFailedException(

@@ -26,6 +26,7 @@ from comet.dialects.compound.dims import (
     level_of,
     names_of,
     tensor,
+    unused,
 )
 from comet.passes.graph.emitter import Emitter
 from comet.passes.sharding.insert_collectives.local_fold import merging_fold
@@ -79,6 +80,15 @@ class Split:
         return others | dict.fromkeys((self.part, self.merged), sharding[self.dim])
 
 
+def is_merged_from(op: Operation, dim: str, parts: int) -> bool:
+    """Whether `op` sees two dimensions as `dim`, of which the outer has the parts."""
+    if not isinstance(op, RenameOp) or not op.merged:
+        return False
+    outer = op.merged[0]
+    made = op.renaming[outer] == dim and dim not in names_of(op.input)
+    return made and extents_of(op.input)[outer] % parts == 0
+
+
 def split_function(func: FuncOp, split: Split) -> None:
     """Replace every op of `func` that has the dimension."""
     old = list(func.body.block.ops)
@@ -117,6 +127,8 @@ class _Rewriting:
         """Insert before `op` what replaces it, and return its results."""
         if isinstance(op, IndexOp):
             return [self._positions(op)]
+        if is_merged_from(op, self.split.dim, self.split.parts):
+            return [self._merged(op)]
         if isinstance(op, FoldOp) and op.dim.data == self.split.dim:
             partial = self._partial_fold(op)
         else:
@@ -150,6 +162,14 @@ class _Rewriting:
             return merging_fold(op, self.split.merged, partials)
         kind = op.kind.data if isinstance(op, ReduceOp) else ReduceKind.ADD
         return ReduceOp(kind, partials[0], op.results[0].type)
+
+    def _merged(self, op: Operation) -> SSAValue:
+        """See the outer of two merged dimensions in parts, each merged by itself."""
+        assert isinstance(op, RenameOp)
+        split, emit, outer = self.split, Emitter(op), op.merged[0]
+        rest = unused(f"{outer}_in", names_of(op.input))
+        parts = emit.split(op.input, outer, (split.part, rest), split.parts)
+        return emit.merge(parts, (rest, op.merged[1]), split.inner)
 
     def _positions(self, op: IndexOp) -> SSAValue:
         """Emit part x length + position in the part."""

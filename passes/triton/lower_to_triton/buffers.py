@@ -133,7 +133,8 @@ class Buffer:
     def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
         """Return the memory with `dim` seen as parts and the `size` elements of one."""
         axis, (outer, inner) = self.dims.index(dim), part
-        stride = self.strides[axis]
+        strides = tuple(_split(stride, dim, part, size) for stride in self.strides)
+        stride = strides[axis]
         pair = None if stride is None else ((inner, size), *stride), stride
         shifts = {inner if d == dim else d: n for d, n in self.shifts.items()}
         return replace(
@@ -145,7 +146,7 @@ class Buffer:
                 size,
                 *self.extents[axis + 1 :],
             ),
-            strides=(*self.strides[:axis], *pair, *self.strides[axis + 1 :]),
+            strides=(*strides[:axis], *pair, *strides[axis + 1 :]),
             shifts=shifts,
         )
 
@@ -292,6 +293,20 @@ def _renamed(stride: Stride | None, renaming: Mapping[str, str]) -> Stride | Non
     if stride is None:
         return None
     return tuple((renaming.get(dim, dim), extent) for dim, extent in stride)
+
+
+def _split(
+    stride: Stride | None, dim: str, part: tuple[str, str], size: int
+) -> Stride | None:
+    """Return a stride whose extent of `dim` is that of its parts and of one part."""
+    if stride is None:
+        return None
+    found: Stride = ()
+    for name, extent in stride:
+        whole = name == dim and extent % size == 0
+        pair = (part[0], extent // size), (part[1], size)
+        found = (*found, *(pair if whole else ((name, extent),)))
+    return found
 
 
 @dataclass(frozen=True)

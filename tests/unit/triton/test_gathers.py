@@ -167,9 +167,18 @@ def test_attention_to_pages_is_one_kernel(tmp_path: Path):
     sources = {"one": emitted(text, ONE_GPU)}
     assert sources["one"].count("@triton.jit") == 1
     assert sources["one"].count("tl.load(pages_ptr + b * J + offs_s // R") == 1
+    sources["split"] = emitted(text, ONE_GPU.replace("ranks=1", 'ranks=1 split="S=4"'))
     for dim in ("B", "H", "S"):
         sources[dim] = emitted(text, f"{RANKS}{{ranks=2 dim={dim}}}")
     assert not wrong(sources, tmp_path)
+
+
+def test_few_sequences_share_out_their_pages():
+    source = emitted(paged(4, 8, 4, 128, 512, 16, 8192), ONE_GPU)
+    assert source.count("@triton.jit") == 2
+    assert "tl.load(pages_ptr + b * S_part * J_in + s_part * J_in + offs_s_in // R" in (
+        " ".join(source.replace("\n", " ").split()).replace("( ", "(")
+    )
 
 
 def test_loops_over_pages_load_ahead(tmp_path: Path):
@@ -178,3 +187,10 @@ def test_loops_over_pages_load_ahead(tmp_path: Path):
         assert facts["spills"] == 0
         assert not facts["faults"]
         assert not facts["slow"]
+
+
+@pytest.mark.parametrize("parts", [2, 4, 20])
+def test_merged_pages_in_parts_mean_the_same(parts: int):
+    before = run_passes(parse_module(paged(2, 2, 1, 4, 20, 3, 9)), "lower-views")
+    after = run_passes(before, f"split{{dim=S parts={parts}}}")
+    assert_same_meaning(before, after, "main")

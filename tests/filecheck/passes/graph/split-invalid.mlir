@@ -54,3 +54,13 @@ func.func @f(%x: tensor<8x4xf32, #compound.dims<K, D>>, %i: tensor<5xi32, #compo
 }
 
 // CHECK: split: 'compound.gather' of @f reads K as one dimension; split another one
+
+// -----
+
+func.func @f(%x: tensor<6x4xf32, #compound.dims<A, B>>) -> tensor<f32, #compound.dims<>> {
+  %y = compound.rename %x merge "A" : tensor<6x4xf32, #compound.dims<A, B>> -> tensor<24xf32, #compound.dims<K>>
+  %m = compound.reduce max %y : tensor<24xf32, #compound.dims<K>> -> tensor<f32, #compound.dims<>>
+  func.return %m : tensor<f32, #compound.dims<>>
+}
+
+// CHECK: split: 'compound.rename' of @f reads K as one dimension; split another one

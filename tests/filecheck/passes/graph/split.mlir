@@ -39,3 +39,17 @@ func.func @maximum(%x: tensor<4x6xf32, #compound.dims<M, K>>) -> tensor<4xf32, #
 // CHECK:        %m_1 = compound.rename %m : tensor<2x4xf32, #compound.dims<K_part, M>> -> tensor<2x4xf32, #compound.dims<K_parts, M>>
 // CHECK-NEXT:   %m_2 = compound.fold over "K_parts" ins(%m_1 : tensor<2x4xf32, #compound.dims<K_parts, M>>) init(%low : tensor<4xf32, #compound.dims<M>>)
 // CHECK:        func.return %m_2
+
+// Of two dimensions that are seen as one, the outer one is in parts.
+func.func @pages(%x: tensor<9x2xf32, #compound.dims<P, R>>, %i: tensor<8xi32, #compound.dims<J>>) -> tensor<f32, #compound.dims<>> {
+  %g = compound.gather %x, %i along "P" : tensor<9x2xf32, #compound.dims<P, R>>, tensor<8xi32, #compound.dims<J>> -> tensor<8x2xf32, #compound.dims<J, R>>
+  %y = compound.rename %g merge "J" : tensor<8x2xf32, #compound.dims<J, R>> -> tensor<16xf32, #compound.dims<K>>
+  %m = compound.reduce max %y : tensor<16xf32, #compound.dims<K>> -> tensor<f32, #compound.dims<>>
+  func.return %m : tensor<f32, #compound.dims<>>
+}
+
+// CHECK:      func.func @pages
+// CHECK-NEXT:   %g = compound.gather %x, %i along "P"
+// CHECK-NEXT:   %g_1 = compound.rename %g split "J" : tensor<8x2xf32, #compound.dims<J, R>> -> tensor<2x4x2xf32, #compound.dims<K_part, J_in, R>>
+// CHECK-NEXT:   %y = compound.rename %g_1 merge "J_in" : tensor<2x4x2xf32, #compound.dims<K_part, J_in, R>> -> tensor<2x8xf32, #compound.dims<K_part, K_in>>
+// CHECK-NEXT:   %m = compound.reduce max %y : tensor<2x8xf32, #compound.dims<K_part, K_in>> -> tensor<2xf32, #compound.dims<K_part>>
