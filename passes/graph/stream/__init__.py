@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.compound import FoldOp, ReduceOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.graph.emitter import Emitter
-from comet.passes.graph.stream.form import Statistics, name_values
+from comet.passes.graph.stream.form import Statistics, name_values, needed
 from comet.passes.graph.stream.forms import FORMS
 from comet.passes.sharding.shardings import shard_op, shardable_dims, sharding_of_op
 
@@ -96,26 +96,13 @@ def _check_alone(func: FuncOp, dim: str) -> None:
     reductions = _reductions(func, dim)
     results: set[SSAValue] = {op.result for op in reductions}
     for op in reductions:
-        if (needed := _needed(op.input, results)) is not None:
+        if (other := needed(op.input, results)) is not None:
             known = ", ".join(form.name for form in FORMS)
             raise PassFailedException(
                 f"stream: {_named(op.result)} reduces {dim} and needs "
-                f"{_named(needed)}, which does so too, in a form that is not known "
+                f"{_named(other)}, which does so too, in a form that is not known "
                 f"({known} are); write it as a compound.fold, or leave stream out"
             )
-
-
-def _needed(value: SSAValue, results: set[SSAValue]) -> SSAValue | None:
-    """Return the one of `results` that `value` is computed from, if any."""
-    seen: set[SSAValue] = set()
-    waiting = [value]
-    while waiting:
-        if (value := waiting.pop()) in results:
-            return value
-        if value not in seen and isinstance(value.owner, Operation):
-            seen.add(value)
-            waiting.extend(value.owner.operands)
-    return None
 
 
 def _named(value: SSAValue) -> str:
@@ -127,6 +114,8 @@ def _named(value: SSAValue) -> str:
 def insert_fold(statistics: Statistics, dim: str) -> None:
     """Compute `statistics` by a fold, and erase ops that became unused."""
     first, form, inputs = statistics.ops[0], statistics.form, statistics.inputs
+    for value in inputs:
+        _move_before(first, value)
     emit = Emitter(first)
     init = list(form.init(emit, statistics))
     iter_args = [value.type for value in init]
@@ -145,6 +134,16 @@ def insert_fold(statistics: Statistics, dim: str) -> None:
     for op in reversed(statistics.ops):
         if not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
+
+
+def _move_before(first: Operation, value: SSAValue) -> None:
+    """Compute `value` before `first`, which it does not need."""
+    op = value.owner
+    if isinstance(op, Operation) and first.is_before_in_block(op):
+        for operand in op.operands:
+            _move_before(first, operand)
+        op.detach()
+        Rewriter.insert_op(op, InsertPoint.before(first))
 
 
 def _copy_shardings(statistics: Statistics, fold: FoldOp) -> None:

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from comet.dialects.compound import CastOp, ContractOp, MapKind, ReduceKind, ReduceOp
 from comet.dialects.compound.dims import float_type_of
 from comet.passes.graph.emitter import Emitter
-from comet.passes.graph.stream.form import Chunks, IterArgs, Statistics, map_users
+from comet.passes.graph.stream.form import (
+    Chunks,
+    IterArgs,
+    Statistics,
+    map_users,
+    needed,
+)
 from comet.passes.graph.stream.softmax import SoftmaxForm, chunk_terms, rescaled
 
 
@@ -36,7 +42,7 @@ class AttentionForm(SoftmaxForm):
                 continue
             for ops in _contractions(div.result, dim):
                 product = ops[-1]
-                if not _dominates(product.rhs, first):
+                if needed(product.rhs, {first.result}) is not None:
                     continue
                 replaced = (*found.replaced, product.result)
                 inputs = (*found.inputs, product.rhs)
@@ -83,9 +89,3 @@ def _products(weights: SSAValue, dim: str) -> Iterator[tuple[ContractOp]]:
         if isinstance(user, ContractOp) and user.lhs is weights:
             if user.contracted == (dim,) and user.rhs is not weights:
                 yield (user,)
-
-
-def _dominates(value: SSAValue, op: Operation) -> bool:
-    """Return whether `value` is defined before `op`."""
-    owner = value.owner
-    return not isinstance(owner, Operation) or owner.is_before_in_block(op)

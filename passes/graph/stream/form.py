@@ -128,3 +128,16 @@ def reduce_users(value: SSAValue, kind: ReduceKind, dim: str) -> Iterator[Reduce
 def is_reduction(op: ReduceOp, kind: ReduceKind, dim: str) -> bool:
     """Return whether `op` reduces by `kind` over `dim` alone."""
     return op.kind.data == kind and op.reduced == (dim,)
+
+
+def needed(value: SSAValue, results: set[SSAValue]) -> SSAValue | None:
+    """Return the one of `results` that `value` is computed from, if any."""
+    seen: set[SSAValue] = set()
+    waiting = [value]
+    while waiting:
+        if (value := waiting.pop()) in results:
+            return value
+        if value not in seen and isinstance(value.owner, Operation):
+            seen.add(value)
+            waiting.extend(value.owner.operands)
+    return None

@@ -323,3 +323,38 @@ def test_weights_that_are_cast_are_summed_in_the_type_of_the_product():
     after = run_passes(before, "stream")
     assert any(isinstance(op, FoldOp) for op in after.walk())
     assert_same_meaning(before, after, "main", chunks=lambda n: Steps((1,) * n))
+
+
+LATE = """
+func.func @main(%x: tensor<3x7xf32, #compound.dims<M, N>>,
+    %u: tensor<7x4xf32, #compound.dims<N, D>>,
+    %w: tensor<4x5xf32, #compound.dims<D, E>>)
+    -> tensor<3x5xf32, #compound.dims<M, E>> {{
+  %m = compound.reduce max %x : Row -> Top
+  %s = compound.map sub %x, %m : Row, Top -> Row
+  %e = compound.map exp %s : Row -> Row
+  %l = compound.reduce add %e : Row -> Top
+  %p = compound.map div %e, %l : Row, Top -> Row
+  %first = compound.reduce {kind} %x : Row -> tensor<7xf32, #compound.dims<N>>
+  %h = compound.map mult %u, %first : tensor<7x4xf32, #compound.dims<N, D>>,
+      tensor<7xf32, #compound.dims<N>> -> tensor<7x4xf32, #compound.dims<N, D>>
+  %v = compound.contract %h, %w : tensor<7x4xf32, #compound.dims<N, D>>,
+      tensor<4x5xf32, #compound.dims<D, E>> -> tensor<7x5xf32, #compound.dims<N, E>>
+  %o = compound.contract %p, %v : Row, tensor<7x5xf32, #compound.dims<N, E>>
+      -> tensor<3x5xf32, #compound.dims<M, E>>
+  func.return %o : tensor<3x5xf32, #compound.dims<M, E>>
+}}
+"""
+
+
+@pytest.mark.parametrize(("of", "iter_args"), [("%x", 3), ("%p", 2)])
+def test_values_may_be_computed_later_if_they_do_not_need_the_maximum(
+    of: str, iter_args: int
+):
+    text = LATE.format(kind="add").replace("reduce add %x", f"reduce add {of}")
+    text = text.replace("Row", "tensor<3x7xf32, #compound.dims<M, N>>")
+    before = parse_module(text.replace("Top", "tensor<3xf32, #compound.dims<M>>"))
+    after = run_passes(before, "stream{dim=N}")
+    (fold,) = (op for op in after.walk() if isinstance(op, FoldOp))
+    assert len(fold.outs) == iter_args
+    assert_same_meaning(before, after, "main", chunks=lambda n: Steps((1,) * n))
