@@ -100,6 +100,13 @@ def test_lengths_are_full_or_ragged(lengths: Lengths, least: int) -> None:
     assert (counts.min().item(), counts.max().item()) == (least, 3)
 
 
+@pytest.mark.parametrize("lengths", ["full", "ragged"])
+def test_ids_are_drawn_whatever_the_lengths(lengths: Lengths) -> None:
+    ids = Tensor((999,), "int32", at_least=0, at_most=4)
+    (found,) = drawn([ids], 0, "cpu", lengths)
+    assert sorted(set(found.numpy().tolist())) == [0, 1, 2, 3, 4]
+
+
 def test_a_result_that_is_not_finite_is_wrong() -> None:
     output = Tensor((2,), "float32")
     result = torch.tensor([1.0, math.inf])

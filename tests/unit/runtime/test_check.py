@@ -135,3 +135,9 @@ def test_counts_are_drawn_from_one_to_their_bound():
     assert drawn.dtype == torch.int32
     assert sorted(set(drawn.numpy().tolist())) == list(range(1, 8))
     assert matrix.dtype == torch.float32
+
+
+def test_ids_are_drawn_from_zero():
+    ids = replace(program(), inputs=(Tensor((1000,), "int32", at_least=0, at_most=7),))
+    (drawn,) = random_inputs(ids, seed=0, device="cpu")
+    assert sorted(set(drawn.numpy().tolist())) == list(range(8))
