@@ -55,6 +55,7 @@ def device_of(system: SystemOp) -> Device:
             copy_bytes=count("copy_bytes"),
             free_load_bytes=count("free_load_bytes"),
             descriptor_bytes=integer(figures, "descriptor_bytes", 0),
+            stages_converted=integer(figures, "stages_converted", 0) > 0,
             exposed_fraction=figure("exposed_fraction"),
         ),
     )

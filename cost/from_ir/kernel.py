@@ -115,7 +115,7 @@ class _Walk:
         self.rounds += [inside] * len({load.tile in late for load in loaded_here})
         small = (self._addresses(load, inside) for load in loaded_here)
         self.narrow.append(tuple(term for term in small if term is not None))
-        own = tuple(tile for tile in op.tiles if level_of(tile) == self.levels.shared)
+        own = tuple(filter(self._is_staged, op.tiles))
         loaded = (*loaded, *own)
         self.stores += [_bytes(store.tile, inside) for store in stores(op)]
         nested = self.body(op, inside, outer, loaded)
@@ -161,6 +161,14 @@ class _Walk:
             else:
                 self._count(inner, loops)
         return tuple(nested)
+
+    def _is_staged(self, tile: SSAValue) -> bool:
+        """Return whether a loop loads a tile ahead, to shared memory."""
+        if level_of(tile) == self.levels.shared:
+            return True
+        in_registers = level_of(tile) == self.levels.registers
+        converted = self.gpu.compiled.stages_converted
+        return converted and in_registers and _feeds_product(tile)
 
     def _in_registers(self, alive: Collection[SSAValue]) -> tuple[Term, ...]:
         held = (self._held(tile) for tile in alive if _occupies(tile, alive))
@@ -288,6 +296,16 @@ def _operands(op: Operation) -> Operands | None:
         return None
     depths = set(names_of(op.lhs)) - set(names_of(op.result))
     return Operands(_bytes(op.lhs), _bytes(op.rhs), frozenset(depths))
+
+
+def _feeds_product(value: SSAValue) -> bool:
+    """Whether a contraction reads a value, or what elementwise ops make of it."""
+    users = [use.operation for use in value.uses]
+    return any(
+        isinstance(user, ContractOp)
+        or (isinstance(user, MapOp | CastOp) and _feeds_product(user.result))
+        for user in users
+    )
 
 
 def _is_product(value: SSAValue) -> bool:

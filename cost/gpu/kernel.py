@@ -52,6 +52,8 @@ class Compiled:
     What the distance of rows is a multiple of, to be copied by tensor descriptors; 0
     without.
     """
+    stages_converted: bool
+    """Whether loads whose values products read after a conversion have stages, too."""
     exposed_fraction: float
     """
     Fraction of the overlapped time that ranks choices whose slowest resource takes

@@ -187,6 +187,7 @@ GPU: Rules = {
     "copy_bytes": COUNT,
     "free_load_bytes": COUNT,
     "descriptor_bytes": COUNT,
+    "stages_converted": COUNT,
     "function_costs": COSTS,
     "thread_registers": COUNT,
     "most_registers": COUNT,
