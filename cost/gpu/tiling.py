@@ -70,8 +70,9 @@ def merging_work(work: KernelWork, partials: Real, gpu: Device) -> KernelWork:
 
 def held_bytes(stored: Real, gpu: Device) -> Real:
     """
-    Return how many of the bytes that a launch has stored it finds in L2: all if
-    they fit, else none."""
+    Return how many bytes that a launch has stored it finds in L2: all if they fit, or
+    none.
+    """
     return np.where(np.less_equal(stored, gpu.l2_bytes), stored, 0.0)
 
 

@@ -65,7 +65,7 @@ from comet.passes.schedule.tile.gpu.space import (
     block_sizes,
     launches_that_fit,
 )
-from comet.passes.search import Candidate, Cost, Found, cheapest, ranked
+from comet.passes.search import Candidate, Cost, Found, cheapest
 
 MERGES = "comet.merge"
 """The attribute of a function with the kernels whose last programs merge."""
@@ -317,10 +317,8 @@ def _tiling(
     priced = launches_that_fit(summary, sizes, given, gpu)
     if priced is None:
         return None
-    found = ranked(
-        "merge tiles", f"@{node.node_name}", priced.candidates(priced.varied())
-    )
-    return found[0].made if found else None
+    place, candidates = f"@{node.node_name}", priced.candidates(priced.varied())
+    return cheapest("merge tiles", place, candidates).made
 
 
 def merge_partials(program: ProgramOp, plans: Sequence[Merge]) -> None:

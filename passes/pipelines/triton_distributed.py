@@ -217,6 +217,8 @@ class TritonDistributedPass(Pipeline):
         yield from then
         if self.instances > 1:
             yield from self._to_channels()
+        if level is IRLevel.DATAFLOW and self.instances == 1:
+            yield VerifySyncPass()
         yield from self.to_target()
 
     @property

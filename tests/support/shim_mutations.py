@@ -18,6 +18,7 @@ ADD_ALL = "    tl.atomic_add(targets, value, mask=there, "
 SEEN = "    seen = tl.atomic_add(flags, 0, mask=there, "
 POLL = "    while tl.atomic_add(flag, 0, "
 LAST = "    if tl.atomic_add(counters + 1, 1, "
+ARRIVE = "    last = tl.atomic_add(counter, 1, "
 
 MUTATIONS: dict[str, tuple[str, str]] = {
     "signal without barrier": (f"    tl.debug_barrier()\n{XCHG}", XCHG),
@@ -77,6 +78,20 @@ MUTATIONS: dict[str, tuple[str, str]] = {
 }
 """What to replace in the shim's source, and by what."""
 
+ARRIVALS: dict[str, tuple[str, str]] = {
+    "arrival without barrier": (f"    tl.debug_barrier()\n{ARRIVE}", ARRIVE),
+    "arrival relaxed": (f'{ARRIVE}sem="acq_rel"', f'{ARRIVE}sem="relaxed"'),
+    "arrival that only releases": (f'{ARRIVE}sem="acq_rel"', f'{ARRIVE}sem="release"'),
+    "arrival that only acquires": (f'{ARRIVE}sem="acq_rel"', f'{ARRIVE}sem="acquire"'),
+    "counter that is not set to 0": (
+        "        tl.store(counter, 0)\n",
+        "        pass\n",
+    ),
+    "all but one arrive": (" == arrivals - 1\n", " == arrivals - 2\n"),
+    "one more arrives": (" == arrivals - 1\n", " == arrivals\n"),
+}
+"""The same for programs that arrive at counters."""
+
 VERBS = (
     "signal",
     "signal_add",
@@ -96,7 +111,7 @@ SHIM = Path(runtime.__file__).parent / "shim.py"
 def weakened(name: str) -> str:
     """Return the source of the shim without one safeguard."""
     source = SHIM.read_text()
-    old, new = MUTATIONS[name]
+    old, new = (MUTATIONS | ARRIVALS)[name]
     assert source.count(old) == 1, f"{name}: the shim's source has changed"
     return source.replace(old, new)
 

@@ -8,10 +8,13 @@ from split_programs import H200, SPLITS
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.gpu.tiling import held_bytes
+from comet.dialects.arch import attached_system
 from comet.dialects.cost import estimate_of
 from comet.dialects.dataflow import ArriveOp, BarrierOp, CountersOp, KernelOp, ProgramOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.dataflow.merge_partials import MERGES
+from comet.passes.dataflow.merge_partials import MERGES, possible_merges
 
 COPIES = "materialize-copies,hoist-copies,verify-sync"
 
@@ -78,6 +81,29 @@ def latency(module: ModuleOp) -> float:
 def test_auto_takes_what_is_cheaper(name: str):
     prices = [latency(merged(name, f"{{merge={how}}}")) for how in ("launch", "last")]
     assert latency(merged(name, "")) == min(prices)
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_the_choice_has_the_prices_of_the_estimates(name: str):
+    module = kernels(name)
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    (plan,) = possible_merges(program, attached_system(module))
+    for how, seconds in (("launch", plan.launch_seconds), ("last", plan.seconds)):
+        priced = latency(merged(name, f"{{merge={how}}}"))
+        assert priced == pytest.approx(seconds * 1e9, abs=2)
+
+
+def test_partial_results_are_read_from_l2_if_it_holds_them():
+    module = kernels("gemm")
+    gpu = device_of(attached_system(module))
+    sizes = (gpu.l2_bytes, gpu.l2_bytes + 1)
+    assert [float(held_bytes(size, gpu)) for size in sizes] == [gpu.l2_bytes, 0]
+
+
+def test_a_launch_plan_by_hand_is_verified():
+    text = text_of("gemm").replace("arrivals 3", "arrivals 2")
+    with pytest.raises(PassFailedException, match="write arrivals 3"):
+        run_passes(parse_module(text), "triton-distributed")
 
 
 def test_the_choice_is_recorded_and_can_be_given():

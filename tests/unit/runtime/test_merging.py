@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 from rank_runs import outcomes
+from shim_mutations import ARRIVALS, weakened
 from split_programs import H200, MI300X, SPLITS, merging
 from triton_modules import compile_all
 
 MACHINES = {"h200": H200, "mi300x": MI300X}
 ARRIVE = "arrive_last(c_counters_ptr + (pid_m * 2 + pid_n), 3)"
 ADD = "(tl.atomic_add(c_counters_ptr + (pid_m * 2 + pid_n), 1, {}) % 3) == 2"
+SHIM = "from comet.runtime.shim import arrive_last"
 FIRST = "    k_part = tl.program_id(0)\n"
 EARLY = (
     "    early = arrive_last(c_counters_ptr + (tl.program_id(1) * 2 + "
@@ -65,8 +67,15 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
         for old, new in edits:
             assert old in right, name
             sources[name] = sources[name].replace(old, new)
+    folder = tmp_path_factory.mktemp("modules")
+    for index, name in enumerate(ARRIVALS):
+        (folder / f"weak_shim_{index}.py").write_text(weakened(name))
+        assert SHIM in right
+        sources[name] = right.replace(
+            SHIM, SHIM.replace("comet.runtime.shim", f"weak_shim_{index}")
+        )
     numbered = {f"module_{i}": source for i, source in enumerate(sources.values())}
-    became = outcomes(numbered, tmp_path_factory.mktemp("modules"), seeds=4)
+    became = outcomes(numbered, folder, seeds=4)
     return dict(zip(sources, became.values(), strict=True))
 
 
@@ -81,6 +90,13 @@ def test_programs_that_merge_are_right_in_any_order(
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_without_a_safeguard_they_are_not(name: str, found: Mapping[str, str]):
     assert found[name] in MUTATIONS[name][1]
+
+
+@pytest.mark.parametrize("name", ARRIVALS)
+def test_without_a_safeguard_of_the_shim_they_are_not(
+    name: str, found: Mapping[str, str]
+):
+    assert found[name] in {"RaceError", "wrong result"}
 
 
 def test_compiled_kernels_add_with_acquire_and_release(tmp_path: Path):
