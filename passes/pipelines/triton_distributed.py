@@ -129,7 +129,8 @@ class TritonDistributedPass(Pipeline):
     split: str = "auto"
     """
     The dimension whose folds or sums are split over more programs, and the number of
-    parts, such as S=64; `none`; or `auto`: a fold of few results, if that is faster.
+    parts, such as S=64; `none`; or `auto`: a fold or a product of few results, if that
+    is faster.
     """
 
     stream: bool = True

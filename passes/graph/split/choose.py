@@ -1,8 +1,9 @@
 """
-Chooses split-K: the parts of a fold whose few results leave multiprocessors idle.
+Chooses split-K: the parts of a reduction whose few results leave multiprocessors idle.
 
-A kernel has as many programs as there are tiles of results: decoding has few. Numbers
-of parts are tried on copies of the module, down to kernels, and priced as `fuse` does.
+A kernel has as many programs as there are tiles of results: decoding has few, and so
+has a product with few rows. Numbers of parts are tried on copies of the module, down to
+kernels, and priced as `fuse` does. Products are tried on one GPU, in short functions.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.gpu.kernel import Device
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import FoldOp
-from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound import ContractOp, FoldOp
+from comet.dialects.compound.dims import extents_of, joined_extents, names_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
@@ -34,7 +35,14 @@ MIN_PART = 128
 """Elements of the smallest part that is tried."""
 
 MAX_ROWS = 128
-"""The most results of one program; with more results there are enough programs."""
+"""
+The most rows, or columns, of one program; with more results there are enough programs.
+"""
+
+MAX_OPS = 32
+"""
+The most ops of a function whose products are tried: each trial fuses all of them.
+"""
 
 WAVES = 8
 """The most programs that are tried, as a multiple of the multiprocessors."""
@@ -44,7 +52,7 @@ def choose_split(
     module: ModuleOp, ranks: int, rest: Sequence[ModulePass]
 ) -> SplitPass | None:
     """
-    Return the split of a fold that makes the kernels of a module fastest, if any does.
+    Return the split that makes the kernels of a module fastest, if any does.
 
     The module is at the elementary level with hardware; it is not changed. `rest` are
     the passes that lower it to kernels.
@@ -52,7 +60,7 @@ def choose_split(
     gpu = device_of(attached_system(module))
     open_splits = {
         dim: [SplitPass(dim, parts) for parts in part_counts(extent, ranks, gpu)]
-        for dim, extent in few_results(module, gpu).items()
+        for dim, extent in few_results(module, ranks, gpu).items()
     }
     if not any(open_splits.values()):
         return None
@@ -79,20 +87,25 @@ def choose_split(
         return None  # The passes report why when they run.
 
 
-def few_results(module: ModuleOp, gpu: Device) -> dict[str, int]:
+def few_results(module: ModuleOp, ranks: int, gpu: Device) -> dict[str, int]:
     """
-    Return the extents of dimensions whose folds leave multiprocessors without programs.
+    Return the extents of dimensions whose reductions leave multiprocessors idle.
 
     Only dimensions that `split` accepts are among them.
     """
     found: dict[str, int] = {}
     for func in compute_functions(module):
-        for op in func.body.block.ops:
+        ops = tuple(func.body.block.ops)
+        for op in ops:
+            dims: tuple[str, ...] = ()
             if isinstance(op, FoldOp) and _results(op) < gpu.multiprocessors * MAX_ROWS:
-                dim = op.dim.data
-                extents = [extents_of(v)[dim] for v in op.ins if dim in names_of(v)]
-                if _takes(func, dim):
-                    found[dim] = extents[0]
+                dims = (op.dim.data,)
+            elif isinstance(op, ContractOp) and ranks == 1 and len(ops) <= MAX_OPS:
+                few = prod(extents_of(op.result).values())
+                if few < gpu.multiprocessors * MAX_ROWS**2:
+                    dims = op.contracted
+            extents = joined_extents(op.operands) if dims else {}
+            found |= {dim: extents[dim] for dim in dims if _takes(func, dim)}
     return found
 
 

@@ -10,12 +10,16 @@ from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
 from paths import ROOT
 from semantics import parse_module, run_passes
+from transformer_blocks import SIZES as BLOCK
+from transformer_blocks import llama_block
 from triton_modules import LOWER, check_all, emitted
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.cost import estimate_of
+from comet.dialects.dataflow import ProgramOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     FixedOptions,
@@ -202,6 +206,39 @@ def test_short_folds_and_folds_of_many_results_are_not_split() -> None:
     assert splits(SOFTMAX.format(M=64, N=8192, K=64)) == []
     attention = TEXTS["attention"].format(M=8192, N=4096, K=64)
     assert splits(attention) == []
+
+
+GEMM = """
+func.func @f(%a: tensor<{M}x{K}xf16>, %b: tensor<{K}x{N}xf16>) -> tensor<{M}x{N}xf16> {{
+  %c = compound.gemm %a, %b : (tensor<{M}x{K}xf16>, tensor<{K}x{N}xf16>)
+      -> tensor<{M}x{N}xf16>
+  func.return %c : tensor<{M}x{N}xf16>
+}}
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 16, 64])
+def test_long_products_of_few_results_are_split(rows: int) -> None:
+    text = GEMM.format(M=rows, N=512, K=8192)
+    (found,) = splits(text)
+    assert found.startswith('split{dim="K" ')
+
+    def latency(options: str) -> float:
+        passes = f"{H200},triton-distributed{{{options}to=dataflow}}"
+        module = run_passes(parse_module(text), passes)
+        (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+        found = estimate_of(program)
+        assert found is not None
+        return found.latency
+
+    assert latency("") < 0.9 * latency("split=none ")
+
+
+def test_other_products_are_not_split() -> None:
+    assert splits(GEMM.format(M=4096, N=4096, K=8192)) == []
+    assert splits(GEMM.format(M=16, N=512, K=64)) == []
+    assert splits(GEMM.format(M=16, N=512, K=8192), ranks=4) == []
+    assert splits(llama_block({**BLOCK, "D": 2048}, "bf16")) == []
 
 
 def test_ranks_have_equally_many_parts() -> None:
