@@ -3,18 +3,20 @@ Chooses split-K: the parts of a reduction whose few results leave multiprocessor
 
 A kernel has as many programs as there are tiles of results: decoding has few, and so
 has a product with few rows. Numbers of parts are tried on copies of the module, down to
-kernels, and priced as `fuse` does. Products are tried on one GPU, in short functions.
+kernels, and priced as `fuse` does. Products are tried on one GPU; those of a long
+function are tried alone, as each trial of the whole would fuse it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf, prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
@@ -40,9 +42,7 @@ The most rows, or columns, of one program; with more results there are enough pr
 """
 
 MAX_OPS = 32
-"""
-The most ops of a function whose products are tried: each trial fuses all of them.
-"""
+"""The most ops of a function that is tried as a whole."""
 
 WAVES = 8
 """The most programs that are tried, as a multiple of the multiprocessors."""
@@ -58,9 +58,23 @@ def choose_split(
     the passes that lower it to kernels.
     """
     gpu = device_of(attached_system(module))
+    folds = few_results(module, FoldOp, gpu)
+    products = few_results(module, ContractOp, gpu) if ranks == 1 else {}
+    if not _is_long(module):
+        return _fastest(module, {**products, **folds}, ranks, rest)
+    return _fastest(module, folds, ranks, rest) or _fastest(
+        products_alone(module, products), products, ranks, rest
+    )
+
+
+def _fastest(
+    module: ModuleOp, extents: Mapping[str, int], ranks: int, rest: Sequence[ModulePass]
+) -> SplitPass | None:
+    """Return the fastest split of one of some dimensions, None if none is faster."""
+    gpu = device_of(attached_system(module))
     open_splits = {
         dim: [SplitPass(dim, parts) for parts in part_counts(extent, ranks, gpu)]
-        for dim, extent in few_results(module, ranks, gpu).items()
+        for dim, extent in extents.items()
     }
     if not any(open_splits.values()):
         return None
@@ -87,7 +101,9 @@ def choose_split(
         return None  # The passes report why when they run.
 
 
-def few_results(module: ModuleOp, ranks: int, gpu: Device) -> dict[str, int]:
+def few_results(
+    module: ModuleOp, reduction: type[FoldOp | ContractOp], gpu: Device
+) -> dict[str, int]:
     """
     Return the extents of dimensions whose reductions leave multiprocessors idle.
 
@@ -95,23 +111,55 @@ def few_results(module: ModuleOp, ranks: int, gpu: Device) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for func in compute_functions(module):
-        ops = tuple(func.body.block.ops)
-        for op in ops:
-            dims: tuple[str, ...] = ()
-            if isinstance(op, FoldOp) and _results(op) < gpu.multiprocessors * MAX_ROWS:
-                dims = (op.dim.data,)
-            elif isinstance(op, ContractOp) and ranks == 1 and len(ops) <= MAX_OPS:
-                few = prod(extents_of(op.result).values())
-                if few < gpu.multiprocessors * MAX_ROWS**2:
-                    dims = op.contracted
-            extents = joined_extents(op.operands) if dims else {}
-            found |= {dim: extents[dim] for dim in dims if _takes(func, dim)}
+        for op in func.body.block.ops:
+            if not isinstance(op, reduction):
+                continue
+            extents = joined_extents(op.operands)
+            if isinstance(op, FoldOp):
+                dims, most = (op.dim.data,), MAX_ROWS
+            else:
+                dims, most = op.contracted, MAX_ROWS**2
+            if _results(op) < gpu.multiprocessors * most:
+                found |= {dim: extents[dim] for dim in dims if _takes(func, dim)}
     return found
 
 
-def _results(op: FoldOp) -> int:
-    """Return how many folds run independently: elements of the smallest iter_arg."""
-    sizes = [prod(extents_of(out).values()) for out in op.outs if names_of(out)]
+def _is_long(module: ModuleOp) -> bool:
+    """Whether a function has too many ops to be fused again in each trial."""
+    blocks = (func.body.block for func in compute_functions(module))
+    return max(len(block.ops) for block in blocks) > MAX_OPS
+
+
+def products_alone(module: ModuleOp, dims: Collection[str]) -> ModuleOp:
+    """Return the module with a function for each product that sums one of `dims`."""
+    copy = module.clone()
+    for func in compute_functions(copy):
+        products = [op for op in func.body.block.ops if isinstance(op, ContractOp)]
+        summing = [op for op in products if not set(dims).isdisjoint(op.contracted)]
+        for number, op in enumerate(summing):
+            name = f"{func.sym_name.data}_{number}"
+            copy.body.block.insert_op_before(_function(name, op), func)
+        func.detach()
+        func.erase()
+    return copy
+
+
+def _function(name: str, op: ContractOp) -> FuncOp:
+    """Return a function that computes a product of its arguments."""
+    block = Block(arg_types=op.operand_types)
+    for argument, value in zip(block.args, op.operands, strict=True):
+        argument.name_hint = value.name_hint
+    lhs, rhs = block.args
+    product = ContractOp(lhs, rhs, op.result.type)
+    product.result.name_hint = op.result.name_hint
+    block.add_ops([product, ReturnOp(product.result)])
+    types = op.operand_types, [op.result.type]
+    return FuncOp(name, types, Region(block))
+
+
+def _results(op: FoldOp | ContractOp) -> int:
+    """Return how many reductions run independently: elements of the smallest result."""
+    sizes = [prod(extents_of(out).values()) for out in op.results if names_of(out)]
     return min(sizes, default=1)
 
 

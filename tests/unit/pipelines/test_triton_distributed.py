@@ -238,7 +238,12 @@ def test_other_products_are_not_split() -> None:
     assert splits(GEMM.format(M=4096, N=4096, K=8192)) == []
     assert splits(GEMM.format(M=16, N=512, K=64)) == []
     assert splits(GEMM.format(M=16, N=512, K=8192), ranks=4) == []
-    assert splits(llama_block({**BLOCK, "D": 2048}, "bf16")) == []
+
+
+def test_products_of_long_functions_are_tried_alone() -> None:
+    graph = llama_block({**BLOCK, "M": 16, "N": 16, "D": 64, "F": 8192}, "bf16")
+    (found,) = splits(graph)
+    assert found.startswith('split{dim="F" ')
 
 
 def test_ranks_have_equally_many_parts() -> None:
