@@ -127,7 +127,7 @@ def few_results(
 def _is_long(module: ModuleOp) -> bool:
     """Whether a function has too many ops to be fused again in each trial."""
     blocks = (func.body.block for func in compute_functions(module))
-    return max(len(block.ops) for block in blocks) > MAX_OPS
+    return max((len(block.ops) for block in blocks), default=0) > MAX_OPS
 
 
 def products_alone(module: ModuleOp, dims: Collection[str]) -> ModuleOp:
