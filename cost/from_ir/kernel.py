@@ -7,13 +7,14 @@ lies in buffers, one for each rank, whose rows are shards of the gathered dimens
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from comet.cost.from_ir.memory import ids_dims, vector_width
+from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary, Operands, Point, Product, Term
@@ -24,6 +25,7 @@ from comet.dialects.compound import (
     CastOp,
     ContractOp,
     FillOp,
+    IndexOp,
     MapKind,
     MapOp,
     ReduceOp,
@@ -47,6 +49,7 @@ from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, power_of_two
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.liveness import alive_before
+from comet.dialects.schedule.masked_loops import bounding_operand, copied_value
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores
 
@@ -299,11 +302,15 @@ def _operands(op: Operation) -> Operands | None:
 
 
 def _feeds_product(value: SSAValue) -> bool:
-    """Whether a contraction reads a value, or what elementwise ops make of it."""
+    """Whether a contraction reads a value, or what it is converted to elementwise."""
     users = [use.operation for use in value.uses]
     return any(
         isinstance(user, ContractOp)
-        or (isinstance(user, MapOp | CastOp) and _feeds_product(user.result))
+        or (
+            isinstance(user, MapOp | CastOp)
+            and names_of(user.result) == names_of(value)
+            and _feeds_product(user.result)
+        )
         for user in users
     )
 
@@ -396,7 +403,53 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         dot_type=walk.dot_type,
         group=group,
         exchanges=_exchanges(node),
+        bounds=_bounds(nodes, extents),
+        multiprocessors=gpu.multiprocessors,
     )
+
+
+def _bounds(
+    nodes: Sequence[TemporalOp], extents: Mapping[str, int]
+) -> dict[str, Bound]:
+    """
+    Return where masks end loops, for dimensions whose loops all end so.
+
+    The last visible position is that of a row, and known before the program runs.
+    """
+    found: dict[str, set[Bound | None]] = {}
+    for node in nodes:
+        for dim in node.factors:
+            bound = _bound(node)
+            known = bound if bound is not None and bound.rows in extents else None
+            found.setdefault(dim, set()).add(known)
+    return {
+        dim: bound
+        for dim, bounds in found.items()
+        if len(bounds) == 1 and (bound := next(iter(bounds))) is not None
+    }
+
+
+def _bound(node: TemporalOp) -> Bound | None:
+    """Return where a mask ends a loop, None if it does not, or not at a known row."""
+    operand = bounding_operand(node)
+    return None if operand is None else _position(node.ins[operand])
+
+
+def _position(value: SSAValue) -> Bound | None:
+    """Return the dimension whose positions, and a constant, a value is; else None."""
+    value = copied_value(value)
+    op = value.owner
+    if isinstance(op, IndexOp) and op.whole is None and len(names_of(value)) == 1:
+        return Bound(names_of(value)[0], 0)
+    if isinstance(op, MapOp) and op.kind.data in (MapKind.ADD, MapKind.SUB):
+        start, change = op.operands
+        constant = copied_value(change).owner
+        known = _position(start)
+        if known is not None and isinstance(constant, FillOp):
+            sign = 1 if op.kind.data is MapKind.ADD else -1
+            offset = known.offset + sign * int(constant.value.value.data)
+            return Bound(known.rows, offset)
+    return None
 
 
 def _exchanges(node: SpatialOp) -> int:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from comet.cost.gpu.bounded import Bound, bounded_trips
 from comet.cost.gpu.hoisting import loops_around
 from comet.cost.reals import Real, Truth, longest, product, total
 
@@ -148,10 +149,28 @@ class KernelSummary:
     """Bytes of the numbers that choose the rows which are loaded."""
     exchanges: int = 0
     """How often a program waits for the others of its group, for each tile."""
+    bounds: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    """The dimensions whose loops a mask ends, and where."""
+    multiprocessors: int = 1
+    """Those that serve the programs, one after another."""
 
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""
         return np.ceil(self.extents[dim] / blocks[dim])
+
+    def iterated(self, dim: str, blocks: Blocks) -> Real:
+        """
+        Return the iterations of a loop that run, in a program that counts for the time.
+
+        These are the trips, unless a mask ends the loop.
+        """
+        bound = self.bounds.get(dim)
+        if bound is None:
+            return self.trips(dim, blocks)
+        rows, extent = self.extents[bound.rows], self.extents[dim]
+        sizes = blocks[bound.rows], blocks[dim]
+        turns = np.ceil(self.programs(blocks) / self.multiprocessors)
+        return bounded_trips(rows, extent, bound.offset, *sizes).served(turns)
 
     def programs(self, blocks: Blocks) -> Real:
         """Return the number of programs."""
@@ -160,7 +179,8 @@ class KernelSummary:
     def per_program(self, terms: Sequence[Term], blocks: Blocks) -> Real:
         """Return the sum of terms over all iterations of one program."""
         return total(
-            term.per_tile(blocks) * product(self.trips(d, blocks) for d in term.loops)
+            term.per_tile(blocks)
+            * product(self.iterated(dim, blocks) for dim in term.loops)
             for term in terms
         )
 
@@ -183,8 +203,9 @@ class KernelSummary:
     def _times_loaded(self, tile: Term, blocks: Blocks) -> Real:
         """Return how often a tile is loaded: before loops that do not change it."""
         times: Real = 1.0
-        for trips, around in reversed(self._loops_around(tile, blocks)):
-            times = times * np.where(around, trips, 1.0)
+        loops = zip(tile.loops, self._loops_around(tile, blocks), strict=True)
+        for dim, (_, around) in reversed(list(loops)):
+            times = times * np.where(around, self.iterated(dim, blocks), 1.0)
         return times
 
     def _loops_around(self, tile: Term, blocks: Blocks) -> list[tuple[Real, Truth]]:
@@ -207,7 +228,8 @@ class KernelSummary:
     def iterations(self, blocks: Blocks) -> Real:
         """Return how often one program waits for loads."""
         return total(
-            product(self.trips(dim, blocks) for dim in loops) for loops in self.rounds
+            product(self.iterated(dim, blocks) for dim in loops)
+            for loops in self.rounds
         )
 
     def peak(

@@ -1,0 +1,204 @@
+"""
+Loops that a mask ends: all that their last iterations add is masked.
+
+So it is in a loop over positions whose mask compares them with the last visible one
+(causal attention, keys of several lengths). A mask is a selection by a comparison of
+positions, or a term that grows with their distance. The analysis follows what is known
+of each value if every element is masked: it is so low that nothing is left of it
+(`LOW`), a number, or unknown. A mask ends a loop if each of its results is then what it
+was before. `bound-loops` writes down which loops these are; prices ask before, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    FillOp,
+    IndexOp,
+    MapKind,
+    MapOp,
+    ReduceKind,
+    ReduceOp,
+)
+from comet.dialects.compound.dims import float_type_of, names_of
+from comet.dialects.compound.map import lowest_finite
+from comet.dialects.schedule import CopyOp, TemporalOp
+from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.node import outside
+
+
+class Masked(Enum):
+    """What is known of a value if an iteration is masked, besides numbers."""
+
+    HIDDEN = auto()
+    """Whole numbers of -1 or less: how far positions are beyond the last visible."""
+    LOW = auto()
+    """Below every score, so that its exponential is 0: see `hides`."""
+
+
+COMPARED: Mapping[MapKind, Masked | float] = {
+    MapKind.SUB: Masked.HIDDEN,
+    MapKind.GE: 0.0,
+}
+"""How the last visible position is compared with others, and what hidden ones give."""
+
+
+def bounding_operand(node: TemporalOp) -> int | None:
+    """Return the operand with the last visible positions of a loop, if it has one."""
+    if len(node.loops) != 1 or node.with_args:
+        return None
+    for value, masked, operand in _comparisons(node):
+        if _is_neutral(node, value, masked):
+            return operand
+    return None
+
+
+def _comparisons(node: TemporalOp) -> Iterator[tuple[SSAValue, Masked | float, int]]:
+    """
+    Yield what compares an operand with the positions along the loop, if it is masked.
+
+    That is a condition, which is false then, or a difference.
+    """
+    (loop,) = node.loops
+    for op in node.body.block.ops:
+        if not isinstance(op, MapOp) or op.kind.data not in COMPARED:
+            continue
+        last, position = op.operands
+        if (
+            isinstance(last, BlockArgument)
+            and last.index < len(node.ins)
+            and loop.dim not in names_of(last)
+            and _counts(position, loop.dim)
+        ):
+            yield op.result, COMPARED[op.kind.data], last.index
+
+
+def copied_value(value: SSAValue) -> SSAValue:
+    """Return what was copied, outside of all nodes, as a tile or on its way to it."""
+    while isinstance(copy := value.owner, CopyOp):
+        value = outside(copy.source)
+    return outside(value)
+
+
+def _counts(value: SSAValue, dim: str) -> bool:
+    """Whether a value is the position along a dimension, from 0."""
+    value = copied_value(value)
+    op = value.owner
+    return isinstance(op, IndexOp) and op.whole is None and names_of(value) == (dim,)
+
+
+def hides(number: float, value: SSAValue) -> bool:
+    """
+    Whether `number` is below every score, also if it is added to one.
+
+    Scores are assumed to use less than a quarter of the range of the element type,
+    which is that of `value`.
+    """
+    return number <= lowest_finite(float_type_of(value)) / 4
+
+
+def _is_neutral(node: TemporalOp, value: SSAValue, masked: Masked | float) -> bool:
+    """Whether an iteration leaves all results as they are if `value` is `masked`."""
+    facts = _Facts({value: masked})
+    for op in node.body.block.ops:
+        facts.visit(op)
+    folds = iter(node.region_iter_args)
+    for value, combiner in zip(node.yielded, node.combiners, strict=True):
+        match combiner:
+            case Combiner.FOLD:
+                neutral = facts.source(value) is next(folds)
+            case Combiner.ADD:
+                neutral = facts.known.get(value) == 0.0
+            case Combiner.MAX:
+                neutral = facts.known.get(value) is Masked.LOW
+            case _:
+                neutral = False
+        if not neutral:
+            return False
+    return True
+
+
+@dataclass
+class _Facts:
+    """What is known of values in a masked iteration."""
+
+    known: dict[SSAValue, Masked | float]
+    same: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    """Values that equal another one."""
+
+    def source(self, value: SSAValue) -> SSAValue:
+        """Return the first of equal values."""
+        return self.same.get(value, value)
+
+    def visit(self, op: Operation) -> None:
+        """Derive what is known of the result of an op."""
+        match op:
+            case FillOp():
+                found = op.value.value.data
+            case CastOp() | CopyOp():
+                found = self._equal(op.operands[0])
+            case ReduceOp():
+                found = self._reduced(op)
+            case ContractOp():
+                zero = any(self.known.get(value) == 0.0 for value in op.operands)
+                found = 0.0 if zero else None
+            case MapOp():
+                found = self._mapped(op)
+            case _:
+                return
+        (result,) = op.results
+        if isinstance(found, SSAValue):
+            self.same[result] = self.source(found)
+        elif found is not None:
+            self.known[result] = found
+
+    def _equal(self, value: SSAValue) -> Masked | float | SSAValue:
+        return self.known.get(value, value)
+
+    def _reduced(self, op: ReduceOp) -> Masked | float | None:
+        known = self.known.get(op.operands[0])
+        is_low = op.kind.data is ReduceKind.MAX and known is Masked.LOW
+        is_zero = op.kind.data is ReduceKind.ADD and known == 0.0
+        return known if is_low or is_zero else None
+
+    def _mapped(self, op: MapOp) -> Masked | float | SSAValue | None:
+        values = [self.source(value) for value in op.operands]
+        known = [self.known.get(value) for value in values]
+        match op.kind.data, known:
+            case (MapKind.MIN, [Masked.HIDDEN, 0.0]):
+                return Masked.HIDDEN
+            case (MapKind.MAX, [Masked.HIDDEN, -1.0]):
+                return -1.0
+            case (MapKind.MULT, [-1.0, float(size)]) if hides(-size, op.result):
+                return Masked.LOW
+            case (MapKind.SELECT, [0.0, _, float(number)]) if hides(number, op.result):
+                return Masked.LOW
+            case (MapKind.SELECT, [0.0, _, _]):
+                return self._equal(values[2])
+            case (MapKind.ADD | MapKind.SUB, [Masked.LOW, _]):
+                return Masked.LOW
+            case (MapKind.ADD, [_, Masked.LOW]):
+                return Masked.LOW
+            case (MapKind.EXP, [Masked.LOW]):
+                return 0.0
+            case (MapKind.EXP, [0.0]):
+                return 1.0
+            case (MapKind.MAX, [_, Masked.LOW]) | (MapKind.ADD, [_, 0.0]):
+                return self._equal(values[0])
+            case (MapKind.MAX, [Masked.LOW, _]) | (MapKind.ADD, [0.0, _]):
+                return self._equal(values[1])
+            case (MapKind.SUB, _) if values[0] is values[1]:
+                return 0.0
+            case (MapKind.MULT, [0.0, _] | [_, 0.0]):
+                return 0.0
+            case (MapKind.MULT, [_, 1.0]):
+                return self._equal(values[0])
+            case _:
+                return None
