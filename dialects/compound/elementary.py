@@ -23,11 +23,13 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.parser import Parser
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
     op_type_rewrite_pattern,
 )
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
@@ -41,6 +43,7 @@ from comet.dialects.compound.dims import (
     names_of,
     tensor,
 )
+from comet.dialects.compound.literals import parse_number, print_number
 
 
 class ReduceKind(StrEnum):
@@ -269,12 +272,27 @@ class FillOp(IRDLOperation):
     value = prop_def(FloatAttr[Float64Type])
     result = result_def()
     traits = traits_def(Pure())
-    assembly_format = "$value attr-dict `:` type($result)"
 
     def __init__(self, value: float, result_type: Attribute):
         super().__init__(
             result_types=[result_type], properties={"value": FloatAttr(value, f64)}
         )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_number(printer, self.value.value.data)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FillOp:
+        number = parse_number(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = cls(number, parser.parse_type())
+        op.attributes |= attributes
+        return op
 
     def verify_(self) -> None:
         names_of(self.result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
@@ -34,6 +33,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound.dims import extents_of, with_extents
+from comet.dialects.compound.literals import parse_number
 
 
 @irdl_attr_definition
@@ -81,7 +81,7 @@ class PaddingAttr(ParametrizedAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
-            number = _parse_number(parser)
+            number = parse_number(parser)
             parser.parse_keyword("from")
             pairs = parser.parse_comma_separated_list(
                 parser.Delimiter.NONE, lambda: _parse_extent(parser)
@@ -93,13 +93,6 @@ class PaddingAttr(ParametrizedAttribute):
         with printer.in_angle_brackets():
             sizes = ", ".join(f"{dim} = {n}" for dim, n in self.extents.items())
             printer.print_string(f"{self.number.data!r} from {sizes}")
-
-
-def _parse_number(parser: AttrParser) -> float:
-    negative = parser.parse_optional_punctuation("-") is not None
-    infinite = parser.parse_optional_keyword("inf") is not None
-    number = math.inf if infinite else float(parser.parse_number())
-    return -number if negative else number
 
 
 def _parse_extent(parser: AttrParser) -> tuple[StringAttr, IntAttr]:

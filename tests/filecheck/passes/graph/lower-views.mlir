@@ -15,7 +15,7 @@ func.func @padded(%x: !X) -> tensor<4xf32, #compound.dims<M>> {
 }
 
 // CHECK-LABEL: func.func @padded
-// CHECK-NEXT:   %y = compound.fill 0xfff0000000000000 : tensor<4x3xf32, #compound.dims<M, N>>
+// CHECK-NEXT:   %y = compound.fill -inf : tensor<4x3xf32, #compound.dims<M, N>>
 // CHECK-NEXT:   %y_1 = compound.concat "N" %x, %y
 // CHECK-NEXT:   %y_2 = compound.slice %y_1 "N"[0, 8]
 // CHECK-NEXT:   %z = compound.fill 1.500000e+00 : tensor<4x1xf32, #compound.dims<M, N>>

@@ -1,0 +1,25 @@
+"""Numbers as text, infinite ones included."""
+
+import math
+
+from xdsl.dialects.builtin import f64
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+
+def parse_number(parser: AttrParser) -> float:
+    """Read a number, such as 1.5, -3, -inf or nan."""
+    negative = parser.parse_optional_punctuation("-") is not None
+    if parser.parse_optional_keyword("nan") is not None:
+        return math.nan
+    infinite = parser.parse_optional_keyword("inf") is not None
+    number = math.inf if infinite else float(parser.parse_number())
+    return -number if negative else number
+
+
+def print_number(printer: Printer, number: float) -> None:
+    """Write a number as MLIR does, but infinite ones and nan as words."""
+    if math.isfinite(number):
+        printer.print_float(number, f64)
+    else:
+        printer.print_string(repr(number))
