@@ -43,7 +43,8 @@ def mesh_used(mesh: tuple[int, int] | None, instances: int) -> tuple[int, int]:
     If only one side is long enough, the other is filled completely; the tool takes the
     second side in both such cases.
     """
-    edge = math.ceil(math.sqrt(instances))
+    # The root of a float would overflow, or be inexact, for large numbers.
+    edge = math.isqrt(instances - 1) + 1 if instances > 0 else 0
     if mesh is None:
         return edge, edge
     x, y = mesh

@@ -132,6 +132,8 @@ def test_row_reductions_spend_a_tree() -> None:
         ((2, 4), 8, (4, 2)),
         ((2, 2), 16, (2, 2)),
         (None, 10, (4, 4)),
+        (None, 1, (1, 1)),
+        (None, 10**60, (10**30, 10**30)),
     ],
 )
 def test_mesh_used(
