@@ -55,6 +55,18 @@ def test_an_error_quotes_no_module(what: str, kind: str) -> None:
     assert spoken(ToolRun(1, "", error), Path("folder")).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("comet-opt: warning: a better mapping does not fit", "accepted"),
+        ("something else", "message"),
+        ("comet-opt: warning: builtin.module {", "message"),
+    ],
+)
+def test_what_succeeds_says_warnings_only(said: str, kind: str) -> None:
+    assert spoken(ToolRun(0, "", f"{said}\n"), Path("folder")).kind == kind
+
+
 CANCELLED = """
 !x = tensor<31xf32, #compound.dims<M>>
 !s = tensor<f32, #compound.dims<>>

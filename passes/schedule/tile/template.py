@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.accelerator.factors import Loops, with_factors
 from comet.cost.accelerator.hardware import Hardware
@@ -187,14 +187,21 @@ class Template:
         The IR nodes of a node of the problem, for each operation below it.
 
         Outermost nodes become one in the problem, its root, and so do directly nested
-        nodes.
+        nodes. Raises PassFailedException if a node is several of the problem.
         """
         leaves = paths_of(self.problem.root, ())
         ops = [op for op in self.func.walk() if isinstance(op, COMPUTE)]
         found: dict[tuple[int, str], tuple[TemporalOp, ...]] = {}
         for (leaf, path), op in zip(leaves, ops, strict=True):
             around = () if op.parent is None else self.above[op.parent]
-            for tile, nodes in zip(path, nested(around), strict=True):
+            groups = tuple(nested(around))
+            if around and len(groups) != len(path):
+                raise PassFailedException(
+                    f"tile: @{around[-1].node_name} would be several nodes of a "
+                    "mapping, as its results are at another level than what its body "
+                    "computes; give them that level"
+                )
+            for tile, nodes in zip(path, groups, strict=True):
                 found[tile, leaf.operation] = nodes
         return found
 

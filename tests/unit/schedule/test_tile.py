@@ -1,7 +1,7 @@
 """`tile` on accelerators: rows, types, the plan in the IR, and what it rejects."""
 
 import pytest
-from semantics import assert_same_meaning, run_passes
+from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import fused, only_function, ops_of, tiled
 from xdsl.utils.exceptions import PassFailedException
 
@@ -102,3 +102,17 @@ def test_rejects_what_no_factors_make_fit():
         match="no valid mapping; with the finest tiles, level GB needs",
     ):
         run_passes(fused(sizes=(1, 1, 2**22)), "tile")
+
+
+def test_a_result_at_another_level_than_its_body_is_rejected():
+    """A mapping would need two nodes for it."""
+    text = str(fused())
+    node = text.index("schedule.temporal @s_ob")
+    end = text.index("{", text.index("outs(", node))
+    head = text[node:end]
+    moved = head[: head.rindex("@OB")] + "@GB" + head[head.rindex("@OB") + 3 :]
+    used = text.index("ins(%s : ", end)
+    before, after = text[:used].replace(head, moved), text[used:]
+    module = parse_module(before + after.replace("@OB", "@GB", 1))
+    with pytest.raises(PassFailedException, match="several nodes of a mapping"):
+        run_passes(module, "tile")
