@@ -63,7 +63,7 @@ def keep_branches_apart(branches: Iterable[Block]) -> None:
     MLIR makes one block of those ends. The shared memory of a branch is then alive
     until this block, so that Triton adds up that of both branches (3.9; a kernel of two
     equal products took 384 KB instead of 192). The number of barriers, for which no
-    program waits long, tells the ends apart.
+    program waits long, makes the ends differ.
     """
     earlier: Counter[tuple[object, ...]] = Counter()
     for block in branches:
