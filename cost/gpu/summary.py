@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from comet.cost.gpu.bounded import Bound, bounded_trips
+from comet.cost.gpu.bounded import Bound, Trips, bounded_trips
 from comet.cost.gpu.hoisting import loops_around
 from comet.cost.reals import Real, Truth, longest, product, total
 
@@ -164,13 +164,18 @@ class KernelSummary:
 
         These are the trips, unless a mask ends the loop.
         """
+        turns = np.ceil(self.programs(blocks) / self.multiprocessors)
+        return self._trips_run(dim, blocks).served(turns)
+
+    def _trips_run(self, dim: str, blocks: Blocks) -> Trips:
+        """Return the iterations of a loop that run, over all programs."""
         bound = self.bounds.get(dim)
         if bound is None:
-            return self.trips(dim, blocks)
+            trips = self.trips(dim, blocks)
+            return Trips(trips, trips)
         rows, extent = self.extents[bound.rows], self.extents[dim]
         sizes = blocks[bound.rows], blocks[dim]
-        turns = np.ceil(self.programs(blocks) / self.multiprocessors)
-        return bounded_trips(rows, extent, bound.offset, *sizes).served(turns)
+        return bounded_trips(rows, extent, bound.offset, *sizes)
 
     def programs(self, blocks: Blocks) -> Real:
         """Return the number of programs."""
@@ -185,7 +190,7 @@ class KernelSummary:
         )
 
     def moved(self, blocks: Blocks) -> Real:
-        """Return the bytes that one program loads and stores."""
+        """Return the bytes that one program loads and stores, the mean of all."""
         ids = (t.per_tile(blocks) * self._times_loaded(t, blocks) for t in self.ids)
         tiles = total(self.moved_by_loads(blocks))
         return tiles + total(ids) + total(self.moved_by_stores(blocks))
@@ -198,14 +203,15 @@ class KernelSummary:
     def moved_by_stores(self, blocks: Blocks) -> Iterator[Real]:
         """Yield the bytes that one program moves by each store."""
         for term in self.stores:
-            yield self.per_program((term,), blocks)
+            times = (self._trips_run(dim, blocks).mean for dim in term.loops)
+            yield term.per_tile(blocks) * product(times)
 
     def _times_loaded(self, tile: Term, blocks: Blocks) -> Real:
         """Return how often a tile is loaded: before loops that do not change it."""
         times: Real = 1.0
         loops = zip(tile.loops, self._loops_around(tile, blocks), strict=True)
         for dim, (_, around) in reversed(list(loops)):
-            times = times * np.where(around, self.iterated(dim, blocks), 1.0)
+            times = times * np.where(around, self._trips_run(dim, blocks).mean, 1.0)
         return times
 
     def _loops_around(self, tile: Term, blocks: Blocks) -> list[tuple[Real, Truth]]:

@@ -1,5 +1,7 @@
 """Loops that a mask ends: how many of their iterations run, and what that costs."""
 
+from dataclasses import replace
+
 import numpy as np
 from gpu_graphs import H200
 from hypothesis import given
@@ -82,3 +84,20 @@ def test_causal_attention_is_priced_at_little_more_than_half():
 def test_the_last_queries_see_keys_before_the_first():
     _, bounds = latency(512, 1024, "causal")
     assert bounds == {"N": Bound("M", 512)}
+
+
+def test_the_bytes_of_all_programs_are_those_that_run():
+    """One turn of programs takes as long as the longest, but moves what all move."""
+    text = ATTENTION.format(M=512, N=512, causal="causal").replace("4x8x", "1x1x")
+    passes = f"{H200},decompose{{accumulator=f32}},stream,fuse{{strategy=full}}"
+    module = run_passes(parse_module(text), passes)
+    system = attached_system(module)
+    (function,) = compute_functions(module)
+    (node,) = grid_nodes(function)
+    summary = summarize(node, gpu_levels(system), device_of(system))
+    blocks = {dim: 64.0 for dim in summary.extents} | {"B": 1.0, "H": 1.0}
+    assert summary.iterated("N", blocks) == 8
+    whole = replace(summary, bounds={})
+    running, every = (list(each.moved_by_loads(blocks)) for each in (summary, whole))
+    fractions = {float(some / full) for some, full in zip(running, every, strict=True)}
+    assert fractions == {1.0, 4.5 / 8}
