@@ -1,4 +1,4 @@
-"""Where a program loads the tiles of a node: before its loops, or behind them."""
+"""Where a program loads the tiles of a node: before its loops, or after them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from comet.dialects.schedule.transfers import loads
 
 def late_loads(node: NodeOp) -> Mapping[SSAValue, Operation]:
     """
-    Return the tiles that a program loads behind its loops, with their first use.
+    Return the tiles that a program loads after its loops, with their first use.
 
     So it need not keep a tile for the result of a loop, such as a bias, while the loop
     runs. All other tiles are loaded at the start of the body; loops load ahead anyway.
@@ -21,11 +21,11 @@ def late_loads(node: NodeOp) -> Mapping[SSAValue, Operation]:
     late: dict[SSAValue, Operation] = {}
     if not isinstance(node, SpatialOp):
         return late
-    waiting, behind = {load.tile for load in loads(node)}, False
+    waiting, after = {load.tile for load in loads(node)}, False
     for op in node.body.block.ops:
         first = waiting.intersection(op.operands)
         waiting -= first
-        if behind:
+        if after:
             late |= {value: op for value in op.operands if value in first}
-        behind |= isinstance(op, NodeOp)
+        after |= isinstance(op, NodeOp)
     return late

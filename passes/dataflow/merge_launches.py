@@ -152,7 +152,7 @@ class Needs:
         return False
 
     def in_order(self, groups: Sequence[Group]) -> Iterator[Group]:
-        """Yield the groups, each behind those that it needs."""
+        """Yield the groups, each after those that it needs."""
         done, pending = set[KernelOp](), list(groups)
         while pending:
             ready = next(

@@ -104,15 +104,15 @@ def _first(value: SSAValue, sizes: dict[str, int], before: Operation) -> SSAValu
 
 
 def _padded(op: PadOp) -> SSAValue:
-    """Return the true positions of a value, and a constant behind them."""
+    """Return the true positions of a value, and a constant after them."""
     value = op.input
     for dim, true in op.extents.items():
         whole = extents_of(op.result)[dim]
         value = _first(value, {dim: true}, op)
         if whole > true:
             end = FillOp(op.number, with_extents(value.type, {dim: whole - true}))
-            behind = _inserted(end, op, op.result)
-            value = _inserted(ConcatOp(dim, [value, behind]), op, op.result)
+            after = _inserted(end, op, op.result)
+            value = _inserted(ConcatOp(dim, [value, after]), op, op.result)
     return value
 
 

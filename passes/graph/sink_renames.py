@@ -116,7 +116,7 @@ def _old_names(rename: RenameOp) -> dict[str, str]:
 
 
 class _SinkRename(RewritePattern):
-    """Moves renames of operands behind an op."""
+    """Moves renames of operands after an op."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         if (names := names_below(op)) is None:

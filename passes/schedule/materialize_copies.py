@@ -2,7 +2,7 @@
 `materialize-copies`: the transfers of tile trees -> copies inside their nodes.
 
 Takes functions at the schedule or the dataflow level whose factors are final. Loads of
-a node are copied at the start of its body, or behind the loops of a program before the
+a node are copied at the start of its body, or after the loops of a program before the
 first op that needs them; stores at its end, or after the node if its loops combine
 them. Afterwards no value changes its level at a border. Rejects trees for accelerators,
 and partial results that programs merge at another level than they are computed.

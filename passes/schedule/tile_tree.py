@@ -244,7 +244,7 @@ class InsertionScope:
         return found[level] if level in found else next(iter(found.values()))
 
     def read(self, value: SSAValue, level: str) -> SSAValue:
-        """Return the new value of an operand, behind copies of its masks."""
+        """Return the new value of an operand, after copies of its masks."""
         masks: list[PadOp] = []
         inner = value
         while inner in self.aliases:

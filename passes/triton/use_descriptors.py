@@ -117,7 +117,7 @@ def descriptor_axes(
 
     Dimensions before the first of the `tiled` ones, of which a tile has more than one
     element, are rows of that one. They are axes of their own if the first is `masked`,
-    because the row behind its end is one of another matrix, or if there are more rows
+    because the row after its end is one of another matrix, or if there are more rows
     than an index can count.
     """
     dims = tuple(dim for dim, extent in extents.items() if extent > 1)

@@ -44,7 +44,7 @@ class AccessRecord:
 
 @dataclass
 class Energy:
-    """The pJ of every node, by node index, and the counts behind them."""
+    """The pJ of every node, by node index, and the counts they come from."""
 
     latency: Latency
     access: dict[int, list[AccessRecord]] = field(

@@ -3,7 +3,7 @@
 
 Arguments are padded at their first use and results sliced, so the signature stays.
 What padding holds is decided by the ops that reduce it: the neutral element of each
-reduction, in every argument where it is enough, or behind an op that changes it, as a
+reduction, in every argument where it is enough, or after an op that changes it, as a
 mask. Numbers of elements, such as those of a mean, stay the true ones. Needs a function
 that is not sharded yet, for no GPU, whose kernels mask short tiles; `to=auto` needs an
 accelerator. Rejects unknown dimensions, extents smaller than the true ones, and folds

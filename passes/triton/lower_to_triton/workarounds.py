@@ -77,7 +77,7 @@ def keep_branches_apart(branches: Iterable[Block]) -> None:
 
 
 def _behind(block: Block) -> list[Operation]:
-    """Return the ops behind the last loop that fills shared memory for products."""
+    """Return the ops after the last loop that fills shared memory for products."""
     found: list[Operation] = []
     for op in reversed(block.ops):
         found.append(op)

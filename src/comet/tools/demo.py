@@ -1,5 +1,5 @@
 """
-The demonstration behind `make demo`: an accelerator, a GPU, and four GPUs.
+The demonstration that `make demo` runs: an accelerator, a GPU, and four GPUs.
 
 It runs the commands that it prints, from the root of the checkout.
 """

@@ -283,9 +283,9 @@ class _Fused:
 
     def with_casts(self, casts: Iterable[Narrowed]) -> Self:
         """Return the same kernels, with casts of products where they are computed."""
-        behind = {cast.product.owner: (cast.narrow, cast.wide) for cast in casts}
+        casts_of = {cast.product.owner: (cast.narrow, cast.wide) for cast in casts}
         partition = tuple(
-            tuple(made for op in part for made in (op, *behind.get(op, ())))
+            tuple(made for op in part for made in (op, *casts_of.get(op, ())))
             if isinstance(part, tuple)
             else part
             for part in self.partition

@@ -140,7 +140,7 @@ def _kernel(
 
 
 def _in_order(parts: Sequence[Part]) -> Partition:
-    """Return the parts, each behind those that compute what it reads."""
+    """Return the parts, each after those that compute what it reads."""
     made: dict[SSAValue, Part] = {}
     for part in parts:
         for op in part if isinstance(part, tuple) else (part,):

@@ -92,9 +92,9 @@ def _segments(
     ops: Sequence[Operation], plan: ReductionLoopPlan
 ) -> Iterator[tuple[Operation, ...]]:
     """
-    Yield the ops before each reduction loop, then those behind the last.
+    Yield the ops before each reduction loop, then those after the last.
 
-    An elementwise op that needs no loop is behind all loops that do not need it: so
+    An elementwise op that needs no loop comes after all loops that do not need it: so
     registers do not hold its result while these run.
     """
     needed: dict[SSAValue, int] = {}

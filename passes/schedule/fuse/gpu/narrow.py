@@ -144,7 +144,7 @@ class Narrowed:
 
 
 def store_narrow(product: SSAValue) -> Narrowed:
-    """Insert the casts behind `product` that let it be stored in a narrower type."""
+    """Insert the casts after `product` that let it be stored in a narrower type."""
     owner, type_ = product.owner, narrow_type(product)
     assert isinstance(owner, Operation)
     assert type_ is not None

@@ -191,7 +191,7 @@ class _Graph:
         """
         Yield the kernels that a value connects with `group`, read or computed by both.
 
-        With `later` only those whose first op is behind that of `group`.
+        With `later` only those whose first op comes after that of `group`.
         """
         makers = self._makers(group)
         siblings = self._users(inputs_of(group), group)
@@ -228,7 +228,7 @@ class _Graph:
             self.merge(self.merged(group, other))
 
     def partition(self) -> Partition:
-        """Return the groups, each behind those that compute what it reads."""
+        """Return the groups, each after those that compute what it reads."""
         pending = sorted(self._groups(), key=lambda group: self._position[group[-1]])
         done, parts = set[Group](), list[Part]()
         while pending:
