@@ -24,6 +24,8 @@ OPS: Mapping[str, Mapping[int, int]] = {
     "attention": {1: 4, 8: 32, 128: 4096, 256: 4096, 64: 128, 32: 128},
     "gated_mlp": {128: 4096, 64: 1024, 256: 4096, 32: 128},
     "gemm_rmsnorm": {128: 16384, 64: 1024, 256: 256},
+    "gemm_gemm": {128: 4096, 64: 1024, 256: 4096, 32: 128},
+    "attention_causal": {1: 4, 8: 32, 128: 4096, 256: 4096, 64: 128, 32: 128},
     "flash_decode": {4: 16, 2: 12, 3: 8, 256: 32768, 32: 128, 16: 128},
 }
 """The extents of each op, by those of its sample."""

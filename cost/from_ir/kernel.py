@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.memory import ids_dims, vector_width
 from comet.cost.gpu.bounded import Bound
@@ -89,7 +89,6 @@ class _Walk:
         self.dot_rows: set[str] = set()
         self.dot_columns: set[str] = set()
         self.dot_depths: set[str] = set()
-        self.chained: set[str] = set()
         self.inner_dims: set[str] = set()
         self.batch_dims: set[str] = set()
         self.dot_type = "f32"
@@ -157,7 +156,7 @@ class _Walk:
             made = () if isinstance(inner, MapOp) else inner.results
             tiles = self._in_registers(dict.fromkeys((*alive, *made)))
             vectors = self._in_registers(_broadcast(inner))
-            self.points.append(Point(tiles, vectors, _operands(inner)))
+            self.points.append(Point(tiles, vectors, _operands(inner, loops)))
             if isinstance(inner, NodeOp):
                 around = [value for value in alive if value not in inner.operands]
                 nested += self.node(inner, loops, around, loaded)
@@ -199,7 +198,6 @@ class _Walk:
         self.dot_rows |= (kept & summed) - batch
         self.dot_columns |= kept - summed - batch
         self.dot_depths |= summed - kept
-        self.chained |= summed - kept if _is_product(op.lhs) else set()
         self.batch_dims |= batch
         self.dot_type = rate_name(element_type_of(op.lhs))
         self.dot_reads += [_bytes(value, loops) for value in op.operands]
@@ -207,7 +205,7 @@ class _Walk:
     def _product(self, op: ContractOp, batch: set[str], loops: tuple[str, ...]) -> None:
         """Count a dot; it is a sum of products unless the blocks of `batch` are 1."""
         dims, several = iteration_dims(op), tuple(sorted(batch))
-        self.products.append(_product_of(op, batch))
+        self.products.append(_product_of(op, loops))
         self.dots.append(Term(dims, 2, loops, single=several))
         if several:
             self.vectors.append(Term(dims, 2, loops, several=several))
@@ -232,10 +230,10 @@ class _Walk:
         return Term(names_of(load.tile), each * per_element, loops)
 
 
-def _product_of(op: ContractOp, batch: set[str]) -> Product:
+def _product_of(op: ContractOp, loops: tuple[str, ...]) -> Product:
     """Return the dimensions of a contraction by what they are in a product."""
     _, *sides = op.roles
-    return Product(*map(frozenset, (*sides, batch)))
+    return Product(*map(frozenset, (*sides, op.batched)), loops=loops)
 
 
 def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
@@ -293,12 +291,11 @@ def _broadcast(op: Operation) -> list[SSAValue]:
     return [value for value in op.operands if names_of(value) != dims]
 
 
-def _operands(op: Operation) -> Operands | None:
+def _operands(op: Operation, loops: tuple[str, ...]) -> Operands | None:
     """Return the operands of a contraction, None for another op."""
     if not isinstance(op, ContractOp):
         return None
-    depths = set(names_of(op.lhs)) - set(names_of(op.result))
-    return Operands(_bytes(op.lhs), _bytes(op.rhs), frozenset(depths))
+    return Operands(_bytes(op.lhs), _bytes(op.rhs), _product_of(op, loops))
 
 
 def _feeds_product(value: SSAValue) -> bool:
@@ -313,20 +310,6 @@ def _feeds_product(value: SSAValue) -> bool:
         )
         for user in users
     )
-
-
-def _is_product(value: SSAValue) -> bool:
-    """Whether a program computes a value from the result of a contraction."""
-    while isinstance(value, OpResult) and not isinstance(value.owner, ContractOp):
-        op = value.owner
-        if isinstance(op, NodeOp):
-            value = op.yielded[value.index]
-        elif not op.operands:
-            return False
-        else:
-            numbers = (v for v in op.operands if not is_boolean(v))
-            value = next(numbers, op.operands[0])
-    return isinstance(value, OpResult)
 
 
 def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
@@ -383,7 +366,6 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         dot_rows=frozenset(walk.dot_rows),
         dot_columns=frozenset(walk.dot_columns),
         dot_depths=frozenset(walk.dot_depths),
-        chained=frozenset(walk.chained),
         inner_dims=frozenset(walk.inner_dims),
         batch_dims=frozenset(walk.batch_dims),
         tensors=tuple(map(_bytes, dict.fromkeys((*node.ins, *node.outs)))),

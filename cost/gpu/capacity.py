@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.layouts import reads_shared
 from comet.cost.gpu.registers import (
     REGISTER,
     LaunchNumbers,
     alive_bytes,
-    reads_shared,
     thread_registers,
 )
 from comet.cost.gpu.summary import Blocks, KernelSummary

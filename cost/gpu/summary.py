@@ -61,6 +61,8 @@ class Product:
     columns: frozenset[str]
     summed: frozenset[str]
     batch: frozenset[str]
+    loops: tuple[str, ...] = ()
+    """The loops of the program around it, the innermost last."""
 
     def wastes_dot(self, blocks: Blocks, least: int) -> Real:
         """Return 1 if it is no dot, with `least` rows, columns and terms, else 0."""
@@ -78,8 +80,7 @@ class Operands:
 
     left: Term
     right: Term
-    depths: frozenset[str]
-    """The dimensions that it sums."""
+    product: Product
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,6 @@ class KernelSummary:
     """Dimensions of the right operands that results keep."""
     dot_depths: frozenset[str]
     """Dimensions that contractions sum over."""
-    chained: frozenset[str]
-    """Those of contractions whose left operand comes from another contraction."""
     inner_dims: frozenset[str]
     """Dimensions of loops that are inside other loops."""
     batch_dims: frozenset[str]

@@ -18,7 +18,8 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.from_ir.memory import vector_width
 from comet.cost.gpu.capacity import fits, shared_need
-from comet.cost.gpu.registers import LaunchNumbers, layout_of, thread_registers
+from comet.cost.gpu.layouts import Layouts
+from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import operations, price, rank
 from comet.dialects.arch import attached_system
@@ -366,7 +367,9 @@ def test_warps_are_spread_over_the_rows_of_queries(
     rows: int, warps: int, along_rows: int
 ) -> None:
     """Instructions that read shared memory take 16 rows of each warp."""
-    layout = layout_of(attention_summary(), {**HEAD, "M": rows}, warps, GPU)
+    summary = attention_summary()
+    layouts = Layouts(summary, {**HEAD, "M": rows}, warps, GPU)
+    layout = layouts.of[summary.products[-1]]
     assert (layout.rows, layout.columns) == (along_rows, warps // along_rows)
 
 
