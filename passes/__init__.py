@@ -26,6 +26,7 @@ PASSES = {
     "lower-reductions": "sharding.lower_reductions:LowerReductionsPass",
     "fuse": "schedule.fuse:FusePass",
     "tile": "schedule.tile:TilePass",
+    "order-programs": "schedule.order_programs:OrderProgramsPass",
     "bind": "schedule.bind:BindPass",
     "outline-kernels": "dataflow.outline_kernels:OutlineKernelsPass",
     "connect-programs": "dataflow.connect_programs:ConnectProgramsPass",

@@ -40,6 +40,7 @@ from comet.dialects.compound.dims import (
     level_of,
     names_of,
 )
+from comet.dialects.dataflow.launch_axes import launch_axes
 from comet.dialects.dataflow.transfer import (
     PushOp,
     ReadTileOp,
@@ -358,6 +359,9 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     for op in nodes:
         extents = joined_extents(op.ins) | extents
     loops = dict.fromkeys(dim for op in nodes for dim in op.factors)
+    bounds = _bounds(nodes, extents)
+    # Before `order-programs` prices expect that the longest programs start first.
+    heavy = frozenset(bound.rows for bound in bounds.values()) & node.factors.keys()
     return KernelSummary(
         extents=extents,
         grid=(*node.factors, *group),
@@ -385,8 +389,10 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         dot_type=walk.dot_type,
         group=group,
         exchanges=_exchanges(node),
-        bounds=_bounds(nodes, extents),
+        bounds=bounds,
         multiprocessors=gpu.multiprocessors,
+        axes=launch_axes(node),
+        reversed=heavy if node.reversed_ is None else node.reversed_dims,
     )
 
 

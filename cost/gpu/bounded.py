@@ -29,42 +29,77 @@ class Trips:
 
     mean: Real
     most: Real
+    tail: Real
+    """
+    How much longer than its share of all iterations a processor is busy at most, if the
+    longest programs start first.
+    """
 
     def served(self, turns: Real) -> Real:
         """
         Return the iterations of one of `turns` programs that one processor serves.
 
         Programs start in any order: the last to end is at most the longest program
-        behind the mean of the others (Graham, "Bounds on multiprocessing timing
+        after the mean of the others (Graham, "Bounds on multiprocessing timing
         anomalies", 1969, for list scheduling).
         """
         return self.mean + (self.most - self.mean) / np.maximum(turns, 1)
 
+    def served_longest_first(self, turns: Real, share: Real) -> Real:
+        """
+        Return the same where the longest programs start first.
 
-def bounded_trips(
-    rows: int, extent: int, offset: int, row_block: Real, block: Real
-) -> Trips:
-    """
-    Return the iterations of a loop over `extent` positions in blocks of `block`.
+        A processor's `share` of the programs may be less than `turns`: short programs
+        fill the last turn.
+        """
+        whole = np.maximum(self.most, share * self.mean + self.tail)
+        return np.minimum(self.served(turns), whole / np.maximum(turns, 1))
 
-    Each program has `row_block` of `rows` rows, the last one what is left. Of its rows
-    the last sees most: row r sees the first r + `offset` + 1 positions, and the blocks
-    that hold these run.
-    """
 
-    def counted(row_block: float, block: float) -> tuple[float, float]:
-        return _trips(rows, extent, offset, int(row_block), int(block))
+@dataclass(frozen=True)
+class BoundedLoop:
+    """A loop over `extent` positions: row r of `rows` sees those up to r + `offset`."""
 
-    mean, most = np.vectorize(counted, otypes=[float, float])(row_block, block)
-    return Trips(mean, most)
+    rows: int
+    extent: int
+    offset: int
+
+    def trips(
+        self,
+        row_block: Real,
+        block: Real,
+        together: Real = 1,
+        processors: int = 1,
+    ) -> Trips:
+        """
+        Return the iterations in blocks of `block`.
+
+        Each program has `row_block` of the rows, the last one what is left; `together`
+        programs with the same rows start one after another. Of its rows the last sees
+        most, and the blocks that hold what it sees run.
+        """
+
+        def counted(row: float, block: float, near: float) -> tuple[float, ...]:
+            return _trips(self, int(row), int(block), int(near), processors)
+
+        found = np.vectorize(counted, otypes=[float] * 3)(row_block, block, together)
+        return Trips(*found)
 
 
 @lru_cache(maxsize=4096)
 def _trips(
-    rows: int, extent: int, offset: int, row_block: int, block: int
-) -> tuple[float, float]:
-    """Return the mean over programs and the most iterations of one."""
-    ends = np.minimum(np.arange(row_block, rows + row_block, row_block), rows)
-    visible = np.clip(ends + offset, 0, extent)
+    loop: BoundedLoop, row_block: int, block: int, together: int, processors: int
+) -> tuple[float, float, float]:
+    """
+    Return the mean over programs, the most iterations of one, and the tail.
+
+    A program starts when a processor is free, at the latest after an equal share of all
+    that started before (list scheduling). So of S iterations in all, A of which start
+    after it, a program of p ends at most at (S - p - A) / processors + p.
+    """
+    ends = np.minimum(np.arange(row_block, loop.rows + row_block, row_block), loop.rows)
+    visible = np.clip(ends + loop.offset, 0, loop.extent)
     trips = -(-visible // block)
-    return float(trips.mean()), float(trips.max())
+    after = together * (np.cumsum(trips) - trips)
+    tail = trips - (trips + after) / processors
+    return float(trips.mean()), float(trips.max()), float(tail.max())

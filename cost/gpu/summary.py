@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from comet.cost.gpu.bounded import Bound, Trips, bounded_trips
+from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips
 from comet.cost.gpu.hoisting import loops_around
+from comet.cost.gpu.launch_order import l2_swizzle, neighbours
 from comet.cost.reals import Real, Truth, longest, product, total
 
 Blocks: TypeAlias = "Mapping[str, Real]"
@@ -152,6 +153,10 @@ class KernelSummary:
     """The dimensions whose loops a mask ends, and where."""
     multiprocessors: int = 1
     """Those that serve the programs, one after another."""
+    axes: int = 1
+    """The axes of the launch grid, see `launch_order`."""
+    reversed: frozenset[str] = frozenset()
+    """The dimensions whose last tiles are launched first."""
 
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""
@@ -163,18 +168,37 @@ class KernelSummary:
 
         These are the trips, unless a mask ends the loop.
         """
-        turns = np.ceil(self.programs(blocks) / self.multiprocessors)
-        return self._trips_run(dim, blocks).served(turns)
+        share = self.programs(blocks) / self.multiprocessors
+        trips, bound = self._trips_run(dim, blocks), self.bounds.get(dim)
+        if bound is not None and bound.rows in self.reversed:
+            return trips.served_longest_first(np.ceil(share), share)
+        return trips.served(np.ceil(share))
 
     def _trips_run(self, dim: str, blocks: Blocks) -> Trips:
         """Return the iterations of a loop that run, over all programs."""
         bound = self.bounds.get(dim)
         if bound is None:
             trips = self.trips(dim, blocks)
-            return Trips(trips, trips)
-        rows, extent = self.extents[bound.rows], self.extents[dim]
+            return Trips(trips, trips, 0.0)
+        loop = BoundedLoop(self.extents[bound.rows], self.extents[dim], bound.offset)
+        together = self._together(bound.rows, blocks)
         sizes = blocks[bound.rows], blocks[dim]
-        return bounded_trips(rows, extent, bound.offset, *sizes)
+        return loop.trips(*sizes, together, self.multiprocessors)
+
+    def _together(self, dim: str, blocks: Blocks) -> Real:
+        """Return how many programs with one tile of a dimension start together."""
+        if dim not in self.grid:
+            return 1.0
+        trips = [self.trips(each, blocks) for each in self.grid]
+        index, swizzle = self.grid.index(dim), self.swizzle(blocks)
+        return neighbours(trips, index, self.axes, swizzle)
+
+    def swizzle(self, blocks: Blocks) -> Real:
+        """Return the L2 swizzle, 1 for none."""
+        if self.group or not self.dots:
+            return 1.0
+        trips = [self.trips(dim, blocks) for dim in self.grid]
+        return l2_swizzle(trips, self.multiprocessors)
 
     def programs(self, blocks: Blocks) -> Real:
         """Return the number of programs."""

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     FlatSymbolRefAttr,
     IntegerAttr,
+    StringAttr,
     SymbolRefAttr,
     UnitAttr,
 )
@@ -248,7 +249,8 @@ class SpatialOp(NodeOp):
     last ones may be short or empty. On a grid the factor is the number of programs,
     ceil(extent / tile); of two loops over one dimension, the first makes even parts.
     `merge` combines the `fold` results of two instances. In a kernel `blocks` are what
-    the tiles are padded to, `programs` those of the launch grid.
+    the tiles are padded to, `programs` those of the launch grid. Along the dimensions
+    of `reversed` the first program of the grid has the last tile.
 
     ```mlir
     %d = schedule.spatial @d_kx_ky on @edge [kx: N = 2, ky: N = 2]
@@ -272,15 +274,17 @@ class SpatialOp(NodeOp):
     merge = opt_region_def("single_block")
     blocks = opt_prop_def(BlocksAttr)
     programs = opt_prop_def(ProgramsAttr)
+    reversed_ = opt_prop_def(ArrayAttr[StringAttr], prop_name="reversed")
     launch = opt_attr_def(LaunchAttr, attr_name="schedule.launch")
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove(), SpatialAxes())
     custom_directives = (LoopList,)
     assembly_format = (
         "($node_name^)? `on` ($mesh^) : (`grid`)? custom<LoopList>($loops) "
-        "(`blocks` $blocks^)? (`programs` $programs^)? `ins` `(` $ins `:` type($ins) "
-        "`)` (`with` `(` $with_args^ `:` type($with_args) `)`)? `outs` `(` "
-        "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body "
-        "(`merge` $merge^)?"
+        "(`blocks` $blocks^)? (`programs` $programs^)? (`reversed` $reversed^)? "
+        "`ins` `(` $ins `:` type($ins) `)` "
+        "(`with` `(` $with_args^ `:` type($with_args) `)`)? "
+        "`outs` `(` type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword "
+        "$body (`merge` $merge^)?"
     )
 
     def __init__(
@@ -323,6 +327,12 @@ class SpatialOp(NodeOp):
         )
 
     @property
+    def reversed_dims(self) -> frozenset[str]:
+        """The dimensions whose last tiles are launched first."""
+        names = self.reversed_.data if self.reversed_ is not None else ()
+        return frozenset(name.data for name in names)
+
+    @property
     def on_mesh(self) -> bool:
         return self.mesh is not None
 
@@ -361,8 +371,23 @@ class SpatialOp(NodeOp):
     def verify_(self) -> None:
         verify_node(self)
         self._verify_merge()
+        self._verify_reversed()
         self._verify_programs()
         _verify_tree(self)
+
+    def _verify_reversed(self) -> None:
+        """Check that dimensions in reverse order are those of loops on a grid."""
+        if self.on_mesh and self.reversed_ is not None:
+            raise VerifyException(
+                f"'{self.name}' op on a mesh has no order of programs: these are of a "
+                "launch grid"
+            )
+        dims = {loop.dim for loop in self.loops}
+        for dim in sorted(self.reversed_dims - dims):
+            raise VerifyException(
+                f"'{self.name}' op reverses {dim}, and its loops are over "
+                f"{', '.join(sorted(dims)) or 'nothing'}"
+            )
 
     def _verify_programs(self) -> None:
         """Check that blocks and programs are of a launch grid, and of all loops."""

@@ -51,6 +51,7 @@ from comet.passes.pipeline import AUTO, Pipeline
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
+from comet.passes.schedule.order_programs import OrderProgramsPass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.search import Candidate, Cost, Found, cheapest
 from comet.passes.search.goal import Goal
@@ -156,6 +157,9 @@ class TritonDistributedPass(Pipeline):
 
     launches: str = "auto"
     """See `merge-launches`."""
+
+    order: Literal["auto", "longest", "index"] = "auto"
+    """See `order-programs`."""
 
     copies: Literal["pointers", "descriptors"] = "pointers"
     """
@@ -365,6 +369,7 @@ class TritonDistributedPass(Pipeline):
 
     def to_target(self) -> Iterator[ModulePass]:
         """Yield what prices a launch plan, proves it, and writes it in Triton."""
+        yield OrderProgramsPass(self.order)
         yield AnnotateCostPass()
         if self.to == "tl":
             yield MaterializeCopiesPass()

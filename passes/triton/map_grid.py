@@ -23,14 +23,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from comet.dialects.dataflow import KernelOp, SignalOp, program_value
-from comet.dialects.dataflow.merging import arrival_of, arrivals_in
+from comet.dialects.dataflow.launch_axes import launch_axes
+from comet.dialects.dataflow.merging import arrivals_in
 from comet.dialects.dataflow.signals import producers_in
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import GRID_AXES, ProgramsAttr
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.triton.pad_blocks import kernel_extents, pad_blocks
-from comet.passes.triton.slices import RankLoops, all_loops, group_size, rank_loops
+from comet.passes.triton.slices import RankLoops, all_loops, rank_loops
 
 
 @dataclass(frozen=True)
@@ -68,21 +69,13 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
     slicing = [index for index, loop in enumerate(loops) if loop.factor > 1]
     group = 1 if node.launch is None or len(slicing) != 2 else node.launch.group
     axes = [0] * len(loops)
-    if ranks.ranks == group_size(node) == 1 and not _shares_launch(node):
-        for index, axis in zip(slicing, _axes(len(slicing), group), strict=True):
+    if launch_axes(node) > 1:
+        for index, axis in zip(slicing, axes_of(len(slicing), group), strict=True):
             axes[index] = axis
     return ProgramsAttr(counts, slices, axes, group)
 
 
-def _shares_launch(node: SpatialOp) -> bool:
-    """Whether a kernel has programs of several nodes: they are on one axis."""
-    kernel = node.parent_op()
-    if not isinstance(kernel, KernelOp):
-        return False
-    return sum(arrival_of(other) is None for other in kernel.nodes) > 1
-
-
-def _axes(loops: int, group: int) -> list[int]:
+def axes_of(loops: int, group: int) -> list[int]:
     """Return the axes of so many loops; the last axis advances slowest."""
     if group > 1:
         return [1, 0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import gcd, prod
+from math import gcd
 from typing import Self
 
 from xdsl.ir import Operation
@@ -157,12 +157,6 @@ class RankLoops:
     def owned(self) -> tuple[str, ...]:
         """All dimensions with a loop over ranks."""
         return (*self.sources, *self.destinations)
-
-
-def group_size(grid: SpatialOp) -> int:
-    """Return how many programs of a kernel exchange with each other, 1 if none do."""
-    nodes = (op for op in grid.walk() if isinstance(op, SpatialOp) and op.on_mesh)
-    return prod(loop.factor for node in nodes for loop in node.loops)
 
 
 def rank_loops(node: SpatialOp) -> RankLoops:

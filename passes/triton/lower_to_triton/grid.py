@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import i32
@@ -112,6 +112,8 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
         indices = _indices(counts, axes, scope)
     if node.programs.swizzle > 1 and scope.arrived is None:
         indices = _swizzled(indices, loops, counts, node.programs.swizzle, scope)
+    if scope.arrived is None:
+        indices = _reversed(indices, loops, counts, node.reversed_dims, scope)
     scope.grid = [
         GridIndex(loop.dim, index, count)
         for loop, index, count in zip(loops, indices, counts, strict=True)
@@ -150,6 +152,24 @@ def _swizzled(
     for result, loop in zip(swizzle.results, loops, strict=True):
         result.name_hint = f"pid_{loop.dim.lower()}"
     return list(swizzle.results)
+
+
+def _reversed(
+    indices: Sequence[SSAValue],
+    loops: Sequence[LoopSlice],
+    counts: Sequence[int],
+    dims: Collection[str],
+    scope: Scope,
+) -> list[SSAValue]:
+    """Return the indices, counted from the last tile along `dims`."""
+    found: list[SSAValue] = []
+    for index, loop, count in zip(indices, loops, counts, strict=True):
+        if loop.dim in dims:
+            last = scope.prologue.add(tl.ConstantOp.of(count - 1, i32))
+            hint = f"from_last_{loop.dim.lower()}"
+            index = scope.prologue.add(tl.BinaryOp(BinaryKind.SUB, last, index), hint)
+        found.append(index)
+    return found
 
 
 def _along_axis(axis: int, counts: list[int], scope: Scope) -> list[SSAValue]:

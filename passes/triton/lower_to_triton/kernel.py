@@ -25,6 +25,7 @@ from comet.dialects.compound.dims import element_type_of
 from comet.dialects.dataflow.arrival import ArriveOp
 from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
+from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.dataflow.merging import arrivals_in
 from comet.dialects.dataflow.transfer import SignalOp
 from comet.dialects.schedule import CopyOp, SpatialOp
@@ -55,7 +56,6 @@ from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 from comet.passes.triton.slices import (
     Slice,
     blocks_of,
-    group_size,
     rank_count,
     rank_loops,
     whole_slices,

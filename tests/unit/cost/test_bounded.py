@@ -1,8 +1,13 @@
 """Loops that a mask ends: how many of their iterations run, and what that costs."""
 
+import heapq
+import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from gpu_graphs import H200
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,12 +15,14 @@ from semantics import parse_module, run_passes
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize
-from comet.cost.gpu.bounded import Bound, Trips, bounded_trips
+from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips
+from comet.cost.gpu.launch_order import l2_swizzle, neighbours
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.grid import grid_nodes
+from comet.passes.triton.map_grid import axes_of
 
 BLOCKS = st.sampled_from([1, 2, 4, 8, 16, 32, 64])
 
@@ -43,20 +50,94 @@ def test_iterations_are_those_with_a_visible_position(
         )
         for first in range(0, rows, row_block)
     ]
-    found = bounded_trips(rows, extent, offset, row_block, block)
-    assert found == Trips(sum(counts) / len(counts), max(counts))
+    found = BoundedLoop(rows, extent, offset).trips(row_block, block)
+    assert (found.mean, found.most) == (sum(counts) / len(counts), max(counts))
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(-3, 8),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 3, 8]),
+    st.integers(1, 20),
+)
+def test_processors_are_busy_as_long_as_is_said_at_most(
+    rows: int, offset: int, row_block: int, together: int, processors: int
+):
+    """Programs start when a processor is free, those with the last rows first."""
+    loop = BoundedLoop(rows, rows, offset)
+    trips = loop.trips(row_block, 1, together, processors)
+    lengths = [
+        max(0, min(min(first + row_block, rows) + offset, rows))
+        for first in reversed(range(0, rows, row_block))
+        for _ in range(together)
+    ]
+    ends = [0] * processors
+    for length in lengths:
+        heapq.heapreplace(ends, ends[0] + length)
+    share = len(lengths) / processors
+    turns = math.ceil(share)
+    bound = max(trips.most, share * trips.mean + trips.tail)
+    assert max(ends) <= bound + 1e-9
+    served = float(trips.served_longest_first(turns, share))
+    assert trips.mean * share <= served * turns + 1e-9
+    assert served <= trips.served(turns)
+
+
+@pytest.mark.parametrize("axes", [1, 3])
+@pytest.mark.parametrize(
+    "trips",
+    [(5, 1), (1, 5), (4, 6), (3, 1, 4, 1), (2, 3, 4), (2, 3, 2, 4), (2, 2, 3, 2, 2)],
+)
+def test_neighbours_start_one_after_another(trips: tuple[int, ...], axes: int):
+    """Those that `map-grid` launches next to each other have the same tile."""
+    split = [index for index, count in enumerate(trips) if count > 1]
+    placed = [0] * len(trips)
+    if axes > 1:
+        for index, axis in zip(split, axes_of(len(split), 1), strict=True):
+            placed[index] = axis
+    order = sorted(
+        itertools.product(*map(range, trips)),
+        key=lambda tiles: launched(tiles, trips, placed),
+    )
+    for index in split:
+        runs = [len(list(run)) for _, run in itertools.groupby(t[index] for t in order)]
+        assert min(runs) == neighbours(trips, index, axes, 1)
+
+
+def launched(tiles: Sequence[int], trips: Sequence[int], axes: Sequence[int]) -> int:
+    """Return the number of a program: axis 0 is fastest, of its loops the last."""
+    number, size = 0, 1
+    for axis in range(3):
+        for index in reversed(range(len(trips))):
+            if axes[index] == axis:
+                number, size = number + size * tiles[index], size * trips[index]
+    return number
+
+
+def test_a_swizzle_lets_some_programs_start_together():
+    assert l2_swizzle((32, 16), 132) == 8
+    assert l2_swizzle((4, 64), 132) == 4
+    assert l2_swizzle((4, 16), 132) == 1
+    assert l2_swizzle((2, 32, 16), 132) == 1
+    assert neighbours((32, 16), 1, 3, 8) == 8
+    assert neighbours((32, 16), 0, 3, 8) == 1
 
 
 def test_blocks_may_be_arrays():
-    found = bounded_trips(256, 256, 0, np.array([64.0, 128.0]), np.array([64.0, 32.0]))
-    assert list(np.asarray(found.mean)) == [2.5, 6.0]
-    assert list(np.asarray(found.most)) == [4.0, 8.0]
+    blocks = np.array([64.0, 128.0]), np.array([64.0, 32.0])
+    found = BoundedLoop(256, 256, 0).trips(*blocks)
+    assert list(np.ravel(found.mean)) == [2.5, 6.0]
+    assert list(np.ravel(found.most)) == [4.0, 8.0]
 
 
 def test_one_program_at_a_time_is_as_long_as_the_longest():
-    trips = Trips(2.5, 4.0)
+    trips = Trips(2.5, 4.0, 3.0)
     assert trips.served(1) == 4.0
     assert trips.served(15) == 2.6
+    assert trips.served_longest_first(2, 1.5) == 3.25
+    assert trips.served_longest_first(2, 2) == 3.25
+    assert trips.served_longest_first(1, 0.5) == 4.0
 
 
 def latency(rows: int, keys: int, causal: str) -> tuple[float, dict[str, Bound]]:

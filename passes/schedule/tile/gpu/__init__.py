@@ -36,7 +36,6 @@ from comet.passes.schedule.plan_string import PlanEntry, Rows
 from comet.passes.schedule.tile.gpu.space import (
     LARGE_LAUNCHES,
     KernelTiling,
-    l2_swizzle,
     launches_that_fit,
     smallest_blocks,
     tilings_that_fit,
@@ -206,7 +205,7 @@ def _launch(
     priced = launches_that_fit(summary, sizes, given, gpu)
     if priced is None:
         most = {name: numbers[-1] for name, numbers in LARGE_LAUNCHES.items()}
-        chosen = LaunchAttr(**most, group=l2_swizzle(summary, blocks, gpu))
+        chosen = LaunchAttr(**most, group=int(summary.swizzle(blocks)))
     else:
         place, candidates = f"@{node.node_name}", priced.candidates(priced.varied())
         chosen = cheapest("launch numbers", place, candidates).made.launch

@@ -28,9 +28,6 @@ from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.schedule.retile import aligned_tile
 from comet.passes.search import Candidate, Cost, Found
 
-GROUP = 8
-"""L2 swizzle: programs along the first grid axis that run together, if it helps."""
-
 Sizes: TypeAlias = Mapping[str, Sequence[int]]
 """The candidates for each dimension, or for each launch number."""
 
@@ -159,7 +156,7 @@ class PricedTilings:
         parts = {name: at(part) for name, part in self._time.parts.items()}
         return KernelTiling(
             blocks,
-            LaunchAttr(warps, stages, l2_swizzle(self._summary, blocks, self._gpu)),
+            LaunchAttr(warps, stages, int(self._summary.swizzle(blocks))),
             at(self._time.seconds),
             max(parts, key=lambda name: parts[name]),
             at(self._ranks),
@@ -282,20 +279,3 @@ def block_sizes(
             return (whole,)
         sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else depths or DOT_DEPTHS
     return [size for size in sizes if size <= whole] or [whole]
-
-
-def l2_swizzle(summary: KernelSummary, blocks: Mapping[str, int], gpu: Device) -> int:
-    """
-    Return the L2 swizzle: how many programs along the first grid axis run together.
-
-    If a product takes several waves, programs that are near each other on both axes
-    share more of their operands in L2.
-    """
-    if summary.group:
-        return 1
-    trips = [int(summary.trips(dim, blocks)) for dim in summary.grid]
-    split = [count for count in trips if count > 1]
-    one_wave = summary.programs(blocks) <= gpu.multiprocessors
-    if len(split) != 2 or not summary.dots or one_wave:
-        return 1
-    return min(GROUP, split[0])

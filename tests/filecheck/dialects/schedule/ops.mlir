@@ -47,7 +47,7 @@ func.func @sum(%c: !C) -> !R {
   func.return %r : !R
 }
 func.func @copies(%c: !C) -> !C {
-  %r = schedule.spatial on grid [g0: M = 2] blocks <M: 4 -> 4, N: 32 -> 64> programs <2 of 4 on 0> ins(%c : !C) outs(!C) {
+  %r = schedule.spatial on grid [g0: M = 2] blocks <M: 4 -> 4, N: 32 -> 64> programs <2 of 4 on 0> reversed ["M"] ins(%c : !C) outs(!C) {
   ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>):
     %t = schedule.copy %c1 mask ["M", "N"] pad max descriptor : tensor<4x32xf16, #compound.dims<M, N @GB>> -> tensor<4x32xf16, #compound.dims<M, N @OB>>
     %u = schedule.copy %t : tensor<4x32xf16, #compound.dims<M, N @OB>> -> tensor<4x32xf16, #compound.dims<M, N @GB>>
@@ -115,7 +115,7 @@ func.func @with(%c: !C) -> !C {
 // CHECK-NEXT:     func.return %r : tensor<8xf16, #compound.dims<M @GB>>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @copies(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8x32xf16, #compound.dims<M, N @GB>> {
-// CHECK-NEXT:     %r = schedule.spatial on grid [g0: M = 2] blocks <M: 4 -> 4, N: 32 -> 64> programs <2 of 4 on 0> ins(%c : tensor<8x32xf16, #compound.dims<M, N @GB>>) outs(tensor<8x32xf16, #compound.dims<M, N @GB>>) {
+// CHECK-NEXT:     %r = schedule.spatial on grid [g0: M = 2] blocks <M: 4 -> 4, N: 32 -> 64> programs <2 of 4 on 0> reversed ["M"] ins(%c : tensor<8x32xf16, #compound.dims<M, N @GB>>) outs(tensor<8x32xf16, #compound.dims<M, N @GB>>) {
 // CHECK-NEXT:     ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>):
 // CHECK-NEXT:       %t = schedule.copy %c1 mask ["M", "N"] pad max descriptor : tensor<4x32xf16, #compound.dims<M, N @GB>> -> tensor<4x32xf16, #compound.dims<M, N @OB>>
 // CHECK-NEXT:       %u = schedule.copy %t : tensor<4x32xf16, #compound.dims<M, N @OB>> -> tensor<4x32xf16, #compound.dims<M, N @GB>>
@@ -186,7 +186,7 @@ func.func @with(%c: !C) -> !C {
 // CHECK-GENERIC-NEXT:   }) : () -> ()
 // CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "copies", function_type = (tensor<8x32xf16, #compound.dims<M, N @GB>>) -> tensor<8x32xf16, #compound.dims<M, N @GB>>}> ({
 // CHECK-GENERIC-NEXT:   ^bb0(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>):
-// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%c) <{loops = [#schedule.loop<g0: M = 2>], blocks = #schedule.blocks<M: 4 -> 4, N: 32 -> 64>, programs = #schedule.programs<2 of 4 on 0>, operandSegmentSizes = array<i32: 1, 0>}> ({
+// CHECK-GENERIC-NEXT:     %r = "schedule.spatial"(%c) <{loops = [#schedule.loop<g0: M = 2>], blocks = #schedule.blocks<M: 4 -> 4, N: 32 -> 64>, programs = #schedule.programs<2 of 4 on 0>, reversed = ["M"], operandSegmentSizes = array<i32: 1, 0>}> ({
 // CHECK-GENERIC-NEXT:     ^bb0(%c1: tensor<4x32xf16, #compound.dims<M, N @GB>>):
 // CHECK-GENERIC-NEXT:       %t = "schedule.copy"(%c1) <{mask = ["M", "N"], pad = #compound<reduce_kind max>, descriptor}> : (tensor<4x32xf16, #compound.dims<M, N @GB>>) -> tensor<4x32xf16, #compound.dims<M, N @OB>>
 // CHECK-GENERIC-NEXT:       %u = "schedule.copy"(%t) : (tensor<4x32xf16, #compound.dims<M, N @OB>>) -> tensor<4x32xf16, #compound.dims<M, N @GB>>

@@ -643,6 +643,34 @@ func.func @f(%c: !C) -> !C {
 
 // -----
 
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<8x6xf16, #compound.dims<M, N @OB>>
+collective.mesh @edge {x = 2} at {x = "GB"}
+func.func @f(%c: !C) -> !C {
+  // CHECK: 'schedule.spatial' op on a mesh has no order of programs: these are of a launch grid
+  %r = schedule.spatial on @edge [x: N = 2] reversed ["N"] ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    schedule.yield %t : !t
+  }
+  func.return %r : !C
+}
+
+// -----
+
+!C = tensor<8x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<8x6xf16, #compound.dims<M, N @OB>>
+collective.mesh @edge {x = 2} at {x = "GB"}
+func.func @f(%c: !C) -> !C {
+  // CHECK: 'schedule.spatial' op reverses K, and its loops are over N
+  %r = schedule.spatial on grid [g0: N = 2] reversed ["K"] ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    schedule.yield %t : !t
+  }
+  func.return %r : !C
+}
+
+// -----
+
 !C = tensor<6x12xf16, #compound.dims<M, N @GB>>
 !t = tensor<3x12xf16, #compound.dims<M, N @OB>>
 func.func @f(%c: !C) -> !C {

@@ -1,0 +1,125 @@
+"""
+`order-programs`: programs with the longest loops are launched first.
+
+A mask ends the loops of some programs early: in causal attention those with the last
+rows have most to do. Programs start in the order of their numbers, so if these are the
+last, multiprocessors wait for them at the end of a launch. Where later rows see more
+positions (`Bound` in `cost/gpu/bounded.py`), the order along their dimension is
+reversed. Takes functions at the schedule or the dataflow level with tiles; nodes whose
+order can be chosen get the property `reversed`. What is written there already stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.tiling import price
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow.merging import arrival_of
+from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import LaunchAttr
+from comet.passes.analysis.grid import grid_nodes
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.search import Candidate, Cost, Found, cheapest
+
+Order = Literal["auto", "longest", "index"]
+
+
+@dataclass(frozen=True)
+class OrderProgramsPass(ModulePass):
+    """Launch the programs with the longest loops first."""
+
+    name = "order-programs"
+
+    order: Order = "auto"
+    """
+    Which programs start first where a mask ends their loops: `longest`, those with most
+    iterations; `index`, those with the first tiles; or `auto`, what is faster.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        require_gpu(self.name, system)
+        levels, gpu = gpu_levels(system), device_of(system)
+        taken = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+        for function in functions_at(op, self.name, *taken):
+            for plan in tuple(plan_order(function, levels, gpu, self.order)):
+                names = map(StringAttr, plan.reversed)
+                plan.node.reversed_ = ArrayAttr(names)
+
+
+@dataclass(frozen=True)
+class ProgramOrder:
+    """The dimensions of a grid node whose last tiles are launched first."""
+
+    node: SpatialOp
+    reversed: tuple[str, ...]
+
+
+def plan_order(
+    function: FuncOp, levels: GpuLevels, gpu: Device, order: Order
+) -> Iterator[ProgramOrder]:
+    """Yield the order of each grid node whose programs differ in length."""
+    for node in grid_nodes(function):
+        if node.reversed_ is not None:
+            continue
+        summary = summarize(node, levels, gpu)
+        if dims := growing_dims(node, summary):
+            forms = {"index": (), "longest": dims}
+            chosen = _faster(node, summary, dims, gpu) if order == "auto" else order
+            yield ProgramOrder(node, forms[chosen])
+
+
+def growing_dims(node: SpatialOp, summary: KernelSummary) -> tuple[str, ...]:
+    """
+    Return the dimensions of a grid along which the loops of programs get longer.
+
+    Not those along which programs take the shards of ranks in an order of their own, or
+    are found by what arrives.
+    """
+    kernel = node.parent_op()
+    taken: tuple[str, ...] = ()
+    if isinstance(kernel, KernelOp):
+        taken = (*source_dims(kernel, node), *destination_dims(kernel, node))
+    rows = {bound.rows for bound in summary.bounds.values()}
+    return tuple(
+        dim
+        for dim, factor in node.factors.items()
+        if dim in rows and factor > 1 and dim not in taken and arrival_of(node) is None
+    )
+
+
+def _faster(
+    node: SpatialOp, summary: KernelSummary, dims: tuple[str, ...], gpu: Device
+) -> str:
+    """Return the faster order, that of the tiles if it makes no difference."""
+    launch, blocks = node.launch or LaunchAttr(), tile_blocks(node)
+    numbers = LaunchNumbers(launch.warps, launch.stages)
+
+    def priced(order: str, names: tuple[str, ...]) -> Found[str]:
+        ordered = replace(summary, reversed=frozenset(names))
+        time = price(ordered, blocks, numbers, gpu)
+        return Found(order, Cost(float(time.seconds)))
+
+    candidates = [
+        Candidate(order, partial(priced, order, names))
+        for order, names in (("index", ()), ("longest", dims))
+    ]
+    return cheapest("program order", f"@{node.node_name}", candidates).made

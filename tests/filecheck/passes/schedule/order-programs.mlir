@@ -1,0 +1,60 @@
+// RUN: comet-opt %s --split-input-file -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose{accumulator=f32},stream,fuse{strategy=full},tile,order-programs' | filecheck %s
+// RUN: comet-opt %s --split-input-file -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose{accumulator=f32},stream,fuse{strategy=full},tile,order-programs{order=index}' | filecheck %s --check-prefix INDEX
+// RUN: comet-opt %s --split-input-file -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed' -t triton | filecheck %s --check-prefix TRITON
+// RUN: comet-opt %s --split-input-file --explain -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed' -o %t 2>&1 | filecheck %s --check-prefix EXPLAIN
+
+// The last queries see most keys: their programs start first.
+
+!x = tensor<2x16x2048x64xbf16>
+
+func.func @causal(%q: !x, %k: !x, %v: !x) -> !x {
+  %o = compound.attention %q, %k, %v causal : (!x, !x, !x) -> !x
+  func.return %o : !x
+}
+
+// CHECK-LABEL: func.func @causal
+// CHECK:         on grid [g0: B = 2, g1: H = 16, g2: M = [[M:[0-9]+]], g3: E = 1] reversed ["M"] ins(
+
+// INDEX-LABEL: func.func @causal
+// INDEX:         on grid [{{.*}}] reversed [] ins(
+
+// TRITON-LABEL: def causal_kernel
+// TRITON:         from_last_m = {{[0-9]+}} - tl.program_id(2)
+// TRITON:         offs_m = from_last_m * BLOCK_M + tl.arange(0, BLOCK_M)
+
+// EXPLAIN:      program order for @o
+// EXPLAIN-NEXT:   candidate {{ *}}us  limited by
+// EXPLAIN-NEXT:   index
+// EXPLAIN-NEXT: * longest
+
+// -----
+
+// All programs run at the same time: it makes no difference.
+
+!x = tensor<1x2x256x64xbf16>
+
+func.func @one_wave(%q: !x, %k: !x, %v: !x) -> !x {
+  %o = compound.attention %q, %k, %v causal : (!x, !x, !x) -> !x
+  func.return %o : !x
+}
+
+// CHECK-LABEL: func.func @one_wave
+// CHECK:         on grid [{{.*}}] reversed [] ins(
+
+// TRITON-LABEL: def one_wave_kernel
+// TRITON-NOT:     from_last
+
+// -----
+
+// All programs are equally long.
+
+!x = tensor<2x16x2048x64xbf16>
+
+func.func @full(%q: !x, %k: !x, %v: !x) -> !x {
+  %o = compound.attention %q, %k, %v : (!x, !x, !x) -> !x
+  func.return %o : !x
+}
+
+// CHECK-LABEL: func.func @full
+// CHECK-NOT:     reversed
+// CHECK:         func.return
