@@ -3,7 +3,7 @@ attach-hardware: put the description of a machine into the module.
 
 Level: any -> the same, with an `arch.system` and its `collective.mesh`. Rejects: a file
 that cannot be read or breaks the schema, a module that already has hardware, a mesh of
-the machine's name that differs from the machine's.
+the machine's name that differs from the machine's, but for fewer ranks of GPUs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _is_filled(level: LevelOp) -> bool:
 
 
 def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
-    """Return the machine's mesh, None if the module has it; the two must be equal."""
+    """Return the machine's mesh, None if the module has it, or some of its ranks."""
     if not system.axes:
         return None
     mesh = hardware_mesh(system)

@@ -14,13 +14,25 @@ def hardware_mesh(system: SystemOp) -> MeshOp:
 
 
 def check_mesh(mesh: MeshOp, system: SystemOp) -> None:
-    """Raise PassFailedException if `mesh` is not the mesh of the hardware."""
-    spanned = hardware_mesh(system)
-    if mesh.properties != spanned.properties:
+    """
+    Raise PassFailedException if `mesh` is not the mesh of the hardware.
+
+    That of GPUs may have fewer ranks, for a program that is written for so many.
+    """
+    whole = hardware_mesh(system)
+    allowed = whole if system.gpu is None else _of_fewer(mesh, whole)
+    if mesh.properties != allowed.properties:
         raise PassFailedException(
             f"the module's mesh @{mesh.sym_name.data} is {_described(mesh)}, but the "
-            f"hardware has {_described(spanned)}; remove the mesh or correct it"
+            f"hardware has {_described(whole)}; remove the mesh or correct it"
         )
+
+
+def _of_fewer(mesh: MeshOp, whole: MeshOp) -> MeshOp:
+    """Return `whole` with as many instances along each axis as `mesh`, if it has."""
+    written = mesh.axis_extents
+    extents = {a: min(n, written.get(a, n)) for a, n in whole.axis_extents.items()}
+    return MeshOp(whole.sym_name.data, extents, whole.axis_levels)
 
 
 def _described(mesh: MeshOp) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import Literal
 
 from xdsl.context import Context
@@ -471,6 +472,11 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
             raise PassFailedException(
                 f"triton-distributed: @{func.sym_name.data} is written for {written} "
                 f"ranks, not {ranks}; use ranks={written}"
+            )
+        if ranks > (most := prod(attached_system(module).axes.values())):
+            raise PassFailedException(
+                f"triton-distributed: @{func.sym_name.data} is written for {written} "
+                f"ranks, and the hardware has {most}; attach hardware with more"
             )
     levels = dict.fromkeys(level_of_function(func) for func in functions)
     found = [level for level in levels if level is not None]

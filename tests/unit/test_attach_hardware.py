@@ -149,9 +149,20 @@ def test_a_mesh_that_matches_is_kept_and_another_rejected():
     module = ModuleOp([MeshOp("h200x8", {"rank": 8}, levels)])
     attach(HARDWARE / "h200x8.yaml", module)
     assert [op.name for op in module.ops] == ["arch.system", "collective.mesh"]
-    module = ModuleOp([MeshOp("h200x8", {"rank": 4}, levels)])
-    with pytest.raises(PassFailedException, match=r"rank = 4 at HBM.*rank = 8 at HBM"):
+    module = ModuleOp([MeshOp("h200x8", {"rank": 16}, levels)])
+    with pytest.raises(PassFailedException, match=r"rank = 16 at HBM.*rank = 8 at HBM"):
         attach(HARDWARE / "h200x8.yaml", module)
+
+
+def test_a_program_may_be_written_for_some_of_the_ranks():
+    module = ModuleOp([MeshOp("h200x8", {"rank": 4}, {"rank": "HBM"})])
+    attach(HARDWARE / "h200x8.yaml", module)
+    (mesh,) = (op for op in module.ops if isinstance(op, MeshOp))
+    assert mesh.axis_extents == {"rank": 4}
+    for axes in ({"rank": 4, "cta": 2}, {"cta": 2}):
+        other = ModuleOp([MeshOp("h200x8", axes, dict.fromkeys(axes, "HBM"))])
+        with pytest.raises(PassFailedException, match="remove the mesh or correct it"):
+            attach(HARDWARE / "h200x8.yaml", other)
 
 
 def test_a_file_without_our_section_compiles_for_an_accelerator(tmp_path: Path):

@@ -9,6 +9,7 @@ from choice_notes import without_notes
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
 from paths import ROOT
+from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from transformer_blocks import SIZES as BLOCK
 from transformer_blocks import llama_block
@@ -136,6 +137,44 @@ def test_a_region_for_other_ranks_is_refused() -> None:
     message = "@f is written for 4 ranks, not 2; use ranks=4"
     with pytest.raises(PassFailedException, match=message):
         run_passes(module, "triton-distributed{ranks=2}")
+
+
+WRITTEN = """
+!S = tensor<8x24xf32, #compound.dims<M, N>>
+!L = tensor<8x6xf32, #compound.dims<M, N>>
+!R = tensor<8xf32, #compound.dims<M>>
+collective.mesh @h200x8 {{rank = {ranks}}} at {{rank = "HBM"}}
+func.func @f(%s: !S) -> !S {{
+  %r = collective.spmd on @h200x8 ins(%s : !S) sharded [{{N = ["rank"]}}]
+      outs(!S) sharded [{{N = ["rank"]}}] {{
+  ^bb0(%local: !L):
+    %m = compound.reduce max %local : !L -> !R
+    %all = collective.all_reduce max %m on @h200x8 ["rank"] : !R -> !R
+    %d = compound.map sub %local, %all : !L, !R -> !L
+    collective.yield %d : !L
+  }}
+  func.return %r : !S
+}}
+func.func private @f__reference(%s: !S) -> !S attributes {{comet.reference}} {{
+  %m = compound.reduce max %s : !S -> !R
+  %d = compound.map sub %s, %m : !S, !R -> !S
+  func.return %d : !S
+}}"""
+"""A region written for ranks of eight; the shards are those of four."""
+
+
+def test_a_region_is_for_as_many_ranks_as_it_is_written_for(tmp_path: Path) -> None:
+    module = run_passes(parse_module(WRITTEN.format(ranks=4)), H200X8)
+    passes = [part.name for part in parts_of(TritonDistributedPass(ranks=4), module)]
+    assert passes[0] == "place-collectives"
+    pipeline = f"{H200X8},triton-distributed{{ranks=4}}"
+    source = emitted(WRITTEN.format(ranks=4), pipeline)
+    assert outcomes({"f": source}, tmp_path, seeds=2) == {"f": "right"}
+    many = WRITTEN.replace("@h200x8", "@other").replace("8x6x", "8x2x")
+    module = run_passes(parse_module(many.format(ranks=16)), H200X8)
+    message = "written for 16 ranks, and the hardware has 8; attach hardware with more"
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(module, "triton-distributed{ranks=16}")
 
 
 def test_functions_at_two_levels_are_refused() -> None:
