@@ -47,10 +47,19 @@ from comet.dialects.dataflow.transfer import (
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
+from comet.dialects.schedule.accumulators import (
+    is_continued,
+    is_fused,
+    is_transposed,
+)
 from comet.dialects.schedule.attributes import Combiner, power_of_two
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.liveness import alive_before
-from comet.dialects.schedule.masked_loops import bounding_operand, copied_value
+from comet.dialects.schedule.masked_loops import (
+    bounding_operand,
+    copied_value,
+    starting_operand,
+)
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores
 
@@ -159,7 +168,8 @@ class _Walk:
             vectors = self._in_registers(_broadcast(inner))
             self.points.append(Point(tiles, vectors, _operands(inner, loops)))
             if isinstance(inner, NodeOp):
-                around = [value for value in alive if value not in inner.operands]
+                passed = {*inner.operands, *_continued(op, inner)}
+                around = [value for value in alive if value not in passed]
                 nested += self.node(inner, loops, around, loaded)
             else:
                 self._count(inner, loops)
@@ -192,7 +202,8 @@ class _Walk:
             self.vectors.append(Term(dims, self._additions(op), loops))
             return
         self.dot_results.append(tuple(names_of(op.result)))
-        kept, summed = set(names_of(op.result)), set(names_of(op.lhs))
+        left = op.rhs if _is_turned(op) else op.lhs
+        kept, summed = set(names_of(op.result)), set(names_of(left))
         batch = set(op.batched)
         self._product(op, batch, loops)
         self.dot_dims |= set(dims) - batch
@@ -233,8 +244,16 @@ class _Walk:
 
 def _product_of(op: ContractOp, loops: tuple[str, ...]) -> Product:
     """Return the dimensions of a contraction by what they are in a product."""
-    _, *sides = op.roles
-    return Product(*map(frozenset, (*sides, op.batched)), loops=loops)
+    _, rows, columns, summed = op.roles
+    if _is_turned(op):
+        rows, columns = columns, rows
+    sides = (rows, columns, summed, op.batched)
+    return Product(*map(frozenset, sides), loops=loops)
+
+
+def _is_turned(op: ContractOp) -> bool:
+    """Whether `order-operands` makes the right operand of a product the left one."""
+    return is_fused(op) and is_transposed(op)
 
 
 def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
@@ -246,6 +265,12 @@ def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
     for value, combiner in zip(op.yielded, op.combiners, strict=True):
         if combiner not in (Combiner.NONE, Combiner.FOLD):
             yield value
+
+
+def _continued(op: NodeOp, inner: NodeOp) -> Iterator[SSAValue]:
+    """Yield the accumulators of a loop that are those of a loop in it, meanwhile."""
+    if isinstance(op, TemporalOp):
+        yield from (value for value in inner.outs if is_continued(op, value))
 
 
 def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
@@ -361,7 +386,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     loops = dict.fromkeys(dim for op in nodes for dim in op.factors)
     bounds = _bounds(nodes, extents)
     # Before `order-programs` prices expect that the longest programs start first.
-    heavy = frozenset(bound.rows for bound in bounds.values()) & node.factors.keys()
+    grown = (bound.rows for bound in bounds.values() if not bound.since)
+    heavy = frozenset(grown) & node.factors.keys()
     return KernelSummary(
         extents=extents,
         grid=(*node.factors, *group),
@@ -400,9 +426,10 @@ def _bounds(
     nodes: Sequence[TemporalOp], extents: Mapping[str, int]
 ) -> dict[str, Bound]:
     """
-    Return where masks end loops, for dimensions whose loops all end so.
+    Return where masks bound loops, for dimensions whose loops are all bounded so.
 
-    The last visible position is that of a row, and known before the program runs.
+    The last or first visible position is that of a row, and known before the program
+    runs.
     """
     found: dict[str, set[Bound | None]] = {}
     for node in nodes:
@@ -418,9 +445,13 @@ def _bounds(
 
 
 def _bound(node: TemporalOp) -> Bound | None:
-    """Return where a mask ends a loop, None if it does not, or not at a known row."""
-    operand = bounding_operand(node)
-    return None if operand is None else _position(node.ins[operand])
+    """Return where a mask bounds a loop, None if it does not, or not at a known row."""
+    if (last := bounding_operand(node)) is not None:
+        return _position(node.ins[last])
+    if (first := starting_operand(node)) is not None:
+        found = _position(node.ins[first])
+        return None if found is None else replace(found, since=True)
+    return None
 
 
 def _position(value: SSAValue) -> Bound | None:

@@ -1,8 +1,9 @@
 """
-The iterations of a loop that a mask ends, where later rows see more positions.
+The iterations of a loop that a mask bounds, where later rows see more positions.
 
 In causal attention the last visible key of a query is its own position: programs with
-the first rows run few iterations, those with the last rows all of them.
+the first rows run few iterations, those with the last rows all of them. The first query
+that sees a key is its own position: programs with the last keys run few iterations.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from comet.cost.reals import Real
 
 @dataclass(frozen=True)
 class Bound:
-    """Row r of `rows` sees the positions up to r + `offset` of a dimension."""
+    """Row r of `rows` sees a dimension up to position r + `offset`, or since then."""
 
     rows: str
     offset: int
+    since: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,15 @@ class Trips:
 
 @dataclass(frozen=True)
 class BoundedLoop:
-    """A loop over `extent` positions: row r of `rows` sees those up to r + `offset`."""
+    """
+    A loop over `extent` positions: row r of `rows` sees those up to r + `offset`, or
+    those since.
+    """
 
     rows: int
     extent: int
     offset: int
+    since: bool = False
 
     def trips(
         self,
@@ -76,7 +82,8 @@ class BoundedLoop:
 
         Each program has `row_block` of the rows, the last one what is left; `together`
         programs with the same rows start one after another. Of its rows the last sees
-        most, and the blocks that hold what it sees run.
+        most, or of positions since then the first, and the blocks that hold what it
+        sees run.
         """
 
         def counted(row: float, block: float, near: float) -> tuple[float, ...]:
@@ -97,9 +104,15 @@ def _trips(
     that started before (list scheduling). So of S iterations in all, A of which start
     after it, a program of p ends at most at (S - p - A) / processors + p.
     """
-    ends = np.minimum(np.arange(row_block, loop.rows + row_block, row_block), loop.rows)
-    visible = np.clip(ends + loop.offset, 0, loop.extent)
-    trips = -(-visible // block)
+    starts = np.arange(0, loop.rows, row_block)
+    if loop.since:
+        # The first rows see most: in the order of length, from the last rows on.
+        hidden = np.maximum(starts[::-1] + loop.offset, 0)
+        trips = -(-loop.extent // block) - hidden // block
+        trips = np.where(hidden < loop.extent, trips, 0)
+    else:
+        ends = np.minimum(starts + row_block, loop.rows)
+        trips = -(-np.clip(ends + loop.offset, 0, loop.extent) // block)
     after = together * (np.cumsum(trips) - trips)
     tail = trips - (trips + after) / processors
     return float(trips.mean()), float(trips.max()), float(tail.max())

@@ -150,7 +150,7 @@ class KernelSummary:
     exchanges: int = 0
     """How often a program waits for the others of its group, for each tile."""
     bounds: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
-    """The dimensions whose loops a mask ends, and where."""
+    """The dimensions whose loops a mask bounds, and where."""
     multiprocessors: int = 1
     """Those that serve the programs, one after another."""
     axes: int = 1
@@ -166,11 +166,11 @@ class KernelSummary:
         """
         Return the iterations of a loop that run, in a program that counts for the time.
 
-        These are the trips, unless a mask ends the loop.
+        These are the trips, unless a mask bounds the loop.
         """
         share = self.programs(blocks) / self.multiprocessors
         trips, bound = self._trips_run(dim, blocks), self.bounds.get(dim)
-        if bound is not None and bound.rows in self.reversed:
+        if bound is not None and bound.since != (bound.rows in self.reversed):
             return trips.served_longest_first(np.ceil(share), share)
         return trips.served(np.ceil(share))
 
@@ -180,7 +180,8 @@ class KernelSummary:
         if bound is None:
             trips = self.trips(dim, blocks)
             return Trips(trips, trips, 0.0)
-        loop = BoundedLoop(self.extents[bound.rows], self.extents[dim], bound.offset)
+        rows, extent = self.extents[bound.rows], self.extents[dim]
+        loop = BoundedLoop(rows, extent, bound.offset, bound.since)
         together = self._together(bound.rows, blocks)
         sizes = blocks[bound.rows], blocks[dim]
         return loop.trips(*sizes, together, self.multiprocessors)

@@ -117,6 +117,8 @@ class TemporalOp(NodeOp):
     The operand that holds, for each of its elements, the last position along the loop
     that matters: iterations beyond all of them have no effect, and are left out.
     """
+    since = opt_prop_def(IntegerAttr[I64])
+    """The same for the first position that matters: iterations before it."""
     specialize = opt_prop_def(UnitAttr)
     """Warps of their own load what the others compute with, see `specialize-warps`."""
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -124,7 +126,8 @@ class TemporalOp(NodeOp):
     custom_directives = (LoopList,)
     assembly_format = (
         "($node_name^)? custom<LoopList>($loops) (`until` $until^)? "
-        "(`specialize` $specialize^)? `ins` `(` $ins `:` type($ins) `)` "
+        "(`since` $since^)? (`specialize` $specialize^)? "
+        "`ins` `(` $ins `:` type($ins) `)` "
         "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? (`with` `(` "
         "$with_args^ `:` type($with_args) `)`)? `outs` `(` "
         "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body"
@@ -163,7 +166,8 @@ class TemporalOp(NodeOp):
                     f"'{self.name}' op has more than two loops over {dim}: one for "
                     "even parts, one for their tiles"
                 )
-        self._verify_until()
+        self._verify_bound("until", self.until)
+        self._verify_bound("since", self.since)
         verify_node(self)
         if Combiner.FOLD in self.combiners and not self.iter_args:
             raise VerifyException(
@@ -175,18 +179,18 @@ class TemporalOp(NodeOp):
             )
         _verify_tree(self)
 
-    def _verify_until(self) -> None:
-        if self.until is None:
+    def _verify_bound(self, bound: str, operand: IntegerAttr[I64] | None) -> None:
+        if operand is None:
             return
-        index, dims = self.until.value.data, [loop.dim for loop in self.loops]
+        index, dims = operand.value.data, [loop.dim for loop in self.loops]
         if len(dims) != 1 or not 0 <= index < len(self.ins):
             raise VerifyException(
-                f"'{self.name}' op until {index}: it names one of {len(self.ins)} "
+                f"'{self.name}' op {bound} {index}: it names one of {len(self.ins)} "
                 "operands, and the node has one loop"
             )
         if dims[0] in names_of(self.ins[index]):
             raise VerifyException(
-                f"'{self.name}' op until {index}: the operand has {dims[0]}, "
+                f"'{self.name}' op {bound} {index}: the operand has {dims[0]}, "
                 "over which the node loops; name one that every iteration reads whole"
             )
 

@@ -1,12 +1,13 @@
 """
-Loops that a mask ends: all that their last iterations add is masked.
+Loops that a mask bounds: all that their last or first iterations add is masked.
 
 So it is in a loop over positions whose mask compares them with the last visible one
-(causal attention, keys of several lengths). A mask is a selection by a comparison of
+(causal attention, keys of several lengths), or with the first one (the gradients of its
+keys, over queries). A mask is a selection by a comparison of
 positions, or a term that grows with their distance. The analysis follows what is known
 of each value if every element is masked: it is so low that nothing is left of it
-(`LOW`), a number, or unknown. A mask ends a loop if each of its results is then what it
-was before. `bound-loops` writes down which loops these are; prices ask before, too.
+(`LOW`), a number, or unknown. A mask bounds a loop if each of its results is then what
+it was before. `bound-loops` writes down which loops these are; prices ask before, too.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Masked(Enum):
     """What is known of a value if an iteration is masked, besides numbers."""
 
     HIDDEN = auto()
-    """Whole numbers of -1 or less: how far positions are beyond the last visible."""
+    """Whole numbers of -1 or less: how far positions are beyond the visible ones."""
     LOW = auto()
     """Below every score, so that its exponential is 0: see `hides`."""
 
@@ -47,37 +48,54 @@ COMPARED: Mapping[MapKind, Masked | float] = {
     MapKind.SUB: Masked.HIDDEN,
     MapKind.GE: 0.0,
 }
-"""How the last visible position is compared with others, and what hidden ones give."""
+"""
+How the last visible position is compared with others, or others with the first visible
+one, and what hidden ones give.
+"""
+LAST, FIRST = 0, 1
+"""Which operand of a comparison is the last, or the first, visible position."""
 
 
 def bounding_operand(node: TemporalOp) -> int | None:
     """Return the operand with the last visible positions of a loop, if it has one."""
+    return _operand(node, LAST)
+
+
+def starting_operand(node: TemporalOp) -> int | None:
+    """Return the operand with the first visible positions of a loop, if it has one."""
+    return _operand(node, FIRST)
+
+
+def _operand(node: TemporalOp, side: int) -> int | None:
     if len(node.loops) != 1 or node.with_args:
         return None
-    for value, masked, operand in _comparisons(node):
+    for value, masked, operand in _comparisons(node, side):
         if _is_neutral(node, value, masked):
             return operand
     return None
 
 
-def _comparisons(node: TemporalOp) -> Iterator[tuple[SSAValue, Masked | float, int]]:
+def _comparisons(
+    node: TemporalOp, side: int
+) -> Iterator[tuple[SSAValue, Masked | float, int]]:
     """
     Yield what compares an operand with the positions along the loop, if it is masked.
 
-    That is a condition, which is false then, or a difference.
+    The operand is on one side of the comparison, `LAST` or `FIRST`. That is a
+    condition, which is false then, or a difference.
     """
     (loop,) = node.loops
     for op in node.body.block.ops:
         if not isinstance(op, MapOp) or op.kind.data not in COMPARED:
             continue
-        last, position = op.operands
+        visible, position = op.operands[side], op.operands[1 - side]
         if (
-            isinstance(last, BlockArgument)
-            and last.index < len(node.ins)
-            and loop.dim not in names_of(last)
+            isinstance(visible, BlockArgument)
+            and visible.index < len(node.ins)
+            and loop.dim not in names_of(visible)
             and _counts(position, loop.dim)
         ):
-            yield op.result, COMPARED[op.kind.data], last.index
+            yield op.result, COMPARED[op.kind.data], visible.index
 
 
 def copied_value(value: SSAValue) -> SSAValue:
@@ -196,7 +214,9 @@ class _Facts:
                 return self._equal(values[1])
             case (MapKind.SUB, _) if values[0] is values[1]:
                 return 0.0
-            case (MapKind.MULT, [0.0, _] | [_, 0.0]):
+            case (MapKind.MULT, [0.0, _] | [_, 0.0]) | (MapKind.DIV, [0.0, _]):
+                return 0.0
+            case (MapKind.NEG, [0.0]):
                 return 0.0
             case (MapKind.MULT, [_, 1.0]):
                 return self._equal(values[0])

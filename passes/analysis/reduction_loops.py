@@ -71,10 +71,12 @@ def nested_loops(
     A loop that reduces a value is inside the loops over the dimensions of the result:
     sums are in registers, which cannot be sliced. Otherwise the order stays. If each of
     two dimensions is kept by an op that reduces the other, the one with the smaller
-    extent is no loop, so its tile is the whole; a dimension of a fold only if all are,
-    and one of `parts`, whose folds ranks do in part, only if all of these are.
+    extent is no loop, so its tile is the whole; a dimension of which a product takes
+    one element at a time only if all are such, one of a fold only if all are, and one
+    of `parts`, whose folds ranks do in part, only if all of these are.
     """
     folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
+    batched = {dim for op in ops if isinstance(op, ContractOp) for dim in op.batched}
     outer = {dim: _kept_when_reduced(ops, dim) & set(dims) for dim in dims}
     left, nest = list(dims), list[str]()
     while left:
@@ -86,7 +88,13 @@ def nested_loops(
         blocking = set[str]().union(*(outer[dim] for dim in left))
         cyclic = [dim for dim in left if dim in blocking]
         left.remove(
-            min(cyclic, key=lambda dim: (dim in parts, dim in folds, extents[dim]))
+            min(
+                cyclic,
+                key=lambda dim: (
+                    *(dim in kept for kept in (parts, folds, batched)),
+                    extents[dim],
+                ),
+            )
         )
     return tuple(nest)
 

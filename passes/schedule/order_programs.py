@@ -98,7 +98,7 @@ def growing_dims(node: SpatialOp, summary: KernelSummary) -> tuple[str, ...]:
     taken: tuple[str, ...] = ()
     if isinstance(kernel, KernelOp):
         taken = (*source_dims(kernel, node), *destination_dims(kernel, node))
-    rows = {bound.rows for bound in summary.bounds.values()}
+    rows = {each.rows for each in summary.bounds.values() if not each.since}
     return tuple(
         dim
         for dim, factor in node.factors.items()

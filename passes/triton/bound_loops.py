@@ -1,12 +1,13 @@
 """
-`bound-loops`: loops end where a mask hides all that follows.
+`bound-loops`: loops have only the iterations that a mask does not hide.
 
 A loop over positions whose mask compares them with the last visible one (causal
 attention, keys of several lengths) has iterations without effect: all that they add is
 masked (see `dialects/schedule/masked_loops.py`). Their first is found at run time, from
-the largest of the last visible positions of a program. Takes functions at the schedule
-or the dataflow level with copies in their nodes; a loop gets the property `until`, the
-operand that holds these positions.
+the largest of the last visible positions of a program. Where the mask compares them
+with the first visible one, as in the gradients of the keys, the loop begins there.
+Takes functions at the schedule or the dataflow level with copies in their nodes; a loop
+gets the property `until` or `since`, the operand that holds these positions.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from comet.dialects.schedule import TemporalOp
-from comet.dialects.schedule.masked_loops import bounding_operand
+from comet.dialects.schedule.masked_loops import (
+    bounding_operand,
+    starting_operand,
+)
 from comet.passes.analysis.levels import IRLevel, functions_at
 
 
 @dataclass(frozen=True)
 class BoundLoopsPass(ModulePass):
-    """End loops where a mask hides all that follows."""
+    """Leave out the last and first iterations of loops that a mask hides."""
 
     name = "bound-loops"
 
@@ -37,7 +41,9 @@ class BoundLoopsPass(ModulePass):
 
 
 def bound_loops(function: FuncOp) -> None:
-    """Give the loops of `function` that a mask can end their bound."""
+    """Give the loops of `function` that a mask can bound their bounds."""
     for node in [op for op in function.walk() if isinstance(op, TemporalOp)]:
         if node.until is None and (operand := bounding_operand(node)) is not None:
             node.properties["until"] = IntegerAttr(operand, i64)
+        if node.since is None and (operand := starting_operand(node)) is not None:
+            node.properties["since"] = IntegerAttr(operand, i64)

@@ -20,9 +20,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.accumulators import is_fused, is_transposed
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.triton.lower_to_triton.accumulators import is_fused
 
 
 @dataclass(frozen=True)
@@ -46,10 +45,3 @@ def transposed_products(function: FuncOp) -> Iterator[ContractOp]:
     for op in function.walk():
         if isinstance(op, ContractOp) and is_fused(op) and is_transposed(op):
             yield op
-
-
-def is_transposed(op: ContractOp) -> bool:
-    """Return whether the result of a product of two matrices has its columns first."""
-    _, _, columns, _ = op.roles
-    of_matrix = [name for name in names_of(op.result) if name not in op.batched]
-    return [name in columns for name in of_matrix] == [True, False]

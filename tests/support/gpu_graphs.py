@@ -137,6 +137,27 @@ func.func @f(%a: !a) -> !c {
 """
 """One product keeps M and sums N, the other one keeps N and sums M: one is no loop."""
 
+KEY_GRADIENTS = """
+!q = tensor<2x3x{M}x8xf32, #compound.dims<K, R, M, E>>
+!k = tensor<2x{N}x8xf32, #compound.dims<K, N, E>>
+!s = tensor<2x3x{M}x{N}xf32, #compound.dims<K, R, M, N>>
+!m = tensor<{M}xi32, #compound.dims<M>>
+!n = tensor<{N}xi32, #compound.dims<N>>
+!b = tensor<{M}x{N}xi1, #compound.dims<M, N>>
+!f = tensor<f32, #compound.dims<>>
+func.func @f(%q: !q, %k: !k) -> !k {{
+  %s = compound.contract %q, %k : !q, !k -> !s
+  %at_m = compound.index : !m
+  %at_n = compound.index : !n
+  %seen = compound.map ge %at_m, %at_n : !m, !n -> !b
+  %low = compound.fill -1.7e+38 : !f
+  %w = compound.map select %seen, %s, %low : !b, !s, !f -> !s
+  %e = compound.map exp %w : !s -> !s
+  %d = compound.contract %e, %q : !s, !q -> !k
+  func.return %d : !k
+}}"""
+"""Scores, K x R heads, a mask; keys of which R x M queries after them see each."""
+
 TWO_SOFTMAXES = """
 !x = tensor<3x5x4xf32, #compound.dims<K, L, M>>
 !r = tensor<5x4xf32, #compound.dims<L, M>>
@@ -168,5 +189,6 @@ GRAPHS = {
     "renamed": RENAMED,
     "reduced_then_kept": REDUCED_THEN_KEPT,
     "each_kept_by_the_other": EACH_KEPT_BY_THE_OTHER,
+    "key_gradients": KEY_GRADIENTS.format(M=6, N=6),
     "two_softmaxes": TWO_SOFTMAXES,
 }

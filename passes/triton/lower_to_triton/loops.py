@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
@@ -21,16 +21,20 @@ from comet.dialects.compound import ContractOp, ReduceKind
 from comet.dialects.compound.dims import level_of, names_of
 from comet.dialects.compound.elementary import NEUTRAL
 from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule.accumulators import (
+    is_continued,
+    is_fused,
+)
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.types import BinaryKind, CompareKind, shape_of
 from comet.dialects.tl.types import ReduceKind as BlockReduceKind
-from comet.passes.triton.lower_to_triton.accumulators import (
-    is_continued,
-    is_fused,
-)
 from comet.passes.triton.lower_to_triton.buffers import Buffer
-from comet.passes.triton.lower_to_triton.channels import owned_slice, peer_at
+from comet.passes.triton.lower_to_triton.channels import (
+    combined,
+    owned_slice,
+    peer_at,
+)
 from comet.passes.triton.lower_to_triton.copies import (
     finish_stores,
     lower_body,
@@ -213,8 +217,11 @@ class TemporalLowering:
             first = part.start
             if first is None:
                 first = scope.insert(tl.ConstantOp.of(0, i32))
+            step = step_of(part, loop, scope.insert)
             stop = self._stop(scope, outer, part.stop)
-            bounds = (first, stop, step_of(part, loop, scope.insert))
+            if self._node.since is not None and part.start is None:
+                first = self._start(scope, outer, part.stop, step)
+            bounds = (first, stop, step)
         made = tl.ForOp(*bounds, inits, warp_specialize=self._node.specialize)
         if depth == 0:
             made.attributes["tl.comment"] = StringAttr(describe(self._node))
@@ -243,17 +250,48 @@ class TemporalLowering:
         """
         if (until := self._node.until) is None:
             return stop
-        last = outer[self._node.tiles[until.value.data]]
-        assert isinstance(last, Tile)
-        (positions,) = with_a_block(scope, [last.value])
-        most = _whole(scope, BlockReduceKind.MAX, positions)
-        least = _whole(scope, BlockReduceKind.MIN, positions)
+        most, least = self._range(scope, outer, until)
         one, zero = (scope.constant(number, most.type) for number in (1.0, 0.0))
         after = scope.insert(tl.BinaryOp(BinaryKind.ADD, most, one))
         after = converted(scope, after, i32)
         after = scope.insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
         sees = scope.insert(tl.CmpOp(CompareKind.GE, least, zero))
         return scope.insert(tl.WhereOp(sees, after, stop), "stop")
+
+    def _start(
+        self,
+        scope: Scope,
+        outer: Mapping[SSAValue, Tile | Buffer],
+        stop: SSAValue,
+        step: SSAValue,
+    ) -> SSAValue:
+        """
+        Return where a loop from 0 begins: with the slice of the first visible position.
+
+        Where an element sees nothing, all its terms count alike: from 0 then.
+        """
+        assert self._node.since is not None
+        found = self._range(scope, outer, self._node.since)
+        most, least = (converted(scope, position, i32) for position in found)
+        zero = scope.insert(tl.ConstantOp.of(0, i32))
+        first = combined(scope, BinaryKind.MAX, least, zero)
+        first = combined(scope, BinaryKind.FLOORDIV, first, step)
+        first = combined(scope, BinaryKind.MUL, first, step)
+        sees = scope.insert(tl.CmpOp(CompareKind.LT, most, stop))
+        return scope.insert(tl.WhereOp(sees, first, zero), "start")
+
+    def _range(
+        self,
+        scope: Scope,
+        outer: Mapping[SSAValue, Tile | Buffer],
+        operand: IntegerAttr[I64],
+    ) -> tuple[SSAValue, SSAValue]:
+        """Return the largest and the smallest of the positions in an operand."""
+        visible = outer[self._node.tiles[operand.value.data]]
+        assert isinstance(visible, Tile)
+        (positions,) = with_a_block(scope, [visible.value])
+        most = _whole(scope, BlockReduceKind.MAX, positions)
+        return most, _whole(scope, BlockReduceKind.MIN, positions)
 
     @staticmethod
     def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:

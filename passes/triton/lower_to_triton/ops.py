@@ -31,6 +31,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 from comet.dialects.compound.elementary import NEUTRAL
 from comet.dialects.compound.map import fold_map
+from comet.dialects.schedule.accumulators import is_fused
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.dialects.tl.types import (
@@ -41,7 +42,6 @@ from comet.dialects.tl.types import (
     element_of,
 )
 from comet.dialects.tl.types import ReduceKind as BlockReduceKind
-from comet.passes.triton.lower_to_triton.accumulators import is_fused
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.table import lower_ops, lowers
 from comet.passes.triton.lower_to_triton.values import (

@@ -54,6 +54,37 @@ def test_iterations_are_those_with_a_visible_position(
     assert (found.mean, found.most) == (sum(counts) / len(counts), max(counts))
 
 
+@given(st.integers(1, 200), st.integers(1, 200), st.integers(-50, 50), BLOCKS, BLOCKS)
+def test_iterations_begin_with_a_visible_position(
+    rows: int, extent: int, offset: int, row_block: int, block: int
+):
+    counts = [
+        sum(
+            any(
+                column >= row + offset
+                for row in range(first, min(first + row_block, rows))
+                for column in range(start, min(start + block, extent))
+            )
+            for start in range(0, extent, block)
+        )
+        for first in range(0, rows, row_block)
+    ]
+    found = BoundedLoop(rows, extent, offset, since=True).trips(row_block, block)
+    assert (found.mean, found.most) == (sum(counts) / len(counts), max(counts))
+
+
+@given(st.integers(1, 40), st.integers(1, 20), BLOCKS)
+def test_the_first_keys_are_busy_as_long_as_the_last_queries(
+    rows: int, processors: int, block: int
+):
+    """Of positions since a row the first rows see most, of those before it the last."""
+    since, until = (
+        BoundedLoop(rows, rows, 0, since=each).trips(1, 1, block, processors)
+        for each in (True, False)
+    )
+    assert since == until
+
+
 @given(
     st.integers(1, 40),
     st.integers(-3, 8),

@@ -1,7 +1,7 @@
 """Fusion on GPUs keeps the meaning, and obeys and explains its options."""
 
 import pytest
-from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
+from gpu_graphs import GRAPHS, H200, KEY_GRADIENTS, LAYERNORM, SOFTMAX
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
@@ -73,6 +73,15 @@ def test_spilling_computes_the_product_once() -> None:
     text = SOFTMAX.format(M=7, N=13, K=5)
     (kernel,) = kernels(fused(text, "strategy=partial between=spill"))
     assert loops(kernel) == ["N", "K", "N", "N"]
+
+
+def test_a_mask_is_computed_where_it_is_read_and_not_stored() -> None:
+    """It has no R, but M: before the loop over R another one would store its tiles."""
+    text = KEY_GRADIENTS.format(M=16, N=16)
+    (kernel,) = kernels(fused(text, "strategy=partial"))
+    assert loops(kernel) == ["R", "M"]
+    written = [op for op in kernel.walk() if isinstance(op, TemporalOp)]
+    assert all("i1" not in str(out.type) for op in written for out in op.outs)
 
 
 def test_none_gives_the_contraction_a_kernel_of_its_own() -> None:

@@ -7,6 +7,7 @@ from gpu_graphs import (
     ATTENTION,
     EACH_KEPT_BY_THE_OTHER,
     GATED_PRODUCT,
+    KEY_GRADIENTS,
     REDUCED_THEN_KEPT,
     SOFTMAX,
     STATISTICS,
@@ -87,6 +88,14 @@ def test_a_loop_stands_inside_those_over_what_its_sums_keep() -> None:
 def test_of_two_loops_that_exclude_each_other_the_shorter_is_none() -> None:
     assert set(looped_dims(body(parse_module(EACH_KEPT_BY_THE_OTHER)))) == {"M", "N"}
     assert nest(EACH_KEPT_BY_THE_OTHER) == ("M",)
+
+
+def test_of_excluding_loops_that_over_single_elements_stays() -> None:
+    """Scores keep the heads R, which the gradients of keys sum: blocks of R are 1."""
+    ops = body(parse_module(KEY_GRADIENTS.format(M=16, N=16)))
+    extents = {"K": 2, "R": 3, "M": 16, "N": 16, "E": 8}
+    assert set(looped_dims(ops)) == {"R", "M", "E"}
+    assert set(nested_loops(ops, looped_dims(ops), extents)) == {"R", "M"}
 
 
 def test_later_sweeps_recompute_what_they_need() -> None:

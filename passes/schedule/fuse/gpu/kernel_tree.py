@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation, SSAValue
 
@@ -21,9 +21,11 @@ from comet.dialects.compound import CastOp, ContractOp, FoldOp, MapOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.reduction_loops import (
+    ReductionLoop,
     ReductionLoopPlan,
     plan_reduction_loops,
 )
+from comet.passes.schedule.fuse.gpu.groups import defining_ops
 from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
 
 REGISTERS = "registers"
@@ -66,6 +68,7 @@ def loop_trees(
         return
     outer, inner = loops[0], loops[1:]
     plan = plan_reduction_loops(ops, outer, wanted, spilled)
+    plan = _with_tiles_inside(ops, plan, set(inner), wanted)
     segments = tuple(_segments(ops, plan)) if outermost else plan.between
     for index, segment in enumerate(segments):
         inside = set(segment)
@@ -86,6 +89,40 @@ def loop_trees(
                 reduction_loop.ops,
                 reduction_loop.outputs,
             )
+
+
+def _with_tiles_inside(
+    ops: Sequence[Operation],
+    plan: ReductionLoopPlan,
+    inner: set[str],
+    wanted: AbstractSet[SSAValue],
+) -> ReductionLoopPlan:
+    """
+    Compute elementwise ops that need a loop of `inner` in the loops that read them.
+
+    Before these, a loop of their own would store their tiles to device memory. What has
+    to be stored anyway stays there, with what follows from it.
+    """
+    before = [op for segment in plan.between for op in segment]
+    stored, tiled = set(wanted), set[Operation]()
+    for op in before:
+        if not any(inner.intersection(names_of(result)) for result in op.results):
+            continue
+        cheap = isinstance(op, MapOp | CastOp) and op.result not in stored
+        if cheap and stored.isdisjoint(op.operands):
+            tiled.add(op)
+        else:
+            stored.update(op.results)
+    loops: list[ReductionLoop] = []
+    for loop in plan.reduction_loops:
+        read = defining_ops((v for op in loop.ops for v in op.operands), tiled)
+        inside = read.union(loop.ops)
+        loops.append(replace(loop, ops=tuple(op for op in ops if op in inside)))
+    kept = {op for op in before if op not in tiled}
+    used = {value for op in kept for value in op.operands} | wanted
+    kept |= defining_ops(used, tiled)
+    between = tuple(tuple(op for op in part if op in kept) for part in plan.between)
+    return replace(plan, reduction_loops=tuple(loops), between=between)
 
 
 def _segments(

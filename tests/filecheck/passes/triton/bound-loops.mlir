@@ -29,3 +29,30 @@ func.func @full(%q: tensor<1x2x64x16xf16>, %k: tensor<1x2x256x16xf16>, %v: tenso
 // CHECK-LABEL: func.func @full
 // CHECK-NOT:     until
 // CHECK:         func.return
+
+// -----
+
+// A key is seen by the queries after it: the loop begins with the first one that sees a key of a program.
+
+!Q = tensor<2x512x16xf16, #compound.dims<H, M, E>>
+!K = tensor<2x64x16xf16, #compound.dims<H, N, E>>
+!S = tensor<2x512x64xf32, #compound.dims<H, M, N>>
+!S16 = tensor<2x512x64xf16, #compound.dims<H, M, N>>
+func.func @keys(%q: !Q, %k: !K) -> tensor<2x64x16xf32, #compound.dims<H, N, E>> {
+  %s = compound.contract %q, %k : !Q, !K -> !S
+  %at_m = compound.index : tensor<512xi32, #compound.dims<M>>
+  %at_n = compound.index : tensor<64xi32, #compound.dims<N>>
+  %seen = compound.map ge %at_m, %at_n : tensor<512xi32, #compound.dims<M>>, tensor<64xi32, #compound.dims<N>> -> tensor<512x64xi1, #compound.dims<M, N>>
+  %zero = compound.fill 0.0 : tensor<f32, #compound.dims<>>
+  %d = compound.map select %seen, %s, %zero : tensor<512x64xi1, #compound.dims<M, N>>, !S, tensor<f32, #compound.dims<>> -> !S
+  %d16 = compound.cast %d : !S -> !S16
+  %g = compound.contract %d16, %q : !S16, !Q -> tensor<2x64x16xf32, #compound.dims<H, N, E>>
+  func.return %g : tensor<2x64x16xf32, #compound.dims<H, N, E>>
+}
+
+// CHECK-LABEL: func.func @keys
+// CHECK:         schedule.temporal @g_m [M = {{[0-9]+}}] since {{[0-9]+}} ins(
+
+// TRITON-LABEL: tl.kernel @keys_kernel
+// TRITON:         %start = tl.where
+// TRITON:         %g = tl.for %m : i32 = %start : i32 to

@@ -1,10 +1,14 @@
-"""Which op adds to the accumulator of a loop: its yield, or one in its body."""
+"""
+The accumulators of loops: which op adds to them, the yield or one in the body, and how
+their rows lie.
+"""
 
 from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import ContractOp
+from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner
 
@@ -16,6 +20,13 @@ def is_fused(op: Operation) -> bool:
         and isinstance(node := op.parent_op(), TemporalOp)
         and _combiner(node, op.result) is Combiner.ADD
     )
+
+
+def is_transposed(op: ContractOp) -> bool:
+    """Return whether the result of a product of two matrices has its columns first."""
+    _, _, columns, _ = op.roles
+    of_matrix = [name for name in names_of(op.result) if name not in op.batched]
+    return [name in columns for name in of_matrix] == [True, False]
 
 
 def is_continued(node: TemporalOp, value: SSAValue) -> bool:
