@@ -116,7 +116,14 @@ def entries(node: Node | None) -> Entries:
 
 
 def _edits(gpu: Entries, calibration: Calibration) -> Iterator[Edit]:
-    """Yield a comment above each measured field, and its rates in place of the old."""
+    """
+    Yield a comment above each measured field, and its rates in place of the old.
+
+    Figures that others measured are left out.
+    """
+    if "measured" in gpu:
+        _, others = gpu["measured"]
+        yield Edit(others.start_mark.index, others.end_mark.index, "{}")
     remark = _remark(calibration)
     for field, rates in _rates(calibration).items():
         key, value = gpu[field]

@@ -3,13 +3,15 @@ attach-hardware: put the description of a machine into the module.
 
 Level: any -> the same, with an `arch.system` and its `collective.mesh`. Rejects: a file
 that cannot be read or breaks the schema, a module that already has hardware, a mesh of
-the machine's name that differs from the machine's, but for fewer ranks of GPUs.
+the machine's name that differs from the machine's, but for fewer ranks of GPUs,
+measured rates that are not there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path as FilePath
+from typing import Literal, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
@@ -23,6 +25,8 @@ from comet.dialects.collective import MeshOp
 from comet.hardware_file import hardware_text, read_hardware_text
 from comet.passes.analysis.hardware_mesh import check_mesh, hardware_mesh
 
+Rates: TypeAlias = Literal["datasheet", "measured"]
+
 
 @dataclass(frozen=True)
 class HardwarePlan:
@@ -33,7 +37,9 @@ class HardwarePlan:
     """The mesh to add; None if the module has it or the machine has none."""
 
 
-def plan_hardware(module: ModuleOp, text: str, path: str) -> HardwarePlan:
+def plan_hardware(
+    module: ModuleOp, text: str, path: str, rates: Rates = "datasheet"
+) -> HardwarePlan:
     """
     Read the text of a hardware file and compare it with the module.
 
@@ -49,8 +55,20 @@ def plan_hardware(module: ModuleOp, text: str, path: str) -> HardwarePlan:
         system = system_of_fields(FilePath(path).stem, fields)
     except ArchError as error:
         raise PassFailedException(f"{path}: {error}") from error
+    if rates == "measured":
+        _use_measured(system, path)
     name_axes(system)
     return HardwarePlan(system, _missing_mesh(module, system))
+
+
+def _use_measured(system: SystemOp, path: str) -> None:
+    if system.gpu is None or "measured" not in system.gpu.figures:
+        raise PassFailedException(
+            f"{path}: there are no measured figures under 'comet: gpu: measured:', "
+            "which rates=measured needs; measure them with benchmarks/calibrate.py, or "
+            "leave the option out"
+        )
+    system.gpu.use_measured()
 
 
 def name_axes(system: SystemOp) -> None:
@@ -87,13 +105,17 @@ def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
     return mesh
 
 
-def attach_hardware(module: ModuleOp, text: str, path: str) -> None:
+def attach_hardware(
+    module: ModuleOp, text: str, path: str, rates: Rates = "datasheet"
+) -> None:
     """
     Put the machine of a hardware file into the module; the path's stem names it.
 
+    Measured rates take the place of those of the data sheet if `rates` says so.
+
     Raises PassFailedException or FileFormatError as the pass does.
     """
-    plan = plan_hardware(module, text, path)
+    plan = plan_hardware(module, text, path, rates)
     new = [plan.system] if plan.mesh is None else [plan.system, plan.mesh]
     Rewriter.insert_op(new, InsertPoint.at_start(module.body.block))
 
@@ -106,6 +128,8 @@ class AttachHardwarePass(ModulePass):
 
     path: str
     """The hardware file, relative to the current folder; its stem names the machine."""
+    rates: Rates = "datasheet"
+    """The figures of a GPU that estimates are made with: those it has, or reaches."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        attach_hardware(op, hardware_text(self.path), self.path)
+        attach_hardware(op, hardware_text(self.path), self.path, self.rates)

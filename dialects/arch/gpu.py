@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import cast
+
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def
@@ -33,6 +36,16 @@ class GpuOp(IRDLOperation):
 
     def __init__(self, fields: Fields):
         super().__init__(properties={"fields": dictionary_of(fields)})
+
+    def use_measured(self) -> None:
+        """Let measured figures, if there are any, replace those of the data sheet."""
+        fields = fields_of(self.fields)
+        measured = cast(Fields, fields.pop("measured", {}))
+        for name, figure in measured.items():
+            if isinstance(figure, Mapping):  # rates by element type
+                figure = {**cast(Fields, fields[name]), **cast(Fields, figure)}
+            fields[name] = figure
+        self.properties["fields"] = dictionary_of(fields)
 
     @property
     def figures(self) -> Fields:

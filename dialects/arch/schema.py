@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from comet.dialects.arch.fields import Field, Fields, described, fits, number
 
@@ -24,6 +24,8 @@ class Rule:
     """The description for the user."""
     holds: Callable[[Field], bool]
     required: bool = False
+    within: Rules | None = None
+    """The rules of the fields of a map."""
 
 
 Rules: TypeAlias = Mapping[str, Rule]
@@ -158,6 +160,22 @@ FILE: Rules = {
 COMET: Rules = {"mesh": ANY, "gpu": ANY}
 """The section that only comet reads."""
 
+MEASURED: Rules = {
+    "tensor_tflops": RATES,
+    "vector_tflops": RATES,
+    "hbm_gb_per_s": RATE,
+    "l2_gb_per_s": RATE,
+    "link_gb_per_s": RATE,
+    "link_latency_us": AMOUNT,
+    "launch_us": AMOUNT,
+    "barrier_us": AMOUNT,
+    "signal_us": AMOUNT,
+    "load_latency_us": RATE,
+    "iteration_us": AMOUNT,
+    "exchange_us": AMOUNT,
+}
+"""Figures of a GPU that programs reach, beside those of its data sheet."""
+
 GPU: Rules = {
     "clock_ghz": _required(RATE),
     "multiprocessors": _required(COUNT),
@@ -198,6 +216,9 @@ GPU: Rules = {
     "shared_fraction": FRACTION,
     "shared_operand_rows": COUNT,
     "exposed_fraction": FRACTION,
+    "measured": Rule(
+        "a map of measured figures", lambda v: isinstance(v, Mapping), within=MEASURED
+    ),
 }
 """
 Figures of one GPU, in the units of data sheets; docs/tools.md says what they are.
@@ -270,6 +291,9 @@ def mistakes(fields: Fields, rules: Rules) -> Iterator[tuple[str | None, str]]:
         elif not rule.holds(fields[name]):
             found = described(fields[name])
             yield name, f"the field '{name}' is {rule.expected}, not {found}"
+        elif rule.within is not None:
+            inner = mistakes(cast(Fields, fields[name]), rule.within)
+            yield from ((name, f"in '{name}': {sentence}") for _, sentence in inner)
 
 
 def _nearest(name: str, rules: Rules) -> str:

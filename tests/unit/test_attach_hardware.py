@@ -57,6 +57,18 @@ def test_hardware_of_one_instance_has_axes_of_one(tmp_path: Path):
 
 
 WRONG = {
+    "a measured field that there is not": (
+        GPU,
+        "hbm_gb_per_s: 4300",
+        "hbm_gb: 4300",
+        r"in 'measured': unknown field 'hbm_gb', did you mean 'hbm_gb_per_s'",
+    ),
+    "a measured rate that is none": (
+        GPU,
+        "hbm_gb_per_s: 4300",
+        "hbm_gb_per_s: 0",
+        r"in 'measured': the field 'hbm_gb_per_s' is a positive number, not 0",
+    ),
     "malformed": (EDGE, "bw: 64,", "bw: [,", r":33: malformed YAML: did not find"),
     "twice": (
         EDGE,
@@ -136,6 +148,32 @@ def test_a_file_that_is_no_text(tmp_path: Path):
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FileFormatError, match="UTF-8"):
         attach(file)
+
+
+def test_measured_rates_take_the_place_of_the_data_sheet():
+    module = ModuleOp([])
+    path = str(HARDWARE / "h200x1.yaml")
+    AttachHardwarePass(path, rates="measured").apply(Context(), module)
+    module.verify()
+    gpu = attached_system(module).gpu
+    assert gpu is not None
+    sheet = attached_system(attach(HARDWARE / "h200x1.yaml")).gpu
+    assert sheet is not None
+    assert gpu.figures["hbm_gb_per_s"] == 4300
+    assert sheet.figures["hbm_gb_per_s"] == 4800
+    rates, known = gpu.figures["tensor_tflops"], sheet.figures["tensor_tflops"]
+    assert isinstance(rates, dict)
+    assert isinstance(known, dict)
+    assert rates == {**known, "f16": 790, "bf16": 790}
+    assert "measured" not in gpu.figures
+
+
+@pytest.mark.parametrize("name", ["edge", "mi300x8"])
+def test_rates_that_nobody_measured(name: str):
+    with pytest.raises(PassFailedException, match=r"no measured figures.*calibrate"):
+        AttachHardwarePass(str(HARDWARE / f"{name}.yaml"), rates="measured").apply(
+            Context(), ModuleOp([])
+        )
 
 
 def test_a_second_machine_is_rejected():
