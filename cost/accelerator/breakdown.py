@@ -186,7 +186,7 @@ def _accessed(hardware: Hardware, flows: Flows, visit: Visit) -> Iterator[Traffi
                 flow.entry.tensor,
                 size if access.reads_back or not access.writes else 0.0,
                 size if access.writes else 0.0,
-                size * access.energy,
+                size * float(access.energy),
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
@@ -17,36 +18,47 @@ Nests: TypeAlias = Mapping[tuple[int, str], Loops]
 """The loops of a temporal node, by its index, for each operation below it."""
 
 
-def with_factors(problem: Problem, loops: Nests) -> Problem:
+def with_factors(
+    problem: Problem,
+    loops: Nests,
+    accumulating: AbstractSet[tuple[int, int]] = frozenset(),
+) -> Problem:
     """
     Return `problem` with `loops` in its temporal nodes.
 
     The temporal nodes of `problem` have factor 1 everywhere. Leaves take what remains
-    of their sizes, rounded down if a factor does not divide. Loops count for the
-    operations that have their dimension. Raises CostError if operations below one node
-    loop in different orders, as a node has one order.
+    of their sizes, rounded down if a factor does not divide. Loops repeat operations
+    without their dimension. `accumulating` has the entries that read back
+    what they write, by node index and position. Raises CostError if operations below
+    one node loop in different orders, as a node has one order.
     """
-    return replace(problem, root=_Rewrite(problem, loops).tile(problem.root, ()))
+    rewrite = _Rewrite(problem, loops, accumulating)
+    return replace(problem, root=rewrite.tile(problem.root, ()))
 
 
 @dataclass
 class _Rewrite:
     problem: Problem
     loops: Nests
+    accumulating: AbstractSet[tuple[int, int]]
 
     def tile(self, tile: Tile, path: tuple[int, ...]) -> Tile:
         """Return `tile` and its descendants with loops; `path` has the nodes above."""
         if tile.spatial:
             children = tuple(self.node(child, path) for child in tile.children)
-            return replace(tile, children=children)
+            entries = tuple(
+                replace(entry, accumulates=(tile.index, position) in self.accumulating)
+                for position, entry in enumerate(tile.entries)
+            )
+            return replace(tile, entries=entries, children=children)
         inner = (*path, tile.index)
         below = [node.operation for node in walk(tile) if isinstance(node, Leaf)]
         return replace(
             tile,
             order=_order(tile, [self.loops.get((tile.index, op), ()) for op in below]),
             entries=tuple(
-                self.entry(entry, self.loops.get((tile.index, entry.tag), ()))
-                for entry in tile.entries
+                self.entry(tile.index, position, entry)
+                for position, entry in enumerate(tile.entries)
             ),
             children=tuple(self.node(child, inner) for child in tile.children),
         )
@@ -57,16 +69,17 @@ class _Rewrite:
             return self.tile(node, path)
         return self.leaf(node, path) if isinstance(node, Leaf) else node
 
-    def entry(self, entry: Entry, loops: Loops) -> Entry:
-        """Return `entry` with the factors of the dimensions that its operation has."""
-        op = self.problem.operation.get(entry.tag)
-        relevant = set(self.problem.dims if op is None else op.dims)
-        factors = {dim: factor for dim, factor in loops if dim in relevant}
-        return replace(entry, factors=({**entry.factors[0], **factors},))
+    def entry(self, index: int, position: int, entry: Entry) -> Entry:
+        """Return an entry of a temporal node with the loops of its operation."""
+        factors = dict(self.loops.get((index, entry.tag), ()))
+        return replace(
+            entry,
+            factors=({**entry.factors[0], **factors},),
+            accumulates=(index, position) in self.accumulating,
+        )
 
     def leaf(self, leaf: Leaf, path: tuple[int, ...]) -> Leaf:
         """Return `leaf` with the sizes that the loops above leave."""
-        relevant = set(self.problem.operation[leaf.operation].dims)
         factors = {
             dim: prod(
                 factor
@@ -74,7 +87,7 @@ class _Rewrite:
                 for d, factor in self.loops.get((tile, leaf.operation), ())
                 if d == dim
             )
-            for dim in relevant
+            for dim in self.problem.dims
         }
         primitive = dict(_left(dict(leaf.primitive), factors))
         reduction = (

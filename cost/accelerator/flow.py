@@ -31,6 +31,7 @@ from comet.cost.estimate import CostError
 from comet.cost.reals import (
     Products,
     Real,
+    Truth,
     identity,
     longest,
     ratio,
@@ -58,6 +59,8 @@ class Flow:
     """Instances the entry goes to."""
     unique: Real
     """Distinct tiles among them."""
+    accumulates: Truth
+    """Whether what is written is read back first, to be added to."""
 
     @property
     def element_bytes(self) -> float:
@@ -205,11 +208,12 @@ def _flow(
     size = elements_of(projection, builder.below[tile.index][position], multiply)
     writes = problem.writes(entry.tensor, entry.tag)
     dependent = problem.is_dependent(entry.tensor)
+    back = mappings.accumulates(tile, position)
     rows = [mappings.row(tile, position, row) for row in range(len(entry.factors))]
     if not tile.spatial:
         count = multiply(f for row in rows for f in row.values())
         moves = ratio(count, _known_reuse(periods, tile.order, rows[0], dims))
-        return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0)
+        return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0, back)
     if parent is None or entry.key not in above:
         raise CostError(
             f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, but the "
@@ -221,7 +225,15 @@ def _flow(
     unique = multiply(f for row in rows for dim, f in row.items() if dim in dims)
     outer = above[entry.key]
     return Flow(
-        entry, writes, dependent, size, outer.iterations, outer.moves, spread, unique
+        entry,
+        writes,
+        dependent,
+        size,
+        outer.iterations,
+        outer.moves,
+        spread,
+        unique,
+        back,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from comet.cost.accelerator.problem import Leaf, Node, Problem, Sizes, Tile
-from comet.cost.reals import Real
+from comet.cost.reals import Real, Truth
 
 Extents: TypeAlias = Mapping[str, Real]
 """A size per dimension."""
@@ -37,6 +37,10 @@ class Mappings:
     steps: Mapping[StepKey, NDArray[np.float64]] = field(
         default_factory=dict[StepKey, NDArray[np.float64]]
     )
+    accumulating: Mapping[tuple[int, int], NDArray[np.bool_]] = field(
+        default_factory=dict[tuple[int, int], NDArray[np.bool_]]
+    )
+    """Where entries read back what they write, by node index and position."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,13 +67,15 @@ class Mappings:
         length = -(-self.count // -(-self.count // size))
         for start in range(0, self.count, length):
             span = slice(start, start + length)
-            yield self._part({key: array[span] for key, array in arrays.items()})
+            cut = {key: array[span] for key, array in arrays.items()}
+            yield self._part(cut, span)
 
-    def _part(self, cut: Mapping[int, NDArray[np.float64]]) -> Mappings:
+    def _part(self, cut: Mapping[int, NDArray[np.float64]], span: slice) -> Mappings:
         """These mappings with other arrays, by the identity of the old ones."""
         factors = {key: cut[id(array)] for key, array in self.factors.items()}
         steps = {key: cut[id(array)] for key, array in self.steps.items()}
-        return Mappings(self.template, factors, steps)
+        back = {key: array[span] for key, array in self.accumulating.items()}
+        return Mappings(self.template, factors, steps, back)
 
     def at(self, index: int) -> Problem:
         """One of the mappings, as a problem of its own."""
@@ -79,7 +85,15 @@ class Mappings:
     def _tile(self, tile: Tile, index: int) -> Tile:
         children = tuple(self._node(child, index) for child in tile.children)
         entries = tuple(
-            replace(entry, factors=self._rows(tile, position, index))
+            replace(
+                entry,
+                factors=self._rows(tile, position, index),
+                accumulates=bool(
+                    np.broadcast_to(
+                        self.accumulates(tile, position), self.shape
+                    ).reshape(-1)[index]
+                ),
+            )
             for position, entry in enumerate(tile.entries)
         )
         return replace(tile, entries=entries, children=children)
@@ -98,6 +112,11 @@ class Mappings:
         order = tuple((dim, primitive[dim]) for dim, _ in node.primitive)
         reduction = tuple((d, primitive.get(d, f)) for d, f in node.reduction)
         return replace(node, primitive=order, steps=steps, reduction=reduction)
+
+    def accumulates(self, tile: Tile, position: int) -> Truth:
+        """Whether an entry reads back what it writes."""
+        known = tile.entries[position].accumulates
+        return self.accumulating.get((tile.index, position), known)
 
     def row(self, tile: Tile, position: int, row: int) -> dict[str, Real]:
         """The factors of one row of one entry."""

@@ -185,7 +185,7 @@ class Transfer:
     spatial: Real
     element_bytes: float
     writes: bool
-    accumulates: bool
+    accumulates: Truth
 
 
 def memory_cycles(
@@ -217,8 +217,8 @@ def memory_cycles(
     copies = 1 if supported else -(-t.spatial // some)
     data = real(copies) * real(tiles) * real(t.size) * real(t.element_bytes)
     out = np.ceil(data / real(smaller(whole, ports * network.bandwidth)))
-    if t.writes and t.accumulates:
-        out = out + np.ceil(data / real(read))
+    if t.writes and t.accumulates is not False:
+        out = out + choose(t.accumulates, np.ceil(data / real(read)), real(0))
     child = min(route.child_read if t.writes else route.child_write, network.bandwidth)
     into = np.ceil(real(t.size) * real(t.element_bytes) / real(child))
     return larger(out, choose(tiles == 0, 0.0, into))

@@ -26,7 +26,7 @@ from comet.cost.collectives.formulas import (
     link_network,
     memory_energy,
 )
-from comet.cost.reals import Real, Terms, add_to, larger, times, total
+from comet.cost.reals import Real, Terms, Truth, add_to, choose, larger, times, total
 
 
 @dataclass
@@ -122,11 +122,11 @@ class Access:
 
     level: str
     writes: bool
-    reads_back: bool
+    reads_back: Truth
     """Whether what is written was read before, to be added to."""
     tiles: Real
     """Tiles that are read or written at the same time, on one copy of the node."""
-    energy: float
+    energy: Real
     """pJ per byte."""
 
 
@@ -141,10 +141,12 @@ def accesses(hardware: Hardware, flow: Flow) -> Iterator[Access]:
     source = hardware.level(entry.source).memory
     supported = network.reduction if flow.writes else network.broadcast
     near = flow.unique if supported else larger(flow.unique, flow.spatial)
-    back = flow.writes and entry.accumulates
-    per_block = source.child_write_energy if flow.writes else source.child_read_energy
-    if back:
-        per_block += source.child_read_energy
+    back: Truth = flow.accumulates if flow.writes else False
+    per_block: Real = (
+        source.child_write_energy if flow.writes else source.child_read_energy
+    )
+    if back is not False:
+        per_block = per_block + choose(back, source.child_read_energy, 0.0)
     yield Access(entry.source, flow.writes, back, near, per_block / source.width)
     destination = hardware.level(entry.destination)
     if destination.is_unit:

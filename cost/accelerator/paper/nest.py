@@ -79,7 +79,7 @@ def stream_of(hardware: Hardware, flow: Flow, *, hidden: bool) -> Stream:
         flow.spatial,
         flow.element_bytes,
         flow.writes,
-        entry.accumulates,
+        flow.accumulates,
     )
     memory = memory_cycles(route, transfer, ported=False)
     kind = transfer_kind(flow.writes, 2)

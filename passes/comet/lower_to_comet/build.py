@@ -9,6 +9,8 @@ from itertools import count
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.accelerator.partial_sums import Accumulation
+from comet.cost.reals import Truth
 from comet.dialects.arch import SystemOp
 from comet.dialects.comet import (
     BindingOp,
@@ -35,7 +37,7 @@ from comet.passes.comet.lower_to_comet.factors import (
     Extents,
     Factors,
     Idle,
-    accumulation,
+    accumulation_of,
     extents_of_op,
     loop_order,
     product_of,
@@ -137,7 +139,7 @@ class _Nodes:
     """Numbers for the tags of collectives."""
 
     def temporal(
-        self, node: Temporal, sums: Mapping[ComputeOp, bool], axes: Mapping[str, str]
+        self, node: Temporal, sums: Mapping[ComputeOp, Truth], axes: Mapping[str, str]
     ) -> TileOp:
         """
         Return a temporal node.
@@ -169,7 +171,7 @@ class _Nodes:
         self,
         node: Spatial,
         item: Item,
-        sums: Mapping[ComputeOp, bool],
+        sums: Mapping[ComputeOp, Truth],
         axes: Mapping[str, str],
     ) -> TileOp:
         loops = tuple(self._row(loop) for loop in node.rows) or (self.plan.sizes({}),)
@@ -177,8 +179,9 @@ class _Nodes:
             self._entry(t, self._busy(t, node, loops), self._summed(t, item, sums))
             for t in node.transfers
         ]
+        moved = {t.op for t in node.transfers if t.written}
         below = {
-            op: accumulation(op, item.summed_rows, sums.get(op, False)).below
+            op: self._accumulation(op, item, sums, moves=op in moved).below
             for op in _ops_below(node)
         }
         split = {**axes, **{r.axis: r.dim for r in node.rows if r.axis is not None}}
@@ -232,13 +235,22 @@ class _Nodes:
         return tile
 
     def _summed(
-        self, transfer: TaggedTransfer, item: Item, sums: Mapping[ComputeOp, bool]
+        self, transfer: TaggedTransfer, item: Item, sums: Mapping[ComputeOp, Truth]
     ) -> bool:
-        op = transfer.op
-        return (
-            transfer.written
-            and accumulation(op, item.summed_rows, sums.get(op, False)).here
+        return transfer.written and bool(
+            self._accumulation(transfer.op, item, sums).here
         )
+
+    def _accumulation(
+        self,
+        op: ComputeOp,
+        item: Item,
+        sums: Mapping[ComputeOp, Truth],
+        *,
+        moves: bool = True,
+    ) -> Accumulation:
+        above = sums.get(op, False)
+        return accumulation_of(op, item.summed_rows, above, moves=moves)
 
     def _entry(
         self, transfer: TaggedTransfer, loops: tuple[Sizes, ...], rmw: bool
@@ -255,10 +267,10 @@ class _Nodes:
         )
 
     def _leaf_entries(
-        self, op: ComputeOp, item: Item, sums: Mapping[ComputeOp, bool]
+        self, op: ComputeOp, item: Item, sums: Mapping[ComputeOp, Truth]
     ) -> Iterator[MovedTensor]:
         unit = unit_for(op, self.plan.system)
-        rmw = accumulation(op, item.summed_rows, sums.get(op, False)).here
+        rmw = bool(self._accumulation(op, item, sums).here)
         for value in self.plan.tensors_of(op):
             written = value is op.results[0]
             yield MovedTensor(

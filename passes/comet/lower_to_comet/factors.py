@@ -9,6 +9,8 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.factors import merged_order
+from comet.cost.accelerator.partial_sums import Accumulation, accumulation
+from comet.cost.reals import Truth
 from comet.dialects.compound.dims import merged_extents, names_of
 from comet.passes.comet.lower_to_comet.tree import (
     COMPUTE,
@@ -149,26 +151,15 @@ def _looped(path: Rows) -> list[str]:
     return dims
 
 
-@dataclass(frozen=True)
-class Accumulation:
-    """Whether an op adds to its result in memory, at a node and below it."""
-
-    here: bool
-    below: bool
-
-
-def accumulation(op: ComputeOp, loops: Rows, above: bool) -> Accumulation:
+def accumulation_of(
+    op: ComputeOp, loops: Rows, above: Truth, *, moves: bool = True
+) -> Accumulation:
     """
     Say where partial results of `op` are read back, given the loops of one node.
 
-    `above`: an outer loop accumulates in place at this level. A reduction loop outside
-    one that changes the tile revisits each tile; inside all of these it leaves the
-    tile, so the level below accumulates.
+    `above` and `moves` as in `accumulation`: an outer loop accumulates in place at this
+    level, and the result crosses this node.
     """
-    result = set(names_of(op.results[0]))
-    summed = set(extents_of_op(op)) - result
-    looped = [loop.dim for loop in loops if loop.factor > 1]
-    sums = [i for i, dim in enumerate(looped) if dim in summed]
-    moves = [i for i, dim in enumerate(looped) if dim in result]
-    again = bool(sums and moves and sums[0] < moves[-1])
-    return Accumulation(above or again, bool(sums) and not again)
+    inside = set(extents_of_op(op))
+    rows = [(loop.dim, loop.factor) for loop in loops if loop.dim in inside]
+    return accumulation(rows, set(names_of(op.results[0])), above, moves=moves)

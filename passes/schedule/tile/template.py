@@ -9,9 +9,9 @@ same kinds of ops have the same loops.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import TypeAlias
 
@@ -25,11 +25,12 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from comet.cost.accelerator.factors import Loops, with_factors
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import FactorKey, Mappings, StepKey
-from comet.cost.accelerator.problem import Leaf, Node, Problem, Tile, walk
+from comet.cost.accelerator.partial_sums import partial_sums
+from comet.cost.accelerator.problem import Leaf, Problem, Tile, walk
 from comet.cost.from_ir.capacity import Bytes, Layout, Sizes
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import problem_of
-from comet.cost.reals import Products
+from comet.cost.reals import Products, Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.state import States
 from comet.dialects.compound import ContractOp
@@ -44,6 +45,7 @@ from comet.passes.comet.lower_to_comet.tree import COMPUTE
 from comet.passes.schedule.node_names import nest_number, node_kinds, node_level
 from comet.passes.schedule.plan_string import PlanEntry, cuttable, plan_nodes
 from comet.passes.schedule.retile import retile, set_loops
+from comet.passes.schedule.tile.paths import nested, paths_of
 
 EQUAL_PARTS = 4
 """How many loops of one role change together, at least."""
@@ -56,9 +58,6 @@ Key: TypeAlias = tuple[str, str | None]
 
 Factor: TypeAlias = tuple[Key, str]
 """A loop: the key of its nodes, and its dimension."""
-
-Path: TypeAlias = tuple[int, ...]
-"""Indices of the temporal nodes of a problem around a leaf, outermost first."""
 
 Values: TypeAlias = Mapping[Factor, NDArray[np.int64]]
 """The factor of each loop, one array element per candidate."""
@@ -215,7 +214,31 @@ class Template:
             key: tuple(loop for node in nodes for loop in self.rows(node, plan))
             for key, nodes in self.owners.items()
         }
-        return with_factors(self.problem, loops)
+        values = {(key, dim): n for key, rows in plan.items() for dim, n in rows}
+        back = partial_sums(self.problem, partial(self.summed, plan, values))
+        return with_factors(self.problem, loops, frozenset(back))
+
+    def summed(
+        self,
+        plan: Mapping[Key, Loops],
+        values: Mapping[Factor, Real],
+        tile: int,
+        operation: str,
+    ) -> list[tuple[str, Real]] | None:
+        """Return the loops in the order of a plan that are no fold's, None if open."""
+        rows: list[tuple[TemporalOp, str]] = []
+        for node in self.owners[tile, operation]:
+            key = self.keys[node]
+            if key not in plan and self.loops.get(key):
+                return None
+            rows += [(node, d) for d, _ in plan.get(key, ()) if (key, d) in values]
+        rows = [(node, dim) for node, dim in rows if dim in self.extents[node]]
+        folded = {dim for node, dim in rows if node.init_args()}
+        return [
+            (self.letters[dim], values[self.keys[node], dim])
+            for node, dim in rows
+            if dim not in folded
+        ]
 
     def ordered(self, plan: Mapping[Key, Loops]) -> Problem:
         """
@@ -311,14 +334,16 @@ class Candidates:
                 nodes = owners[tile.index, entry.tag]
                 looped = [loop for node in nodes for loop in self.factors(node).items()]
                 loops = {letters[dim]: factor for dim, factor in looped}
-                for dim in set(problem.operation[entry.tag].dims) & set(loops):
-                    factors[tile.index, position, 0, dim] = loops[dim]
+                for dim, factor in loops.items():
+                    factors[tile.index, position, 0, dim] = factor
             if tile.is_leaf:
                 innermost = owners[tile.index, tile.leaf.operation][-1]
                 cuts = self.cuts[innermost.body.block]
                 named = {letters[dim]: cut for dim, cut in cuts.items()}
-                steps |= self._steps(tile.leaf, problem, named)
-        return Mappings(problem, factors, steps)
+                steps |= self._steps(tile.leaf, named)
+        summed = partial(self.template.summed, plan, self.values)
+        back = partial_sums(problem, summed).items()
+        return Mappings(problem, factors, steps, {k: np.asarray(v) for k, v in back})
 
     def bytes_of(self, value: SSAValue) -> Bytes:
         """Return the size of a value, tiled."""
@@ -337,16 +362,15 @@ class Candidates:
         return self._tiles[key]
 
     def _steps(
-        self, leaf: Leaf, problem: Problem, cuts: Mapping[str, NDArray[np.float64]]
+        self, leaf: Leaf, cuts: Mapping[str, NDArray[np.float64]]
     ) -> dict[StepKey, NDArray[np.float64]]:
-        """Return the sizes of a leaf's tiles, for dimensions that its operation has."""
-        relevant = set(problem.operation[leaf.operation].dims) & cuts.keys()
+        """Return the sizes of a leaf's tiles, in the dimensions that are cut."""
         sizes = {"": dict(leaf.primitive), **leaf.steps}
         loops = {
             (leaf.index, tensor, dim): (size, dim)
             for tensor, dims in sizes.items()
             for dim, size in dims.items()
-            if dim in relevant
+            if dim in cuts
         }
         tiles = {
             (size, dim): np.maximum(1, self.tile(size, cuts[dim]))
@@ -367,28 +391,6 @@ def block_of(value: SSAValue) -> Block | None:
     """Return the block that defines a value."""
     owner = value.owner
     return owner.parent if isinstance(owner, Operation) else owner
-
-
-def nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:
-    """Yield nodes, outermost first, grouped with the nodes nested in them."""
-    group: tuple[TemporalOp, ...] = ()
-    for node in nodes:
-        if group and node.parent_op() is not group[-1]:
-            yield group
-            group = ()
-        group = (*group, node)
-    if group:
-        yield group
-
-
-def paths_of(node: Node, path: tuple[int, ...]) -> Iterator[tuple[Leaf, Path]]:
-    """Yield each leaf below `node`, with the temporal nodes around it."""
-    if isinstance(node, Leaf):
-        yield node, path
-    elif isinstance(node, Tile):
-        inner = path if node.spatial else (*path, node.index)
-        for child in node.children:
-            yield from paths_of(child, inner)
 
 
 def make_template(func: FuncOp, system: SystemOp) -> Template:
