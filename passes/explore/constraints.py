@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import ParseError, PassFailedException
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.graph.pad.extents import parse_extents
 from comet.passes.schedule.bind import KINDS
-from comet.passes.schedule.fuse.strategy import STRATEGIES, Chunks, Name
+from comet.passes.schedule.fuse.strategy import STRATEGIES, Chunks, Loops, Name
 from comet.passes.schedule.plan_string import PlanEntry, parse_plan
 from comet.passes.sharding.dim_axes import Dims, parse_dims
 from comet.yaml_file import Yaml, YamlFile, read_yaml
@@ -49,6 +49,8 @@ class Constraints:
     """Fusion strategies."""
     chunks: tuple[Chunks, ...] | None = None
     """Levels of the loops of folds."""
+    loops: tuple[Loops, ...] | None = None
+    """Whether products have loops of their own over the shared buffer."""
     kind: tuple[Kind, ...] | None = None
     """The kinds of collectives, each as the option of `place-collectives`."""
     at: tuple[str, ...] | None = None
@@ -92,6 +94,7 @@ def read_constraints(text: str, name: str) -> Constraints:
         stream=given.several("stream", _one_of(TRUTH)),
         strategy=given.several("strategy", _one_of(FUSIONS)),
         chunks=given.several("chunks", _one_of({n: n for n in get_args(Chunks)})),
+        loops=given.several("loops", _one_of({n: n for n in get_args(Loops)})),
         kind=given.several("kind", _one_of({n: n for n in get_args(Kind)})),
         at=given.several("at", str),
         bindings=given.bindings() or (BindingKind.SEQUENTIAL,),

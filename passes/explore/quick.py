@@ -49,10 +49,11 @@ from comet.passes.schedule.bind import BindPass
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
+    notes_of,
     open_strategies,
 )
 from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
-from comet.passes.schedule.fuse.strategy import CHUNKS, STRATEGY, Strategy
+from comet.passes.schedule.fuse.strategy import STRATEGY, Strategy
 from comet.passes.schedule.plan_string import check_dims, parse_plan
 from comet.passes.schedule.tile import TilePass
 from comet.passes.search import (
@@ -178,6 +179,9 @@ class AcceleratorPipeline(Pipeline):
     """See `fuse`."""
 
     chunks: Literal["shared", "root", "auto"] = "auto"
+    """See `fuse`."""
+
+    loops: Literal["shared", "separate", "auto"] = "shared"
     """See `fuse`."""
 
     factors: str = "auto"
@@ -338,7 +342,7 @@ class AcceleratorPipeline(Pipeline):
             return
         func = next(compute_functions(copy))
         count = operations(func)
-        choices = open_strategies(func, self.strategy, self.chunks)
+        choices = open_strategies(func, self.strategy, self.chunks, self.loops)
         for name, strategy, plan in different_strategies(func, system, choices):
             label = f"{config.label} strategy={name}"
             if isinstance(plan, PassFailedException):
@@ -355,8 +359,7 @@ class AcceleratorPipeline(Pipeline):
         """Yield a strategy's choices without an option, as the attributes of `fuse`."""
         if len(choices) > 1:
             yield STRATEGY, StringAttr(strategy.name)
-        if len({choice.chunks for choice in choices}) > 1:
-            yield CHUNKS, StringAttr(strategy.chunks)
+        yield from notes_of(strategy, choices)
 
     def bound(self, module: ModuleOp, system: SystemOp) -> Cost:
         """Return a lower bound for every mapping of a sharded module."""
@@ -415,6 +418,7 @@ class AcceleratorPipeline(Pipeline):
         yield FusePass(
             strategy=self.strategy if strategy is None else strategy.name,
             chunks=self.chunks if strategy is None else strategy.chunks,
+            loops=self.loops if strategy is None else strategy.loops,
             model=model,
             objective=objective,
         )

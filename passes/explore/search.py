@@ -255,7 +255,7 @@ class Exploration:
         bound = (BindPass(bodies=bodies),) if bodies else ()
         passes = (
             *structure.passes,
-            FusePass(strategy=strategy.name, chunks=strategy.chunks),
+            FusePass(strategy.name, strategy.chunks, strategy.loops),
             TilePass(factors=format_plan(found.made.entries())),
             *bound,
             AnnotateCostPass(model=self.goal.model),

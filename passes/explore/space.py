@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
+from typing import get_args
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -42,7 +43,12 @@ from comet.passes.schedule.fuse.accelerator.auto import (
 )
 from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
-from comet.passes.schedule.fuse.strategy import STRATEGIES, Strategy
+from comet.passes.schedule.fuse.strategy import (
+    STRATEGIES,
+    Chunks,
+    Loops,
+    Strategy,
+)
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
 from comet.passes.search import Cost, Found, Goal, higher
@@ -245,9 +251,10 @@ class StructureSpace:
         (func,) = compute_functions(copy)
         choices = [
             each
-            for each in open_strategies(func, "auto", "auto")
+            for each in open_strategies(func, "auto", "auto", "auto")
             if each.name in (self.constraints.strategy or STRATEGIES)
-            and each.chunks in (self.constraints.chunks or ("shared", "root"))
+            and each.chunks in (self.constraints.chunks or get_args(Chunks))
+            and each.loops in (self.constraints.loops or get_args(Loops))
         ]
         system = attached_system(copy)
         for name, strategy, plan in different_strategies(func, system, choices):

@@ -112,6 +112,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             stream=None if self.stream == AUTO else (self.stream,),
             strategy=None if self.strategy == AUTO else (self.strategy,),
             chunks=None if self.chunks == AUTO else (self.chunks,),
+            loops=None if self.loops == AUTO else (self.loops,),
             kind=None if self.kind == AUTO else (self.kind,),
             at=None if self.at is None else (self.at,),
             pad=self.pad,

@@ -4,15 +4,17 @@ Merges neighbours in a mapping that the COMET tool cannot price separately.
 The tool's energy walk needs, at every spatial node and leaf below the root's children,
 a tensor that a spatial node above has moved: its own or one of a sibling to its left.
 If there is none, the parent joins its left neighbour; columns keep their factors, so
-everything runs as often as before. A collective directly below a spatial node joins the
-temporal node before it, because the tool would add its energy to the wrong node; unless
-that node loops.
+everything runs as often as before. Collectives have no factors: they run as often as
+the longest loops of their node, and must not join one that loops more. A collective
+directly below a spatial node joins the temporal node before it, because the tool would
+add its energy to the wrong node; unless that node loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from math import prod
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
@@ -146,6 +148,8 @@ def _binding_before(op: Operation) -> BindingOp | None:
 
 def _join_columns(left: TileOp, right: TileOp) -> None:
     if left.is_temporal:
+        _check_collectives(left, right)
+        _check_collectives(right, left)
         order = innermost_first([_order(left), _order(right)], left.permutation.data)
         left.properties["permutation"] = StringAttr("".join(order))
         entries = (*left.entries, *right.entries)
@@ -163,6 +167,25 @@ def _order(tile: TileOp) -> list[str]:
         d for e in tile.entries for row in e.factors for d, size in row if size > 1
     }
     return [dim for dim in reversed(tile.permutation.data) if dim in looped]
+
+
+def _check_collectives(tile: TileOp, other: TileOp) -> None:
+    """Check that the collectives of `tile` run as often in a node with `other`."""
+    exchanges = any(isinstance(child, CollectiveOp) for child in tile.children)
+    if exchanges and _turns(other) > _turns(tile):
+        raise PassFailedException(
+            "lower-to-comet: the COMET tool can price "
+            f"{', '.join(sorted(_tensors(tile)))} only together with "
+            f"{', '.join(sorted(_tensors(other)))}, whose loops would repeat the "
+            "collectives between them; fuse with loops=shared"
+        )
+
+
+def _turns(tile: TileOp) -> int:
+    """Return how often the longest loops of a node run."""
+    return max(
+        prod(size for row in entry.factors for _, size in row) for entry in tile.entries
+    )
 
 
 def _check_alike(left: TileOp, right: TileOp) -> None:

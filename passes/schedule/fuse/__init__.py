@@ -24,6 +24,7 @@ from comet.passes.schedule.fuse.strategy import (
     BETWEEN,
     CHUNKS,
     KERNELS,
+    LOOPS,
     STRATEGY,
 )
 from comet.passes.search.goal import Goal
@@ -45,6 +46,7 @@ class FusePass(ChoosingPass):
     NOTES: ClassVar[Mapping[str, str]] = {
         "strategy": STRATEGY,
         "chunks": CHUNKS,
+        "loops": LOOPS,
         "between": BETWEEN,
         "kernels": KERNELS,
         "narrow": NARROW,
@@ -65,6 +67,13 @@ class FusePass(ChoosingPass):
     On accelerators, where the loop of a fold is: over the shared buffer, or over the
     outermost level, so that chunks are loaded while others are computed on; or the
     cheaper one.
+    """
+
+    loops: Literal["shared", "separate", "auto"] = "shared"
+    """
+    On accelerators, whether the ops of a nest share their loops over the shared buffer,
+    or each product has loops of its own, which may cut the dimensions it sums over; or
+    the cheaper one.
     """
 
     between: Literal["recompute", "spill", "auto"] = "auto"
@@ -98,7 +107,13 @@ class FusePass(ChoosingPass):
         goal.check(self.name, on_gpu=system.gpu is not None)
         machine = fusion_machine(system)
         options = Options(
-            self.strategy, self.chunks, self.between, self.kernels, self.narrow, goal
+            self.strategy,
+            self.chunks,
+            self.loops,
+            self.between,
+            self.kernels,
+            self.narrow,
+            goal,
         )
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             machine.simplify(func)

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from comet.passes.schedule.fuse.strategy import Between, Chunks, Name
+from comet.passes.schedule.fuse.strategy import Between, Chunks, Loops, Name
 from comet.passes.search.goal import Goal
 
 
@@ -18,6 +18,7 @@ class Options:
 
     strategy: Name | Literal["auto"]
     chunks: Chunks | Literal["auto"]
+    loops: Loops | Literal["auto"]
     between: Between | Literal["auto"]
     kernels: str
     """What each kernel of a GPU stores, or `auto`."""

@@ -11,6 +11,9 @@ STRATEGY = "comet.strategy"
 CHUNKS = "comet.chunks"
 """The attribute with the level of folds' loops, on accelerators."""
 
+LOOPS = "comet.loops"
+"""The attribute for whether products have loops of their own, on accelerators."""
+
 BETWEEN = "comet.between"
 """The attribute for products that are needed twice, on GPUs."""
 
@@ -22,6 +25,7 @@ STRATEGIES: tuple[Name, ...] = ("full", "partial", "isolate_contractions", "none
 """Those of accelerators."""
 
 Chunks: TypeAlias = Literal["shared", "root"]
+Loops: TypeAlias = Literal["shared", "separate"]
 Between: TypeAlias = Literal["recompute", "spill"]
 
 
@@ -33,6 +37,8 @@ class Strategy:
     """Where intermediates go, as the option of `fuse`."""
     chunks: Chunks = "shared"
     """On accelerators, the level that folds read their chunks from."""
+    loops: Loops = "shared"
+    """On accelerators, whether products have own loops over the shared buffer."""
     whole: bool = False
     """
     On GPUs, a dimension that needs several reduction loops is kept whole in registers.

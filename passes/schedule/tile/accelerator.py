@@ -25,7 +25,7 @@ from comet.cost.accelerator.bounds import completion_bound
 from comet.cost.accelerator.factors import Loops
 from comet.cost.accelerator.legality import check_sizes, check_summed, check_tool
 from comet.cost.accelerator.model import Prices, price, price_many, room_many
-from comet.cost.estimate import CostError, Estimate
+from comet.cost.estimate import CostError, Estimate, ModelName
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.compound.dims import extents_of, level_of
 from comet.passes.analysis.levels import compute_block
@@ -88,7 +88,7 @@ def search(
     place, space = f"@{template.func.sym_name.data}", Factors(template, goal, fixed)
     made = descend("tile factors", place, space, goal).made
     if not space.is_legal(made.plan):
-        raise _failure(template, made.plan)
+        raise _failure(template, made.plan, goal.model)
     return made
 
 
@@ -181,7 +181,7 @@ class Factors:
             estimate = self.estimate(plan)
             if estimate is not None:
                 return self._found(plan, estimate)
-        raise _failure(self.template, plan)
+        raise _failure(self.template, plan, self.goal.model)
 
     def sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
         """
@@ -437,7 +437,7 @@ def _single(template: Template, plan: Plan) -> Candidates:
     return Candidates(template, values)
 
 
-def _failure(template: Template, plan: Plan) -> PassFailedException:
+def _failure(template: Template, plan: Plan, model: ModelName) -> PassFailedException:
     """Say why the finest tiles are not legal."""
     single = _single(template, plan)
     sizes = Sizes(
@@ -449,14 +449,14 @@ def _failure(template: Template, plan: Plan) -> PassFailedException:
         return PassFailedException(
             "tile: no valid mapping; with the finest tiles, "
             f"{describe_overflow(found, template.system)}"
-            f"{_uncut(single, found.level)}: fuse less, shard another dimension, or "
-            "stream"
+            f"{_uncut(single, found.level)}: fuse less, give products loops of their "
+            "own (loops=separate), shard another dimension, or stream"
         )
     problem = template.problem_for(plan)
     try:
         check_summed(problem, template.hardware)
         check_tool(problem, template.hardware)
-        price(problem, template.hardware)
+        price(problem, template.hardware, model)
     except CostError as error:
         return PassFailedException(f"tile: no valid mapping; {error}")
     return PassFailedException("tile: no valid mapping")

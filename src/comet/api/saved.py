@@ -102,6 +102,7 @@ def saved_constraints(file: Source) -> Source:
         "at": placed[0].at if placed else None,
         "strategy": fused.strategy,
         "chunks": fused.chunks,
+        "loops": fused.loops,
         "factors": tiled.factors,
     }
     if kinds := _kinds(passes):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from paths import ROOT
 from semantics import run_passes
-from tile_trees import tiled
+from tile_trees import fused, tiled
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.dialects.func import Func
@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import DiagnosticException, PassFailedException
 from comet.codegen.comet import CometTarget, write_files
 from comet.codegen.comet.reader import read_files
 from comet.dialects.collective import Collective
-from comet.dialects.comet import OperationOp
+from comet.dialects.comet import CollectiveOp, OperationOp
 from comet.dialects.comet.attributes import Compute, ComputeAttr, SizesAttr
 from comet.dialects.comet.kinds import REDUCES, REDUCTIONS
 from comet.dialects.compound import Compound, ReduceKind
@@ -255,3 +255,16 @@ def test_an_all_reduce_that_the_tool_takes_for_free_is_rejected() -> None:
     files["arch.yaml"] = files["arch.yaml"].replace(old, new, 1)
     with pytest.raises(PassFailedException, match="network of GB reduces but does not"):
         check_legality(read_files(files))
+
+
+def test_collectives_are_not_repeated_by_the_loops_of_a_neighbour():
+    """The COMET tool could price the files only if the two loops were one node."""
+    tree = fused("full loops=separate", sizes=(8, 8, 32))
+    whole = run_passes(tree, 'tile{factors=""},lower-to-comet')
+    assert sum(isinstance(op, CollectiveOp) for op in whole.walk()) == 2
+    cut = run_passes(tree, 'tile{factors="c_gb: K=4"}')
+    with pytest.raises(
+        PassFailedException,
+        match=r"price .* only together with .*, whose loops would repeat the collectiv",
+    ):
+        run_passes(cut, "lower-to-comet")

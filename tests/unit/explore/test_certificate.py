@@ -51,7 +51,7 @@ def test_a_true_certificate(
     out, err = check(certificate, tmp_path, capsys)
     assert err == ""
     assert "true; model paper, latency" in out
-    assert "(gap 0.00 %), 14 structures" in out
+    assert "(gap 0.00 %), 21 structures" in out
     assert certificate["lower_bound"] == certificate["value"]
     assert any(claim["floors"] for claim in certificate["claims"])
 

@@ -19,6 +19,7 @@ from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule.attributes import BindingKind
+from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore import search as exploration
 from comet.passes.explore.constraints import Constraints, Kind, read_constraints
 from comet.passes.explore.search import Exploration
@@ -48,6 +49,8 @@ func.func @f(%x: X, %y: X) -> (X, X) {
 }
 """.replace("X", "tensor<32x64xf16, #compound.dims<M, N>>")
 KIND: tuple[Kind, ...] = ("allreduce",)
+SHARED = Constraints(loops=("shared",))
+BY_N = parse_dims(["N"])
 
 
 def space_of(
@@ -134,7 +137,7 @@ def test_a_saved_answer_is_a_constraint(
 ):
     path = tmp_path / "c.yaml"
     path.write_text(
-        'stream: false\ndim: "N:cx,cy,kx,ky"\nstrategy: full\n'
+        'stream: false\ndim: "N:cx,cy,kx,ky"\nstrategy: full\nloops: shared\n'
         'kind: auto\nfactors: "gemm_dram: M=8"\n'
     )
     message = failure(
@@ -245,7 +248,7 @@ def test_what_reaches_the_bound_of_all_needs_no_search(text: str):
 
 def test_kinds_of_collectives_are_a_choice():
     """The best of all kinds is the best of the searches of each kind."""
-    one = Constraints(stream=(False,), strategy=("full",), dim=(parse_dims(["N"]),))
+    one = replace(SHARED, stream=(False,), strategy=("full",), dim=(BY_N,))
 
     def searched(constraints: Constraints) -> Exploration:
         search = Exploration(space_of("gemm_softmax", (8, 8, 64), constraints))
@@ -296,9 +299,7 @@ def test_bindings_are_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_places_of_collectives_are_a_choice():
     """The best of all places is the best of the searches of each place."""
-    one = Constraints(
-        stream=(False,), strategy=("full",), dim=(parse_dims(["N"]),), kind=KIND
-    )
+    one = replace(SHARED, stream=(False,), strategy=("full",), dim=(BY_N,), kind=KIND)
 
     def searched(*at: str) -> Exploration:
         search = Exploration(
@@ -319,13 +320,32 @@ def test_places_of_collectives_are_a_choice():
 
 def test_the_buffer_in_the_way_is_named():
     """Other structures are rejected by a rule; that says less."""
-    constraints = Constraints(strategy=("full",), stream=(False,))
+    constraints = replace(SHARED, strategy=("full",), stream=(False,))
     search = Exploration(space_of("gemm_softmax", (384, 1536, 512), constraints))
     with pytest.raises(
         PassFailedException,
         match=r"do not fit, .* level \w+ needs \d+ bytes and has \d+",
     ):
         search.run()
+
+
+def test_products_with_own_loops_are_a_choice():
+    """K is cut above the buffer of the weights, which a whole row does not fit."""
+    one = Constraints(
+        strategy=("full",), stream=(False,), dim=(BY_N,), kind=KIND, pad="none"
+    )
+    search = Exploration(space_of("gemm_softmax", (4, 1024, 512), one))
+    search.run()
+    assert search.proven
+    assert search.best is not None
+    assert search.best.label.endswith("strategy=full loops=separate")
+    (plan,) = (each for each in search.best.passes if isinstance(each, TilePass))
+    cut = {entry.name: dict(entry.loops) for entry in parse_plan(plan.factors)}
+    assert cut["c_gb"]["K"] > 1
+    module = search.space.module.clone()
+    for each in (*search.best.passes[:-1], LowerToCometPass(model="paper")):
+        each.apply(comet_context(), module)
+    assert estimate_module(module, "paper").latency == search.objective
 
 
 def test_padding_is_a_choice():

@@ -47,6 +47,7 @@ def test_constraints_are_what_its_passes_say(folder: Path):
         **yaml.safe_load(FEW),
         "at": "GB",
         "chunks": "shared",
+        "loops": "shared",
     }
     assert re.match(r"\w+: [MNK]=\d", values["factors"])
 

@@ -37,6 +37,51 @@ def test_how_far_the_product_travels(strategy: str, levels: set[str]):
     assert crossed(fused(strategy), "c") == levels
 
 
+def over_shared_buffer(module: ModuleOp) -> list[list[str]]:
+    """Return the names of the ops in each temporal node over the shared buffer."""
+    chain = memory_chain(attached_system(module))
+    around = [
+        op
+        for op in ops_of(module, TemporalOp)
+        if isinstance(above := op.parent_op(), SpatialOp)
+        and tuple(row.axis for row in above.loops) == chain.cluster_axes
+    ]
+    kinds = (ContractOp, MapOp, ReduceOp)
+    return [[op.name for op in n.walk() if isinstance(op, kinds)] for n in around]
+
+
+@pytest.mark.parametrize("strategy", ["partial", "full"])
+def test_products_may_have_loops_of_their_own(strategy: str):
+    (shared,) = over_shared_buffer(fused(strategy))
+    separate = fused(f"{strategy} loops=separate")
+    assert over_shared_buffer(separate) == [shared[:1], shared[1:]]
+    assert crossed(separate, "c") == crossed(fused(strategy), "c")
+    assert_same_meaning(fused(), separate, "main")
+
+
+ATTENTION = """
+!t = tensor<1x2x8x4xf16>
+func.func @f(%q: !t, %k: !t, %v: !t) -> !t {
+  %o = compound.attention %q, %k, %v : (!t, !t, !t) -> !t
+  func.return %o : !t
+}
+"""
+
+
+def test_the_two_products_of_attention_have_loops_of_their_own():
+    before = parse_module(ATTENTION)
+    by_rows = "distribute{dim=H axes=cx},distribute{dim=M axes=kx,ky}"
+    after = run_passes(before, spread(by_rows, "full loops=separate"))
+    found = over_shared_buffer(after)
+    assert [names.count("compound.contract") for names in found] == [1, 0, 1]
+    assert_same_meaning(before, after, "f")
+
+
+def test_where_nothing_shares_a_nest_with_products_own_loops_change_nothing():
+    alone = fused("isolate_contractions loops=separate")
+    assert alone.is_structurally_equivalent(fused("isolate_contractions"))
+
+
 def test_row_statistics_go_to_the_shared_buffer():
     assert crossed(fused("full"), "m") == {"GB", "OB"}
     assert crossed(fused("none"), "m") == {"DRAM", "GB", "OB"}
@@ -149,11 +194,11 @@ def test_signature_and_reference_keep_their_shapes():
     assert_same_meaning(module, module, "main", after_name="main__reference")
 
 
-def spread(text: str) -> str:
+def spread(text: str, strategy: str = "full") -> str:
     """Return the passes to a tree of ops that are spread as `text` says."""
     return (
         f"{attached(16)},decompose{{accumulator=input}},{text},insert-collectives,"
-        "place-collectives,fuse{strategy=full}"
+        f"place-collectives,fuse{{strategy={strategy}}}"
     )
 
 

@@ -1,9 +1,15 @@
 """The search for factors: legal, repeatable, no worse than simple plans."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
+from accelerators import attached
+from programs import graph_text
 from semantics import parse_module, run_passes
 from tile_trees import fused, only_function
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.accelerator.factors import with_factors
@@ -13,6 +19,7 @@ from comet.cost.accelerator.legality import check_tool
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.model import price, price_many
 from comet.cost.accelerator.problem import Problem
+from comet.cost.estimate import ModelName
 from comet.dialects.arch import attached_system
 from comet.dialects.schedule.analysis import assign_combiners
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
@@ -158,6 +165,56 @@ def test_the_estimate_is_that_of_the_lowered_tree(strategy: str):
     own = lowered_estimate(only_function(tiled), system, "paper", absorb=False)
     assert choice.estimate.latency == pytest.approx(own.latency)
     assert choice.estimate.energy == pytest.approx(own.energy)
+
+
+STREAMED = f"""{attached(16)},decompose{{accumulator=input}},stream,
+distribute{{dim=M axes=cx,cy,kx,ky}},insert-collectives,place-collectives,
+fuse{{strategy=full}}""".replace("\n", "")
+TREES: dict[str, Callable[[], ModuleOp]] = {
+    "gemm": lambda: fused("full", op="gemm", sizes=(12, 8, 64)),
+    **{
+        each: partial(fused, each, sizes=(12, 8, 64))
+        for each in (*STRATEGIES, "partial loops=separate", "full loops=separate")
+    },
+    "streamed": lambda: run_passes(
+        parse_module(graph_text("gemm_softmax", (32, 8, 12))), STREAMED
+    ),
+}
+
+
+@pytest.mark.parametrize("model", ["paper", "ideal"])
+@pytest.mark.parametrize("tree", TREES)
+def test_any_plan_costs_what_the_lowered_tree_does(tree: str, model: ModelName):
+    """Also where partial sums are read back, and loops repeat ops without them."""
+    module = TREES[tree]()
+    system = attached_system(module)
+    template = make_template(only_function(module), system)
+    random = np.random.default_rng(3)
+    plan = {
+        key: tuple((dim, 1) for dim in random.permutation(dims))
+        for key, dims in template.loops.items()
+    }
+    values = {
+        f: random.choice(some_divisors(template.extent[f]), 4000)
+        for f in factors_of(plan)
+    }
+    every = Candidates(template, values)
+    legal = every.divide() & every.multiply() & every.fit()
+    kept = {factor: array[legal][:6] for factor, array in values.items()}
+    prices = price_many(
+        Candidates(template, kept).mappings(plan), template.hardware, model
+    )
+    assert prices.latency.size
+    for index in range(prices.latency.size):
+        chosen = {
+            key: tuple((dim, int(kept[key, dim][index])) for dim, _ in rows)
+            for key, rows in plan.items()
+        }
+        text = format_plan(template.entries(chosen))
+        tiled = run_passes(module, f'tile{{factors="{text}"}}')
+        own = lowered_estimate(only_function(tiled), system, model, absorb=False)
+        assert float(prices.latency[index]) == pytest.approx(own.latency), text
+        assert float(prices.energy[index]) == pytest.approx(own.energy), text
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

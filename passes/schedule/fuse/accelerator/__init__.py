@@ -38,7 +38,9 @@ class Accelerator(Machine):
                 "fuse: kernels=.. is for GPUs; on accelerators the strategy says what "
                 "shares a nest"
             )
-        first, *others = open_strategies(func, options.strategy, options.chunks)
+        first, *others = open_strategies(
+            func, options.strategy, options.chunks, options.loops
+        )
         if others:
             fuse_cheapest(func, self.system, (first, *others), options.goal)
         else:

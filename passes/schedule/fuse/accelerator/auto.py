@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import product, starmap
-from typing import Literal
+from itertools import product
+from typing import Literal, get_args
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
@@ -20,9 +21,11 @@ from comet.passes.schedule.fuse.accelerator.plan import fuse_function, plan_fusi
 from comet.passes.schedule.fuse.rewrite import FusionPlan
 from comet.passes.schedule.fuse.strategy import (
     CHUNKS,
+    LOOPS,
     STRATEGIES,
     STRATEGY,
     Chunks,
+    Loops,
     Name,
     Strategy,
 )
@@ -41,7 +44,10 @@ from comet.passes.search import (
 
 
 def open_strategies(
-    func: FuncOp, strategy: Name | Literal["auto"], chunks: Chunks | Literal["auto"]
+    func: FuncOp,
+    strategy: Name | Literal["auto"],
+    chunks: Chunks | Literal["auto"],
+    loops: Loops | Literal["auto"],
 ) -> tuple[Strategy, ...]:
     """Return the strategies for `func` that options leave open, at least one."""
     has_folds = any(isinstance(op, FoldOp) for op in func.walk())
@@ -49,7 +55,9 @@ def open_strategies(
     places: tuple[Chunks, ...] = ("shared", "root") if has_folds else ("shared",)
     if chunks != "auto":
         places = (chunks,)
-    return tuple(starmap(Strategy, product(strategies, places)))
+    kinds: tuple[Loops, ...] = get_args(Loops) if loops == "auto" else (loops,)
+    chosen = product(kinds, strategies, places)
+    return tuple(Strategy(name, place, kind) for kind, name, place in chosen)
 
 
 def different_strategies(
@@ -61,10 +69,9 @@ def different_strategies(
 
     With a rejected strategy comes the reason.
     """
-    several_places = len({choice.chunks for choice in choices}) > 1
     known: list[FusionPlan] = []
     for each in choices:
-        label = f"{each.name} chunks={each.chunks}" if several_places else each.name
+        label = _label(each, choices)
         try:
             plan = plan_fusion(func, system, each)
         except PassFailedException as error:
@@ -83,7 +90,6 @@ def fuse_cheapest(
 
     Raises PassFailedException if none has a mapping that fits.
     """
-    several_places = len({choice.chunks for choice in choices}) > 1
     place = f"@{func.sym_name.data}"
     candidates = [
         Candidate(
@@ -97,10 +103,27 @@ def fuse_cheapest(
     strategy, plan = cheapest("strategy", place, candidates, goal).made
     fuse_function(func, system, strategy)
     func.attributes[STRATEGY] = StringAttr(strategy.name)
-    if several_places:
-        func.attributes[CHUNKS] = StringAttr(strategy.chunks)
+    func.attributes |= dict(notes_of(strategy, choices))
     func.attributes[PLAN] = StringAttr(format_plan(plan.entries()))
     annotate(func, total_figures(plan.estimate))
+
+
+def notes_of(
+    strategy: Strategy, choices: Sequence[Strategy]
+) -> Iterator[tuple[str, Attribute]]:
+    """Yield what a strategy chose beside its name, as attributes of the function."""
+    if len({each.chunks for each in choices}) > 1:
+        yield CHUNKS, StringAttr(strategy.chunks)
+    if len({each.loops for each in choices}) > 1:
+        yield LOOPS, StringAttr(strategy.loops)
+
+
+def _label(strategy: Strategy, choices: Sequence[Strategy]) -> str:
+    """Name a strategy by the options that tell it from the others."""
+    chunks = len({each.chunks for each in choices}) > 1
+    chosen = f" chunks={strategy.chunks}" if chunks else ""
+    loops = " loops=separate" if strategy.loops == "separate" else ""
+    return strategy.name + chosen + loops
 
 
 def price_strategy(

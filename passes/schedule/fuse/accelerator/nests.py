@@ -29,7 +29,14 @@ from comet.passes.schedule.fuse.accelerator.groups import (
     units_of,
 )
 from comet.passes.schedule.fuse.strategy import Strategy
-from comet.passes.schedule.tile_tree import Aliases, Leaf, Spatial, Temporal, Tree
+from comet.passes.schedule.tile_tree import (
+    Aliases,
+    Leaf,
+    Spatial,
+    Temporal,
+    Tree,
+    ops_of,
+)
 
 
 @dataclass(frozen=True)
@@ -63,18 +70,31 @@ class NestBuilder:
         """
         Return the nodes of a segment over the shared buffer.
 
+        They share a loop, or each product outside of folds has one of its own.
+        """
+        items = tuple(self._items(segment))
+        if segment.fold is not None or self.strategy.loops == "shared":
+            return self._looped(items, segment.fold)
+        parts = split_at_products(items)
+        return tuple(tree for part in parts for tree in self._looped(part))
+
+    def _looped(
+        self, items: Sequence[Tree], fold: FoldOp | None = None
+    ) -> tuple[Tree, ...]:
+        """
+        Return the loop of `items`, that of `fold` if there is one.
+
         If nothing is fused, a loop over the row computes row statistics, so that their
         collectives come after the whole loop. Collectives of what the loop of a fold
         has made come before the next node, next to that loop.
         """
-        items = tuple(self._items(segment))
         head = next((i for i, t in enumerate(items) if not isinstance(t, Leaf)), 0)
         tail = len(items)
         unfused = self.strategy.name == "none"
         while unfused and tail > 1 and isinstance(items[tail - 1], Leaf):
             tail -= 1
-        fold = segment.fold if self.strategy.chunks == "shared" else None
-        loop = _loop(self.chain.shared, items[head:tail], fold)
+        inside = fold if self.strategy.chunks == "shared" else None
+        loop = _loop(self.chain.shared, tuple(items[head:tail]), inside)
         return (*items[:head], loop, *items[tail:])
 
     def _cluster(self, units: Sequence[Unit], inside: tuple[Tree, ...]) -> Spatial:
@@ -182,6 +202,17 @@ class NestBuilder:
                 "nest; distribute one dimension per axis, in all ops that have it"
             )
         return next(iter(dims), None)
+
+
+def split_at_products(items: Sequence[Tree]) -> list[tuple[Tree, ...]]:
+    """Split nodes and collectives into single products and the runs between them."""
+    parts: list[tuple[Tree, ...]] = [()]
+    for item in items:
+        first = None if isinstance(item, Leaf) else next(ops_of(item))
+        parts += [(item,), ()] if isinstance(first, ContractOp) else []
+        if not isinstance(first, ContractOp):
+            parts[-1] += (item,)
+    return [part for part in parts if part]
 
 
 def _work(segment: Segment) -> tuple[Unit, ...]:
