@@ -32,6 +32,7 @@ PASSES = {
     "connect-programs": "dataflow.connect_programs:ConnectProgramsPass",
     "merge-partials": "dataflow.merge_partials:MergePartialsPass",
     "merge-launches": "dataflow.merge_launches:MergeLaunchesPass",
+    "persist-programs": "dataflow.persist_programs:PersistProgramsPass",
     "bsp-to-dataflow": "dataflow.bsp_to_dataflow:BspToDataflowPass",
     "lower-channels": "dataflow.lower_channels:LowerChannelsPass",
     "annotate-cost": "annotate_cost:AnnotateCostPass",

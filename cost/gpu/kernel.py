@@ -125,6 +125,11 @@ class KernelWork:
     """Bytes of shared memory."""
     exchanges: Real = 0
     """How often a program waits for values of the others of its group."""
+    loads_ahead: bool = False
+    """
+    Whether one program does several tiles, and warps of their own load the next one
+    while the others still work on one.
+    """
 
 
 @dataclass(frozen=True)
@@ -198,18 +203,32 @@ def kernel_time(work: KernelWork, device: Device) -> KernelTime:
     # A multiprocessor serves its programs in turn: the fullest one counts.
     turns = wave_count(work.programs, device.multiprocessors) * device.multiprocessors
     shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
-    pipelined = 1 + np.maximum(work.rounds - 1, 0) / np.maximum(work.stages, 1)
     return KernelTime(
         device.launch,
         turns * compute_time(work, device),
         turns * work.shared_reads / shared_rate,
         turns * work.moved_bytes / device.l2_bandwidth,
         work.device_bytes / device.hbm_bandwidth,
-        waves * device.load_latency * pipelined,
+        waiting_time(work, waves, device),
         waves * device.iteration * work.rounds,
         waves * device.exchange * work.exchanges,
         fits,
     )
+
+
+def waiting_time(work: KernelWork, waves: Real, device: Device) -> Real:
+    """
+    Return the seconds that a multiprocessor waits for loads, in all its waves.
+
+    A pipeline fills once, then has `stages` loads on the way. It fills again for each
+    tile, also for those of one program, unless warps of their own load ahead: in what
+    Triton 3.6 and 3.9 make of such a program, these have a loop over tiles of their
+    own, and wait in it for free stages only.
+    """
+    fills = np.minimum(waves, 1) if work.loads_ahead else waves
+    rounds = waves * work.rounds if work.loads_ahead else work.rounds
+    pipelined = 1 + np.maximum(rounds - 1, 0) / np.maximum(work.stages, 1)
+    return fills * device.load_latency * pipelined
 
 
 def least_seconds(tensor_bytes: Real, device: Device) -> Real:

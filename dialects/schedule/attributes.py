@@ -34,6 +34,8 @@ NARROW = "comet.narrow"
 
 GRID_AXES = 3
 """The axes of a launch grid on a GPU."""
+PERSISTENT = "persistent"
+"""The word before the number of programs of a launch that does more tiles than that."""
 
 
 @irdl_attr_definition
@@ -187,10 +189,12 @@ class LaunchAttr(ParametrizedAttribute):
 
     `warps` per program, num_stages of its loops' software pipeline (`stages`), and L2
     swizzle (`group`): how many programs along the first grid axis run before the next
-    one advances.
+    one advances. `persistent` is how many programs are launched, each of which does
+    one tile after another; without it each tile has a program.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
+    #schedule.launch<warps = 4, stages = 3, group = 8, persistent = 132>
     ```
     """
 
@@ -199,9 +203,12 @@ class LaunchAttr(ParametrizedAttribute):
     warps_: IntAttr = param_def()
     stages_: IntAttr = param_def()
     group_: IntAttr = param_def()
+    persistent_: IntAttr = param_def()
 
-    def __init__(self, warps: int = 4, stages: int = 3, group: int = 1):
-        super().__init__(IntAttr(warps), IntAttr(stages), IntAttr(group))
+    def __init__(
+        self, warps: int = 4, stages: int = 3, group: int = 1, persistent: int = 0
+    ):
+        super().__init__(*map(IntAttr, (warps, stages, group, persistent)))
 
     @property
     def warps(self) -> int:
@@ -219,13 +226,18 @@ class LaunchAttr(ParametrizedAttribute):
         return self.group_.data
 
     @property
+    def persistent(self) -> int:
+        """How many programs are launched at most, 0 for one for each tile."""
+        return self.persistent_.data
+
+    @property
     def numbers(self) -> dict[str, int]:
-        """All three, by name."""
+        """Warps, stages and swizzle, by name."""
         values = self.warps, self.stages, self.group
         return dict(zip(LAUNCH_NUMBERS, values, strict=True))
 
     def verify(self) -> None:
-        if min(self.warps, self.stages, self.group) < 1:
+        if min(self.warps, self.stages, self.group) < 1 or self.persistent < 0:
             raise VerifyException("launch numbers are positive")
         if self.warps & (self.warps - 1):
             raise VerifyException(f"warps is a power of two, got {self.warps}")
@@ -240,12 +252,25 @@ class LaunchAttr(ParametrizedAttribute):
                 parser.parse_keyword(key)
                 parser.parse_punctuation("=")
                 numbers.append(IntAttr(parser.parse_integer()))
+            numbers.append(IntAttr(_parse_persistent(parser)))
         return numbers
 
     def print_parameters(self, printer: Printer) -> None:
+        numbers = self.numbers
+        if self.persistent:
+            numbers[PERSISTENT] = self.persistent
         with printer.in_angle_brackets():
-            numbers = (f"{key} = {number}" for key, number in self.numbers.items())
-            printer.print_string(", ".join(numbers))
+            texts = (f"{key} = {number}" for key, number in numbers.items())
+            printer.print_string(", ".join(texts))
+
+
+def _parse_persistent(parser: AttrParser) -> int:
+    """Parse the number of programs of a launch, 0 if there is none."""
+    if parser.parse_optional_punctuation(",") is None:
+        return 0
+    parser.parse_keyword(PERSISTENT)
+    parser.parse_punctuation("=")
+    return parser.parse_integer()
 
 
 def power_of_two(extent: int) -> int:
@@ -325,9 +350,12 @@ class ProgramsAttr(ParametrizedAttribute):
 
     Loops on one axis share its programs, the last loop advances fastest. `swizzle` is
     the number of programs along the first loop that run before the second advances.
+    With `persistent` only so many are launched: of what is numbered here, the tiles,
+    program p does p, p + persistent, and so on.
 
     ```mlir
     #schedule.programs<8 of 128 on 1, 6 of 64 on 0, swizzle 4>
+    #schedule.programs<8 of 128 on 1, 6 of 64 on 0, swizzle 4, persistent 12>
     ```
     """
 
@@ -337,6 +365,7 @@ class ProgramsAttr(ParametrizedAttribute):
     slices_: ArrayAttr[IntAttr] = param_def()
     axes_: ArrayAttr[IntAttr] = param_def()
     swizzle_: IntAttr = param_def()
+    persistent_: IntAttr = param_def()
 
     def __init__(
         self,
@@ -344,9 +373,10 @@ class ProgramsAttr(ParametrizedAttribute):
         slices: Sequence[int],
         axes: Sequence[int],
         swizzle: int = 1,
+        persistent: int = 0,
     ):
         rows = (ArrayAttr(map(IntAttr, numbers)) for numbers in (counts, slices, axes))
-        super().__init__(*rows, IntAttr(swizzle))
+        super().__init__(*rows, IntAttr(swizzle), IntAttr(persistent))
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -369,8 +399,18 @@ class ProgramsAttr(ParametrizedAttribute):
         return self.swizzle_.data
 
     @property
+    def persistent(self) -> int:
+        """How many programs are launched, 0 for one for each tile."""
+        return self.persistent_.data
+
+    @property
     def grid(self) -> tuple[int, ...]:
         """The extents of the launch grid."""
+        return (self.persistent,) if self.persistent else self.tiles
+
+    @property
+    def tiles(self) -> tuple[int, ...]:
+        """The number of tiles along each axis; the first axis advances fastest."""
         rows = tuple(zip(self.axes, self.counts, strict=True))
         axes = range(max((*self.axes, 0)) + 1)
         return tuple(prod(n for axis, n in rows if axis == own) for own in axes)
@@ -378,6 +418,11 @@ class ProgramsAttr(ParametrizedAttribute):
     def verify(self) -> None:
         if min((*self.counts, *self.slices, self.swizzle)) < 1:
             raise VerifyException("programs, their elements and swizzles are positive")
+        if self.persistent < 0 or self.persistent >= max(prod(self.counts), 1):
+            raise VerifyException(
+                f"{self.persistent} persistent programs for {prod(self.counts)} tiles; "
+                "leave `persistent` out where each tile has a program"
+            )
         if not set(self.axes) <= set(range(GRID_AXES)):
             raise VerifyException(
                 f"a launch grid has axes 0 to {GRID_AXES - 1}, not {max(self.axes)}"
@@ -386,12 +431,15 @@ class ProgramsAttr(ParametrizedAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         rows: list[tuple[int, int, int]] = []
-        swizzle = 1
+        swizzle, persistent = 1, 0
 
         def parse_row() -> None:
-            nonlocal swizzle
+            nonlocal swizzle, persistent
             if parser.parse_optional_keyword("swizzle") is not None:
                 swizzle = parser.parse_integer()
+                return
+            if parser.parse_optional_keyword(PERSISTENT) is not None:
+                persistent = parser.parse_integer()
                 return
             count = parser.parse_integer()
             parser.parse_keyword("of")
@@ -401,12 +449,14 @@ class ProgramsAttr(ParametrizedAttribute):
 
         parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_row)
         counts, slices, axes = ([row[column] for row in rows] for column in range(3))
-        return cls(counts, slices, axes, swizzle).parameters
+        return cls(counts, slices, axes, swizzle, persistent).parameters
 
     def print_parameters(self, printer: Printer) -> None:
         rows = zip(self.counts, self.slices, self.axes, strict=True)
         texts = [f"{count} of {extent} on {axis}" for count, extent, axis in rows]
         if self.swizzle > 1:
             texts.append(f"swizzle {self.swizzle}")
+        if self.persistent:
+            texts.append(f"{PERSISTENT} {self.persistent}")
         with printer.in_angle_brackets():
             printer.print_string(", ".join(texts))

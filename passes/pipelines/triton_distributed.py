@@ -40,6 +40,7 @@ from comet.passes.dataflow.lower_channels import LowerChannelsPass
 from comet.passes.dataflow.merge_launches import MergeLaunchesPass
 from comet.passes.dataflow.merge_partials import MergePartialsPass
 from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
+from comet.passes.dataflow.persist_programs import PersistProgramsPass
 from comet.passes.dataflow.place_waits import PlaceWaitsPass
 from comet.passes.dataflow.verify_sync import VerifySyncPass
 from comet.passes.graph.decompose import DecomposePass
@@ -161,6 +162,9 @@ class TritonDistributedPass(Pipeline):
 
     order: Literal["auto", "longest", "index"] = "auto"
     """See `order-programs`."""
+
+    persist: str = "none"
+    """See `kernels` of `persist-programs`."""
 
     copies: Literal["pointers", "descriptors"] = "pointers"
     """
@@ -371,6 +375,8 @@ class TritonDistributedPass(Pipeline):
     def to_target(self) -> Iterator[ModulePass]:
         """Yield what prices a launch plan, proves it, and writes it in Triton."""
         yield OrderProgramsPass(self.order)
+        if self.persist != "none":
+            yield PersistProgramsPass(self.persist, self.specialize)
         yield AnnotateCostPass()
         if self.to == "tl":
             yield MaterializeCopiesPass()

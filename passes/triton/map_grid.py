@@ -6,7 +6,8 @@ axis of the launch grid. A launch grid has three axes; the kernels of several ra
 one, so that one launch can have the programs of all ranks, and those of several nodes.
 So have kernels whose programs exchange: those of a group follow each other. A node that
 the last program to arrive runs has the programs of the node that arrives.
-An L2 swizzle is written if the node has two loops and launch numbers with a group.
+An L2 swizzle is written if the node has two loops and launch numbers with a group, and
+the number of persistent programs if these are fewer than the tiles.
 
 Takes functions at the schedule or the dataflow level, with blocks: programs have whole
 blocks, unless loops inside split these, or peers count the tiles. What is written there
@@ -16,6 +17,7 @@ already stays.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -72,7 +74,10 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
     if launch_axes(node) > 1:
         for index, axis in zip(slicing, axes_of(len(slicing), group), strict=True):
             axes[index] = axis
-    return ProgramsAttr(counts, slices, axes, group)
+    persistent = 0 if node.launch is None else node.launch.persistent
+    if persistent >= prod(counts):
+        persistent = 0
+    return ProgramsAttr(counts, slices, axes, group, persistent)
 
 
 def axes_of(loops: int, group: int) -> list[int]:

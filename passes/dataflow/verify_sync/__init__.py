@@ -31,6 +31,7 @@ from comet.dialects.dataflow import (
     WaitOp,
     program_value,
 )
+from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import is_signalled, node_result
@@ -116,7 +117,7 @@ def check_kernel(kernel: KernelOp) -> None:
     Raise `PassFailedException` if programs read what others may not have stored, or
     wait for others of which the launch need not run enough.
     """
-    for reason in (coresidency(kernel), arrival(kernel)):
+    for reason in (coresidency(kernel), arrival(kernel), _persistence(kernel)):
         if reason is not None:
             raise PassFailedException(f"verify-sync: {reason}")
     for node in kernel.nodes:
@@ -126,6 +127,14 @@ def check_kernel(kernel: KernelOp) -> None:
                 "that other programs of the same launch make, and waits for nothing "
                 "that they signal; put the producer into a kernel of its own"
             )
+
+
+def _persistence(kernel: KernelOp) -> str | None:
+    """No program waits for a tile that another does only after its first one."""
+    launches = (node.launch for node in kernel.nodes)
+    if any(launch is not None and launch.persistent for launch in launches):
+        return unfit_for_tiles(kernel)
+    return None
 
 
 def _unawaited(node: SpatialOp, kernel: KernelOp) -> Iterator[SSAValue]:

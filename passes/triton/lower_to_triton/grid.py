@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import i32
@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import tl
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.attributes import Combiner, ProgramsAttr
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.channels import (
     owned_slice,
@@ -109,7 +109,7 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
     if scope.arrived is not None:
         indices = [scope.arrived[loop.dim] for loop in loops]
     else:
-        indices = _indices(counts, axes, scope)
+        indices = _indices(counts, axes, node.programs, scope)
     if node.programs.swizzle > 1 and scope.arrived is None:
         indices = _swizzled(indices, loops, counts, node.programs.swizzle, scope)
     if scope.arrived is None:
@@ -127,15 +127,39 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
 
 
 def _indices(
-    counts: Sequence[int], axes: Sequence[int], scope: Scope
+    counts: Sequence[int], axes: Sequence[int], programs: ProgramsAttr, scope: Scope
 ) -> list[SSAValue]:
     """Return the index of the program along each loop."""
     indices: dict[int, SSAValue] = {}
-    for axis in sorted(set(axes)):
+    for axis, program in _on_axes(sorted(set(axes)), programs, scope):
         own = [loop for loop, other in enumerate(axes) if other == axis]
-        found = _along_axis(axis, [counts[loop] for loop in own], scope)
+        found = _split(program, [counts[loop] for loop in own], scope)
         indices |= dict(zip(own, found, strict=True))
     return [indices[loop] for loop in range(len(axes))]
+
+
+def _on_axes(
+    axes: Sequence[int], programs: ProgramsAttr, scope: Scope
+) -> Iterator[tuple[int, SSAValue]]:
+    """
+    Yield axes of the launch grid, and the program id on each.
+
+    Persistent programs have the number of a tile, which counts along the first axis
+    first, as launches do.
+    """
+    program = scope.program
+    if program is None:
+        yield from ((axis, scope.prologue.add(tl.ProgramIdOp(axis))) for axis in axes)
+    elif programs.persistent:
+        counts = [programs.tiles[axis] for axis in reversed(axes)]
+        yield from zip(reversed(axes), _split(program, counts, scope), strict=True)
+    elif axis := max(axes, default=0):
+        raise PassFailedException(
+            f"lower-to-triton: programs are on axis {axis} of the launch grid, and "
+            "kernels of several ranks have axis 0 only; write `on 0` for all loops"
+        )
+    else:
+        yield from ((axis, program) for axis in axes)
 
 
 def _swizzled(
@@ -172,17 +196,9 @@ def _reversed(
     return found
 
 
-def _along_axis(axis: int, counts: list[int], scope: Scope) -> list[SSAValue]:
-    """Return the indices along the loops on one axis, of which the last is fastest."""
-    home, program = scope.prologue, scope.program
-    if program is not None and axis > 0:
-        raise PassFailedException(
-            f"lower-to-triton: programs are on axis {axis} of the launch grid, and "
-            "kernels of several ranks have axis 0 only; write `on 0` for all loops"
-        )
-    if program is None:
-        program = home.add(tl.ProgramIdOp(axis))
-    left, indices = program, list[SSAValue]()
+def _split(program: SSAValue, counts: Sequence[int], scope: Scope) -> list[SSAValue]:
+    """Return the indices of a program along loops, of which the last is fastest."""
+    home, left, indices = scope.prologue, program, list[SSAValue]()
     for count in reversed(counts[1:]):
         if left is not program:
             left.name_hint = "rest"

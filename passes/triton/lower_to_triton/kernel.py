@@ -27,6 +27,7 @@ from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
 from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.dataflow.merging import arrivals_in
+from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.dataflow.transfer import SignalOp
 from comet.dialects.schedule import CopyOp, SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
@@ -92,6 +93,9 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
             "take elements of f16, bf16, f32, i32 and i1"
         )
     nodes = _grid_nodes(kernel)
+    reason = unfit_for_tiles(kernel) if any(map(_is_persistent, nodes)) else None
+    if reason is not None:
+        raise PassFailedException(f"lower-to-triton: {reason}")
     types = [pointer_type(value) for value in pointed(kernel)]
     made = tl.KernelOp(kernel.sym_name.data, types)
     comment = "; ".join(describe(node) for node in nodes)
@@ -138,6 +142,11 @@ def grid_of(node: SpatialOp) -> tuple[int, ...]:
     return node.programs.grid
 
 
+def _is_persistent(node: SpatialOp) -> bool:
+    """Whether a program does several tiles of a node, one after another."""
+    return node.programs is not None and node.programs.persistent > 0
+
+
 @dataclass(frozen=True)
 class Programs:
     """Some programs of a kernel: where what they do is written."""
@@ -159,6 +168,21 @@ class Programs:
         rest = home.add(tl.BinaryOp(BinaryKind.SUB, self.number, first), "number")
         one = Programs(then, Prologue(then), self.number)
         return one, Programs(otherwise, home, rest)
+
+    def for_each_tile(self, tiles: int, programs: int) -> Programs:
+        """
+        Insert a loop over the tiles of each of so many programs; return its body.
+
+        There the number is that of a tile. Tiles go round: what runs at the same time
+        are neighbours, and each program has tiles from the whole range.
+        """
+        assert self.block.last_op is not None
+        insert = Builder(InsertPoint.before(self.block.last_op)).insert
+        stop, step = (insert(tl.ConstantOp.of(n, i32)) for n in (tiles, programs))
+        loop = insert(tl.ForOp(self.number, stop, step, []))
+        number = loop.body.block.args[0]
+        number.name_hint = "tile"
+        return Programs(loop.body.block, Prologue(loop.body.block), number)
 
 
 def _signals_of_inputs(kernel: dataflow.KernelOp) -> list[SignalOp]:
@@ -204,12 +228,11 @@ class _KernelLowering:
         if arrivals := arrivals_in(self._kernel):
             return self._lower_merge(arrivals[0], nodes)
         if ranks is None:
-            (node, *others), home = nodes, Prologue(block)
+            node, *others = nodes
             if not others:
-                lower_grid(node, self._scope(node, block, home, None))
+                self._lower_alone(node)
                 return list(grid_of(node))
-            program = home.add(tl.ProgramIdOp(0), "program")
-            self._lower_nodes(nodes, Programs(block, home, program))
+            self._lower_nodes(nodes, self._all_programs())
             return [programs]
         first = Programs(block, ranks.home.insertion_point(), ranks.program)
         if signalled := _signals_of_inputs(self._kernel):
@@ -224,14 +247,37 @@ class _KernelLowering:
         """Write a node whose programs arrive, and what the last of them merges."""
         check_arrival(arrive, nodes, self._kernel)
         node, merge = nodes
-        block = self._made.body.block
-        scope = self._scope(node, block, Prologue(block), None)
-        lower_grid(node, scope)
+        scope = self._lower_alone(node)
         inside = lower_arrival(arrive, scope)
         then = self._scope(merge, inside, Prologue(inside), None)
         then.arrived = {each.dim: each.index for each in scope.grid}
         lower_grid(merge, then)
         return list(grid_of(node))
+
+    def _all_programs(self) -> Programs:
+        """Return the programs of a launch with one axis, of one rank."""
+        block = self._made.body.block
+        home = Prologue(block)
+        return Programs(block, home, home.add(tl.ProgramIdOp(0), "program"))
+
+    def _lower_alone(self, node: SpatialOp) -> Scope:
+        """Write the one node of a kernel of one rank; return the scope of its body."""
+        if _is_persistent(node):
+            return self._lower_node(node, self._all_programs())
+        block = self._made.body.block
+        scope = self._scope(node, block, Prologue(block), None)
+        lower_grid(node, scope)
+        return scope
+
+    def _lower_node(self, node: SpatialOp, programs: Programs) -> Scope:
+        """Write what some programs do; return the scope of the node's body."""
+        if _is_persistent(node):
+            assert node.programs is not None
+            tiles, launched = prod(node.programs.tiles), node.programs.persistent
+            programs = programs.for_each_tile(tiles, launched)
+        scope = self._scope(node, programs.block, programs.home, programs.number)
+        lower_grid(node, scope)
+        return scope
 
     def _signal_inputs(
         self, signals: Sequence[SignalOp], programs: Programs
@@ -259,7 +305,7 @@ class _KernelLowering:
             parts.append(first)
         parts.append(programs)
         for node, part in zip(nodes, parts, strict=True):
-            lower_grid(node, self._scope(node, part.block, part.home, part.number))
+            self._lower_node(node, part)
         keep_branches_apart(part.block for part in parts)
 
     def _scope(

@@ -30,6 +30,16 @@
 
 // -----
 
+// CHECK: 6 persistent programs for 6 tiles; leave `persistent` out where each tile has a program
+"test.op"() {programs = #schedule.programs<2 of 4 on 0, 3 of 1 on 1, persistent 6>} : () -> ()
+
+// -----
+
+// CHECK: launch numbers are positive
+"test.op"() {launch = #schedule.launch<warps = 4, stages = 1, group = 1, persistent = -1>} : () -> ()
+
+// -----
+
 // CHECK: warps is a power of two, got 3
 "test.op"() {launch = #schedule.launch<warps = 3, stages = 1, group = 1>} : () -> ()
 

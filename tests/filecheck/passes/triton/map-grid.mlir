@@ -95,3 +95,42 @@ func.func @asked_for(%x: !x) -> !x {
 
 // TRITON-LABEL: func.func @asked_for
 // TRITON:         tl.launch @asked_for_kernel grid [10]
+
+// The launch is of 6 persistent programs: of 5 x 2 tiles, 4 x 2 blocks, each does the ones 6 further on.
+
+func.func @persistent(%x: !x) -> !x {
+  %y = schedule.spatial on grid [g0: M = 5, g1: N = 2] ins(%x : !x) outs(!x) attributes {schedule.launch = #schedule.launch<warps = 4, stages = 1, group = 2, persistent = 6>} {
+  ^bb0(%x1: !xt):
+    %y1 = compound.map exp %x1 : !xt -> !xt
+    schedule.yield %y1 : !xt
+  }
+  func.return %y : !x
+}
+
+// CHECK-LABEL: func.func @persistent
+// CHECK:         programs <4 of 16 on 1, 2 of 32 on 0, swizzle 2, persistent 6> ins(
+// CHECK-SAME:    #schedule.launch<warps = 4, stages = 1, group = 2, persistent = 6>
+
+// TRITON-LABEL: tl.kernel @persistent_kernel
+// TRITON:         %program = tl.program_id 0
+// TRITON:         tl.for %tile : i32 = %program : i32 to %{{.*}} : i32 step %{{.*}} : i32 {
+// TRITON:           %pid_m, %pid_n = tl.swizzle2d %{{.*}}, %{{.*}} shape [4, 2] group 2
+// TRITON-LABEL: func.func @persistent
+// TRITON:         tl.launch @persistent_kernel grid [6]
+
+// 8 programs for 8 tiles: each has one.
+
+func.func @one_each(%x: !x) -> !x {
+  %y = schedule.spatial on grid [g0: M = 5, g1: N = 2] ins(%x : !x) outs(!x) attributes {schedule.launch = #schedule.launch<warps = 4, stages = 1, group = 1, persistent = 8>} {
+  ^bb0(%x1: !xt):
+    %y1 = compound.map exp %x1 : !xt -> !xt
+    schedule.yield %y1 : !xt
+  }
+  func.return %y : !x
+}
+
+// CHECK-LABEL: func.func @one_each
+// CHECK:         programs <4 of 16 on 0, 2 of 32 on 1> ins(
+
+// TRITON-LABEL: func.func @one_each
+// TRITON:         tl.launch @one_each_kernel grid [4, 2]

@@ -1,0 +1,46 @@
+"""Which kernels can have persistent programs, each of which does several tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import SSAValue
+
+from comet.dialects.dataflow.channel import program_value
+from comet.dialects.dataflow.merging import arrival_of
+from comet.dialects.dataflow.program import KernelOp
+from comet.dialects.dataflow.transfer import SignalOp, WaitOp
+from comet.dialects.schedule import SpatialOp
+
+
+def own_programs(kernel: KernelOp) -> tuple[SpatialOp, ...]:
+    """Return the nodes that have programs, without what the last to arrive runs."""
+    return tuple(node for node in kernel.nodes if arrival_of(node) is None)
+
+
+def unfit_for_tiles(kernel: KernelOp) -> str | None:
+    """
+    Return why no program of a kernel can do one tile after another, None if it can.
+
+    A program does its next tile only when the one before has ended. If it waits for
+    earlier nodes and launches only, no order of the tiles of a node can make it wait
+    for ever; so it must not wait for tiles of its own node.
+    """
+    name = f"kernel @{kernel.sym_name.data}"
+    if kernel.coresident is not None:
+        return (
+            f"{name} has groups of programs that wait for each other, and each group "
+            "does its rows in turns already; leave it out, or use ctas=1"
+        )
+    for node in kernel.nodes:
+        if set(_channels(node, SignalOp)) & set(_channels(node, WaitOp)):
+            return (
+                f"{name} waits for what programs of the same node signal, perhaps "
+                "after a tile that comes later; wait in a later node or launch"
+            )
+    return None
+
+
+def _channels(node: SpatialOp, kind: type[SignalOp | WaitOp]) -> Iterator[SSAValue]:
+    """Yield the channels that ops in a node signal, or wait for."""
+    return (program_value(op.channel) for op in node.walk() if isinstance(op, kind))

@@ -1,0 +1,243 @@
+"""Programs that do several tiles: meaning, choice, what `verify-sync` rejects."""
+
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from gpu_graphs import H200, LAYERNORM, SOFTMAX
+from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS
+from named_ops import NAMED_OPS
+from rank_runs import outcomes
+from semantics import assert_same_meaning, parse_module, run_passes
+from split_programs import MI300X, merging
+from triton_modules import check_all, compile_all, emitted
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.dialects.arch import attached_system
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow.persistence import unfit_for_tiles
+from comet.dialects.schedule import SpatialOp
+from comet.passes.dataflow.persist_programs import PERSIST
+from comet.passes.dataflow.verify_sync import check_kernel
+
+LOOP = re.compile(r"for tile in range\(\w+, (\d+), (\d+)\)")
+"""The loop over the tiles of a program."""
+ALL_TEXTS = {**TEXTS, **SHARED_TEXTS}
+SIZES = {"M": 69, "N": 75, "K": 37}
+GEMM = """
+func.func @f(%a: tensor<{M}x{K}xf16>, %b: tensor<{K}x{N}xf16>) -> tensor<{M}x{N}xf16> {{
+  %c = compound.gemm %a, %b : (tensor<{M}x{K}xf16>, tensor<{K}x{N}xf16>)
+      -> tensor<{M}x{N}xf16>
+  func.return %c : tensor<{M}x{N}xf16>
+}}
+"""
+TILES = 'factors="c: M=5 N=5 warps=4 stages=2 group=2; c_k: K=3"'
+
+
+def plan(text: str, options: str, machine: str = H200) -> ModuleOp:
+    """Return the launch plan of a program."""
+    module = parse_module(text)
+    options = f"to=dataflow {options}".strip()
+    return run_passes(module, f"{machine},triton-distributed{{{options}}}")
+
+
+def persistent(
+    text: str, options: str = "", machine: str = H200, programs: int = 2
+) -> str:
+    """Return the emitted module in which each kernel has so many programs."""
+    kernels = (op for op in plan(text, options, machine).walk())
+    names = (op.sym_name.data for op in kernels if isinstance(op, KernelOp))
+    given = " ".join(f"{name}={programs}" for name in names)
+    options = f'persist="{given}" {options}'.strip()
+    return emitted(text, f"{machine},triton-distributed{{{options}}}")
+
+
+def test_a_number_of_programs_changes_no_meaning():
+    """A grid node is a loop to the interpreter, whoever does its tiles."""
+    text = GEMM.format(**SIZES)
+    before = run_passes(parse_module(text), f"{H200},decompose{{accumulator=f32}}")
+    after = plan(text, f'persist="f_kernel=3" {TILES}')
+    placed = run_passes(
+        after, "materialize-copies,hoist-copies,pad-blocks,map-grid,mask-copies"
+    )
+    assert "swizzle 2, persistent 3>" in str(placed)
+    assert_same_meaning(before, placed, "f")
+
+
+def test_every_tile_is_done_once(tmp_path: Path):
+    """Odd sizes; grids of one axis, two, three, and with a swizzle; split-K, masks."""
+    causal = next(op for op in NAMED_OPS if op.title == "attention_causal")
+    extents = {**causal.odd, "M": 45, "N": 77}
+    sources = {
+        "swizzle": persistent(GEMM.format(**SIZES), TILES, programs=4),
+        "rows": persistent(SOFTMAX.format(**SIZES)),
+        "two kernels": persistent(LAYERNORM.format(**SIZES), "strategy=none"),
+        "causal": persistent(causal.text(extents), programs=3),
+        "last": persistent_merge(),
+    }
+    for name, source in sources.items():
+        loops = LOOP.findall(source)
+        assert loops, name
+        assert all(int(tiles) > int(programs) for tiles, programs in loops)
+    for name, facts in check_all(sources, tmp_path).items():
+        assert facts["ok"], (name, facts)
+
+
+def persistent_merge() -> str:
+    """Return a split product whose persistent programs arrive at counters."""
+    name = re.search(r"def (\w+_kernel)", merging("gemm"))
+    assert name is not None
+    source = merging("gemm", options=f'persist="{name[1]}=4"')
+    assert "arrive_last" in source
+    return source
+
+
+RANKS = [
+    ("ag_gemm", 2, "pattern=wait"),
+    ("ag_gemm", 3, "pattern=push"),
+    ("ag_gemm", 2, "pattern=pull"),
+    ("ag_gemm_rows", 2, "pattern=pull inputs=symmetric"),
+    ("ag_gemm_rows", 3, "pattern=fused"),
+    ("gemm_reduce_scatter", 2, "pattern=fused persistent=true"),
+    ("softmax", 3, "pattern=fused persistent=true"),
+    ("gemm_all_reduce", 2, "pattern=bsp"),
+]
+
+
+def test_ranks_signal_and_wait_in_loops_over_tiles(tmp_path: Path):
+    """With room for one program a rank, too: programs wait for earlier nodes only."""
+    sources = {
+        f"{name} {ranks} {pattern}": persistent(
+            ALL_TEXTS[name].format(**SIZES), f"ranks={ranks} {pattern}", H200X8
+        )
+        for name, ranks, pattern in RANKS
+    }
+    for name, source in sources.items():
+        assert LOOP.search(source), name
+    by_file = {f"ranks_{index}": text for index, text in enumerate(sources.values())}
+    found = dict(zip(sources, outcomes(by_file, tmp_path).values(), strict=True))
+    assert found == dict.fromkeys(sources, "right")
+
+
+LARGE = GEMM.format(M=4096, N=4096, K=4096)
+WIDE = 'factors="c: M=32 N=16 warps=4 stages=3 group=8; c_k: K=64"'
+AHEAD = f"copies=descriptors specialize=true {WIDE}"
+
+
+def test_the_gpu_is_full_once(tmp_path: Path):
+    """Wide tiles, warps that load ahead: no spills, and as many as fit at a time."""
+    source = emitted(LARGE, f"{H200},triton-distributed{{persist=all {AHEAD}}}")
+    assert LOOP.findall(source) == [("512", "132")]
+    assert source.count("warp_specialize=True") == 1
+    (facts,) = compile_all({"ahead": source}, tmp_path, "sm_90")
+    assert facts["spills"] == 0
+    assert facts["programs"] == facts["resident"] == 132
+    assert not facts["slow"]
+
+
+def test_other_kernels_compile_without_spills(tmp_path: Path):
+    tiles = 'factors="c: M=32 N=32 warps=8 stages=3 group=8; c_k: K=64"'
+    tiles_of_amd = 'factors="c: M=32 N=32 warps=4 stages=2 group=8; c_k: K=64"'
+    options = "triton-distributed{persist=all"
+    by_target = {
+        "sm_90": {
+            "gemm": emitted(LARGE, f"{H200},{options} {tiles}}}"),
+            "causal": attention(H200),
+        },
+        "gfx942": {
+            "gemm": emitted(LARGE, f"{MI300X},{options} {tiles_of_amd}}}"),
+            "causal": attention(MI300X),
+        },
+    }
+    for target, sources in by_target.items():
+        assert all(LOOP.search(source) for source in sources.values())
+        for facts in compile_all(sources, tmp_path, target):
+            assert facts["spills"] == 0, facts
+
+
+def attention(machine: str) -> str:
+    """Return causal attention whose programs do several blocks of rows."""
+    causal = next(op for op in NAMED_OPS if op.title == "attention_causal")
+    extents = {"B": 4, "H": 32, "M": 1024, "N": 1024, "D": 64, "E": 64}
+    return emitted(causal.text(extents), f"{machine},triton-distributed{{persist=all}}")
+
+
+def test_what_the_model_sees():
+    """Only loads of warps of their own run ahead: one pipeline for all tiles."""
+    gpu = device_of(attached_system(plan(LARGE, WIDE)))
+    programs = 4 * gpu.multiprocessors
+    work = KernelWork(programs, 0, 0, 0, 0, 0, rounds=4, stages=2)
+    alone = replace(work, registers=gpu.register_bytes)
+    ahead = replace(alone, loads_ahead=True)
+    waits = 4 * (1 + 3 / 2), 1 + 15 / 2
+    for each, expected in zip((alone, ahead), waits, strict=True):
+        latency = kernel_time(each, gpu).latency
+        assert latency == pytest.approx(expected * gpu.load_latency)
+
+
+LATENT = GEMM.format(M=4096, N=4096, K=192)
+SHORT = 'factors="c: M=64 N=64 warps=4 stages=2 group=8; c_k: K=3"'
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "chosen"),
+    [
+        (LARGE, AHEAD, "none"),
+        (LARGE, WIDE, "none"),
+        (LATENT, SHORT, "none"),
+        (LATENT, f"copies=descriptors specialize=true {SHORT}", "f_kernel=132"),
+        (GEMM.format(**SIZES), f"specialize=true {TILES}", "none"),
+    ],
+)
+def test_auto_takes_what_is_faster(text: str, options: str, chosen: str):
+    """A launch that waits for loads, and warps that load ahead; nothing else gains."""
+    module = plan(text, f"persist=auto {options}")
+    (func,) = (op for op in module.walk() if PERSIST in op.attributes)
+    assert str(func.attributes[PERSIST]) == f'"{chosen}"'
+    settled = f'persist-programs{{kernels="{chosen}" specialize=true}},annotate-cost'
+    given = run_passes(plan(text, options), settled)
+    assert launches(given) == launches(module)
+    assert str(launches(given)).count("persistent = 132") == (chosen != "none")
+
+
+def launches(module: ModuleOp) -> list[str]:
+    """Return the launch numbers of all grid nodes."""
+    nodes = (op for op in module.walk() if isinstance(op, SpatialOp))
+    return [str(node.launch) for node in nodes]
+
+
+@cache
+def grouped() -> str:
+    """Return a kernel whose programs exchange, with launch numbers."""
+    text = SOFTMAX.format(M=64, K=32, N=128)
+    return str(plan(text, "ctas=2 strategy=full"))
+
+
+def test_groups_are_refused():
+    with pytest.raises(PassFailedException, match=r"rows in turns already; .*ctas=1"):
+        _ = plan(SOFTMAX.format(M=64, K=32, N=128), 'ctas=2 persist="f_kernel=2"')
+    every = plan(SOFTMAX.format(M=64, K=32, N=128), "ctas=2 persist=all")
+    assert "persistent = " not in str(every)
+
+
+@pytest.mark.parametrize(
+    ("removed", "reason"),
+    [("", "rows in turns already"), ("coresident 2 ", "a tile that comes later")],
+)
+def test_a_loop_over_tiles_by_hand_is_verified(removed: str, reason: str):
+    """Each safeguard alone: the same node would wait for its own programs."""
+    launch = r"(schedule\.launch<warps = \d+, stages = \d+, group = \d+)>"
+    text = re.sub(launch, r"\1, persistent = 1>", grouped().replace(removed, ""))
+    assert text != grouped()
+    module = parse_module(text)
+    (kernel,) = (op for op in module.walk() if isinstance(op, KernelOp))
+    assert reason in str(unfit_for_tiles(kernel))
+    with pytest.raises(PassFailedException, match="verify-sync: "):
+        check_kernel(kernel)
+    with pytest.raises(PassFailedException, match=f"lower-to-triton: .*{reason}"):
+        run_passes(module, "lower-to-triton")
