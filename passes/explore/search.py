@@ -145,6 +145,14 @@ class Exploration:
         """How many of these were priced."""
         return sum(item.evaluated for item in self.items)
 
+    @property
+    def rejection(self) -> str:
+        """Why the first structure without a mapping has none; empty if all have one."""
+        for label, reason in self.space.rejected.items():
+            count = len(self.space.rejected)
+            return f"the first of {count} structures, {label}, is rejected: {reason}"
+        return ""
+
     def run(self) -> None:
         """
         Search until the gap is closed, the time is up, or Ctrl-C interrupts.
@@ -279,11 +287,7 @@ class Exploration:
                 f"{len(self.items)} structures, the tiles exceed a buffer or the rules "
                 "of the COMET format; constrain less"
             )
-        label, reason = next(iter(self.space.rejected.items()))
-        return PassFailedException(
-            f"explore: no valid mapping; the first of {len(self.space.rejected)} "
-            f"structures, {label}, is rejected: {reason}"
-        )
+        return PassFailedException(f"explore: no valid mapping; {self.rejection}")
 
 
 def _misfit(item: Item, goal: Goal) -> str | None:

@@ -52,9 +52,10 @@ def explore(question: Question, progress: Notify = ignored) -> Answer:
         exploration.notify(exploration)
         if exploration.best is None:
             seconds = min(exploration.seconds, question.time_limit)
+            so_far = exploration.rejection and f"; so far {exploration.rejection}"
             raise UsageError(
                 f"no valid mapping was found in {seconds:.3g} s; give a longer time "
-                "limit, more samples, or fewer constraints"
+                f"limit, more samples, or fewer constraints{so_far}"
             )
         return _answer(question, exploration, exploration.best)
 

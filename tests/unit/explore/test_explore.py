@@ -329,6 +329,17 @@ def test_the_buffer_in_the_way_is_named():
         search.run()
 
 
+def test_the_first_rejection_is_named():
+    one = replace(
+        SHARED, stream=(False,), dim=(BY_N,), factors=tuple(parse_plan("nowhere: M=2"))
+    )
+    search = Exploration(space_of("gemm_softmax", (8, 8, 32), one))
+    assert search.rejection == ""
+    with pytest.raises(PassFailedException, match=r"the first of \d+ structures, stream="):
+        search.run()
+    assert "the constraint 'factors' names the node nowhere" in search.rejection
+
+
 def test_products_with_own_loops_are_a_choice():
     """K is cut above the buffer of the weights, which a whole row does not fit."""
     one = Constraints(
