@@ -58,16 +58,33 @@ the node's index and the operation; None where they are not known yet.
 """
 
 
-def partial_sums(problem: Problem, loops: SummedLoops) -> dict[tuple[int, int], Truth]:
+@dataclass(frozen=True)
+class SumChain:
+    """An operation, and the nodes around it that may add up its result."""
+
+    operation: str
+    dims: frozenset[str]
+    result: frozenset[str]
+    """The dimensions of what it writes."""
+    nodes: tuple[tuple[Tile, tuple[int, ...]], ...]
+    """Outermost first, each with the positions of the entries that write the result."""
+
+
+def sum_chains(problem: Problem) -> tuple[SumChain, ...]:
+    """Return the chain of each operation, whatever the loops of its nodes."""
+    return tuple(_sum_chain(problem, chain) for chain in _chains(problem.root, ()))
+
+
+def partial_sums(
+    chains: Sequence[SumChain], loops: SummedLoops
+) -> dict[tuple[int, int], Truth]:
     """
     Return where entries read back what they write: by node index and position.
 
     Nodes below one without known loops are left out: these may move sums to another
     level.
     """
-    found: dict[tuple[int, int], Truth] = {}
-    for chain in _chains(problem.root, ()):
-        found.update(_in_chain(problem, chain, loops))
+    found = {key: truth for chain in chains for key, truth in _in_chain(chain, loops)}
     return {key: truth for key, truth in found.items() if np.any(truth)}
 
 
@@ -81,29 +98,33 @@ def _chains(tile: Tile, above: tuple[Tile, ...]) -> Iterator[tuple[Tile, ...]]:
             yield from _chains(child, chain)
 
 
-def _in_chain(
-    problem: Problem, chain: Sequence[Tile], loops: SummedLoops
-) -> Iterator[tuple[tuple[int, int], Truth]]:
+def _sum_chain(problem: Problem, chain: Sequence[Tile]) -> SumChain:
     op = chain[-1].leaf.operation
-    dims, result = problem.operation[op].dims, _result_dims(problem, op)
-    found = Accumulation(here=False, below=False)
-    for tile in chain:
-        written = [
-            position
-            for position, entry in enumerate(tile.entries)
-            if entry.tag == op and problem.writes(entry.tensor, op)
-        ]
-        if not tile.spatial:
-            if (rows := loops(tile.index, op)) is None:
-                return
-            own = [(dim, factor) for dim, factor in rows if dim in dims]
-            found = accumulation(own, result, found.below, moves=bool(written))
-        for position in written:
-            yield (tile.index, position), found.here
-
-
-def _result_dims(problem: Problem, op: str) -> frozenset[str]:
-    """Return the dimensions of what an operation writes."""
     accesses = problem.operation[op].access.values()
     written = [relevant(each.projection) for each in accesses if each.read_write]
-    return frozenset[str]().union(*written)
+
+    def positions(tile: Tile) -> Iterator[int]:
+        for position, entry in enumerate(tile.entries):
+            if entry.tag == op and problem.writes(entry.tensor, op):
+                yield position
+
+    return SumChain(
+        op,
+        frozenset(problem.operation[op].dims),
+        frozenset[str]().union(*written),
+        tuple((tile, tuple(positions(tile))) for tile in chain),
+    )
+
+
+def _in_chain(
+    chain: SumChain, loops: SummedLoops
+) -> Iterator[tuple[tuple[int, int], Truth]]:
+    found = Accumulation(here=False, below=False)
+    for tile, written in chain.nodes:
+        if not tile.spatial:
+            if (rows := loops(tile.index, chain.operation)) is None:
+                return
+            own = [(dim, factor) for dim, factor in rows if dim in chain.dims]
+            found = accumulation(own, chain.result, found.below, moves=bool(written))
+        for position in written:
+            yield (tile.index, position), found.here

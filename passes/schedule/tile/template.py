@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from comet.cost.accelerator.factors import Loops, with_factors
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import FactorKey, Mappings, StepKey
-from comet.cost.accelerator.partial_sums import partial_sums
+from comet.cost.accelerator.partial_sums import SumChain, partial_sums, sum_chains
 from comet.cost.accelerator.problem import Leaf, Problem, Tile, walk
 from comet.cost.from_ir.capacity import Bytes, Layout, Sizes
 from comet.cost.from_ir.hardware import hardware_of
@@ -86,6 +86,11 @@ class Template:
     def keys(self) -> Mapping[TemporalOp, Key]:
         """The key of each node: nodes with one key have the same loops."""
         return _keys(self.nodes)
+
+    @cached_property
+    def sum_chains(self) -> tuple[SumChain, ...]:
+        """What adds up the result of each operation, whatever its loops."""
+        return sum_chains(self.problem)
 
     @cached_property
     def extents(self) -> Mapping[TemporalOp, Mapping[str, int]]:
@@ -215,7 +220,7 @@ class Template:
             for key, nodes in self.owners.items()
         }
         values = {(key, dim): n for key, rows in plan.items() for dim, n in rows}
-        back = partial_sums(self.problem, partial(self.summed, plan, values))
+        back = partial_sums(self.sum_chains, partial(self.summed, plan, values))
         return with_factors(self.problem, loops, frozenset(back))
 
     def summed(
@@ -342,7 +347,7 @@ class Candidates:
                 named = {letters[dim]: cut for dim, cut in cuts.items()}
                 steps |= self._steps(tile.leaf, named)
         summed = partial(self.template.summed, plan, self.values)
-        back = partial_sums(problem, summed).items()
+        back = partial_sums(self.template.sum_chains, summed).items()
         return Mappings(problem, factors, steps, {k: np.asarray(v) for k, v in back})
 
     def bytes_of(self, value: SSAValue) -> Bytes:
