@@ -335,7 +335,8 @@ def test_the_first_rejection_is_named():
     )
     search = Exploration(space_of("gemm_softmax", (8, 8, 32), one))
     assert search.rejection == ""
-    with pytest.raises(PassFailedException, match=r"the first of \d+ structures, stream="):
+    message = r"the first of \d+ structures, stream="
+    with pytest.raises(PassFailedException, match=message):
         search.run()
     assert "the constraint 'factors' names the node nowhere" in search.rejection
 
