@@ -36,7 +36,7 @@ from comet.dialects.dataflow.flags import (
     SemanticsAttr,
 )
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import LoopAttr
+from comet.dialects.schedule.attributes import LaunchAttr, LoopAttr
 from comet.dialects.schedule.node import NodeOp
 
 Edit: TypeAlias = tuple[str, Callable[[Operation], None]]
@@ -74,6 +74,8 @@ def _edits(op: Operation) -> Iterator[Edit]:
         yield from _names(op)
     if isinstance(op, SpatialOp):
         yield from _rows(op)
+        if op.is_grid:
+            yield "one program for all tiles", _persist
 
 
 def _remove(op: Operation) -> None:
@@ -85,6 +87,12 @@ def _remove(op: Operation) -> None:
             value.replace_all_uses_with(view)
     op.detach()
     op.erase()
+
+
+def _persist(op: Operation) -> None:
+    assert isinstance(op, SpatialOp)
+    launch = op.launch or LaunchAttr()
+    op.launch = LaunchAttr(**launch.numbers, persistent=1)
 
 
 def _double(op: Operation) -> None:
