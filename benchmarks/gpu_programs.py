@@ -94,17 +94,34 @@ FORMS = {
     "wide": {"narrow": "none"},
     "descriptors": {"copies": "descriptors"},
     "specialized": {"copies": "descriptors", "specialize": True},
+    "persistent": {"persist": "all"},
+    "ahead": {"copies": "descriptors", "specialize": True, "persist": "all"},
 }
 """What is compared with the kernels that comet takes by default, by its options."""
+WIDE = ("specialized", "ahead")
+"""The forms that products have in tiles of 128 x 256, too."""
 
 
 def forms_of_one_rank(sample: str, extents: Extents, dtype: str) -> dict[str, Program]:
     """Return a sample at some size in each form, by name."""
     default = of_one_rank(sample, extents, dtype)
-    return {
-        name: replace(default, compiler=replace(default.compiler, **options))
-        for name, options in FORMS.items()
+    forms = {
+        name: replace(default.compiler, **options) for name, options in FORMS.items()
     }
+    if sample == "gemm" and all(extents[dim] >= 512 for dim in "MNK"):
+        tiles = wide_tiles(extents)
+        for name in WIDE:
+            forms[f"{name}_wide"] = replace(forms[name], factors=tiles)
+    return {name: replace(default, compiler=form) for name, form in forms.items()}
+
+
+def wide_tiles(extents: Extents) -> str:
+    """Return tiles of 128 x 256 x 64 for a product, for groups of four warps."""
+    rows, columns, terms = (
+        -(-extents[dim] // tile)
+        for dim, tile in zip("MNK", (128, 256, 64), strict=True)
+    )
+    return f"c: M={rows} N={columns} warps=4 stages=3 group=8; c_k: K={terms}"
 
 
 def of_ranks(text: str, ranks: int) -> dict[str, Program]:
