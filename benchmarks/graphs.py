@@ -144,7 +144,9 @@ def one_by_one(ops: Sequence[Operation], trials: Trials) -> Time:
     """Return the time of one kernel for each op, each with its best tiles."""
     forms = Forms(trials, FORMS)
     alone = [op for op in ops if computes(op)]
-    return Time(len(alone), sum(forms.seconds((op,)) for op in alone))
+    return Time(
+        len(alone), sum(forms.seconds((op,), tuple(op.results)) for op in alone)
+    )
 
 
 def by_library(ops: Sequence[Operation], gpu: Device) -> Time:

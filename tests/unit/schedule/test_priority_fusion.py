@@ -3,6 +3,7 @@
 import pytest
 from gpu_graphs import H200
 from graph_text import Program
+from paths import ROOT
 from semantics import assert_same_meaning, parse_module, run_passes
 from transformer_blocks import GRAPHS, llama_block, norm_and_mlp
 from xdsl.dialects.builtin import StringAttr
@@ -10,12 +11,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
+from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Group, elementary_ops
-from comet.passes.schedule.fuse.gpu.priority import priority_partition
-from comet.passes.schedule.fuse.gpu.trial import Trials
+from comet.passes.schedule.fuse.gpu.priority import Values, priority_partition
+from comet.passes.schedule.fuse.gpu.recompute import cheap_again
+from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.strategy import KERNELS, Strategy
 from comet.passes.schedule.plan_string import PLAN
 
@@ -59,12 +62,12 @@ class Lengths:
     def __init__(self) -> None:
         self.asked: list[Group] = []
 
-    def seconds(self, group: Group) -> float:
+    def seconds(self, group: Group, outs: Values) -> float:
         self.asked.append(group)
         return 10 + 100 * max(0, len(group) - 3)
 
-    def least(self, group: Group) -> float:
-        return self.seconds(group)
+    def least(self, group: Group, outs: Values) -> float:
+        return self.seconds(group, outs)
 
 
 def test_merges_end_where_they_cost_more_than_a_launch():
@@ -95,7 +98,28 @@ def test_the_lower_bound_is_below_the_time():
     partition = priority_partition(elementary_ops(func), forms)
     groups = [part for part in partition if isinstance(part, tuple)]
     for group in (*groups, *((op,) for group in groups for op in group)):
-        assert forms.least(group) <= forms.seconds(group)
+        outs = tuple(result for op in group for result in op.results)
+        assert forms.least(group, outs) <= forms.seconds(group, outs)
+
+
+def test_large_products_of_small_values_are_computed_again():
+    """Scores of attention are, and what follows from them; gradients are no such."""
+    path = ROOT / "samples" / "blocks" / "llama_backward.mlir"
+    module = run_passes(parse_module(path.read_text()), f"{H200},sink-renames")
+    (func,) = compute_functions(module)
+    simplify(func)
+    ops, trials = elementary_ops(func), Trials(attached_system(module))
+    again = cheap_again(ops, trials.gpu)
+    names = {op.results[0].name_hint for op in again}
+    assert {"scores1", "scores2", "weights"} <= names
+    assert all({"M", "N"} <= set(names_of(op.results[0])) for op in again)
+    parts = priority_partition(ops, Forms(trials, FORMS), again)
+    groups = [set(part) for part in parts if isinstance(part, tuple)]
+    read = {v.owner for part in groups for op in part - again for v in op.operands}
+    assert again & read
+    for group in groups:
+        missing = {v.owner for op in group for v in op.operands} - group
+        assert again.isdisjoint(missing)
 
 
 def test_accelerators_have_no_priority_fusion():

@@ -21,6 +21,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.gpu.kernel import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.schedule.attributes import NARROW
@@ -52,6 +53,7 @@ from comet.passes.schedule.fuse.gpu.plan import (
     plan_steps,
 )
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
+from comet.passes.schedule.fuse.gpu.recompute import cheap_again
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.machine import Options
 from comet.passes.schedule.fuse.rewrite import rewrite
@@ -133,7 +135,9 @@ def _search(
     """
     ops, forms = elementary_ops(func), Forms(trials, _forms(options.between))
     if options.kernels == "auto":
-        return _cheapest(func, trials, _different(func, ops, choices, forms))
+        return _cheapest(
+            func, trials, _different(func, ops, choices, forms, trials.gpu)
+        )
     partition = given_partition(func, ops, options.kernels)
     given = _Fused.of(func, Strategy("priority"), partition, forms.cheapest)
     for kernel in given.kernels:
@@ -225,7 +229,7 @@ def _choices(
     if strategy in ("none", "auto"):
         yield from (Strategy("none", whole=whole) for whole in (True, False))
     if strategy == "priority" or (strategy == "auto" and not ranks):
-        yield Strategy("priority")
+        yield from (Strategy("priority", again=again) for again in (False, True))
 
 
 def _forms(between: Between | Auto) -> Iterator[Strategy]:
@@ -251,7 +255,8 @@ def _label(choice: Strategy) -> str:
     flags = {
         "kept whole": choice.name == "none" and choice.whole,
         "spill": choice.spill,
-        "recompute across ranks": choice.again,
+        "recompute across ranks": choice.again and choice.name != "priority",
+        "recompute": choice.again and choice.name == "priority",
     }
     return ", ".join((choice.name, *(name for name, on in flags.items() if on)))
 
@@ -319,6 +324,7 @@ def _different(
     ops: Sequence[Operation],
     choices: Iterable[Strategy],
     forms: Forms,
+    gpu: Device,
 ) -> Iterable[_Fused]:
     """
     Return the different results of the choices, each with its first choice.
@@ -331,7 +337,11 @@ def _different(
     for choice in choices:
         cuts = CUTS if merges else None
         if choice.name == "priority":
-            partition, plan, cuts = priority_partition(ops, forms), forms.cheapest, None
+            again = cheap_again(ops, gpu) if choice.again else frozenset[Operation]()
+            if choice.again and not again:
+                continue
+            partition = priority_partition(ops, forms, again)
+            plan, cuts = forms.cheapest, None
         else:
             partition = partition_of(ops, choice)
             plan = cache(partial(plan_kernel, choice))

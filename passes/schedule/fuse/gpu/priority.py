@@ -6,16 +6,20 @@ two kernels that save most time as one are merged, until no merge saves any. A m
 legal if no value goes from one kernel to the other through a third, and if no dimension
 has two extents. Its gain is priced with the best tiles, but only once the upper bound
 of the gain, which needs no tiles, is the largest of all.
+
+Ops that are cheap to compute again are in every kernel that reads them, and never
+kernels of their own: what they make is not stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from math import inf, isfinite
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
@@ -33,6 +37,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     Group,
     Part,
     Partition,
+    defining_ops,
     disagrees,
     in_stages,
 )
@@ -43,36 +48,40 @@ REUSING = (ContractOp, FoldOp)
 """Ops that read an operand in several tiles, for each of which it is recomputed."""
 
 
+Values: TypeAlias = tuple[SSAValue, ...]
+
+
 class Prices(Protocol):
     """The times of kernels, in seconds."""
 
-    def seconds(self, group: Group) -> float:
-        """Return the time with the best form and tiles, infinite if none is legal."""
+    def seconds(self, group: Group, outs: Values) -> float:
+        """
+        Return the time to make `outs` with the best form and tiles.
+
+        Infinite if none is legal.
+        """
         ...
 
-    def least(self, group: Group) -> float:
+    def least(self, group: Group, outs: Values) -> float:
         """Return a lower bound of that time."""
         ...
 
 
-def priority_partition(ops: Sequence[Operation], prices: Prices) -> Partition:
-    """Return `ops` as kernels, views and collectives, in order."""
-    graph = _Graph(in_stages(ops))
+def priority_partition(
+    ops: Sequence[Operation],
+    prices: Prices,
+    again: AbstractSet[Operation] = frozenset(),
+) -> Partition:
+    """
+    Return `ops` as kernels, views and collectives, in order.
+
+    Kernels that need ops of `again` have them all.
+    """
+    graph = _Graph(in_stages(ops), again)
     graph.add_epilogues()
     graph.add_prologues()
     _merge_by_gain(graph, prices)
     return graph.partition()
-
-
-def outputs_of(group: Group) -> tuple[SSAValue, ...]:
-    """Return the results of a group that are used outside of it."""
-    inside = set(group)
-    return tuple(
-        result
-        for op in group
-        for result in op.results
-        if any(use.operation not in inside for use in result.uses)
-    )
 
 
 def inputs_of(group: Group) -> tuple[SSAValue, ...]:
@@ -90,9 +99,13 @@ def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
     """Merge the two kernels with the largest gain, as long as there is one."""
     number, pending = count(), list[_Merge]()
 
+    def seconds(group: Group) -> float:
+        return prices.seconds(group, graph.outputs_of(group))
+
     def propose(one: Group, other: Group) -> None:
-        before = prices.seconds(one) + prices.seconds(other)
-        bound = before - prices.least(graph.merged(one, other))
+        merged = graph.merged(one, other)
+        least = prices.least(merged, graph.outputs_of(merged))
+        bound = seconds(one) + seconds(other) - least
         heappush(pending, _Merge(-bound, next(number), False, one, other))
 
     for group in graph.kernels():
@@ -108,8 +121,8 @@ def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
             for other in graph.neighbours(merged):
                 propose(merged, other)
         else:
-            before = prices.seconds(best.one) + prices.seconds(best.other)
-            after = prices.seconds(merged)
+            before = seconds(best.one) + seconds(best.other)
+            after = seconds(merged)
             loss = after - before if isfinite(after) else inf
             heappush(pending, _Merge(loss, next(number), True, best.one, best.other))
 
@@ -128,11 +141,22 @@ class _Merge:
 
 
 class _Graph:
-    """Kernels, views and collectives, each as a group of ops, and what reads what."""
+    """
+    Kernels, views and collectives, each as a group of ops, and what reads what.
 
-    def __init__(self, ops: Sequence[Operation]):
+    Ops of `again` are in each group that needs them, and have none of their own.
+    """
+
+    def __init__(self, ops: Sequence[Operation], again: AbstractSet[Operation]):
+        self._again = again
         self._position = {op: index for index, op in enumerate(ops)}
-        self._group_of: dict[Operation, Group] = {op: (op,) for op in ops}
+        self._group_of: dict[Operation, Group] = {
+            op: self._in_order((*defining_ops(op.operands, again), op))
+            for op in ops
+            if op not in again
+        }
+        self._users_of: dict[SSAValue, frozenset[Operation]] = {}
+        self._outputs: dict[Group, Values] = {}
 
     def _groups(self) -> tuple[Group, ...]:
         return tuple(dict.fromkeys(self._group_of.values()))
@@ -143,16 +167,49 @@ class _Graph:
 
     def merged(self, one: Group, other: Group) -> Group:
         """Return the ops of two groups in order."""
-        return tuple(sorted((*one, *other), key=self._position.__getitem__))
+        return self._in_order({*one, *other})
+
+    def _in_order(self, ops: Iterable[Operation]) -> Group:
+        return tuple(sorted(ops, key=self._position.__getitem__))
 
     def merge(self, group: Group) -> None:
         """Put the ops of `group` into one group."""
-        self._group_of.update(dict.fromkeys(group, group))
+        own = (op for op in group if op not in self._again)
+        self._group_of.update(dict.fromkeys(own, group))
+
+    def _lead(self, group: Group) -> Operation:
+        """Return the first op of a group that is in no other one."""
+        return next(op for op in group if op not in self._again)
+
+    def outputs_of(self, group: Group) -> Values:
+        """Return the results of a group that are used outside of it."""
+        if group not in self._outputs:
+            inside = set(group)
+            self._outputs[group] = tuple(
+                result
+                for op in group
+                if op not in self._again
+                for result in op.results
+                if not inside.issuperset(self._used_by(result))
+            )
+        return self._outputs[group]
+
+    def _used_by(self, value: SSAValue) -> frozenset[Operation]:
+        """Return the ops that need a value, also to compute others again."""
+        if value not in self._users_of:
+            found = set[Operation]()
+            for user in (use.operation for use in value.uses):
+                if user in self._again:
+                    found.update(*map(self._used_by, user.results))
+                else:
+                    found.add(user)
+            self._users_of[value] = frozenset(found)
+        return self._users_of[value]
 
     def can_merge(self, one: Group, other: Group) -> bool:
         """Return whether both are still there, and one kernel may have both."""
         return (
-            all(self._group_of[group[0]] == group for group in (one, other))
+            all(self._group_of[self._lead(each)] == each for each in (one, other))
             and not disagrees(one, other)
             and not self._passes_third(one, other)
             and not self._passes_third(other, one)
@@ -178,11 +235,11 @@ class _Graph:
 
     def _readers(self, group: Group) -> tuple[Group, ...]:
         """Return the groups that read what `group` computes."""
-        return self._users(outputs_of(group), group)
+        return self._users(self.outputs_of(group), group)
 
     def _users(self, values: Iterable[SSAValue], group: Group) -> tuple[Group, ...]:
         """Return the groups but `group` that read one of `values`, in order."""
-        users = {use.operation for value in values for use in value.uses}
+        users = set[Operation]().union(*map(self._used_by, values))
         known = sorted(users & self._position.keys(), key=self._position.__getitem__)
         found = dict.fromkeys(self._group_of[op] for op in known)
         return tuple(other for other in found if other != group)
@@ -196,14 +253,14 @@ class _Graph:
         makers = self._makers(group)
         siblings = self._users(inputs_of(group), group)
         found = dict.fromkeys((*makers, *siblings, *self._readers(group)))
-        first = self._position[group[0]]
+        first = self._position[self._lead(group)]
         for other in filter(_is_kernel, found):
-            if not later or self._position[other[0]] > first:
+            if not later or self._position[self._lead(other)] > first:
                 yield other
 
     def add_epilogues(self) -> None:
         """Merge elementwise ops with what computes an operand for them alone."""
-        for op in self._position:
+        for op in self._group_of:
             makers = self._makers((op,))
             if isinstance(op, ELEMENTWISE) and len(makers) == 1:
                 (maker,) = makers
@@ -213,12 +270,12 @@ class _Graph:
 
     def add_prologues(self) -> None:
         """Merge elementwise ops with the only op that reads them."""
-        for op in reversed(self._position):
+        for op in reversed(self._group_of):
             group = self._group_of[op]
             readers = self._readers(group)
             if (
                 all(isinstance(each, ELEMENTWISE) for each in group)
-                and len(readers) == len(outputs_of(group)) == 1
+                and len(readers) == len(self.outputs_of(group)) == 1
                 and not any(isinstance(each, REUSING) for each in readers[0])
             ):
                 self._join(group, readers[0])
