@@ -94,7 +94,7 @@ FORMS = {
     "wide": {"narrow": "none"},
     "descriptors": {"copies": "descriptors"},
     "specialized": {"copies": "descriptors", "specialize": True},
-    "persistent": {"persist": "all"},
+    "looped": {"persist": "all"},
     "ahead": {"copies": "descriptors", "specialize": True, "persist": "all"},
 }
 """What is compared with the kernels that comet takes by default, by its options."""
