@@ -35,7 +35,7 @@ from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.tiling import kernel_work
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.compound import ContractOp
+from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.persistence import own_programs, unfit_for_tiles
 from comet.dialects.schedule import SpatialOp, TemporalOp
@@ -43,8 +43,11 @@ from comet.dialects.schedule.attributes import LaunchAttr
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import AUTO, ChoosingPass
+from comet.passes.schedule.hoist_copies import HoistCopiesPass
+from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
 from comet.passes.search import Candidate, Cost, Found, cheapest
-from comet.passes.triton.specialize_warps import WARPS
+from comet.passes.triton.specialize_warps import SpecializeWarpsPass
+from comet.passes.triton.use_descriptors import UseDescriptorsPass
 
 PERSIST = "comet.persist"
 """The attribute of a function with the kernels whose programs do several tiles."""
@@ -67,12 +70,13 @@ class PersistProgramsPass(ChoosingPass):
     """
 
     specialize: bool = False
-    """Whether `specialize-warps` follows."""
+    """Whether `use-descriptors` and `specialize-warps` follow."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
         require_gpu(self.name, system)
-        gpu = GpuModel(device_of(system), gpu_levels(system), self.specialize)
+        ahead = loading_ahead(ctx, op) if self.specialize else frozenset[str]()
+        gpu = GpuModel(device_of(system), gpu_levels(system), ahead)
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
             plan = plan_programs(function, gpu, self.kernels)
             function.attributes[PERSIST] = StringAttr(format_programs(plan))
@@ -86,8 +90,25 @@ class GpuModel:
 
     device: Device
     levels: GpuLevels
-    specialize: bool
-    """Whether warps of their own load, where they can."""
+    ahead: frozenset[str]
+    """The names of the kernels in which warps of their own load."""
+
+
+def loading_ahead(ctx: Context, module: ModuleOp) -> frozenset[str]:
+    """Return the names of the kernels that `specialize-warps` will specialise."""
+    if any(isinstance(op, KernelOp) and rank_count(op) > 1 for op in module.walk()):
+        return frozenset()
+    copy = module.clone()
+    MaterializeCopiesPass().apply(ctx, copy)
+    HoistCopiesPass().apply(ctx, copy)
+    UseDescriptorsPass().apply(ctx, copy)
+    SpecializeWarpsPass().apply(ctx, copy)
+    return frozenset(
+        kernel.sym_name.data
+        for kernel in copy.walk()
+        if isinstance(kernel, KernelOp)
+        and any(isinstance(op, TemporalOp) and op.specialize for op in kernel.walk())
+    )
 
 
 @dataclass(frozen=True)
@@ -177,20 +198,6 @@ def programs_at_a_time(kernel: KernelOp, gpu: GpuModel) -> int:
     return gpu.device.multiprocessors * max(int(resident), 1)
 
 
-def _loads_ahead(kernel: KernelOp, gpu: GpuModel) -> bool:
-    """Whether warps of a program may load the next tile while others finish one."""
-    return (
-        gpu.specialize
-        and kernel.launch is not None
-        and kernel.launch.warps == WARPS
-        and any(isinstance(op, TemporalOp) and _multiplies(op) for op in kernel.walk())
-    )
-
-
-def _multiplies(loop: TemporalOp) -> bool:
-    return any(isinstance(op, ContractOp) for op in loop.body.walk())
-
-
 def _works(kernel: KernelOp, gpu: GpuModel) -> list[KernelWork]:
     """
     Return the work of the programs of each node, one for each tile.
@@ -205,7 +212,7 @@ def _works(kernel: KernelOp, gpu: GpuModel) -> list[KernelWork]:
     for node in own_programs(kernel):
         summary = summarize(node, gpu.levels, device)
         work = kernel_work(summary, tile_blocks(node), numbers, device)
-        if _loads_ahead(kernel, gpu):
+        if kernel.sym_name.data in gpu.ahead:
             work = replace(work, registers=device.register_bytes)
         works.append(work)
     return works
@@ -222,7 +229,7 @@ def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
     summaries = (summarize(node, gpu.levels, gpu.device) for node in nodes)
     if any(summary.bounds for summary in summaries):
         return False
-    works, ahead = _works(plan.kernel, gpu), _loads_ahead(plan.kernel, gpu)
+    works, ahead = _works(plan.kernel, gpu), plan.kernel.sym_name.data in gpu.ahead
 
     def price(persistent: bool) -> Found[bool]:
         tried = (replace(work, loads_ahead=persistent and ahead) for work in works)

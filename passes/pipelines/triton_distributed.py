@@ -376,7 +376,8 @@ class TritonDistributedPass(Pipeline):
         """Yield what prices a launch plan, proves it, and writes it in Triton."""
         yield OrderProgramsPass(self.order)
         if self.persist != "none":
-            yield PersistProgramsPass(self.persist, self.specialize)
+            ahead = self.specialize and self.copies == "descriptors"
+            yield PersistProgramsPass(self.persist, ahead)
         yield AnnotateCostPass()
         if self.to == "tl":
             yield MaterializeCopiesPass()
