@@ -38,7 +38,7 @@ class HardwarePlan:
 
 
 def plan_hardware(
-    module: ModuleOp, text: str, path: str, rates: Rates = "datasheet"
+    module: ModuleOp, text: str, path: str, rates: Rates | None = None
 ) -> HardwarePlan:
     """
     Read the text of a hardware file and compare it with the module.
@@ -106,7 +106,7 @@ def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
 
 
 def attach_hardware(
-    module: ModuleOp, text: str, path: str, rates: Rates = "datasheet"
+    module: ModuleOp, text: str, path: str, rates: Rates | None = None
 ) -> None:
     """
     Put the machine of a hardware file into the module; the path's stem names it.
@@ -128,8 +128,8 @@ class AttachHardwarePass(ModulePass):
 
     path: str
     """The hardware file, relative to the current folder; its stem names the machine."""
-    rates: Rates = "datasheet"
-    """The figures of a GPU that estimates are made with: those it has, or reaches."""
+    rates: Rates | None = None
+    """The figures of a GPU for estimates: those of its data sheet, or `measured`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         attach_hardware(op, hardware_text(self.path), self.path, self.rates)

@@ -280,4 +280,6 @@ def _located_mistakes(name: str) -> Generator[None]:
         mark = error.problem_mark
         location = name if mark is None else f"{name}:{mark.line + 1}"
         reason = error.problem or "unreadable"
+        if mark is not None and "maximum nesting depth" in reason:  # PyYAML 6.0.4
+            raise _too_deep(name, mark) from error
         raise FileFormatError(f"{location}: malformed YAML: {reason}") from error

@@ -22,7 +22,7 @@ CASES = {
     "plan": 20,
     "elementary": 14,
     "named": 5,
-    "sync": 5,
+    "sync": 8,
 }
 """How many cases of each family are tried."""
 
