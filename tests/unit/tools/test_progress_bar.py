@@ -63,8 +63,8 @@ def test_a_bar_before_there_is_a_mapping():
 
 
 def test_ctrl_c_gives_the_best_mapping_and_its_proof(tmp_path: Path):
-    (tmp_path / "in.mlir").write_text(graph_text("gemm_softmax", (64, 64, 256)))
-    (tmp_path / "few.yaml").write_text("{stream: false, pad: none, strategy: full}")
+    (tmp_path / "in.mlir").write_text(graph_text("gemm_softmax", (384, 512, 1536)))
+    (tmp_path / "few.yaml").write_text("{stream: false, pad: none}")
     flags = [str(tmp_path / "in.mlir"), "--hardware", "samples/hardware/edge.yaml"]
     flags += ["--constraints", str(tmp_path / "few.yaml"), "--json"]
     flags += ["--certificate", str(tmp_path / "proof.json")]
