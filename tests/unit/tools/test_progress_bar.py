@@ -19,7 +19,10 @@ from comet.tools.progress_bar import CLEAR, ProgressBar, bar
 HALF = Progress(200.0, 100.0, 0.5, 4, 1, 30)
 
 EXPLORE = """
+import signal
 from comet.tools import comet_explore, progress_bar
+# A shell lets processes in the background ignore Ctrl-C, and their children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 progress_bar.LINE_EVERY = 0.05
 comet_explore.main()
 """
