@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
 from typing import Literal
 
 from xdsl.context import Context
@@ -16,23 +15,9 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.collective import (
-    AllGatherOp,
-    AllReduceOp,
-    AllToAllOp,
-    CollectiveOp,
-    ReduceScatterOp,
-)
-from comet.dialects.collective.mesh import lookup_mesh
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_gpu
-from comet.passes.analysis.levels import (
-    ORDER,
-    IRLevel,
-    check_blocks,
-    level_of_function,
-    spmd_region,
-)
+from comet.passes.analysis.levels import ORDER, IRLevel
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
 from comet.passes.dataflow.connect_programs import ConnectProgramsPass
@@ -50,6 +35,9 @@ from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import choose_split, kernel_seconds
 from comet.passes.graph.stream import StreamPass
 from comet.passes.pipeline import AUTO, Pipeline
+from comet.passes.pipelines.triton_distributed.groups import group_sizes
+from comet.passes.pipelines.triton_distributed.over_ranks import distribute_over_ranks
+from comet.passes.pipelines.triton_distributed.start import NAME, plan_start
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
@@ -59,21 +47,12 @@ from comet.passes.search import Candidate, Cost, Found, cheapest
 from comet.passes.search.goal import Goal
 from comet.passes.sharding.add_ctas import AXIS as CTAS
 from comet.passes.sharding.add_ctas import AddCtasPass
-from comet.passes.sharding.boundary import says_sharding
-from comet.passes.sharding.dim_axes import (
-    ShardedDim,
-    assign_axes,
-    dims_in,
-    extents_along,
-    format_dims,
-    parse_dims,
-)
+from comet.passes.sharding.dim_axes import format_dims, parse_dims
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.select_ranks import SelectRanksPass
-from comet.passes.sharding.shardings import select_mesh
 from comet.passes.triton.bound_loops import BoundLoopsPass
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
 from comet.passes.triton.map_grid import MapGridPass
@@ -82,9 +61,6 @@ from comet.passes.triton.order_operands import OrderOperandsPass
 from comet.passes.triton.pad_blocks import PadBlocksPass
 from comet.passes.triton.specialize_warps import SpecializeWarpsPass
 from comet.passes.triton.use_descriptors import UseDescriptorsPass
-
-LEAST_SHARD, MOST_SHARD = 64, 256
-"""Elements of a row that a program of a group has: tiles that registers hold."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +73,7 @@ class TritonDistributedPass(Pipeline):
     or with `to=dataflow` the `dataflow` dialect. Every part is a separate pass.
     """
 
-    name = "triton-distributed"
+    name = NAME
 
     ranks: int = 1
     """The number of GPUs."""
@@ -215,7 +191,7 @@ class TritonDistributedPass(Pipeline):
         if elementary:
             yield from self._to_elementary(shared)
             if self.ranks > 1 and not shared:
-                yield from self._distribute(ctx, module)
+                yield from distribute_over_ranks(ctx, module, self.dim)
             if self.group > 1:
                 yield from self._group()
         then: list[ModulePass] = []
@@ -284,34 +260,6 @@ class TritonDistributedPass(Pipeline):
         yield SinkRenamesPass()
         if self.stream:
             yield StreamPass(counts=self.group == 1)
-
-    def _distribute(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
-        """
-        Yield the passes that shard `dim` over ranks.
-
-        Raises PassFailedException, with other dimensions, if GPUs do not execute the
-        collectives that this one needs.
-        """
-        mesh = select_mesh(self.name, module, None)
-        dims = parse_dims(self.dim)
-        sharded = assign_axes(self.name, module, mesh, dims, uneven=True)
-        trial = on_ranks(ctx, module, sharded)
-        if trial is not None and (found := not_carried_out(trial)) is not None:
-            axes = tuple(mesh.axis_extents)
-            others = [
-                f"dim={dim}"
-                for dim in dims_in(module)
-                if (tried := on_ranks(ctx, module, ((dim, axes),))) is not None
-                and not_carried_out(tried) is None
-            ]
-            way_out = f"use {' or '.join(others)}" if others else "use one rank"
-            raise PassFailedException(
-                f"{self.name}: ranks that split {' and '.join(d for d, _ in sharded)} "
-                f"need {found.name} of %{found.input.name_hint or 'a value'}, which "
-                f"GPUs do not carry out; {way_out}, or say the shards of each op by "
-                "collective.shard"
-            )
-        yield from (DistributePass(dim, axes) for dim, axes in sharded)
 
     def _split(
         self, module: ModuleOp, then: Sequence[ModulePass]
@@ -399,53 +347,6 @@ class TritonDistributedPass(Pipeline):
             yield LowerToTritonPass()
 
 
-def group_sizes(ctx: Context, module: ModuleOp, dim: str) -> Iterator[int]:
-    """
-    Yield the sizes of groups to try: powers of two that leave each program a tile.
-
-    `dim` is the dimension that programs share.
-    """
-    copy = module.clone()
-    if plan_start(copy, 1)[0] is IRLevel.GRAPH:
-        DecomposePass(accumulator="f32").apply(ctx, copy)
-    extent = max(extents_along(copy, dim), default=0)
-    most = device_of(attached_system(module)).multiprocessors
-    sizes = (2**power for power in range(1, most.bit_length()))
-    for size in sizes:
-        if size <= most and LEAST_SHARD * size <= extent <= MOST_SHARD * size:
-            yield size
-
-
-def on_ranks(
-    ctx: Context, module: ModuleOp, sharded: Sequence[ShardedDim]
-) -> ModuleOp | None:
-    """
-    Return a copy of `module` with the collectives that `sharded` needs.
-
-    None if dimensions cannot be sharded at all: the passes say so when they run.
-    """
-    trial = module.clone()
-    try:
-        for dim, axes in sharded:
-            DistributePass(dim, axes).apply(ctx, trial)
-        InsertCollectivesPass().apply(ctx, trial)
-    except PassFailedException:
-        return None
-    return trial
-
-
-def not_carried_out(module: ModuleOp) -> CollectiveOp | None:
-    """
-    Return a collective that GPUs do not execute, if any.
-
-    They move data between ranks, and reduce it locally. `fuse` would raise an error for
-    it, too, which could not name dimensions that work.
-    """
-    carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
-    found = (op for op in module.walk() if isinstance(op, CollectiveOp))
-    return next((op for op in found if not isinstance(op, carried_out)), None)
-
-
 def parse_split(text: str) -> tuple[str, int]:
     """
     Return the dimension and the number of parts in `text`.
@@ -458,39 +359,3 @@ def parse_split(text: str) -> tuple[str, int]:
             f"the option 'split' is DIM=PARTS, such as S=64, none or auto, not '{text}'"
         )
     return dim.strip(), int(parts)
-
-
-def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
-    """
-    Return the level of the functions of `module`, and whether they have shardings.
-
-    Raises PassFailedException if one is written for another number of ranks, or if they
-    are at different levels.
-    """
-    functions = tuple(compute_functions(module))
-    for func in functions:
-        check_blocks(func, TritonDistributedPass.name)
-        region = spmd_region(func)
-        if region is None:
-            continue
-        mesh = lookup_mesh(region, region.mesh)
-        axes = [axis for axis in mesh.axis_extents if axis != CTAS]
-        if (written := mesh.size(axes)) != ranks:
-            raise PassFailedException(
-                f"triton-distributed: @{func.sym_name.data} is written for {written} "
-                f"ranks, not {ranks}; use ranks={written}"
-            )
-        if ranks > (most := prod(attached_system(module).axes.values())):
-            raise PassFailedException(
-                f"triton-distributed: @{func.sym_name.data} is written for {written} "
-                f"ranks, and the hardware has {most}; attach hardware with more"
-            )
-    levels = dict.fromkeys(level_of_function(func) for func in functions)
-    found = [level for level in levels if level is not None]
-    if len(found) > 1:
-        raise PassFailedException(
-            f"triton-distributed: functions are at the {' and '.join(found)} levels; "
-            "bring all of them to one first"
-        )
-    shared = any(says_sharding(func) for func in functions)
-    return (found[0] if found else IRLevel.GRAPH), shared

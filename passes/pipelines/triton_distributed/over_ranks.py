@@ -1,0 +1,89 @@
+"""Which passes shard dimensions over ranks, and what GPUs cannot execute of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    CollectiveOp,
+    ReduceScatterOp,
+)
+from comet.passes.pipelines.triton_distributed.start import NAME
+from comet.passes.sharding.dim_axes import (
+    ShardedDim,
+    assign_axes,
+    dims_in,
+    parse_dims,
+)
+from comet.passes.sharding.distribute import DistributePass
+from comet.passes.sharding.insert_collectives import InsertCollectivesPass
+from comet.passes.sharding.shardings import select_mesh
+
+
+def distribute_over_ranks(
+    ctx: Context, module: ModuleOp, names: Sequence[str]
+) -> Iterator[ModulePass]:
+    """
+    Yield the passes that shard the dimensions `names` over ranks.
+
+    `names` are as in the option `dim` of the pipeline. Raises PassFailedException, with
+    other dimensions, if GPUs do not execute the collectives that these need.
+    """
+    mesh = select_mesh(NAME, module, None)
+    dims = parse_dims(names)
+    sharded = assign_axes(NAME, module, mesh, dims, uneven=True)
+    trial = on_ranks(ctx, module, sharded)
+    if trial is not None and (found := not_carried_out(trial)) is not None:
+        axes = tuple(mesh.axis_extents)
+        others = [
+            f"dim={dim}"
+            for dim in dims_in(module)
+            if (tried := on_ranks(ctx, module, ((dim, axes),))) is not None
+            and not_carried_out(tried) is None
+        ]
+        way_out = f"use {' or '.join(others)}" if others else "use one rank"
+        raise PassFailedException(
+            f"{NAME}: ranks that split {' and '.join(d for d, _ in sharded)} "
+            f"need {found.name} of %{found.input.name_hint or 'a value'}, which "
+            f"GPUs do not carry out; {way_out}, or say the shards of each op by "
+            "collective.shard"
+        )
+    yield from (DistributePass(dim, axes) for dim, axes in sharded)
+
+
+def on_ranks(
+    ctx: Context, module: ModuleOp, sharded: Sequence[ShardedDim]
+) -> ModuleOp | None:
+    """
+    Return a copy of `module` with the collectives that `sharded` needs.
+
+    None if dimensions cannot be sharded at all: the passes say so when they run.
+    """
+    trial = module.clone()
+    try:
+        for dim, axes in sharded:
+            DistributePass(dim, axes).apply(ctx, trial)
+        InsertCollectivesPass().apply(ctx, trial)
+    except PassFailedException:
+        return None
+    return trial
+
+
+def not_carried_out(module: ModuleOp) -> CollectiveOp | None:
+    """
+    Return a collective that GPUs do not execute, if any.
+
+    They move data between ranks, and reduce it locally. `fuse` would raise an error for
+    it, too, which could not name dimensions that work.
+    """
+    carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
+    found = (op for op in module.walk() if isinstance(op, CollectiveOp))
+    return next((op for op in found if not isinstance(op, carried_out)), None)

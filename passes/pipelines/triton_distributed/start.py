@@ -1,0 +1,59 @@
+"""Where a module starts in the pipeline: its level, and for how many ranks."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.arch import attached_system
+from comet.dialects.collective.mesh import lookup_mesh
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.levels import (
+    IRLevel,
+    check_blocks,
+    level_of_function,
+    spmd_region,
+)
+from comet.passes.sharding.add_ctas import AXIS as CTAS
+from comet.passes.sharding.boundary import says_sharding
+
+NAME = "triton-distributed"
+"""The name of the pipeline, for its errors."""
+
+
+def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
+    """
+    Return the level of the functions of `module`, and whether they have shardings.
+
+    Raises PassFailedException if one is written for another number of ranks, or if they
+    are at different levels.
+    """
+    functions = tuple(compute_functions(module))
+    for func in functions:
+        check_blocks(func, NAME)
+        region = spmd_region(func)
+        if region is None:
+            continue
+        mesh = lookup_mesh(region, region.mesh)
+        axes = [axis for axis in mesh.axis_extents if axis != CTAS]
+        if (written := mesh.size(axes)) != ranks:
+            raise PassFailedException(
+                f"{NAME}: @{func.sym_name.data} is written for {written} "
+                f"ranks, not {ranks}; use ranks={written}"
+            )
+        if ranks > (most := prod(attached_system(module).axes.values())):
+            raise PassFailedException(
+                f"{NAME}: @{func.sym_name.data} is written for {written} "
+                f"ranks, and the hardware has {most}; attach hardware with more"
+            )
+    levels = dict.fromkeys(level_of_function(func) for func in functions)
+    found = [level for level in levels if level is not None]
+    if len(found) > 1:
+        raise PassFailedException(
+            f"{NAME}: functions are at the {' and '.join(found)} levels; "
+            "bring all of them to one first"
+        )
+    shared = any(says_sharding(func) for func in functions)
+    return (found[0] if found else IRLevel.GRAPH), shared
