@@ -219,6 +219,12 @@ class ConstantOp(IRDLOperation):
             raise ValueError(f"no constant of type {type}")
         return cls(IntegerAttr(int(value), cast("IntegerType", type)))
 
+    @property
+    def number(self) -> int | float:
+        """The constant as a Python number; of i1, true is 1."""
+        number = self.value.value.data
+        return int(number != 0) if self.result.type == i1 else number
+
     def print(self, printer: Printer) -> None:
         printer.print_op_attributes(self.attributes)
         printer.print_string(" ")

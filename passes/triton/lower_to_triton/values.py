@@ -170,7 +170,7 @@ def aligned(scope: Scope, tile: Tile, dims: Sequence[str]) -> SSAValue:
 def literal(value: SSAValue) -> float | None:
     """Return the number that a constant is, None for other values."""
     if isinstance(constant := value.owner, tl.ConstantOp):
-        return float(constant.value.value.data)
+        return float(constant.number)
     return None
 
 
@@ -185,7 +185,7 @@ def converted(
     if element_of(value.type) == element:
         return value
     if isinstance(constant := value.owner, tl.ConstantOp):
-        return scope.constant(constant.value.value.data, element)
+        return scope.constant(constant.number, element)
     return scope.insert(tl.CastOp(value, element), hint, comment)
 
 

@@ -52,6 +52,16 @@ PROGRAMS = {
       %ones = compound.cast %same : !b -> tensor<33x50xf32, #compound.dims<M, N>>
       func.return %same, %even, %ones : !b, !n, tensor<33x50xf32, #compound.dims<M, N>>
     }""",
+    "known": """
+    func.func @main(%x: !m) -> (!m, tensor<1xf16, #compound.dims<T>>) {
+      %i = compound.index : tensor<1xi32, #compound.dims<T>>
+      %b = compound.map ge %i, %i : tensor<1xi32, #compound.dims<T>>,
+        tensor<1xi32, #compound.dims<T>> -> tensor<1xi1, #compound.dims<T>>
+      %c = compound.cast %b : tensor<1xi1, #compound.dims<T>>
+        -> tensor<1xf16, #compound.dims<T>>
+      %y = compound.map neg %x : !m -> !m
+      func.return %y, %c : !m, tensor<1xf16, #compound.dims<T>>
+    }""",
 }
 
 
