@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
@@ -18,12 +19,16 @@ from comet.dialects.compound import (
     CastOp,
     ContractOp,
     ExtentOp,
+    FillOp,
     FoldOp,
+    IndexOp,
     MapOp,
     PadOp,
     ReduceOp,
+    View,
 )
 from comet.dialects.compound.dims import iteration_dims
+from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.padding import is_border
 
 SHARD = "collective.shard"
@@ -39,6 +44,16 @@ def shardable_dims(op: Operation) -> tuple[str, ...]:
     """Return the dimensions that an op can be sharded in: it iterates over them."""
     shardable = isinstance(op, ITERATING) and not is_border(op)
     return iteration_dims(op) if shardable else ()
+
+
+def follows_readers(op: Operation) -> bool:
+    """
+    Return whether `op` has no sharding of its own.
+
+    It is copied to each reader, or stays outside of the region.
+    """
+    follows = isinstance(op, FillOp | IndexOp | View) or is_border(op)
+    return follows or any(map(is_constant, op.results))
 
 
 def part_dim(axes: Sequence[str]) -> str:
@@ -92,6 +107,17 @@ def check_sharding(
     axes = [axis for names in sharding.values() for axis in names]
     if axes and (fault := mesh.fault(axes)):
         raise PassFailedException(f"{what} has a wrong sharding: {fault}")
+
+
+def mesh_of(func: FuncOp, module: ModuleOp, pass_name: str) -> MeshOp:
+    """
+    Return the mesh of the shardings in a function.
+
+    Raises PassFailedException if there is none, or more than one to choose from.
+    """
+    symbol = func.attributes.get(MESH)
+    named = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
+    return select_mesh(pass_name, module, named)
 
 
 def select_mesh(pass_name: str, module: ModuleOp, name: str | None) -> MeshOp:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 from xdsl.passes import ModulePass
@@ -30,16 +30,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding, SpmdOp, YieldOp
-from comet.dialects.compound import (
-    CastOp,
-    FillOp,
-    FoldOp,
-    IndexOp,
-    MapOp,
-    SliceOp,
-    View,
-)
-from comet.passes.analysis.dependence import is_constant, loaded_dims
+from comet.dialects.compound import CastOp, FoldOp, MapOp, SliceOp
+from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.analysis.padding import argument_of, is_border, unsliced
 from comet.passes.sharding.boundary import (
@@ -63,7 +55,8 @@ from comet.passes.sharding.shardings import (
     MESH,
     SHARD,
     check_sharding,
-    select_mesh,
+    follows_readers,
+    mesh_of,
     shardable_dims,
     sharding_of_op,
 )
@@ -123,13 +116,11 @@ def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
 
     Raises PassFailedException if one does not fit its op or the mesh.
     """
-    symbol = func.attributes.get(MESH)
-    named = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
-    mesh = select_mesh("insert-collectives", module, named)
+    mesh = mesh_of(func, module, "insert-collectives")
     ops = list(func.body.block.ops)
     terminator = ops.pop()
     assert isinstance(terminator, ReturnOp)
-    computing = [op for op in ops if not _follows(op)]
+    computing = [op for op in ops if not follows_readers(op)]
     for op in computing:
         _check_sharding(op, sharding_of_op(op), mesh)
     check_boundary(func, mesh, "insert-collectives")
@@ -191,12 +182,6 @@ def _returned(
         for index, result in enumerate(results)
         if argument_of(result[0]) is None and results.index(result) == index
     )
-
-
-def _follows(op: Operation) -> bool:
-    """Return whether `op` is copied to its uses, or stays outside of the region."""
-    follow = isinstance(op, FillOp | IndexOp | View) or is_border(op)
-    return follow or any(map(is_constant, op.results))
 
 
 def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:

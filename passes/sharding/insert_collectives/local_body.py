@@ -37,9 +37,14 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import extents_of, names_of, with_extents
-from comet.dialects.compound.pad import resized_dims
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.padding import argument_of, is_border
+from comet.passes.sharding.moves import scattered_dim, swapped
+from comet.passes.sharding.through_views import (
+    kept_sharding,
+    operand_sharding,
+    shown_sharding,
+)
 
 Held = tuple[tuple[str, tuple[str, ...]], ...]
 """A sharding that can be a key."""
@@ -107,28 +112,12 @@ class LocalBody:
 
     def sharding(self, outer: SSAValue) -> Sharding:
         """Return the sharding of a value if it is not moved."""
-        if isinstance(outer.owner, RenameOp):
-            rename = outer.owner
-            inner = self.sharding(rename.input).items()
-            hidden = rename.merged[1:]
-            seen = {rename.renaming[d]: axes for d, axes in inner if d not in hidden}
-            return {d: a for d, a in seen.items() if self._keeps_shards(rename, {d: a})}
-        if isinstance(outer.owner, SliceOp | ConcatOp) and not is_border(outer.owner):
-            resized = resized_dims(outer.owner)
-            inner = self.sharding(outer.owner.operands[0]).items()
-            return {dim: axes for dim, axes in inner if dim not in resized}
-        if isinstance(outer.owner, GatherOp):
-            return self._sharding_of_gathered(outer.owner)
+        view = outer.owner
+        if isinstance(view, View) and not is_border(view):
+            return shown_sharding(view, self.sharding, self.mesh)
         if outer in self._held:
             return sharding_of_state(self.states[self._held[outer]])
         return self.arguments.get(outer, {})
-
-    def _sharding_of_gathered(self, op: GatherOp) -> Sharding:
-        """Return the sharding of the ids, and that of the table on other axes."""
-        ids = self.sharding(op.ids)
-        taken = {axis for axes in ids.values() for axis in axes}
-        table = restricted(self.sharding(op.table), op.result)
-        return ids | {d: a for d, a in table.items() if taken.isdisjoint(a)}
 
     def fetch(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
         """Return the local value of `outer`, complete and in the sharding `wanted`."""
@@ -158,27 +147,25 @@ class LocalBody:
                     properties=op.properties,
                 )
                 return self.insert(local, outer.name_hint)
-            case RenameOp() as rename if self._keeps_shards(rename, wanted):
-                inner = {rename.origin[dim]: axes for dim, axes in wanted.items()}
-                return self._view(rename, inner, type_)
-            case RenameOp():
-                self.hold(outer, self.fetch(outer, {}))
-                return self._reshard(outer, wanted)
-            case SliceOp() | ConcatOp() as view if not is_border(view):
-                resized = resized_dims(view)
-                kept = {dim: a for dim, a in wanted.items() if dim not in resized}
-                if kept == wanted:
-                    return self._view(view, wanted, type_)
-                self.hold(outer, self.fetch(outer, kept))
-                return self._reshard(outer, wanted)
-            case GatherOp() as gather:
-                self._check_table(gather)
-                return self._view(gather, wanted, type_)
+            case RenameOp() | SliceOp() | ConcatOp() | GatherOp() as view if (
+                not is_border(view)
+            ):
+                return self._fetch_view(view, wanted, type_)
             case _ if outer in self.arguments:
                 self.hold(outer, self._input(outer, self.arguments[outer]))
                 return self._reshard(outer, wanted)
             case _:
                 return self._input(outer, wanted)
+
+    def _fetch_view(self, view: View, wanted: Sharding, type_: Attribute) -> SSAValue:
+        """Return the local value of a view: of shards, or of the whole and moved."""
+        if isinstance(view, GatherOp):
+            self._check_table(view)
+        kept = kept_sharding(view, wanted, self.mesh)
+        if kept == wanted:
+            return self._view(view, operand_sharding(view, wanted), type_)
+        self.hold(view.result, self.fetch(view.result, kept))
+        return self._reshard(view.result, wanted)
 
     def _view(self, view: View, wanted: Sharding, type_: Attribute) -> SSAValue:
         """Insert a view of shards of the operands."""
@@ -197,18 +184,6 @@ class LocalBody:
                 f"split over {', '.join(axes)}, and ids may name any position; shard "
                 "another dimension of the table, or a dimension of ids"
             )
-
-    def _keeps_shards(self, rename: RenameOp, wanted: Sharding) -> bool:
-        """Return whether shards of the result are views of shards of the operand."""
-        before, after = extents_of(rename.input), extents_of(rename.result)
-        for dim, axes in wanted.items():
-            old = rename.origin.get(dim)
-            if old is None:
-                return False
-            parts = before[old] if rename.merged else after[dim]
-            if old in rename.reshaped and parts % self.mesh.size(axes) != 0:
-                return False
-        return True
 
     def _input(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
         type_ = local_type(outer.type, wanted, self.mesh)
@@ -232,7 +207,7 @@ class LocalBody:
         # A value that is already whole need not be gathered again.
         if now and (whole := self._fetched.get((outer, ()))) is not None:
             local, now = whole, {}
-        if (swap := _swapped(now, wanted)) is not None:
+        if (swap := swapped(now, wanted)) is not None:
             return self._exchange(outer, local, wanted, *swap)
         for dim in [dim for dim, axes in now.items() if wanted.get(dim) != axes]:
             local = self._gather(outer, local, dim)
@@ -246,13 +221,12 @@ class LocalBody:
         state, name = self.states[local], local.name_hint
         for kind in dict.fromkeys(state.partial.values()):
             axes = tuple(a for a, pending in state.partial.items() if pending == kind)
-            dims = [dim for dim in wanted if wanted[dim] == axes]
-            kind_ = ReduceKind(kind)
-            if dims and dims[0] not in state.sharded.values():
-                shards = {**sharding_of_state(state), dims[0]: axes}
+            kind_, dim = ReduceKind(kind), scattered_dim(axes, wanted)
+            if dim is not None and dim not in state.sharded.values():
+                shards = {**sharding_of_state(state), dim: axes}
                 type_ = local_type(outer.type, shards, self.mesh)
                 made = ReduceScatterOp(
-                    local, self.mesh_name, axes, type_, kind=kind_, dim=dims[0]
+                    local, self.mesh_name, axes, type_, kind=kind_, dim=dim
                 )
             else:
                 made = AllReduceOp(local, self.mesh_name, axes, kind=kind_)
@@ -315,12 +289,3 @@ def _values_in(region: Region) -> Sequence[SSAValue]:
         values.extend(op.results)
         values.extend(arg for inner in op.regions for arg in inner.block.args)
     return values
-
-
-def _swapped(now: Sharding, wanted: Sharding) -> tuple[str, str] | None:
-    """Return (dim to split, dim to concatenate) if only these two swap axes."""
-    split = [dim for dim in wanted if wanted[dim] != now.get(dim)]
-    lay = [dim for dim in now if now[dim] != wanted.get(dim)]
-    if len(split) != 1 or len(lay) != 1 or split[0] in now or lay[0] in wanted:
-        return None
-    return (split[0], lay[0]) if wanted[split[0]] == now[lay[0]] else None
