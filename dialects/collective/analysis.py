@@ -162,12 +162,17 @@ def _(op: compound.ContractOp, states: States) -> State:
 
 @transfer.register
 def _(op: compound.MapOp, states: States) -> State:
-    """Partials of a fold may be rescaled, each instance its own, before they merge."""
+    """
+    Partials of a fold may be rescaled, each instance its own, before they merge. A sum
+    of sums that are all partial is partial itself, and a maximum of maxima.
+    """
+    partials = [states[value].partial.items() for value in op.operands]
     own = {
         axis: kind
-        for value in op.operands
-        for axis, kind in states[value].partial.items()
+        for partial in partials
+        for axis, kind in partial
         if kind == FOLD
+        or (kind == str(op.kind.data) and all((axis, kind) in p for p in partials))
     }
     _reject_partials(op, states, allowed=own)
     joined = _joined(op, op.operands, states)

@@ -48,6 +48,8 @@ class Program:
     arguments: list[Value] = field(default_factory=list[Value])
     values: list[Value] = field(default_factory=list[Value])
     lines: list[str] = field(default_factory=list[str])
+    shards: dict[str, str] = field(default_factory=dict[str, str])
+    """The shardings of arguments and results, by name."""
 
     def value(self, name: str, dims: Sequence[str], element: str) -> Value:
         """Return a tensor of whole dimensions."""
@@ -115,14 +117,29 @@ class Program:
         """Return the module: the function, and a copy of it as its reference."""
         types = ", ".join(value.type for value in results)
         names = ", ".join(value.name for value in results)
-        arguments = ", ".join(f"{value.name}: {value.type}" for value in self.arguments)
         body = "\n".join([*self.lines, f"  func.return {names} : {types}", "}"])
-        head = f"({arguments}) -> ({types})"
         return (
-            f"func.func @main{head} {{\n{body}\n"
-            f"func.func private @main__reference{head}\n"
+            f"func.func @main{self._head(results, self.shards)} {{\n{body}\n"
+            f"func.func private @main__reference{self._head(results, {})}\n"
             f"    attributes {{comet.reference}} {{\n{body}\n"
         )
+
+    def _head(self, results: Sequence[Value], shards: Mapping[str, str]) -> str:
+        """Return arguments and results, with the dimension that ranks share of each."""
+
+        def shared(value: Value) -> str:
+            if value.name not in shards:
+                return value.type
+            return f"{value.type} {{collective.shard = {shards[value.name]}}}"
+
+        arguments = ", ".join(f"{each.name}: {shared(each)}" for each in self.arguments)
+        return f"({arguments}) -> ({', '.join(map(shared, results))})"
+
+    def share(self, results: Sequence[Value]) -> None:
+        """Say for arguments, and for all results, what ranks share."""
+        for value in (*self.arguments, *results):
+            dims = [f'{dim} = ["rank"]' for dim in value.dims]
+            self.shards[value.name] = f"{{{self.random.choice(['', *dims, *dims])}}}"
 
 
 def fit(*values: Value) -> bool:
@@ -413,8 +430,12 @@ STEPS: tuple[Callable[[Program], None], ...] = (
 )
 
 
-def program(random: Random) -> tuple[str, tuple[str, ...]]:
-    """Return a module at random, and the names of its dimensions."""
+def program(random: Random, shared: bool = False) -> tuple[str, tuple[str, ...]]:
+    """
+    Return a module at random, and the names of its dimensions.
+
+    If it is `shared`, arguments and results say what ranks have of them.
+    """
     names = NAMES[: random.randint(1, 4)]
     p = Program(random, {name: random.choice(EXTENTS) for name in names})
     for number in range(random.randint(1, 4)):
@@ -429,7 +450,10 @@ def program(random: Random) -> tuple[str, tuple[str, ...]]:
     for _ in range(steps):
         random.choice(STEPS)(p)
     used = dict.fromkeys(dim for value in p.values for dim in value.dims)
-    return p.text(_results(p)), tuple(used)
+    results = _results(p)
+    if shared:
+        p.share(results)
+    return p.text(results), tuple(used)
 
 
 def _results(p: Program) -> list[Value]:

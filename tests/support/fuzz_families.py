@@ -171,6 +171,15 @@ def elementary(random: Random) -> Case:
     return _program("elementary", random, *fuzz_elementary.program(random))
 
 
+def shared(random: Random) -> Case:
+    """A program of elementary ops that says only what ranks have at its ends."""
+    text, dims = fuzz_elementary.program(random, shared=True)
+    chain = many_ranks(random, dims, False)
+    specs = [spec for spec in chain if not spec.startswith(("distribute", "propagate"))]
+    specs.insert(specs.index("insert-collectives"), "propagate-shardings")
+    return Case("shared", {"in.mlir": text}, ",".join(specs), "triton")
+
+
 def named(random: Random) -> Case:
     """A program of named ops, to any target."""
     return _program("named", random, *fuzz_graphs.graph(random))
@@ -205,12 +214,14 @@ FAMILIES: dict[str, Callable[[Random], Case]] = {
     "pipeline": pipeline,
     "plan": plan,
     "elementary": elementary,
+    "shared": shared,
     "named": named,
     "sync": sync,
 }
 SHARES = {
     "mlir": 8,
     "elementary": 3,
+    "shared": 2,
     "named": 2,
     "sync": 1,
     "cost": 2,

@@ -34,12 +34,12 @@ from comet.interpreter.tensor import Array
 
 LONGEST = 800
 """Characters of an error."""
-LIMITS = {"elementary": 60.0, "named": 60.0, "sync": 40.0}
+LIMITS = {"elementary": 60.0, "shared": 60.0, "named": 60.0, "sync": 40.0}
 """Seconds of processor time that a case may take; others less."""
 LIMIT = 15.0
-RUN = ("elementary", "named", "sync")
+RUN = ("elementary", "shared", "named", "sync")
 """Families whose programs come with a reference, so that they can be run."""
-MEANT = ("mlir", "elementary", "named")
+MEANT = ("mlir", "elementary", "shared", "named")
 """Families whose programs are interpreted before and after each pass."""
 SLOW = 8.0
 """Seconds of processor time of a run that is not repeated with another seed."""

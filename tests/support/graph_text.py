@@ -29,9 +29,8 @@ class Program:
     One function of elementary ops; values are called as their names say.
 
     Arguments and results are of type `element`; all is computed in `accumulator`, and
-    operands of products are rounded to `element` again. Ranks share the values named in
-    `sharded`, each along the dimension that it says; they share other results of
-    elementwise ops and reductions as their first operand, if these have its dimension.
+    operands of products are rounded to `element` again. Ranks share the arguments and
+    results named in `sharded`, each along the dimension that it says.
     """
 
     def __init__(
@@ -99,8 +98,6 @@ class Program:
         if (value, element) not in self._casts:
             name = f"{value}_{element}"
             self._casts[value, element] = name
-            if value in self._sharded:
-                self._sharded[name] = self._sharded[value]
             self._add(name, "cast", (value,), self._dims[value], element)
         return self._casts[value, element]
 
@@ -116,8 +113,7 @@ class Program:
         types = ", ".join(map(self._type, inputs))
         ins = " " + ", ".join(f"%{value}" for value in inputs) if inputs else ""
         arrow = f"{types} -> " if inputs else ""
-        text = f"compound.{text}{ins}{self._shard(name)}"
-        line = f"  %{name} = {text} : {arrow}{self._type(name)}"
+        line = f"  %{name} = compound.{text}{ins} : {arrow}{self._type(name)}"
         self._lines.append(line)
 
     def add(self, name: str, text: str, inputs: Sequence[str], dims: Dims) -> str:
@@ -133,8 +129,6 @@ class Program:
             value if self._types[value] in MADE.values() else self._of(element, value)
             for value in inputs
         )
-        if kind in ("map", "reduce") and self._sharded.get(inputs[0], "-") in dims:
-            self._sharded.setdefault(name, self._sharded[inputs[0]])
         self._add(name, text, operands, dims, made)
         return name
 

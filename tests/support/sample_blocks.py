@@ -41,7 +41,7 @@ class Block:
     saved: tuple[str, ...] = ()
     """What a forward pass keeps for the backward pass; with none there is no such."""
     sharded: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The dimension that ranks share, for arguments, products and results."""
+    """The dimension that ranks share, of arguments and results."""
     further: tuple[str, ...] = ()
     """What is returned besides the result."""
 
@@ -315,8 +315,7 @@ BLOCKS: Mapping[str, Block] = {
         parallel_mlp,
         {"M": 8, "D": 8, "F": 16},
         {"M": 128, "D": 4096, "F": 14336},
-        sharded={"x": "M", "gate": "F", "up": "F", "d": "F", "z": "M"}
-        | {"w1": "F", "w2": "F", "w3": "F"},
+        sharded={"x": "M", "w1": "F", "w3": "F", "w2": "F", "z": "M"},
     ),
 }
 """All blocks; the widths are those of Llama-3 8B, GPT-2 XL, ViT-B/16, Mixtral 8x7B."""

@@ -21,6 +21,7 @@ CASES = {
     "pipeline": 40,
     "plan": 20,
     "elementary": 14,
+    "shared": 6,
     "named": 5,
     "sync": 8,
 }

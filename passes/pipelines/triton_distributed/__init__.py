@@ -51,7 +51,9 @@ from comet.passes.sharding.dim_axes import format_dims, parse_dims
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
+from comet.passes.sharding.merge_collectives import MergeCollectivesPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+from comet.passes.sharding.propagate_shardings import PropagateShardingsPass
 from comet.passes.sharding.select_ranks import SelectRanksPass
 from comet.passes.triton.bound_loops import BoundLoopsPass
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
@@ -190,7 +192,9 @@ class TritonDistributedPass(Pipeline):
         elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
         if elementary:
             yield from self._to_elementary(shared)
-            if self.ranks > 1 and not shared:
+            if shared:
+                yield PropagateShardingsPass()
+            elif self.ranks > 1:
                 yield from distribute_over_ranks(ctx, module, self.dim)
             if self.group > 1:
                 yield from self._group()
@@ -284,6 +288,7 @@ class TritonDistributedPass(Pipeline):
         shared = gpu_levels(attached_system(module)).shared
         if level is not IRLevel.SPMD:
             yield InsertCollectivesPass()
+        yield MergeCollectivesPass()
         yield PlaceCollectivesPass(at=shared if self.group > 1 else None)
         yield LowerReductionsPass()
 

@@ -455,3 +455,20 @@ collective.mesh @m {x = 2}
   %g = compound.gather %l, %i along "V" : !L, !T -> !R
   collective.yield %g : !R
 }
+
+// -----
+
+!G = tensor<8x12xf16, #compound.dims<M, N>>
+!MN = tensor<8x6xf16, #compound.dims<M, N>>
+!M = tensor<8xf16, #compound.dims<M>>
+// CHECK: 'compound.map' op operand 0 is partial(add) over axis 'x'; a collective.all_reduce add is missing
+collective.mesh @m {x = 2}
+%a = "test.op"() : () -> !G
+%w = "test.op"() : () -> !M
+%r = collective.spmd on @m ins(%a, %w : !G, !M) sharded [{N = ["x"]}, {}] outs(!M) sharded [{}] {
+^bb0(%l: !MN, %v: !M):
+  %p = compound.reduce add %l : !MN -> !M
+  %q = compound.map add %p, %v : !M, !M -> !M
+  %s = collective.all_reduce add %q on @m ["x"] : !M -> !M
+  collective.yield %s : !M
+}

@@ -1,0 +1,151 @@
+"""
+`propagate-shardings`: elementary level -> elementary level, with a sharding on each op.
+
+A function whose results all have a sharding, perhaps `{}` for whole, says where values
+begin and end. This pass says where the ops between them compute: from operands to
+results, in the sharding of an operand; and what is computed from whole arguments only,
+in the sharding that its readers need. Between several shardings, those that split the
+work over the most instances come first, and of these the one for which an instance
+receives the fewest bytes. A summed dimension is split where all operands that have it
+are split in it. Ops with a sharding keep it; other functions stay as they are.
+
+So the MLP of a sequence-parallel block, with tokens sharded before and after and the
+columns of its weights sharded, gathers tokens before its first products, and
+reduce-scatters the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.spmd import Sharding, sharding_attr
+from comet.dialects.compound.dims import iteration_dims, names_of
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.sharding.boundary import boundary_of, check_boundary, says_sharding
+from comet.passes.sharding.dim_axes import ShardedDim
+from comet.passes.sharding.propagate_shardings.known import (
+    Known,
+    Shardings,
+    operands_of,
+)
+from comet.passes.sharding.shardings import (
+    SHARD,
+    follows_readers,
+    mesh_of,
+    sharding_of_op,
+)
+
+
+@dataclass(frozen=True)
+class PropagateShardingsPass(ModulePass):
+    """Annotate the ops between sharded arguments and sharded results."""
+
+    name = "propagate-shardings"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Annotate every function whose results all have a sharding."""
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
+            if says_sharding(func) and None not in boundary_of(func).results:
+                mesh = mesh_of(func, op, self.name)
+                for target, sharding in plan_shardings(func, mesh).items():
+                    target.attributes[SHARD] = sharding_attr(sharding)
+
+
+def plan_shardings(func: FuncOp, mesh: MeshOp) -> Shardings:
+    """
+    Return the sharding of each op of a function that has none, in order.
+
+    Raises PassFailedException if one of the signature does not fit.
+    """
+    check_boundary(func, mesh, PropagateShardingsPass.name)
+    ops = [op for op in list(func.body.block.ops)[:-1] if not follows_readers(op)]
+    given = {op: sharding_of_op(op) for op in ops if SHARD in op.attributes}
+    known, left = Known(func, mesh, given), [op for op in ops if op not in given]
+    while found := _from_operands(known, left) or _from_readers(known, left):
+        known = known.with_ops(found)
+        left = [op for op in left if op not in found]
+    return {op: known.ops.get(op, {}) for op in ops if op not in given}
+
+
+def _from_operands(known: Known, ops: Sequence[Operation]) -> Shardings:
+    """Return the shardings of `ops`, in order, that follow from their operands."""
+    found: Shardings = {}
+    for op in ops:
+        splits = (*_splits_of_operands(known, op), *_splits_of_readers(known, op))
+        if (best := _cheapest(known, op, splits)) is not None:
+            found[op] = best
+            known = known.with_ops({op: best})
+    return found
+
+
+def _from_readers(known: Known, ops: Sequence[Operation]) -> Shardings:
+    """Return the sharding of the last of `ops` that readers need in shards, if any."""
+    for op in reversed(ops):
+        best = _cheapest(known, op, tuple(_splits_of_readers(known, op)))
+        if best is not None:
+            return {op: best}
+    return {}
+
+
+def _splits_of_operands(known: Known, op: Operation) -> Iterator[ShardedDim]:
+    """Yield the dimensions that are split in operands, and that `op` may split."""
+    operands = operands_of(op)
+    kept = {dim for result in op.results for dim in names_of(result)}
+    for operand in operands:
+        for dim, axes in known.sharding(operand).items():
+            others = (known.sharding(v) for v in operands if dim in names_of(v))
+            if dim in kept or all(other.get(dim) == axes for other in others):
+                yield dim, axes
+
+
+def _splits_of_readers(known: Known, op: Operation) -> Iterator[ShardedDim]:
+    """Yield the dimensions in which known readers need the results of `op` split."""
+    for result in op.results:
+        for wanted in known.wanted(result):
+            yield from wanted.items()
+
+
+def _cheapest(
+    known: Known, op: Operation, splits: Sequence[ShardedDim]
+) -> Sharding | None:
+    """
+    Return the best sharding of `op` in some of `splits`.
+
+    None if there are none that it can have, or if each would scatter a whole value.
+    """
+    dims = iteration_dims(op)
+    possible = dict.fromkeys(split for split in splits if split[0] in dims)
+    if not possible:
+        return None
+    sets = chain.from_iterable(
+        combinations(possible, n) for n in range(len(possible), -1, -1)
+    )
+    candidates = [dict(chosen) for chosen in sets if _is_sharding(chosen)]
+    moved = ((each, known.received(op, each)) for each in candidates)
+    able = ((each, size) for each, size in moved if size is not None)
+
+    def rank(candidate: tuple[Sharding, float]) -> tuple[int, float]:
+        sharding, size = candidate
+        return -known.mesh.size(_axes(list(sharding.items()))), size
+
+    best = min(able, key=rank, default=None)
+    return None if best is None else best[0]
+
+
+def _is_sharding(splits: Sequence[ShardedDim]) -> bool:
+    """Return whether dimensions and axes of `splits` are distinct."""
+    dims, axes = [dim for dim, _ in splits], _axes(splits)
+    return len({*dims}) == len(dims) and len({*axes}) == len(axes)
+
+
+def _axes(splits: Sequence[ShardedDim]) -> list[str]:
+    return [axis for _, axes in splits for axis in axes]

@@ -1,0 +1,155 @@
+"""What is known of the values of a function while some of its ops have shardings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.spmd import Sharding
+from comet.dialects.compound import ContractOp, FoldOp, ReduceOp, SliceOp, View
+from comet.dialects.compound.dims import bytes_of
+from comet.passes.analysis.padding import argument_of, is_border
+from comet.passes.sharding.boundary import boundary_of
+from comet.passes.sharding.insert_collectives.local_body import (
+    captured_values,
+    restricted,
+)
+from comet.passes.sharding.moves import Held, received
+from comet.passes.sharding.through_views import (
+    kept_sharding,
+    operand_sharding,
+    shown_sharding,
+)
+
+Shardings: TypeAlias = dict[Operation, Sharding]
+"""The shardings of ops."""
+
+
+def operands_of(op: Operation) -> tuple[SSAValue, ...]:
+    """Return the operands of an op, with what its regions read from outside."""
+    captured = (value for region in op.regions for value in captured_values(region))
+    return tuple(dict.fromkeys((*op.operands, *captured)))
+
+
+@dataclass(frozen=True)
+class Known:
+    """A function, its mesh, and the shardings of some of its ops."""
+
+    func: FuncOp
+    mesh: MeshOp
+    ops: Mapping[Operation, Sharding] = field(default_factory=Shardings)
+
+    def with_ops(self, ops: Mapping[Operation, Sharding]) -> Known:
+        """Return the same with the shardings of further ops."""
+        return replace(self, ops={**self.ops, **ops})
+
+    def held(self, value: SSAValue) -> Held | None:
+        """Return how instances hold `value`; None if it can be had in any sharding."""
+        if (argument := argument_of(value)) is not None:
+            sharding = boundary_of(self.func).arguments[argument.index]
+            return Held(sharding) if sharding else None
+        op = value.owner
+        assert isinstance(op, Operation)
+        if isinstance(op, View):
+            return self._shown(op)
+        if (sharding := self.ops.get(op)) is None:
+            return None
+        own, pending = restricted(sharding, value), tuple[str, ...]()
+        if isinstance(op, ContractOp | ReduceOp):
+            summed = [axes for dim, axes in sharding.items() if dim not in own]
+            pending = tuple(axis for axes in summed for axis in axes)
+        return Held(own, pending)
+
+    def _shown(self, view: View) -> Held | None:
+        """Return how instances hold what a view shows."""
+        held = [self.held(operand) for operand in view.operands]
+        if not any(held):
+            return None
+        shown = shown_sharding(view, self.sharding, self.mesh)
+        return Held(shown, next(each.pending for each in held if each))
+
+    def sharding(self, value: SSAValue) -> Sharding:
+        """Return the sharding in which instances hold `value`, if they do."""
+        held = self.held(value)
+        return {} if held is None else held.sharding
+
+    def wanted(self, value: SSAValue) -> Iterator[Sharding]:
+        """Yield the shardings in which known readers, and the caller, need `value`."""
+        for use in value.uses:
+            reader = self._op_of(use.operation)
+            match reader:
+                case ReturnOp():
+                    yield boundary_of(self.func).results[use.index] or {}
+                case SliceOp() if is_border(reader):
+                    yield from self.wanted(reader.result)
+                case _ if isinstance(reader, View):
+                    for sharding in self.wanted(reader.result):
+                        kept = kept_sharding(reader, sharding, self.mesh)
+                        yield restricted(operand_sharding(reader, kept), value)
+                case _ if reader in self.ops:
+                    yield restricted(self.ops[reader], value)
+                case _:
+                    pass
+
+    def _op_of(self, op: Operation) -> Operation:
+        """Return the op of the function that `op` is, or is part of."""
+        while (parent := op.parent_op()) is not None and parent is not self.func:
+            op = parent
+        return op
+
+    def received(self, op: Operation, sharding: Sharding) -> float | None:
+        """
+        Return the bytes that an instance receives for `op` in a sharding.
+
+        They are those of its operands, but for what another op needs in the same
+        sharding; those that merge the results of a fold; and those of its results for
+        known readers. None if a whole value would be scattered.
+        """
+        after = self.with_ops({op: sharding})
+        moves = [
+            self._operand_bytes(v, restricted(sharding, v)) for v in operands_of(op)
+        ]
+        for result in op.results:
+            held = after.held(result)
+            assert held is not None
+            for wanted in _distinct(self.wanted(result)):
+                moves.append(received(held, wanted, bytes_of(result), self.mesh))
+        if isinstance(op, FoldOp) and (axes := sharding.get(op.dim.data)):
+            others = self.mesh.size(axes) - 1
+            moves += [float(others * bytes_of(result)) for result in op.results]
+        known = [moved for moved in moves if moved is not None]
+        return sum(known) if len(known) == len(moves) else None
+
+    def _operand_bytes(self, value: SSAValue, wanted: Sharding) -> float | None:
+        """Return the bytes that an instance receives to read `value` in a sharding."""
+        held = self.held(value)
+        if held is None:
+            return 0.0 if self._can_be(value, wanted) else None
+        if wanted in self.wanted(value):
+            return 0.0
+        return received(held, wanted, bytes_of(value), self.mesh)
+
+    def _can_be(self, value: SSAValue, wanted: Sharding) -> bool:
+        """Return whether shards of `value` are views of shards, if it is a view."""
+        view = value.owner
+        if not isinstance(view, View) or is_border(view):
+            return True
+        inner = operand_sharding(view, wanted)
+        return kept_sharding(view, wanted, self.mesh) == wanted and all(
+            self._can_be(operand, restricted(inner, operand))
+            for operand in view.operands
+        )
+
+
+def _distinct(shardings: Iterator[Sharding]) -> list[Sharding]:
+    """Return `shardings` without those that are there already."""
+    found: list[Sharding] = []
+    for sharding in shardings:
+        if sharding not in found:
+            found.append(sharding)
+    return found
