@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from comet.cost.accelerator.bounds import crossing_bound
 from comet.cost.accelerator.compute import MATRIX_UNITS, VECTOR_UNITS, peak
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.estimate import ModelName
+from comet.cost.from_ir.collective import Price, price_of, pricer_for
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import CollectiveOp
@@ -22,7 +23,6 @@ from comet.dialects.comet.kinds import operation_kind
 from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp
 from comet.dialects.compound.dims import bytes_of, merged_extents
 from comet.dialects.compound.pad import PadOp
-from comet.dialects.cost import estimate_of
 
 Work: TypeAlias = ContractOp | MapOp | ReduceOp
 """The ops that units compute."""
@@ -33,6 +33,9 @@ def program_bound(
     system: SystemOp,
     model: ModelName,
     crossing: tuple[float, float] | None = None,
+    *,
+    sharded: bool = False,
+    sequential: bool = False,
 ) -> tuple[float, float]:
     """
     Return the least latency (cycles) and energy (pJ) of the mappings of `func`.
@@ -41,8 +44,11 @@ def program_bound(
     `crossing`, read and written, if more is known. The longest placed collective runs
     as a whole: loops around it only cut what it moves. Each kind of unit computes its
     ops one after the other. Under `ideal` all ops follow each other, each at least as
-    long as its work and as what it alone reads, or returns, needs to cross. `func` has
-    no dead code.
+    long as its work and as what it alone reads, or returns, needs to cross. If `func`
+    is `sharded` and has no region of instances, one of them does all. If mappings are
+    `sequential`, the children of each node run in turn, so that ops and collectives
+    add up. Each placed collective spends its energy at least once. `func` has no dead
+    code.
     """
     hardware = hardware_of(system)
     read, written = crossing or _given_and_returned(func)
@@ -50,12 +56,25 @@ def program_bound(
     if model == "tool":
         return latency, energy
     instances = prod(system.axes.values())
-    cycles = {op: _cycles(op, instances, hardware) for op in _work(func)}
+    cycles = {
+        op: op_cycles(op, instances, hardware, sharded=sharded)
+        for op in work_of(func.walk())
+    }
+    prices = tuple(placed_prices(func.walk(), model))
+    energy += sum(price.energy for price in prices)
     if model == "ideal":
         return max(latency, _in_turn(func, cycles, hardware)), energy
-    placed = (estimate_of(op) for op in func.walk() if isinstance(op, CollectiveOp))
-    times = (figures.latency for figures in placed if figures is not None)
+    times = tuple(price.time for price in prices)
+    if sequential:
+        return max(latency, sum(times) + sum(cycles.values())), energy
     return max((latency, *times, *_by_unit(cycles))), energy
+
+
+def placed_prices(ops: Iterable[Operation], model: ModelName) -> Iterator[Price]:
+    """Yield what each placed collective costs if it takes place once, as a whole."""
+    for op in ops:
+        if isinstance(op, CollectiveOp) and op.is_explicit and op.to_level is not None:
+            yield price_of(op, pricer_for(op, None, model))
 
 
 def _given_and_returned(func: FuncOp) -> tuple[float, float]:
@@ -84,21 +103,21 @@ def _by_unit(cycles: Mapping[Work, float]) -> tuple[float, float]:
     return matrix, sum(cycles.values()) - matrix
 
 
-def _work(func: FuncOp) -> Iterator[Work]:
+def work_of(ops: Iterable[Operation]) -> Iterator[Work]:
     """Yield the ops that run at least once; partial folds need not be merged."""
-    for op in func.walk():
+    for op in ops:
         above = op.parent_op()
         merges = isinstance(above, FoldOp) and op.parent is above.merge.block
         if isinstance(op, Work) and not merges:
             yield op
 
 
-def _cycles(op: Work, instances: int, hardware: Hardware) -> float:
+def op_cycles(op: Work, instances: int, hardware: Hardware, *, sharded: bool) -> float:
     """
     Return how many cycles an op takes at least on all units that can compute it.
 
-    In the region of instances, each has its own part of the units. Without a model of
-    the op, that is 0.
+    In the region of instances, each has its own part of the units; so has the only
+    instance of a `sharded` function without one. Without a model of the op, that is 0.
     """
     if (kind := operation_kind(op)) is None:
         return 0.0
@@ -107,12 +126,17 @@ def _cycles(op: Work, instances: int, hardware: Hardware) -> float:
         each for each in hardware.levels if each.is_unit and each.unit.kind in kinds
     ]
     rate = sum(peak(each.unit, kind) * each.total_instances for each in units)
+    parts = instances if sharded or _is_in_region(op) else 1
+    points = prod(merged_extents((*op.operands, *op.results), op.name).values())
+    return points * parts / rate if rate else 0.0
+
+
+def _is_in_region(op: Operation) -> bool:
+    """Whether instances run `op`."""
     above = op.parent_op()
     while above is not None and not isinstance(above, SpmdOp):
         above = above.parent_op()
-    parts = 1 if above is None else instances
-    points = prod(merged_extents((*op.operands, *op.results), op.name).values())
-    return points * parts / rate if rate else 0.0
+    return above is not None
 
 
 def _returned(func: FuncOp) -> Sequence[SSAValue]:

@@ -35,7 +35,7 @@ from comet.cost.collectives.formulas import (
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp, find_system
-from comet.dialects.collective.base import Algorithm, CollectiveOp
+from comet.dialects.collective.base import Algorithm, CollectiveOp, TokenType
 from comet.dialects.compound import ReduceKindAttr
 from comet.dialects.compound.dims import bits_of, extents_of
 from comet.dialects.cost import Figures, Model, TimeUnit
@@ -69,6 +69,17 @@ def payload_of(value: SSAValue, copies: int = 1) -> Payload:
     """Return the payload of `copies` values of the type of `value`."""
     elements = prod(extents_of(value).values(), start=copies)
     return Payload(elements, bits_of(value) / 8)
+
+
+def price_of(op: CollectiveOp, pricer: Pricer) -> Price:
+    """
+    Price a collective as it is, by the larger of what it takes and what it makes.
+
+    Raises CostError as the pricer does.
+    """
+    values = [v for v in (op.input, *op.results) if not isinstance(v.type, TokenType)]
+    whole = max(map(payload_of, values), key=lambda payload: payload.elements)
+    return pricer.price(op.name.split(".")[-1], whole)
 
 
 @dataclass(frozen=True)

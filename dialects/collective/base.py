@@ -117,6 +117,11 @@ class CollectiveOp(IRDLOperation, ABC):
         return tuple(axis.data for axis in self.axes)
 
     @property
+    def is_explicit(self) -> bool:
+        """Whether it stays at one level, instead of becoming the border of a node."""
+        return self.from_level == self.to_level
+
+    @property
     def group_size(self) -> int:
         """The number of instances in a group."""
         return lookup_mesh(self, self.mesh).size(self.axis_names)

@@ -46,9 +46,10 @@ class Floor:
 
 @dataclass(frozen=True)
 class Claim:
-    """No mapping of a structure has an objective below a bound."""
+    """No mapping of a structure, or of a group, has an objective below a bound."""
 
     structure: str
+    """The label of the structure, or what the labels of a group start with."""
     bound: float | None
     """None if it has no mapping; what matters is that none is below the best one."""
     floors: tuple[Floor, ...] = ()

@@ -109,9 +109,14 @@ class ShardingConfig:
     @property
     def label(self) -> str:
         """The config as options."""
-        stream = "true" if self.stream else "false"
-        pad = "" if self.pad is None else f"pad={self.pad} "
-        return f"{pad}stream={stream} dim={format_dims(self.dims)}"
+        form = form_label(self.pad, stream=self.stream)
+        return f"{form} dim={format_dims(self.dims)}"
+
+
+def form_label(pad: str | None, *, stream: bool) -> str:
+    """Return how a program is padded and streamed, as options."""
+    padded = "" if pad is None else f"pad={pad} "
+    return f"{padded}stream={'true' if stream else 'false'}"
 
 
 @dataclass(frozen=True)
@@ -361,12 +366,22 @@ class AcceleratorPipeline(Pipeline):
             yield STRATEGY, StringAttr(strategy.name)
         yield from notes_of(strategy, choices)
 
-    def bound(self, module: ModuleOp, system: SystemOp) -> Cost:
-        """Return a lower bound for every mapping of a sharded module."""
+    def bound(
+        self,
+        module: ModuleOp,
+        system: SystemOp,
+        *,
+        sharded: bool = False,
+        sequential: bool = False,
+    ) -> Cost:
+        """Return a lower bound for every mapping of a module, as `program_bound`."""
         found: list[Cost] = []
         for func in compute_functions(module):
             region_dce(func.body)
-            found.append(Cost(*program_bound(func, system, self.model)))
+            bound = program_bound(
+                func, system, self.model, sharded=sharded, sequential=sequential
+            )
+            found.append(Cost(*bound))
         return reduce(higher, found)
 
     def mapped(

@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
-from comet.passes.explore.space import REJECTED, Structure, StructureSpace
+from comet.passes.explore.space import REJECTED, Group, Structure, StructureSpace
 from comet.passes.schedule.bind import BindPass, format_bodies
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import format_plan
@@ -51,9 +51,11 @@ class Best:
 
 @dataclass
 class Item:
-    """A structure with what is known about it."""
+    """A structure, or a group of them that is closed, with what is known about it."""
 
-    structure: Structure
+    label: str
+    structure: Structure | None
+    """None for a group."""
     bound: float
     """No mapping of it has a lower objective."""
     space: FactorSpace | None = None
@@ -169,7 +171,7 @@ class Exploration:
     def _search(self, end: float) -> None:
         if self._coming is None:
             self._rest = self.space.bound()
-            self._coming = self.space.structures()
+            self._coming = self.space.structures(self.closes)
             self._start(end)
         while monotonic() < end:
             if self._is_above(self._rest):
@@ -177,14 +179,26 @@ class Exploration:
             if (structure := next(self._coming, None)) is None:
                 self._rest = inf
                 break
-            item = Item(structure, self.goal.order(structure.bound)[0])
-            self.items.append(item)
-            self._explore(item, FIRST_PATIENCE, end)
+            self._explore(self.noted(structure), FIRST_PATIENCE, end)
         patience = FIRST_PATIENCE
         while (left := self._open()) and monotonic() < end:
             patience *= 4
             for item in left:
                 self._explore(item, patience, end)
+
+    def closes(self, group: Group) -> bool:
+        """Return whether no mapping of a group can be better, and note it if so."""
+        bound = self.goal.order(group.bound)[0]
+        if self._is_above(bound):
+            self.items.append(Item(group.label, None, bound, finished=True))
+            return True
+        return False
+
+    def noted(self, structure: Structure) -> Item:
+        """Return the item of a structure, which becomes one of all."""
+        bound = self.goal.order(structure.bound)[0]
+        self.items.append(Item(structure.label, structure, bound))
+        return self.items[-1]
 
     def _start(self, end: float) -> None:
         """Take the mapping that `comet-accelerator` finds, if nothing constrains."""
@@ -195,11 +209,12 @@ class Exploration:
 
     def _realise(self, item: Item) -> FactorSpace | None:
         """Return the factors of a structure; None if it has no tile tree."""
+        assert item.structure is not None
         if item.space is None:
             try:
                 item.space = item.structure.factor_space(self.space.constraints)
             except REJECTED as error:
-                self.space.rejected[item.structure.label] = str(error)
+                self.space.rejected[item.label] = str(error)
                 item.bound, item.finished = inf, True
                 return None
             whole = Exact(item.space, self.goal).bounds(item.space.whole)
@@ -237,7 +252,7 @@ class Exploration:
         finally:
             item.evaluated = max(item.evaluated, exact.evaluated)
             if exact.best is not None:
-                self.best = self._best(item.structure, exact.best)
+                self.best = self._best(item, exact.best)
         item.finished = not exact.stopped
         if exact.lower_bound > item.bound:
             item.bound, item.floors = exact.lower_bound, exact.floors
@@ -252,13 +267,15 @@ class Exploration:
         item.sampled = True
         known = None if self.best is None else self.best.cost
         with session() as current, current.until(end), suppress(*REJECTED):
-            with current.trying(item.structure.label, known):
+            with current.trying(item.label, known):
                 made = search(space.template, self.goal, space.fixed)
             found = Found(made, cost_of(made.estimate))
             if self.goal.order(found.cost)[0] < self.objective:
-                self.best = self._best(item.structure, found)
+                self.best = self._best(item, found)
 
-    def _best(self, structure: Structure, found: Found[TilePlan]) -> Best:
+    def _best(self, item: Item, found: Found[TilePlan]) -> Best:
+        structure = item.structure
+        assert structure is not None
         strategy, bodies = structure.strategy, format_bodies(structure.bindings)
         bound = (BindPass(bodies=bodies),) if bodies else ()
         passes = (
@@ -279,7 +296,7 @@ class Exploration:
                 return PassFailedException(
                     "explore: no valid mapping; the tiles of "
                     f"{len(realised)} structures do not fit, such as those of "
-                    f"{item.structure.label}: {reason}"
+                    f"{item.label}: {reason}"
                 )
         if realised or not self.space.rejected:
             return PassFailedException(

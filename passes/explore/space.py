@@ -7,7 +7,7 @@ loop orders of its template.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -16,6 +16,7 @@ from typing import get_args
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -27,8 +28,14 @@ from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.comet.lower_to_comet.collectives import check_collectives
 from comet.passes.explore.constraints import ALL, Constraints
-from comet.passes.explore.quick import AcceleratorPipeline, ShardingConfig, priced
+from comet.passes.explore.quick import (
+    AcceleratorPipeline,
+    ShardingConfig,
+    form_label,
+    priced,
+)
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.pipeline import run_passes, run_settled
 from comet.passes.schedule.bind import (
@@ -41,7 +48,7 @@ from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
     open_strategies,
 )
-from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
+from comet.passes.schedule.fuse.accelerator.bound import fusion_bound, sequential_cycles
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
 from comet.passes.schedule.fuse.strategy import (
     STRATEGIES,
@@ -53,6 +60,7 @@ from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
 from comet.passes.search import Cost, Found, Goal, higher
 from comet.passes.sharding.dim_axes import DimAxes, Dims, dims_in, extents_along
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 
 REJECTED = (PassFailedException, CostError)
 """What passes raise for a structure that has no mapping."""
@@ -110,6 +118,20 @@ def _fixed(space: FactorSpace, constraints: Constraints) -> dict[Factor, int]:
                 )
             fixed[key, dim] = factor
     return fixed
+
+
+@dataclass(frozen=True)
+class Group:
+    """Structures that have their first choices in common."""
+
+    label: str
+    bound: Cost
+    """A lower bound for all their mappings."""
+
+
+def never(_: Group) -> bool:
+    """Close no group."""
+    return False
 
 
 @dataclass
@@ -173,22 +195,41 @@ class StructureSpace:
 
     def bound(self) -> float:
         """Return a lower bound of the objective for all structures."""
-        forms = (form.clone() for _, _, form in self._forms())
-        bounds = (self._pipeline.bound(form, attached_system(form)) for form in forms)
-        return min((self.goal.order(bound)[0] for bound in bounds), default=0.0)
+        bounds = (self.goal.order(self._bound_of(form))[0] for *_, form in self._forms)
+        return min(bounds, default=0.0)
 
-    def structures(self) -> Iterator[Structure]:
-        """Yield every structure once; those that passes reject go to `rejected`."""
-        for pad, stream, form in self._forms():
-            for dims in self.shardings(form):
-                yield from self._sharded(ShardingConfig(pad, stream, dims, {}))
+    def structures(
+        self, is_closed: Callable[[Group], bool] = never
+    ) -> Iterator[Structure]:
+        """
+        Yield every structure once; those that passes reject go to `rejected`.
 
-    def _forms(self) -> Iterator[tuple[str | None, bool, ModuleOp]]:
-        """Yield the padded and streamed forms of the module that are open."""
-        for pad, padded in self._pipeline.paddings(self._elementary):
-            for stream, form in self._pipeline.forms(self.ctx, padded):
-                if stream in (self.constraints.stream or (False, True)):
-                    yield pad, stream, form
+        The form of the program with the lowest bound comes first. Before the structures
+        of a form, or of a sharding, are made, `is_closed` says whether the bound that
+        they have in common suffices; if so, they are left out.
+        """
+        bounds = [self._bound_of(form) for *_, form in self._forms]
+        forms = zip(bounds, self._forms, strict=True)
+        ordered = sorted(forms, key=lambda item: self.goal.order(item[0])[0])
+        for bound, (pad, stream, form) in ordered:
+            if not is_closed(Group(form_label(pad, stream=stream), bound)):
+                for dims in self.shardings(form):
+                    config = ShardingConfig(pad, stream, dims, {})
+                    yield from self._sharded(config, is_closed)
+
+    def _bound_of(self, form: ModuleOp) -> Cost:
+        copy = form.clone()
+        return self._pipeline.bound(copy, attached_system(copy))
+
+    @cached_property
+    def _forms(self) -> tuple[tuple[str | None, bool, ModuleOp], ...]:
+        """The padded and streamed forms of the module that are open."""
+        return tuple(
+            (pad, stream, form)
+            for pad, padded in self._pipeline.paddings(self._elementary)
+            for stream, form in self._pipeline.forms(self.ctx, padded)
+            if stream in (self.constraints.stream or (False, True))
+        )
 
     def shardings(self, module: ModuleOp) -> Sequence[Dims]:
         """
@@ -222,50 +263,72 @@ class StructureSpace:
             return tuple(dict.fromkeys((shared, *system.axis_levels.values())))
         return self.constraints.at or (shared,)
 
-    def _sharded(self, config: ShardingConfig) -> Iterator[Structure]:
+    def _sharded(
+        self, config: ShardingConfig, is_closed: Callable[[Group], bool]
+    ) -> Iterator[Structure]:
         """Yield the structures of a sharding: kinds of collectives, then strategies."""
-        known: list[ModuleOp] = []
-        shared = memory_chain(attached_system(self.module)).shared
-        for at, kind in product(self.places(), self.constraints.kinds):
-            pipeline = replace(self._pipeline, kind=kind, at=at)
-            place = "" if at == shared else f" at={at}"
-            named = config.label + place + (f" kind={kind}" if known else "")
-            copy = self._elementary.clone()
-            spread = pipeline.spread(copy, attached_system(copy), config)
+        copy = self._elementary.clone()
+        system, known = attached_system(copy), list[ModuleOp]()
+        *spread, place = self._pipeline.spread(copy, system, config)
+        assert isinstance(place, PlaceCollectivesPass)
+        try:
+            passes = run_settled(spread, self.ctx, copy)
+        except REJECTED as error:
+            self.rejected[config.label] = str(error)
+            return
+        exchanges = any(isinstance(op, CollectiveOp) for op in copy.walk())
+        choices = list(product(self.places(), self.constraints.kinds))
+        for at, kind in choices if exchanges else choices[:1]:
+            elsewhere = "" if at == memory_chain(system).shared else f" at={at}"
+            label = config.label + elsewhere + (f" kind={kind}" if known else "")
+            placed = copy.clone()
             try:
-                passes = run_settled(spread, self.ctx, copy)
+                last = run_settled([replace(place, at=at, kind=kind)], self.ctx, placed)
+                if not any(map(placed.is_structurally_equivalent, known)):
+                    known.append(placed.clone())
+                    check_collectives(placed)
+                    yield from self._fused(label, placed, (*passes, *last), is_closed)
             except REJECTED as error:
-                self.rejected[named] = str(error)
-                continue
-            if not any(map(copy.is_structurally_equivalent, known)):
-                known.append(copy.clone())
-                yield from self._fused(named, copy, passes)
-            if not any(isinstance(op, CollectiveOp) for op in copy.walk()):
-                return
+                self.rejected[label] = str(error)
 
     def _fused(
-        self, label: str, copy: ModuleOp, passes: tuple[ModulePass, ...]
+        self,
+        label: str,
+        copy: ModuleOp,
+        passes: tuple[ModulePass, ...],
+        is_closed: Callable[[Group], bool],
     ) -> Iterator[Structure]:
         """Yield the structures of a sharded module, one for each strategy."""
-        bound = self._pipeline.bound(copy, attached_system(copy))
+        system = attached_system(copy)
+        sequential = self.constraints.bindings == (BindingKind.SEQUENTIAL,)
+        bound = self._pipeline.bound(copy, system, sharded=True, sequential=sequential)
+        if is_closed(Group(label, bound)):
+            return
         (func,) = compute_functions(copy)
-        choices = [
+        for name, strategy, plan in different_strategies(
+            func, system, self._strategies(func)
+        ):
+            full = f"{label} strategy={name}"
+            if isinstance(plan, PassFailedException):
+                self.rejected[full] = str(plan)
+                continue
+            fused = fusion_bound(func, system, plan, self.goal.model)
+            if sequential and self.goal.model == "paper":
+                cycles = sequential_cycles(func, system, plan)
+                fused = higher(fused, Cost(cycles, 0.0))
+            every = (self._decompose, *passes)
+            structure = Structure(full, copy, every, strategy, higher(bound, fused))
+            yield from self._bound(structure)
+
+    def _strategies(self, func: FuncOp) -> list[Strategy]:
+        """Return the open fusion strategies, as options of `fuse`."""
+        return [
             each
             for each in open_strategies(func, "auto", "auto", "auto")
             if each.name in (self.constraints.strategy or STRATEGIES)
             and each.chunks in (self.constraints.chunks or get_args(Chunks))
             and each.loops in (self.constraints.loops or get_args(Loops))
         ]
-        system = attached_system(copy)
-        for name, strategy, plan in different_strategies(func, system, choices):
-            full = f"{label} strategy={name}"
-            if isinstance(plan, PassFailedException):
-                self.rejected[full] = str(plan)
-            else:
-                every = (self._decompose, *passes)
-                fused = fusion_bound(func, system, plan, self.goal.model)
-                structure = Structure(full, copy, every, strategy, higher(bound, fused))
-                yield from self._bound(structure)
 
     def _bound(self, structure: Structure) -> Iterator[Structure]:
         """Yield a structure with each choice of bindings, one kind for each node."""

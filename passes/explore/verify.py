@@ -28,7 +28,7 @@ from comet.passes.explore.certificate import (
     Claim,
     key_text,
 )
-from comet.passes.explore.space import REJECTED, Structure, StructureSpace
+from comet.passes.explore.space import REJECTED, Group, Structure, StructureSpace
 from comet.passes.schedule.tile.factor_space import FactorSpace, Parts
 from comet.passes.schedule.tile.template import Candidates, Key
 from comet.passes.search import Goal
@@ -56,7 +56,15 @@ def verify(
     _check_winner(certificate, space.goal, mapped)
     claims = {claim.structure: claim for claim in certificate.claims}
     least = certificate.value
-    for structure in space.structures():
+
+    def is_closed(group: Group) -> bool:
+        nonlocal least
+        if (claim := claims.pop(group.label, None)) is None:
+            return False
+        least = min(least, _check_group(group, space.goal, claim, certificate.value))
+        return True
+
+    for structure in space.structures(is_closed):
         if certificate.rest is not None and not claims:
             break
         claim = claims.pop(structure.label, None)
@@ -88,6 +96,15 @@ def _check_winner(certificate: Certificate, goal: Goal, mapped: ModuleOp) -> Non
         )
 
 
+def _check_group(group: Group, goal: Goal, claim: Claim, value: float) -> float:
+    """Return the bound of a claim, at most `value`, if that of the group proves it."""
+    least = value if claim.bound is None else min(claim.bound, value)
+    bound = goal.order(group.bound)[0]
+    if bound < least * (1 - EXACT):
+        raise CertificateError(f"the claim for {group.label}: its bound is {bound:g}")
+    return least
+
+
 @dataclass
 class _Structure:
     """The check of one claim."""
@@ -100,14 +117,14 @@ class _Structure:
 
     def check(self) -> float:
         """Return the bound of the claim, at most `value`, once it is proven."""
-        try:
-            factors = self.structure.factor_space(self.space.constraints)
-        except REJECTED:
-            return inf
         claimed = self.claim.bound
         least = self.value if claimed is None else min(claimed, self.value)
         if self.space.goal.order(self.structure.bound)[0] >= least * (1 - EXACT):
             return least
+        try:
+            factors = self.structure.factor_space(self.space.constraints)
+        except REJECTED:
+            return inf
         keys = tuple(key for nest in factors.nests for key in nest.keys)
         factors = FactorSpace(factors.template, keys, factors.fixed)
         floors = self._floors(factors)

@@ -8,12 +8,12 @@ A node that several nests share, as the root, is open for the operations of some
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from comet.cost.accelerator.bindings import Group, lanes_of
 from comet.cost.accelerator.compute import primitive_cycles
-from comet.cost.accelerator.flow import Flows, leaf_steps
+from comet.cost.accelerator.flow import Flow, Flows, leaf_steps
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper.latency import (
@@ -30,7 +30,14 @@ from comet.cost.accelerator.paper.nest import (
     nest_cost,
     stream_of,
 )
-from comet.cost.accelerator.problem import Collective, Leaf, Node, Tile, walk_tiles
+from comet.cost.accelerator.problem import (
+    Collective,
+    Entry,
+    Leaf,
+    Node,
+    Tile,
+    walk_tiles,
+)
 from comet.cost.reals import Real, larger, longest, times, total
 
 OpenLoops: TypeAlias = Collection[tuple[int, str]]
@@ -131,23 +138,15 @@ class _Bound:
         iterations = self._state.flows.iterations(tile)
         work = iterations * total(self._node(node) for node in group.members)
         streams = group_streams(self._state, tile, group)
+        hardware = self._state.hardware
         if self._is_open(tile):
-            return longest((work, self._crossing(streams))) if first_reads else work
+            busy = port_cycles(hardware, streams) if first_reads else 0.0
+            return longest((work, busy))
         return self._nest(streams, iterations, work, first_reads=first_reads)
 
     def _is_open(self, tile: Tile) -> bool:
         """Return whether some loops around what `tile` moves are open, or its own."""
         return any((tile.index, e.tag) in self._open_loops for e in tile.entries)
-
-    def _crossing(self, streams: Sequence[Stream]) -> Real:
-        """Return how long the port of the root memory is busy at least."""
-        root = self._state.hardware.levels[0]
-        crossing = [s for s in streams if s.flow.entry.source == root.name]
-        read, written = (
-            total(times(s.flow.moves, s.further) for s in crossing if s.port == port)
-            for port in (READ, WRITE)
-        )
-        return read + written if root.memory.one_bus else larger(read, written)
 
     def _nest(
         self,
@@ -159,3 +158,39 @@ class _Bound:
     ) -> Real:
         nest: NestCost = nest_cost(self._state.hardware, streams, iterations, work, {})
         return nest.cycles if first_reads else nest.cycles - nest.fill
+
+
+def port_cycles(hardware: Hardware, streams: Iterable[Stream]) -> Real:
+    """
+    Return for how many cycles the port of the root memory is busy at least.
+
+    A transfer keeps it until the network has delivered it, as the next one waits.
+    """
+    root = hardware.levels[0]
+    crossing = [s for s in streams if s.flow.entry.source == root.name]
+    read, written = (
+        total(times(s.flow.moves, s.further) for s in crossing if s.port == port)
+        for port in (READ, WRITE)
+    )
+    return read + written if root.memory.one_bus else larger(read, written)
+
+
+def whole_stream(
+    hardware: Hardware,
+    levels: tuple[str, str],
+    elements: float,
+    bits: int,
+    instances: tuple[float, float],
+    *,
+    writes: bool,
+) -> Stream:
+    """
+    Return the transfer of a tensor at once between two levels, the outer one first.
+
+    `elements` are those of one instance's part, each of `bits` bits. `instances` are
+    how many instances take part, and how many different parts they have. Cutting the
+    transfer makes it no shorter.
+    """
+    entry = Entry("", "", *levels, bits, accumulates=False, factors=())
+    flow = Flow(entry, writes, False, elements, 1.0, 1.0, *instances, False)
+    return stream_of(hardware, flow, hidden=True)

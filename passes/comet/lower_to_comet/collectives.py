@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import comet
@@ -17,6 +18,7 @@ from comet.dialects.collective import (
 )
 from comet.dialects.comet.kinds import COLLECTIVES, REDUCTIONS
 from comet.dialects.compound.dims import bits_of, names_of
+from comet.kinds import CollectiveKind
 
 
 def exchange_of(
@@ -29,18 +31,7 @@ def exchange_of(
     of them, `spatial_factor` is the number that does. Raises PassFailedException for a
     collective that the files do not have, and for one with no level or two.
     """
-    kind = COLLECTIVES.get(type(op))
-    if kind is None:
-        raise PassFailedException(
-            f"lower-to-comet: the COMET files have no '{op.name}'; place it as an "
-            "all-reduce"
-        )
-    if isinstance(op, GatherOp | AllGatherOp) and op.dim.data not in names_of(op.input):
-        raise PassFailedException(
-            f"lower-to-comet: '{op.name}' stacks along the new dimension "
-            f"{op.dim.data}, and the COMET files change a tensor in place and give it "
-            "one shape; place the reduction as an all-reduce"
-        )
+    kind = kind_in_files(op)
     level = _level(op)
     levels = list(dict.fromkeys(system.axis_levels[axis] for axis in op.axis_names))
     members = prod(system.level(name).instances for name in levels)
@@ -59,6 +50,34 @@ def exchange_of(
         reduction_op=reduction,
         spatial_factor=None if op.group_size == members else op.group_size,
     )
+
+
+def kind_in_files(op: CollectiveOp) -> CollectiveKind:
+    """
+    Return the type of a collective in the files.
+
+    Raises PassFailedException for one that they do not have.
+    """
+    kind = COLLECTIVES.get(type(op))
+    if kind is None:
+        raise PassFailedException(
+            f"lower-to-comet: the COMET files have no '{op.name}'; place it as an "
+            "all-reduce"
+        )
+    if isinstance(op, GatherOp | AllGatherOp) and op.dim.data not in names_of(op.input):
+        raise PassFailedException(
+            f"lower-to-comet: '{op.name}' stacks along the new dimension "
+            f"{op.dim.data}, and the COMET files change a tensor in place and give it "
+            "one shape; place the reduction as an all-reduce"
+        )
+    return kind
+
+
+def check_collectives(module: ModuleOp) -> None:
+    """Raise PassFailedException if a placed collective is none of the files."""
+    for op in module.walk():
+        if isinstance(op, CollectiveOp) and op.is_explicit:
+            kind_in_files(op)
 
 
 def _level(op: CollectiveOp) -> str:

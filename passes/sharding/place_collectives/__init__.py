@@ -54,7 +54,6 @@ from comet.passes.sharding.place_collectives.kinds import (
 )
 from comet.passes.sharding.place_collectives.levels import (
     LevelStep,
-    is_explicit,
     plan_steps,
     split_by_level,
 )
@@ -124,7 +123,7 @@ class PlaceCollectivesPass(ChoosingPass):
             type(op)
             for func in compute_functions(module)
             for op in func.walk()
-            if isinstance(op, CollectiveOp) and is_explicit(op)
+            if isinstance(op, CollectiveOp) and op.is_explicit
         ]
         kinds = {KIND_OF[made] for made in explicit if made in KIND_OF} or {"allreduce"}
         if len(kinds) > 1 or (GatherOp in explicit and AllGatherOp in explicit):
@@ -180,7 +179,7 @@ def plan_choices(region: SpmdOp, options: PlaceCollectivesPass) -> list[Placemen
         return [
             _choice(op, region, states, options)
             for op in region.body.block.ops
-            if isinstance(op, CollectiveOp) and is_explicit(op)
+            if isinstance(op, CollectiveOp) and op.is_explicit
         ]
     except CostError as error:
         raise PassFailedException(f"place-collectives: {error}") from error
@@ -270,6 +269,6 @@ def separate_gathered_dims(region: SpmdOp) -> None:
     if system is not None and system.gpu is not None:
         return
     for op in region.body.block.ops:
-        if isinstance(op, AllGatherOp | GatherOp) and is_explicit(op):
+        if isinstance(op, AllGatherOp | GatherOp) and op.is_explicit:
             if not isinstance(op.input.owner, ReduceScatterOp):
                 separate_names(region, op)

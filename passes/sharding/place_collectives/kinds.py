@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.collective import Price, Pricer, payload_of
+from comet.cost.from_ir.collective import Price, Pricer, payload_of, price_of
 from comet.dialects.collective import (
     AllGatherOp,
     AllReduceOp,
@@ -21,7 +21,7 @@ from comet.dialects.collective import (
     ReduceScatterOp,
     RootReduceOp,
 )
-from comet.dialects.collective.base import AlgorithmAttr, CollectiveOp, TokenType
+from comet.dialects.collective.base import AlgorithmAttr, CollectiveOp
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp, region_states, verify_results
 from comet.dialects.compound import ReduceOp
@@ -89,9 +89,7 @@ def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Implemen
 
 def form_of_op(op: CollectiveOp, pricer: Pricer) -> Implementation:
     """Return `op` as it is; raises CostError for an algorithm that runs not there."""
-    values = [v for v in (op.input, *op.results) if not isinstance(v.type, TokenType)]
-    whole = max(map(payload_of, values), key=lambda payload: payload.elements)
-    return Implementation(None, (pricer.price(op.name.split(".")[-1], whole),))
+    return Implementation(None, (price_of(op, pricer),))
 
 
 def form_to_root(op: CollectiveOp, pricer: Pricer) -> Implementation:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
@@ -149,8 +149,3 @@ def _part(
 def _set_place(op: CollectiveOp, step: LevelStep) -> None:
     op.from_level = StringAttr(step.from_level)
     op.to_level = StringAttr(step.to_level)
-
-
-def is_explicit(op: Operation) -> bool:
-    """Whether a placed collective stays one, instead of becoming a border."""
-    return isinstance(op, CollectiveOp) and op.from_level == op.to_level

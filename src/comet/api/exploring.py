@@ -176,4 +176,4 @@ def _claim(item: Item) -> Claim:
         for keys, cycles, energy in item.floors
     )
     bound = None if item.bound == inf else item.bound
-    return Claim(item.structure.label, bound, floors)
+    return Claim(item.label, bound, floors)

@@ -91,9 +91,8 @@ class Sampled(Exploration):
 
     def _realise_all(self, end: float) -> None:
         """Realise the structures, until the time is up; each then has a bound."""
-        for structure in self.space.structures():
-            item = Item(structure, self.goal.order(structure.bound)[0])
-            self.items.append(item)
+        for structure in self.space.structures(self.closes):
+            item = self.noted(structure)
             if not self._closed(item):
                 self._realise(item)
             self.notify(self)
@@ -111,7 +110,7 @@ class Sampled(Exploration):
         item.evaluated += 1
         value = self.goal.order(found.cost)[0]
         if value < self.objective:
-            self.best = self._best(item.structure, found)
+            self.best = self._best(item, found)
             self.notify(self)
         return value
 

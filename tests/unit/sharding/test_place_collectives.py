@@ -25,7 +25,6 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.cost import estimate_of
 from comet.kinds import CollectiveKind
-from comet.passes.sharding.place_collectives.levels import is_explicit
 
 GRID = MESHES[4]
 SPMD = "decompose,distribute{{dim=N axes={axes}}},insert-collectives"
@@ -301,7 +300,7 @@ def test_a_gather_leaves_the_rest_to_the_root():
     assert [
         (op.name.removeprefix("collective."), op.axis_names)
         for op in found
-        if is_explicit(op)
+        if op.is_explicit
     ] == [("gather", ("cx", "cy"))]
     assert "collective.broadcast" not in {op.name for op in after.walk()}
 

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
+from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.paper.bound import port_cycles, whole_stream
+from comet.cost.accelerator.paper.nest import Stream
 from comet.cost.estimate import ModelName
-from comet.cost.from_ir.bounds import program_bound
+from comet.cost.from_ir.bounds import (
+    Work,
+    op_cycles,
+    placed_prices,
+    program_bound,
+    work_of,
+)
+from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.state import States
-from comet.dialects.compound.dims import bytes_of
-from comet.passes.analysis.memory_chain import memory_chain
+from comet.dialects.compound.dims import bits_of, bytes_of, iteration_dims, names_of
+from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
 from comet.passes.schedule.fuse.accelerator.folds import states_in_steps
 from comet.passes.schedule.fuse.program import read_program
 from comet.passes.schedule.fuse.rewrite import FusionPlan
@@ -23,6 +34,7 @@ from comet.passes.schedule.tile_tree import (
     Temporal,
     Tree,
     live_outs,
+    ops_of,
     reads_of,
 )
 from comet.passes.search import Cost
@@ -35,20 +47,95 @@ def fusion_bound(
     Return the least latency (cycles) and energy (pJ) of the mappings of a plan.
 
     What each node over the clusters reads from the root memory, and what it writes
-    there, crosses its port. `func` is not fused yet, and has no dead code.
+    there, crosses its port. `func` is sharded and not fused yet, and has no dead code.
     """
+    moves = [move for _, found in nests_of(func, system, plan) for move in found]
+    read, written = (
+        sum(each.whole for each in moves if each.writes == writes)
+        for writes in (False, True)
+    )
+    return Cost(*program_bound(func, system, model, (read, written), sharded=True))
+
+
+def sequential_cycles(func: FuncOp, system: SystemOp, plan: FusionPlan) -> float:
+    """
+    Return the least latency under `paper` if the children of each node run in turn.
+
+    So do the nests over the clusters. Each takes at least as long as its ops and placed
+    collectives together, and as its transfers keep the port of the root memory busy,
+    networks included: what `least_cycles` says of nodes whose loops are all open.
+    `func` is as for `fusion_bound`.
+    """
+    hardware, chain = hardware_of(system), memory_chain(system)
+    instances, cycles = prod(system.axes.values()), 0.0
+    for node, moves in nests_of(func, system, plan):
+        ops = tuple(ops_of(node))
+        work = sum(price.time for price in placed_prices(ops, "paper"))
+        for op in work_of(ops):
+            work += op_cycles(op, instances, hardware, sharded=True)
+        streams = [move.stream(node, hardware, chain) for move in moves]
+        cycles += max(work, float(port_cycles(hardware, streams)))
+    return cycles
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a node over the clusters reads from the root memory, or writes there."""
+
+    value: SSAValue
+    dims: frozenset[str]
+    """The dimensions of what reads or makes it."""
+    writes: bool
+    whole: float
+    """Bytes of all different shards."""
+
+    def stream(self, node: Spatial, hardware: Hardware, chain: MemoryChain) -> Stream:
+        """Return the transfer at once, over the network of the clusters of `node`."""
+        bits, own = bits_of(self.value), names_of(self.value)
+        clusters, parts = (
+            prod(row.factor for row in node.rows if row.dim in dims)
+            for dims in (self.dims, own)
+        )
+        return whole_stream(
+            hardware,
+            (chain.root, chain.shared),
+            self.whole * 8 / bits / parts,
+            bits,
+            (clusters, parts),
+            writes=self.writes,
+        )
+
+
+def nests_of(
+    func: FuncOp, system: SystemOp, plan: FusionPlan
+) -> Iterator[tuple[Spatial, tuple[Move, ...]]]:
+    """Yield the nodes over the clusters, with what they move at the root memory."""
     chain, program, axes = memory_chain(system), read_program(func), system.axes
     states = states_in_steps(program, frozenset(chain.core_axes))
-    read = written = 0.0
     for node, around in _outermost(plan.trees, None):
-        entering = dict.fromkeys(value for value, _ in reads_of(node, plan.aliases))
-        for value in entering:
+        read: dict[SSAValue, Operation] = {}
+        for value, op in reads_of(node, plan.aliases):
             if plan.levels.at(value, around) == chain.root:
-                read += _whole_bytes(value, states, axes)
-        for value in live_outs(node, plan.aliases):
-            if plan.levels.leaving(value, node, around) == chain.root:
-                written += _whole_bytes(value, states, axes)
-    return Cost(*program_bound(func, system, model, (read, written)))
+                read.setdefault(value, op)
+        written = {
+            value: value.owner
+            for value in live_outs(node, plan.aliases)
+            if plan.levels.leaving(value, node, around) == chain.root
+        }
+        yield (
+            node,
+            tuple(
+                Move(value, _dims(value, op), writes, _whole_bytes(value, states, axes))
+                for writes, values in ((False, read), (True, written))
+                for value, op in values.items()
+            ),
+        )
+
+
+def _dims(value: SSAValue, op: Operation | Block) -> frozenset[str]:
+    """Return the dimensions of a value and of what uses it, if units compute that."""
+    used = iteration_dims(op) if isinstance(op, Work) else ()
+    return frozenset((*names_of(value), *used))
 
 
 def _outermost(
