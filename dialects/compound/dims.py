@@ -22,7 +22,14 @@ from xdsl.dialects.builtin import (
     TensorType,
     i1,
 )
-from xdsl.ir import Attribute, Operation, OpResult, ParametrizedAttribute, SSAValue
+from xdsl.ir import (
+    Attribute,
+    BlockArgument,
+    Operation,
+    OpResult,
+    ParametrizedAttribute,
+    SSAValue,
+)
 from xdsl.irdl import irdl_attr_definition, irdl_to_attr_constraint, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -62,6 +69,14 @@ class DimsAttr(ParametrizedAttribute):
         super().__init__(
             ArrayAttr(StringAttr(name) for name in names), StringAttr(level or "")
         )
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names as strings, which are read very often: they are made once."""
+        made = vars(self)
+        if "axes" not in made:
+            made["axes"] = tuple(name.data for name in self.names)
+        return made["axes"]
 
     @property
     def level(self) -> str | None:
@@ -121,14 +136,14 @@ def dims_attr(value: SSAValue | Attribute) -> DimsAttr:
 
     Raises VerifyException if it is not a tensor with one name per axis.
     """
-    if not isinstance(type_ := _type_of(value), TensorType):
+    if type(type_ := _type_of(value)) is not TensorType:
         raise VerifyException(f"expected a tensor with named dimensions, got {type_}")
-    if not isinstance(encoding := type_.encoding, DimsAttr):
+    if type(encoding := type_.encoding) is not DimsAttr:
         raise VerifyException(
             f"{type_} has no named dimensions; run decompose, or write "
             "#compound.dims<..> into the type"
         )
-    if len(encoding.names.data) != type_.get_num_dims():
+    if len(encoding.axes) != len(type_.shape.data):
         raise VerifyException(
             f"{type_} names {len(encoding.names)} dimensions for "
             f"{type_.get_num_dims()} axes"
@@ -138,13 +153,13 @@ def dims_attr(value: SSAValue | Attribute) -> DimsAttr:
 
 def names_of(value: SSAValue | Attribute) -> tuple[str, ...]:
     """Return the dimension names of a value or type, in axis order."""
-    return tuple([name.data for name in dims_attr(value).names.data])
+    return dims_attr(value).axes
 
 
 def iteration_dims(op: Operation) -> tuple[str, ...]:
     """Return the names that an elementary op iterates over, its operands' first."""
-    values = (*op.operands, *op.results)
-    return tuple(dict.fromkeys(name for value in values for name in names_of(value)))
+    names = map(names_of, (*op.operands, *op.results))
+    return tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
 def level_of(value: SSAValue | Attribute) -> str | None:
@@ -156,7 +171,7 @@ def extents_of(value: SSAValue | Attribute) -> dict[str, int]:
     """Return the extent (elements) of each named dimension, in axis order."""
     names = names_of(type_ := _type_of(value))
     assert isinstance(type_, TensorType)
-    return dict(zip(names, type_.get_shape(), strict=True))
+    return {name: n.data for name, n in zip(names, type_.shape.data, strict=True)}
 
 
 def element_type_of(value: SSAValue | Attribute) -> Element:
@@ -194,7 +209,9 @@ def _type_of(value: SSAValue | Attribute) -> Attribute:
     """Return the type of a value; called very often, and base classes are slow."""
     if type(value) is TensorType:
         return value
-    return value.type if isinstance(value, OpResult | SSAValue) else value
+    if type(value) is OpResult or type(value) is BlockArgument:
+        return value.type
+    return value.type if isinstance(value, SSAValue) else value
 
 
 def _element(type_: Attribute) -> Attribute | None:
