@@ -10,6 +10,7 @@ elementary ops (`compound`).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
@@ -132,10 +133,14 @@ class _Phases:
     """When each op can run: after `of[op]` reduction loops."""
 
     dim: str
+    inside: AbstractSet[Operation]
+    """The ops that have the dimension."""
     of: dict[Operation, int]
 
-    def has_dim(self, op: Operation) -> bool:
-        return self.dim in iteration_dims(op)
+    @property
+    def loops(self) -> int:
+        """The number of reduction loops."""
+        return max((self.of[op] + 1 for op in self.inside), default=0)
 
     def ready(self, value: SSAValue) -> int:
         """
@@ -144,7 +149,7 @@ class _Phases:
         op = value.owner
         if not isinstance(op, Operation) or op not in self.of:
             return 0
-        ended = self.has_dim(op) and self.dim not in names_of(value)
+        ended = op in self.inside and self.dim not in names_of(value)
         return self.of[op] + ended
 
     def maker_in_loop(self, value: SSAValue) -> Operation | None:
@@ -158,7 +163,7 @@ class _Phases:
 
 
 def _phases(ops: Sequence[Operation], dim: str) -> _Phases:
-    phases = _Phases(dim, {})
+    phases = _Phases(dim, {op for op in ops if dim in iteration_dims(op)}, {})
     for op in ops:
         phases.of[op] = max((phases.ready(value) for value in op.operands), default=0)
     return phases
@@ -166,8 +171,7 @@ def _phases(ops: Sequence[Operation], dim: str) -> _Phases:
 
 def reduction_loop_count(ops: Sequence[Operation], dim: str) -> int:
     """Return the number of reduction loops over `dim` that the ops need."""
-    phases = _phases(ops, dim)
-    return max((p + 1 for op, p in phases.of.items() if phases.has_dim(op)), default=0)
+    return _phases(ops, dim).loops
 
 
 def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
@@ -209,17 +213,16 @@ def plan_reduction_loops(
     there, unless it is one of `spilled`: these are yielded by their own loop.
     """
     phases = _phases(ops, dim)
-    count = reduction_loop_count(ops, dim)
     outputs = _outputs(ops, phases, wanted, spilled)
     reduction_loops = tuple(
         ReductionLoop(
             _body(ops, phases, index, outputs[index], spilled), outputs[index]
         )
-        for index in range(count)
+        for index in range(phases.loops)
     )
     between = tuple(
-        tuple(op for op in ops if not phases.has_dim(op) and phases.of[op] == index)
-        for index in range(count + 1)
+        tuple(op for op in ops if op not in phases.inside and phases.of[op] == index)
+        for index in range(phases.loops + 1)
     )
     return ReductionLoopPlan(dim, reduction_loops, between)
 
@@ -234,7 +237,7 @@ def _outputs(
     used = {value for op in ops for value in op.operands}
     outputs: dict[int, tuple[SSAValue, ...]] = {}
     for op in ops:
-        if not phases.has_dim(op):
+        if op not in phases.inside:
             continue
         kept = tuple(
             value
