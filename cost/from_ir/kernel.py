@@ -14,11 +14,17 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.memory import ids_dims, vector_width
+from comet.cost.from_ir.products import (
+    Products,
+    adds,
+    operands_of,
+    sums_of_products,
+    tile_bytes,
+)
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import REGISTER
-from comet.cost.gpu.summary import KernelSummary, Operands, Point, Product, Term
-from comet.dialects.arch.gpu import rate_name
+from comet.cost.gpu.summary import KernelSummary, Point, Term
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
@@ -32,7 +38,6 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import (
     bits_of,
-    element_type_of,
     extents_of,
     is_boolean,
     iteration_dims,
@@ -47,11 +52,7 @@ from comet.dialects.dataflow.transfer import (
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
-from comet.dialects.schedule.accumulators import (
-    is_continued,
-    is_fused,
-    is_transposed,
-)
+from comet.dialects.schedule.accumulators import is_continued
 from comet.dialects.schedule.attributes import Combiner, power_of_two
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.liveness import alive_before
@@ -85,23 +86,14 @@ class _Walk:
         self.loads: list[Term] = []
         self.ids: list[Term] = []
         self.stores: list[Term] = []
-        self.dots: list[Term] = []
-        self.dot_results: list[tuple[str, ...]] = []
-        self.dot_reads: list[Term] = []
-        self.products: list[Product] = []
+        self.products = Products()
         self.vectors: list[Term] = []
         self.rounds: list[tuple[str, ...]] = []
         self.points: list[Point] = []
         self.shared: list[tuple[Term, ...]] = []
         self.narrow: list[tuple[Term, ...]] = []
         self.held: dict[SSAValue, Term | None] = {}
-        self.dot_dims: set[str] = set()
-        self.dot_rows: set[str] = set()
-        self.dot_columns: set[str] = set()
-        self.dot_depths: set[str] = set()
         self.inner_dims: set[str] = set()
-        self.batch_dims: set[str] = set()
-        self.dot_type = "f32"
 
     def node(
         self,
@@ -121,7 +113,7 @@ class _Walk:
             inside = (*loops, *op.factors)
             self.inner_dims |= set(op.factors) if loops else set()
         loaded_here, late = tuple(loads(op)), late_loads(op)
-        self.loads += [_bytes(load.tile, inside) for load in loaded_here]
+        self.loads += [tile_bytes(load.tile, inside) for load in loaded_here]
         self.ids += self._ids(loaded_here, inside)
         # A program waits for what it loads early, and for what it loads late.
         self.rounds += [inside] * len({load.tile in late for load in loaded_here})
@@ -129,13 +121,13 @@ class _Walk:
         self.narrow.append(tuple(term for term in small if term is not None))
         own = tuple(filter(self._is_staged, op.tiles))
         loaded = (*loaded, *own)
-        self.stores += [_bytes(store.tile, inside) for store in stores(op)]
+        self.stores += [tile_bytes(store.tile, inside) for store in stores(op)]
         nested = self.body(op, inside, outer, loaded)
-        filled = tuple(_bytes(tile, inside) for tile in loaded)
+        filled = tuple(tile_bytes(tile, inside) for tile in loaded)
         self.shared.append(filled)
         if isinstance(op, TemporalOp) and nested:
             self.shared.append((*filled, *nested))
-        here = (*(_bytes(tile, inside) for tile in own), *nested)
+        here = (*(tile_bytes(tile, inside) for tile in own), *nested)
         return tuple(replace(term, inner=(*op.factors, *term.inner)) for term in here)
 
     def _ids(self, loaded: Sequence[Border], loops: tuple[str, ...]) -> Iterator[Term]:
@@ -166,7 +158,7 @@ class _Walk:
             made = () if isinstance(inner, MapOp) else inner.results
             tiles = self._in_registers(dict.fromkeys((*alive, *made)))
             vectors = self._in_registers(_broadcast(inner))
-            self.points.append(Point(tiles, vectors, _operands(inner, loops)))
+            self.points.append(Point(tiles, vectors, operands_of(inner, loops)))
             if isinstance(inner, NodeOp):
                 passed = {*inner.operands, *_continued(op, inner)}
                 around = [value for value in alive if value not in passed]
@@ -191,36 +183,17 @@ class _Walk:
         """Return what a tile takes of registers, None if it lives elsewhere."""
         if tile not in self.held:
             here = level_of(tile) == self.levels.registers
-            self.held[tile] = _bytes(tile) if here else None
+            self.held[tile] = tile_bytes(tile) if here else None
         return self.held[tile]
 
     def _count(self, op: Operation, loops: tuple[str, ...]) -> None:
         if not op.results or isinstance(op, (FillOp, CollectiveOp, *MOVES)):
             return
-        dims = iteration_dims(op)
-        if not isinstance(op, ContractOp):
-            self.vectors.append(Term(dims, self._additions(op), loops))
-            return
-        self.dot_results.append(tuple(names_of(op.result)))
-        left = op.rhs if _is_turned(op) else op.lhs
-        kept, summed = set(names_of(op.result)), set(names_of(left))
-        batch = set(op.batched)
-        self._product(op, batch, loops)
-        self.dot_dims |= set(dims) - batch
-        self.dot_rows |= (kept & summed) - batch
-        self.dot_columns |= kept - summed - batch
-        self.dot_depths |= summed - kept
-        self.batch_dims |= batch
-        self.dot_type = rate_name(element_type_of(op.lhs))
-        self.dot_reads += [_bytes(value, loops) for value in op.operands]
-
-    def _product(self, op: ContractOp, batch: set[str], loops: tuple[str, ...]) -> None:
-        """Count a dot; it is a sum of products unless the blocks of `batch` are 1."""
-        dims, several = iteration_dims(op), tuple(sorted(batch))
-        self.products.append(_product_of(op, loops))
-        self.dots.append(Term(dims, 2, loops, single=several))
-        if several:
-            self.vectors.append(Term(dims, 2, loops, several=several))
+        if isinstance(op, ContractOp):
+            self.products.add(op, loops)
+            self.vectors += sums_of_products(op, loops)
+        else:
+            self.vectors.append(Term(iteration_dims(op), self._additions(op), loops))
 
     def _additions(self, op: Operation) -> float:
         """Return what an op other than a product costs an element, in additions."""
@@ -240,20 +213,6 @@ class _Walk:
         each = POINTER if width >= rules.copy_bytes else POINTER + REGISTER
         per_element = bits_of(load.tile) / 8 / width
         return Term(names_of(load.tile), each * per_element, loops)
-
-
-def _product_of(op: ContractOp, loops: tuple[str, ...]) -> Product:
-    """Return the dimensions of a contraction by what they are in a product."""
-    _, rows, columns, summed = op.roles
-    if _is_turned(op):
-        rows, columns = columns, rows
-    sides = (rows, columns, summed, op.batched)
-    return Product(*map(frozenset, sides), loops=loops)
-
-
-def _is_turned(op: ContractOp) -> bool:
-    """Whether `order-operands` makes the right operand of a product the left one."""
-    return is_fused(op) and is_transposed(op)
 
 
 def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
@@ -288,7 +247,7 @@ def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
         return True
     (user,) = users
     if isinstance(op, ContractOp):
-        return not (isinstance(user, MapOp) and user.kind.data is MapKind.ADD)
+        return not adds(user)
     if not isinstance(op, MapOp | CastOp):
         return True
     if isinstance(user, YieldOp):
@@ -317,13 +276,6 @@ def _broadcast(op: Operation) -> list[SSAValue]:
     return [value for value in op.operands if names_of(value) != dims]
 
 
-def _operands(op: Operation, loops: tuple[str, ...]) -> Operands | None:
-    """Return the operands of a contraction, None for another op."""
-    if not isinstance(op, ContractOp):
-        return None
-    return Operands(_bytes(op.lhs), _bytes(op.rhs), _product_of(op, loops))
-
-
 def _feeds_product(value: SSAValue) -> bool:
     """Whether a contraction reads a value, or what it is converted to elementwise."""
     users = [use.operation for use in value.uses]
@@ -336,10 +288,6 @@ def _feeds_product(value: SSAValue) -> bool:
         )
         for user in users
     )
-
-
-def _bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
-    return Term(names_of(value), bits_of(value) / 8, loops)
 
 
 def _spilled(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
@@ -392,27 +340,27 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         extents=extents,
         grid=(*node.factors, *group),
         loops=tuple(loops),
-        dot_dims=frozenset(walk.dot_dims),
-        dot_rows=frozenset(walk.dot_rows),
-        dot_columns=frozenset(walk.dot_columns),
-        dot_depths=frozenset(walk.dot_depths),
+        dot_dims=frozenset(walk.products.dims),
+        dot_rows=frozenset(walk.products.rows),
+        dot_columns=frozenset(walk.products.columns),
+        dot_depths=frozenset(walk.products.depths),
         inner_dims=frozenset(walk.inner_dims),
-        batch_dims=frozenset(walk.batch_dims),
-        tensors=tuple(map(_bytes, dict.fromkeys((*node.ins, *node.outs)))),
-        spilled=tuple(map(_bytes, _spilled(node, levels))),
+        batch_dims=frozenset(walk.products.batch),
+        tensors=tuple(map(tile_bytes, dict.fromkeys((*node.ins, *node.outs)))),
+        spilled=tuple(map(tile_bytes, _spilled(node, levels))),
         loads=tuple(walk.loads),
         ids=tuple(walk.ids),
         stores=tuple(walk.stores),
-        dots=tuple(walk.dots),
-        dot_results=tuple(walk.dot_results),
-        dot_reads=tuple(walk.dot_reads),
-        products=tuple(walk.products),
+        dots=tuple(walk.products.dots),
+        dot_results=tuple(walk.products.results),
+        dot_reads=tuple(walk.products.reads),
+        products=tuple(walk.products.made),
         vectors=tuple(walk.vectors),
         rounds=tuple(walk.rounds),
         points=tuple(walk.points),
         shared=tuple(walk.shared),
         narrow=tuple(walk.narrow),
-        dot_type=walk.dot_type,
+        dot_type=walk.products.type,
         group=group,
         exchanges=_exchanges(node),
         bounds=bounds,

@@ -15,6 +15,7 @@ from comet.cost.gpu.registers import (
     REGISTER,
     LaunchNumbers,
     alive_bytes,
+    least_registers,
     thread_registers,
 )
 from comet.cost.gpu.summary import Blocks, KernelSummary
@@ -61,8 +62,23 @@ def fits(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
     """Return 1 if a program also has the registers that the compiler adds, else 0."""
-    rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
-    most = np.minimum(rules.most_registers, gpu.register_bytes / REGISTER / threads)
-    needed = thread_registers(summary, blocks, numbers, gpu) + rules.spare_registers
-    room = holds(summary, blocks, numbers, gpu, rules.shared_fraction)
-    return np.less_equal(needed, most) * room
+    needed = thread_registers(summary, blocks, numbers, gpu)
+    room = holds(summary, blocks, numbers, gpu, gpu.compiled.shared_fraction)
+    return np.less_equal(needed, most_registers(numbers.warps, gpu)) * room
+
+
+def may_fit(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) -> Real:
+    """
+    Return 0 if programs with blocks of at least these sizes do not fit, else 1.
+
+    Also if `summary` lacks some of what is alive, see `summarize_products`.
+    """
+    needed = least_registers(summary, blocks, warps, gpu)
+    return np.less_equal(needed, most_registers(warps, gpu)) * 1.0
+
+
+def most_registers(warps: Real, gpu: Device) -> Real:
+    """Return the most registers of a thread that a program may need by our estimate."""
+    held = gpu.register_bytes / REGISTER / (gpu.warp_threads * warps)
+    rules = gpu.compiled
+    return np.minimum(rules.most_registers, held) - rules.spare_registers

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -231,17 +232,36 @@ def waiting_time(work: KernelWork, waves: Real, device: Device) -> Real:
     return fills * device.load_latency * pipelined
 
 
-def least_seconds(tensor_bytes: Real, device: Device) -> Real:
+def least_seconds(
+    tensor_bytes: Real, device: Device, computing: Real = 0.0, programs: Real = inf
+) -> Real:
     """
     Return a lower bound of the time of a launch, whatever its tiles.
 
     `tensor_bytes` are the bytes of its inputs and results: each goes through device
-    memory at least once (see `tensor_traffic`), and a program waits at least once for a
-    load. `KernelTime.seconds` is the launch and the longest of its parts, of which
-    these are two.
+    memory at least once (see `tensor_traffic`) and through L2, and a program waits at
+    least once for a load. `computing` are the seconds of its products at the rate of
+    the whole device. `programs` is the most that there can be: with fewer than
+    multiprocessors, some of these are idle. `KernelTime.seconds` is the launch and the
+    longest of its parts, of which these are four.
     """
-    moved = tensor_bytes / device.hbm_bandwidth
-    return device.launch + np.maximum(moved, device.load_latency)
+    idle = np.maximum(device.multiprocessors / programs, 1)
+    moved = np.maximum(
+        tensor_bytes / device.hbm_bandwidth, idle * tensor_bytes / device.l2_bandwidth
+    )
+    busy = np.maximum(moved, idle * computing)
+    return device.launch + np.maximum(busy, device.load_latency)
+
+
+def product_rate(element: str, device: Device) -> float:
+    """
+    Return the operations a second of products, infinite for a type that has no rate.
+
+    Exact f32 products run on vector lanes.
+    """
+    if element == "f32":
+        return device.vector.get("f32", max(device.vector.values()))
+    return device.tensor.get(element, inf)
 
 
 def compute_time(work: KernelWork, device: Device) -> Real:

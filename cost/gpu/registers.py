@@ -55,6 +55,19 @@ def thread_registers(
     return rules.thread_registers + tiles + passing / threads / REGISTER
 
 
+def least_registers(
+    summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
+) -> Real:
+    """
+    Return a lower bound of `thread_registers`, for these blocks and for larger ones.
+
+    No two threads hold the same element of a tile, and of a product only its result is
+    in registers.
+    """
+    tiles = alive_bytes(summary, blocks) / (gpu.warp_threads * warps) / REGISTER
+    return gpu.compiled.thread_registers + tiles
+
+
 def copies(
     summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
 ) -> Callable[[Sequence[str]], Real]:

@@ -115,14 +115,6 @@ class KernelSummary:
     """Dimensions of loops that are inside other loops."""
     batch_dims: frozenset[str]
     """Dimensions of which a dot takes one element: blocks of 1, or it is no dot."""
-    tensors: tuple[Term, ...]
-    """Inputs and results in device memory, bytes."""
-    spilled: tuple[Term, ...]
-    """What loops of a program store to device memory for later ones, bytes."""
-    loads: tuple[Term, ...]
-    """Bytes into shared memory or registers."""
-    stores: tuple[Term, ...]
-    """Bytes to device memory."""
     dots: tuple[Term, ...]
     """Floating-point operations of contractions."""
     dot_results: tuple[tuple[str, ...], ...]
@@ -131,18 +123,26 @@ class KernelSummary:
     """Bytes that contractions read from shared memory."""
     products: tuple[Product, ...]
     """The contractions."""
-    vectors: tuple[Term, ...]
-    """Other floating-point operations."""
-    rounds: tuple[tuple[str, ...], ...]
-    """The loops around each point where a program waits for loads."""
     points: tuple[Point, ...]
     """What is alive at the same time in registers."""
-    shared: tuple[tuple[Term, ...], ...]
-    """What is alive at the same time in shared memory, bytes, in each node."""
-    narrow: tuple[tuple[Term, ...], ...]
-    """Registers that narrow loads of each node need at the same time, bytes."""
     dot_type: str
     """Element type of the contractions' operands, by which their rate is found."""
+    tensors: tuple[Term, ...] = ()
+    """Inputs and results in device memory, bytes."""
+    spilled: tuple[Term, ...] = ()
+    """What loops of a program store to device memory for later ones, bytes."""
+    loads: tuple[Term, ...] = ()
+    """Bytes into shared memory or registers."""
+    stores: tuple[Term, ...] = ()
+    """Bytes to device memory."""
+    vectors: tuple[Term, ...] = ()
+    """Other floating-point operations."""
+    rounds: tuple[tuple[str, ...], ...] = ()
+    """The loops around each point where a program waits for loads."""
+    shared: tuple[tuple[Term, ...], ...] = ()
+    """What is alive at the same time in shared memory, bytes, in each node."""
+    narrow: tuple[tuple[Term, ...], ...] = ()
+    """Registers that narrow loads of each node need at the same time, bytes."""
     group: Mapping[str, int] = field(default_factory=dict[str, int])
     """The blocks of dimensions that groups of programs split, which are given."""
     ids: tuple[Term, ...] = ()

@@ -131,6 +131,14 @@ def ops_of(tree: Tree) -> Iterator[Operation]:
         yield fold
 
 
+def loops_below(tree: Tree) -> Iterator[str]:
+    """Yield the dimensions of the temporal loops in `tree`, at any depth."""
+    for child in children_of(tree):
+        if isinstance(child, Temporal) and child.loop is not None:
+            yield child.loop
+        yield from loops_below(child)
+
+
 def loops_in(tree: Tree) -> Iterator[str]:
     """Yield the dimensions of the loops inside the body of `tree`."""
     for child in children_of(tree):

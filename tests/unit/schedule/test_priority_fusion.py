@@ -1,26 +1,48 @@
 """Priority fusion: kernels of a graph, merged in the order of what that saves."""
 
+from collections.abc import Iterator, Mapping
+from itertools import product
+
 import pytest
 from gpu_graphs import H200
 from graph_text import Program
 from paths import ROOT
 from semantics import assert_same_meaning, parse_module, run_passes
 from transformer_blocks import GRAPHS, llama_block, norm_and_mlp
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import summarize
+from comet.cost.from_ir.products import summarize_products
+from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.summary import KernelSummary
 from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.compound import View
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.fuse.gpu.forms import Forms
-from comet.passes.schedule.fuse.gpu.groups import Group, elementary_ops
+from comet.passes.schedule.fuse.gpu.groups import Group, disagrees, elementary_ops
+from comet.passes.schedule.fuse.gpu.plan import plan_forms
 from comet.passes.schedule.fuse.gpu.priority import Values, priority_partition
 from comet.passes.schedule.fuse.gpu.recompute import cheap_again
-from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
+from comet.passes.schedule.fuse.gpu.trial import Trials, alone, simplify
 from comet.passes.schedule.fuse.strategy import KERNELS, Strategy
 from comet.passes.schedule.plan_string import PLAN
+from comet.passes.schedule.tile.gpu.space import (
+    DOT_DEPTHS,
+    SHORT_DEPTHS,
+    block_sizes,
+    launches_that_fit,
+    may_have_tiling,
+    unpadded_vector,
+    wasted_product,
+)
+from comet.passes.schedule.tile_tree import loops_below
 
 WIDE = {"M": 128, "N": 128, "D": 1024, "H": 8, "E": 128, "G": 128, "F": 2816}
 FORMS = (Strategy("full", whole=True), Strategy("partial"))
@@ -89,17 +111,66 @@ def test_kernels_around_a_view_are_not_merged():
     assert kernels(p.returning(s)) == [["h"], ["s"]]
 
 
-def test_the_lower_bound_is_below_the_time():
-    module = run_passes(
-        parse_module(norm_and_mlp(WIDE, "bf16")), f"{H200},sink-renames,stream"
-    )
+def windows(func: FuncOp) -> Iterator[tuple[Group, Values]]:
+    """Yield successive ops of a graph, and what others read of them."""
+    ops = elementary_ops(func)
+    for size, start in product((1, 2, 3, 6, 9), range(0, len(ops), 2)):
+        group = ops[start : start + size]
+        legal = not any(isinstance(op, View) for op in group)
+        if legal and not any(disagrees(group, (op,)) for op in group):
+            inside = set(group)
+            results = (result for op in group for result in op.results)
+            uses = {r: {use.operation for use in r.uses} for r in results}
+            outs = tuple(r for r, users in uses.items() if not users <= inside)
+            yield group, outs
+
+
+def block(sizes: Mapping[str, int]) -> ModuleOp:
+    text = llama_block({**WIDE, **sizes}, "bf16")
+    module = run_passes(parse_module(text), f"{H200},sink-renames,stream")
+    for func in compute_functions(module):
+        simplify(func)
+    return module
+
+
+@pytest.mark.parametrize("tokens", [1, 128])
+def test_the_lower_bound_is_below_the_time(tokens: int):
+    module = block({"M": tokens, "N": tokens})
     (func,) = compute_functions(module)
     forms = Forms(Trials(attached_system(module)), FORMS)
-    partition = priority_partition(elementary_ops(func), forms)
-    groups = [part for part in partition if isinstance(part, tuple)]
-    for group in (*groups, *((op,) for group in groups for op in group)):
-        outs = tuple(result for op in group for result in op.results)
+    for group, outs in windows(func):
         assert forms.least(group, outs) <= forms.seconds(group, outs)
+
+
+def test_products_rule_out_only_kernels_without_tilings():
+    """A kernel is not built if its products alone show that none of its tiles fit."""
+    module = block({"M": 2048, "N": 2048, "D": 4096})
+    (func,) = compute_functions(module)
+    system = attached_system(module)
+    gpu, levels = device_of(system), gpu_levels(system)
+    ruled_out = 0
+    for group, outs in windows(func):
+        for kernel in plan_forms(FORMS, group, outs):
+            grid = tuple(row.dim for row in kernel.rows)
+            products = summarize_products(group, grid, tuple(loops_below(kernel)))
+            if not may_have_tiling(products, gpu):
+                (node,) = grid_nodes(alone(kernel, levels))
+                assert not some_tiling_fits(summarize(node, levels, gpu), gpu)
+                ruled_out += 1
+    assert ruled_out > 4
+
+
+def some_tiling_fits(summary: KernelSummary, gpu: Device) -> bool:
+    """Return whether one of all tilings fits, without asking the smallest blocks."""
+    tried = (
+        {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
+        for depths in (None, DOT_DEPTHS, SHORT_DEPTHS)
+    )
+    return not unpadded_vector(summary) and any(
+        not wasted_product(summary, sizes)
+        and launches_that_fit(summary, sizes, {}, gpu) is not None
+        for sizes in tried
+    )
 
 
 def test_large_products_of_small_values_are_computed_again():

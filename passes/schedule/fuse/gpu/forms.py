@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import inf
+from collections.abc import Iterable, Iterator
+from math import inf, prod
 
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.products import seconds_of_products
 from comet.cost.gpu.kernel import least_seconds
-from comet.dialects.compound.dims import bytes_of
+from comet.dialects.compound import IndexOp
+from comet.dialects.compound.dims import bytes_of, joined_extents
 from comet.passes.schedule.fuse.gpu.groups import Group
-from comet.passes.schedule.fuse.gpu.plan import plan_kernel
+from comet.passes.schedule.fuse.gpu.plan import grid_dims, plan_forms
 from comet.passes.schedule.fuse.gpu.priority import Values, inputs_of
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
@@ -22,6 +24,7 @@ class Forms:
 
     def __init__(self, trials: Trials, strategies: Iterable[Strategy]):
         self._trials, self._strategies = trials, tuple(strategies)
+        self._cheapest: dict[tuple[Group, Values], Spatial] = {}
         self._seconds: dict[tuple[Group, Values], float] = {}
 
     def cheapest(self, ops: Group, outs: Values) -> Spatial:
@@ -30,10 +33,14 @@ class Forms:
 
         Raises PassFailedException if none is legal.
         """
+        if (ops, outs) not in self._cheapest:
+            self._cheapest[ops, outs] = self._found(ops, outs)
+        return self._cheapest[ops, outs]
+
+    def _found(self, ops: Group, outs: Values) -> Spatial:
         found: dict[Spatial, float] = {}
         failure = PassFailedException("fuse: a kernel has no form")
-        for strategy in self._strategies:
-            kernel = plan_kernel(strategy, ops, outs)
+        for kernel in plan_forms(self._strategies, ops, outs):
             try:
                 found.setdefault(kernel, self._trials.seconds(kernel))
             except PassFailedException as error:
@@ -56,6 +63,26 @@ class Forms:
             return inf
 
     def least(self, group: Group, outs: Values) -> float:
-        """Return a lower bound of that time."""
+        """
+        Return a lower bound of that time.
+
+        Where positions are compared, a mask may end a loop: only bytes count there.
+        """
+        gpu = self._trials.gpu
         moved = sum(map(bytes_of, (*inputs_of(group), *outs)))
-        return float(least_seconds(moved, self._trials.gpu))
+        if _reads_positions(group):
+            return float(least_seconds(moved, gpu))
+        computing = seconds_of_products(group, gpu)
+        programs = prod(_grid_extents(group, outs))
+        return float(least_seconds(moved, gpu, computing, programs))
+
+
+def _reads_positions(group: Group) -> bool:
+    values = (value for op in group for value in op.operands)
+    return any(isinstance(value.owner, IndexOp) for value in values)
+
+
+def _grid_extents(group: Group, outs: Values) -> Iterator[int]:
+    """Yield the extents that programs split: no block is smaller than an element."""
+    extents = joined_extents(outs)
+    yield from (extents[dim] for dim in grid_dims(group, outs))

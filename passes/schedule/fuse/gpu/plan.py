@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
@@ -117,17 +118,44 @@ def plan_kernel(strategy: Strategy, ops: Group, outs: tuple[SSAValue, ...]) -> S
     each rank does a part is a loop: its combiner shows that other ranks have the other
     parts.
     """
+    (kernel,) = plan_forms((strategy,), ops, outs)
+    return kernel
+
+
+def plan_forms(
+    strategies: Iterable[Strategy], ops: Group, outs: tuple[SSAValue, ...]
+) -> tuple[Spatial, ...]:
+    """Return the different kernels for strategies, see `plan_kernel`."""
+    grid = grid_dims(ops, outs)
+    return tuple(
+        kernel_tree(ops, outs, grid, loops, spilled)
+        for loops, spilled in dict.fromkeys(_loop_nests(strategies, ops))
+    )
+
+
+def _loop_nests(
+    strategies: Iterable[Strategy], ops: Group
+) -> Iterator[tuple[tuple[str, ...], frozenset[SSAValue]]]:
+    """Yield the loops for each strategy, and the tiles that one keeps for another."""
     parts = {op.dim.data for op in ops if isinstance(op, FoldOp) and _is_part(op)}
-    dims = [
-        dim
-        for dim in looped_dims(ops)
-        if not strategy.whole or dim in parts or reduction_loop_count(ops, dim) == 1
-    ]
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
-    loops = nested_loops(ops, dims, extents, parts)
-    kept = (value for dim in loops for value in costly_crossings(ops, dim))
-    spilled = frozenset(kept if strategy.spill else ())
-    return kernel_tree(ops, outs, _grid(ops, outs), loops, spilled)
+    counts = {dim: reduction_loop_count(ops, dim) for dim in looped_dims(ops)}
+
+    @cache
+    def nested(dims: tuple[str, ...]) -> tuple[str, ...]:
+        return nested_loops(ops, dims, extents, parts)
+
+    for strategy in strategies:
+        loops = nested(
+            tuple(
+                dim
+                for dim, count in counts.items()
+                if not strategy.whole or dim in parts or count == 1
+            )
+        )
+        several = [dim for dim in loops if strategy.spill and counts[dim] > 1]
+        kept = (value for dim in several for value in costly_crossings(ops, dim))
+        yield loops, frozenset(kept)
 
 
 def _is_part(fold: FoldOp) -> bool:
@@ -136,7 +164,7 @@ def _is_part(fold: FoldOp) -> bool:
     return any(isinstance(user, AllGatherOp) for user in uses)
 
 
-def _grid(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]:
+def grid_dims(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]:
     """
     Return the dimensions that programs split: every result has them, no op reduces any.
 

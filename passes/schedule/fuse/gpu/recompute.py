@@ -13,14 +13,12 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
+from comet.cost.from_ir.products import operations_of, rate_of
 from comet.cost.gpu.kernel import Device
-from comet.dialects.arch.gpu import rate_name
 from comet.dialects.compound import CastOp, ContractOp, MapOp, View
 from comet.dialects.compound.dims import (
     element_type_of,
     extents_of,
-    iteration_dims,
-    joined_extents,
 )
 
 
@@ -62,10 +60,8 @@ def _grows(product: ContractOp) -> bool:
 
 def _is_cheap(product: ContractOp, gpu: Device) -> bool:
     """Whether a product takes less time than to store and load it as its operands."""
-    extents, type_ = joined_extents(product.operands), element_type_of(product.lhs)
-    work = 2 * prod(extents[dim] for dim in iteration_dims(product))
-    moved = 2 * _elements(product.result) * type_.bitwidth / 8
-    rate = gpu.tensor.get(rate_name(type_))
+    moved = 2 * _elements(product.result) * element_type_of(product.lhs).bitwidth / 8
+    rate, work = gpu.tensor.get(rate_of(product)), operations_of(product)
     return rate is not None and work / rate < moved / gpu.hbm_bandwidth
 
 

@@ -19,6 +19,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.products import summarize_products
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
@@ -40,7 +41,14 @@ from comet.passes.schedule.tile.gpu import (
     misfit,
     plan_with,
 )
-from comet.passes.schedule.tile_tree import InsertionScope, Spatial, build, chunks_of
+from comet.passes.schedule.tile.gpu.space import may_have_tiling
+from comet.passes.schedule.tile_tree import (
+    InsertionScope,
+    Spatial,
+    build,
+    chunks_of,
+    loops_below,
+)
 from comet.passes.triton.lower_to_triton import prepare
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
@@ -50,8 +58,7 @@ class _Trial:
     """A kernel that was built, and its best tiles."""
 
     node: SpatialOp
-    tiling: KernelTiling | None
-    """None if no tiles fit."""
+    tiling: KernelTiling
 
 
 class Trials:
@@ -60,51 +67,64 @@ class Trials:
     def __init__(self, system: SystemOp):
         self._system, self._levels = system, gpu_levels(system)
         self.gpu = device_of(system)
-        self._trials: dict[Spatial, _Trial] = {}
+        self._trials: dict[Spatial, _Trial | None] = {}
+        """None for a kernel of which no tiles fit."""
         self._refusals: dict[Spatial, str] = {}
 
-    def _tried(self, kernel: Spatial) -> _Trial:
+    def _tried(self, kernel: Spatial) -> _Trial | None:
         if kernel not in self._trials:
-            (node,) = grid_nodes(alone(kernel, self._levels))
-            tiling = best_tiling(node, self._levels, self.gpu)
-            self._trials[kernel] = _Trial(node, tiling)
+            self._trials[kernel] = self._try(kernel)
         return self._trials[kernel]
+
+    def _try(self, kernel: Spatial) -> _Trial | None:
+        """Build a kernel whose products may fit, and find its best tiles."""
+        grid = tuple(row.dim for row in kernel.rows)
+        products = summarize_products(kernel.ops, grid, tuple(loops_below(kernel)))
+        if not may_have_tiling(products, self.gpu):
+            return None
+        node = self._built(kernel)
+        tiling = best_tiling(node, self._levels, self.gpu)
+        return None if tiling is None else _Trial(node, tiling)
+
+    def _built(self, kernel: Spatial) -> SpatialOp:
+        (node,) = grid_nodes(alone(kernel, self._levels))
+        return node
+
+    def _fitting(self, kernel: Spatial) -> _Trial:
+        trial = self._tried(kernel)
+        assert trial is not None
+        return trial
 
     def tiling(self, kernel: Spatial) -> KernelTiling:
         """Return the best tiles of a kernel that fits."""
-        tiling = self._tried(kernel).tiling
-        assert tiling is not None
-        return tiling
+        return self._fitting(kernel).tiling
 
     def seconds(self, kernel: Spatial) -> float:
         """Return the time of one launch with the best tiles, infinite if none fit."""
-        tiling = self._tried(kernel).tiling
-        return inf if tiling is None else tiling.seconds
+        trial = self._tried(kernel)
+        return inf if trial is None else trial.tiling.seconds
 
     def fits(self, kernel: Spatial) -> bool:
         """Return whether some tiles of a kernel fit the GPU."""
-        return self._tried(kernel).tiling is not None
+        return self._tried(kernel) is not None
 
     def limit(self, kernel: Spatial) -> str:
         """Return what limits the time of a kernel with the best tiles."""
-        tiling = self._tried(kernel).tiling
-        return "" if tiling is None else tiling.limit
+        trial = self._tried(kernel)
+        return "" if trial is None else trial.tiling.limit
 
     def misfit(self, kernel: Spatial) -> str:
         """Return why no tiles of a kernel fit the GPU, empty if some do."""
-        trial = self._tried(kernel)
-        if trial.tiling is not None:
+        if self.fits(kernel):
             return ""
-        reason = misfit(trial.node, self._levels, self.gpu)
+        reason = misfit(self._built(kernel), self._levels, self.gpu)
         return f"fuse: {reason}; make a dimension smaller, or see it in parts by split"
 
     def refusal(self, kernel: Spatial) -> str:
         """Return why a kernel with its best tiles is not lowered, empty if it is."""
         if kernel not in self._refusals:
-            trial = self._tried(kernel)
-            assert trial.tiling is not None
-            reason = refusal(trial.node, trial.tiling, self._system)
-            self._refusals[kernel] = reason
+            trial = self._fitting(kernel)
+            self._refusals[kernel] = refusal(trial.node, trial.tiling, self._system)
         return self._refusals[kernel]
 
 

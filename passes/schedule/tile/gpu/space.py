@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.gpu.capacity import fits
+from comet.cost.gpu.capacity import fits, may_fit
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
@@ -189,7 +189,7 @@ def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | Non
     None either if each has a product that is no dot though large enough for one, or
     could be padded to one.
     """
-    if unpadded_vector(summary):
+    if not may_have_tiling(summary, gpu):
         return None
     for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
         sizes = {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
@@ -215,6 +215,22 @@ def launches_that_fit(
         if (found := PricedTilings(summary, {**blocks, **tried}, gpu)).any_fits():
             return found
     return None
+
+
+def may_have_tiling(summary: KernelSummary, gpu: Device) -> bool:
+    """
+    Return False if the smallest blocks of a kernel show that it has no tiling.
+
+    Larger blocks waste no product less, and need no fewer registers. So this also holds
+    for a summary that lacks some of the kernel, see `summarize_products`.
+    """
+    smallest = smallest_blocks(summary)
+    if unpadded_vector(summary) or wasted_product(
+        summary, {dim: (size,) for dim, size in smallest.items()}
+    ):
+        return False
+    warps = (*LAUNCHES["warps"], *LARGE_LAUNCHES["warps"])
+    return any(may_fit(summary, smallest, each, gpu) > 0 for each in warps)
 
 
 def wasted_product(summary: KernelSummary, sizes: Sizes) -> bool:

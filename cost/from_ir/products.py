@@ -1,0 +1,165 @@
+"""
+The products of a GPU kernel as numbers: what each of their dimensions is.
+
+They are known before the kernel is built, and rule out tiles that it cannot have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from math import inf, prod
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.cost.gpu.kernel import Device, product_rate
+from comet.cost.gpu.summary import KernelSummary, Operands, Point, Product, Term
+from comet.dialects.arch.gpu import rate_name
+from comet.dialects.compound import ContractOp, FoldOp, MapKind, MapOp
+from comet.dialects.compound.dims import (
+    bits_of,
+    element_type_of,
+    iteration_dims,
+    joined_extents,
+    names_of,
+)
+from comet.dialects.schedule.accumulators import is_fused, is_transposed
+
+
+class Products:
+    """Collects the products of a kernel."""
+
+    def __init__(self) -> None:
+        self.made: list[Product] = []
+        self.dots: list[Term] = []
+        self.results: list[tuple[str, ...]] = []
+        self.reads: list[Term] = []
+        self.dims: set[str] = set()
+        self.rows: set[str] = set()
+        self.columns: set[str] = set()
+        self.depths: set[str] = set()
+        self.batch: set[str] = set()
+        self.type = "f32"
+
+    def add(self, op: ContractOp, loops: tuple[str, ...]) -> None:
+        """Count a dot; it is a sum of products unless the blocks of `batch` are 1."""
+        dims, batch = iteration_dims(op), set(op.batched)
+        left = op.rhs if _is_turned(op) else op.lhs
+        kept, summed = set(names_of(op.result)), set(names_of(left))
+        self.made.append(_product_of(op, loops))
+        self.dots.append(Term(dims, 2, loops, single=tuple(sorted(batch))))
+        self.results.append(tuple(names_of(op.result)))
+        self.reads += [tile_bytes(value, loops) for value in op.operands]
+        self.dims |= set(dims) - batch
+        self.rows |= (kept & summed) - batch
+        self.columns |= kept - summed - batch
+        self.depths |= summed - kept
+        self.batch |= batch
+        self.type = rate_of(op)
+
+
+def summarize_products(
+    ops: Iterable[Operation], grid: tuple[str, ...], loops: tuple[str, ...]
+) -> KernelSummary:
+    """
+    Return what is known of a kernel before its tile tree is built: its products.
+
+    It computes `ops`, programs split the dimensions of `grid`, and `loops` are inside
+    of these. All else that is alive in registers is missing: blocks that do not fit
+    with this summary do not fit with the whole one.
+    """
+    products, points, extents = Products(), list[Point](), dict[str, int]()
+    for op in ops:
+        extents |= joined_extents((*op.operands, *op.results))
+        for product in _products_in(op):
+            products.add(product, ())
+            points.append(_point(product, loops))
+    return KernelSummary(
+        extents=extents,
+        grid=grid,
+        loops=loops,
+        dot_dims=frozenset(products.dims),
+        dot_rows=frozenset(products.rows),
+        dot_columns=frozenset(products.columns),
+        dot_depths=frozenset(products.depths),
+        inner_dims=frozenset(),
+        batch_dims=frozenset(products.batch),
+        dots=tuple(products.dots),
+        dot_results=tuple(products.results),
+        dot_reads=tuple(products.reads),
+        products=tuple(products.made),
+        points=tuple(points),
+        dot_type=products.type,
+    )
+
+
+def rate_of(op: ContractOp) -> str:
+    """Return the element type by which the rate of a product is found."""
+    return rate_name(element_type_of(op.lhs))
+
+
+def operations_of(op: ContractOp) -> int:
+    """Return the operations of a product: a multiplication and an addition each."""
+    extents = joined_extents(op.operands)
+    return 2 * prod(extents[dim] for dim in iteration_dims(op))
+
+
+def seconds_of_products(ops: Iterable[Operation], gpu: Device) -> float:
+    """Return how long the products of a kernel take if all of a GPU works on them."""
+    products = [product for op in ops for product in _products_in(op)]
+    rates = (product_rate(rate_of(product), gpu) for product in products)
+    return sum(map(operations_of, products)) / max(rates, default=inf)
+
+
+def _products_in(op: Operation) -> Iterator[ContractOp]:
+    """Yield an op that is a product, or those of one step of a fold."""
+    ops = op.step.block.ops if isinstance(op, FoldOp) else (op,)
+    yield from (each for each in ops if isinstance(each, ContractOp))
+
+
+def _point(op: ContractOp, loops: Collection[str]) -> Point:
+    """
+    Return what registers hold at least while a product is computed.
+
+    Its result is one of these tiles if a loop sums it, else unless it is only added.
+    """
+    summed = not set(loops).isdisjoint(op.contracted)
+    added = any(adds(use.operation) for use in op.result.uses)
+    made = (tile_bytes(op.result),) if summed or not added else ()
+    return Point(made, operands=operands_of(op, ()))
+
+
+def adds(op: Operation) -> bool:
+    """Whether an op adds: a product accumulates into what it is only added to."""
+    return isinstance(op, MapOp) and op.kind.data is MapKind.ADD
+
+
+def tile_bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
+    """Return the bytes of a tile of `value`, inside some loops."""
+    return Term(names_of(value), bits_of(value) / 8, loops)
+
+
+def sums_of_products(op: ContractOp, loops: tuple[str, ...]) -> Iterator[Term]:
+    """Yield the operations of a product that is no dot, where its blocks make it so."""
+    if several := tuple(sorted(op.batched)):
+        yield Term(iteration_dims(op), 2, loops, several=several)
+
+
+def operands_of(op: Operation, loops: tuple[str, ...]) -> Operands | None:
+    """Return the operands of a contraction, None for another op."""
+    if not isinstance(op, ContractOp):
+        return None
+    return Operands(tile_bytes(op.lhs), tile_bytes(op.rhs), _product_of(op, loops))
+
+
+def _product_of(op: ContractOp, loops: tuple[str, ...]) -> Product:
+    """Return the dimensions of a contraction by what they are in a product."""
+    _, rows, columns, summed = op.roles
+    if _is_turned(op):
+        rows, columns = columns, rows
+    sides = (rows, columns, summed, op.batched)
+    return Product(*map(frozenset, sides), loops=loops)
+
+
+def _is_turned(op: ContractOp) -> bool:
+    """Whether `order-operands` makes the right operand of a product the left one."""
+    return is_fused(op) and is_transposed(op)
