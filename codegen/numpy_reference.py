@@ -23,6 +23,7 @@ MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.MAX: "np.maximum({}, {})",
     MapKind.MIN: "np.minimum({}, {})",
     MapKind.EXP: "np.exp({})",
+    MapKind.EXP2: "np.exp2({})",
     MapKind.LOG: "np.log({})",
     MapKind.SQRT: "np.sqrt({})",
     MapKind.RSQRT: "1 / np.sqrt({})",

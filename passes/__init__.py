@@ -17,6 +17,7 @@ PASSES = {
     "lower-views": "graph.lower_views:LowerViewsPass",
     "sink-renames": "graph.sink_renames:SinkRenamesPass",
     "stream": "graph.stream:StreamPass",
+    "use-exp2": "graph.use_exp2:UseExp2Pass",
     "split": "graph.split:SplitPass",
     "select-ranks": "sharding.select_ranks:SelectRanksPass",
     "add-ctas": "sharding.add_ctas:AddCtasPass",

@@ -270,9 +270,7 @@ def compute_time(work: KernelWork, device: Device) -> Real:
 
     Raises `CostError` if the device has no rate for the work's element type.
     """
-    # A vector rate counts a fused multiply-add as two; most vector work is not fused.
-    vector_rate = device.vector.get("f32", max(device.vector.values())) / 2
-    vector = work.vector_operations / vector_rate
+    vector = vector_seconds(work.vector_operations, device)
     if not np.any(np.greater(work.tensor_operations, 0)):
         return vector
     if (rate := device.tensor.get(work.element)) is None:
@@ -282,3 +280,9 @@ def compute_time(work: KernelWork, device: Device) -> Real:
             f"{known}; add it, or take one of these element types"
         )
     return work.tensor_operations / rate + vector
+
+
+def vector_seconds(operations: Real, device: Device) -> Real:
+    """Return the seconds of operations of all vector lanes, in additions."""
+    # A vector rate counts a fused multiply-add as two; most vector work is not fused.
+    return operations / (device.vector.get("f32", max(device.vector.values())) / 2)

@@ -12,7 +12,7 @@ from comet.dialects.arch.fields import Field, Fields, described, fits, number
 ELEMENT_TYPES = ("f64", "f32", "f16", "bf16", "f8", "i8")
 """The element types that rates may be given for."""
 
-FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "div", "reduce")
+FUNCTIONS = ("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "erf", "div", "reduce")
 """The vector operations that may cost more than an addition."""
 
 
@@ -264,7 +264,8 @@ Defaults of the fields of a GPU, each with its source or the word assumed.
 
 Other defaults follow from the file: `remote_load_us` is the sum of `load_latency_us`
 and `link_latency_us`, `remote_caches` is `multiprocessors`, `graph_launch_us` is
-`launch_us`.
+`launch_us`, and `exp2` of `function_costs` is `exp` without a
+multiplication.
 """
 
 

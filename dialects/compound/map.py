@@ -63,6 +63,8 @@ class MapKind(StrEnum):
     MAX = auto()
     MIN = auto()
     EXP = auto()
+    EXP2 = auto()
+    """2 to the power of its operand."""
     LOG = auto()
     SQRT = auto()
     RSQRT = auto()
@@ -105,6 +107,7 @@ ON_NUMBERS: Mapping[MapKind, Callable[..., float]] = {
     MapKind.MAX: max,
     MapKind.MIN: min,
     MapKind.EXP: math.exp,
+    MapKind.EXP2: math.exp2,
     MapKind.LOG: math.log,
     MapKind.SQRT: math.sqrt,
     MapKind.RSQRT: _rsqrt,

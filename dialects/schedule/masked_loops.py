@@ -204,9 +204,9 @@ class _Facts:
                 return Masked.LOW
             case (MapKind.ADD, [_, Masked.LOW]):
                 return Masked.LOW
-            case (MapKind.EXP, [Masked.LOW]):
+            case (MapKind.EXP | MapKind.EXP2, [Masked.LOW]):
                 return 0.0
-            case (MapKind.EXP, [0.0]):
+            case (MapKind.EXP | MapKind.EXP2, [0.0]):
                 return 1.0
             case (MapKind.MAX, [_, Masked.LOW]) | (MapKind.ADD, [_, 0.0]):
                 return self._equal(values[0])

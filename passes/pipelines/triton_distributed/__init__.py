@@ -34,6 +34,7 @@ from comet.passes.graph.sink_renames import SinkRenamesPass
 from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import choose_split, kernel_seconds
 from comet.passes.graph.stream import StreamPass
+from comet.passes.graph.use_exp2 import UseExp2Pass
 from comet.passes.pipeline import AUTO, Pipeline
 from comet.passes.pipelines.triton_distributed.groups import group_sizes
 from comet.passes.pipelines.triton_distributed.over_ranks import distribute_over_ranks
@@ -116,6 +117,9 @@ class TritonDistributedPass(Pipeline):
 
     stream: bool = True
     """Compute reductions that depend on each other as one running fold."""
+
+    exp: Literal["auto", "exp", "exp2"] = "auto"
+    """See `use-exp2`."""
 
     strategy: Literal["none", "partial", "full", "priority", "auto"] = "auto"
     """See `fuse`."""
@@ -298,6 +302,8 @@ class TritonDistributedPass(Pipeline):
             return
         if level is not IRLevel.SCHEDULE:
             yield LowerViewsPass()
+            if self.exp != "exp":
+                yield UseExp2Pass(self.exp)
             yield FusePass(
                 strategy=self.strategy,
                 between=self.between,

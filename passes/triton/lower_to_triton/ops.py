@@ -71,6 +71,7 @@ BINARY_MAPS: Mapping[MapKind, BinaryKind] = {
 }
 UNARY_MAPS: Mapping[MapKind, UnaryKind] = {
     MapKind.EXP: UnaryKind.EXP,
+    MapKind.EXP2: UnaryKind.EXP2,
     MapKind.LOG: UnaryKind.LOG,
     MapKind.SQRT: UnaryKind.SQRT,
     MapKind.RSQRT: UnaryKind.RSQRT,

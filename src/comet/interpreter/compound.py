@@ -72,6 +72,7 @@ MAP: dict[MapKind, Callable[..., Array]] = {
     MapKind.MAX: np.maximum,
     MapKind.MIN: np.minimum,
     MapKind.EXP: np.exp,
+    MapKind.EXP2: np.exp2,
     MapKind.LOG: np.log,
     MapKind.SQRT: np.sqrt,
     MapKind.RSQRT: _rsqrt,

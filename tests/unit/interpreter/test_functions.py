@@ -58,6 +58,7 @@ EXPECTED: dict[MapKind, Callable[..., float]] = {
     MapKind.MAX: max,
     MapKind.MIN: min,
     MapKind.EXP: math.exp,
+    MapKind.EXP2: math.exp2,
     MapKind.LOG: math.log,
     MapKind.SQRT: math.sqrt,
     MapKind.RSQRT: rsqrt,

@@ -11,6 +11,7 @@ func.func @elementary(%a: !MK, %b: !KN) -> !MN {
   %m = compound.reduce max %c : !MN -> !M
   %s = compound.map sub %c, %m : !MN, !M -> !MN
   %e = compound.map exp %s {note = "kept"} : !MN -> !MN
+  %e2 = compound.map exp2 %s : !MN -> !MN
   %h = compound.cast %e : !MN -> tensor<4x2xf16, #compound.dims<M, N>>
   %r = compound.rename %c : !MN -> tensor<4x2xf32, #compound.dims<N1, P>>
   %q = compound.rename %c split "M" : !MN -> tensor<2x2x2xf32, #compound.dims<P, Q, N>>
@@ -63,6 +64,7 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-NEXT:     %m = compound.reduce max %c : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
 // CHECK-NEXT:     %s = compound.map sub %c, %m : tensor<4x2xf32, #compound.dims<M, N>>, tensor<4xf32, #compound.dims<M>> -> tensor<4x2xf32, #compound.dims<M, N>>
 // CHECK-NEXT:     %e = compound.map exp %s {note = "kept"} : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-NEXT:     %e2 = compound.map exp2 %s : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf32, #compound.dims<M, N>>
 // CHECK-NEXT:     %h = compound.cast %e : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf16, #compound.dims<M, N>>
 // CHECK-NEXT:     %r = compound.rename %c : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<4x2xf32, #compound.dims<N1, P>>
 // CHECK-NEXT:     %q = compound.rename %c split "M" : tensor<4x2xf32, #compound.dims<M, N>> -> tensor<2x2x2xf32, #compound.dims<P, Q, N>>
@@ -117,6 +119,7 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-GENERIC-NEXT:     %m = "compound.reduce"(%c) <{kind = #compound<reduce_kind max>}> : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compound.dims<M>>
 // CHECK-GENERIC-NEXT:     %s = "compound.map"(%c, %m) <{kind = #compound<map_kind sub>}> : (tensor<4x2xf32, #compound.dims<M, N>>, tensor<4xf32, #compound.dims<M>>) -> tensor<4x2xf32, #compound.dims<M, N>>
 // CHECK-GENERIC-NEXT:     %e = "compound.map"(%s) <{kind = #compound<map_kind exp>}> {note = "kept"} : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf32, #compound.dims<M, N>>
+// CHECK-GENERIC-NEXT:     %e2 = "compound.map"(%s) <{kind = #compound<map_kind exp2>}> : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf32, #compound.dims<M, N>>
 // CHECK-GENERIC-NEXT:     %h = "compound.cast"(%e) : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf16, #compound.dims<M, N>>
 // CHECK-GENERIC-NEXT:     %r = "compound.rename"(%c) : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<4x2xf32, #compound.dims<N1, P>>
 // CHECK-GENERIC-NEXT:     %q = "compound.rename"(%c) <{split = "M"}> : (tensor<4x2xf32, #compound.dims<M, N>>) -> tensor<2x2x2xf32, #compound.dims<P, Q, N>>

@@ -1,0 +1,56 @@
+"""
+The minimum cut of a directed graph, by augmenting paths.
+
+J. Edmonds and R. M. Karp, "Theoretical improvements in algorithmic efficiency for
+network flow problems", Journal of the ACM 19(2), 1972.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeVar
+
+NodeT = TypeVar("NodeT", bound=Hashable)
+
+
+def minimum_cut(
+    edges: Iterable[tuple[NodeT, NodeT, float]], source: NodeT, sink: NodeT
+) -> tuple[frozenset[NodeT], float]:
+    """
+    Return the nodes on the side of `source`, and what the cut costs.
+
+    Each edge is (from, to, cost if it is cut); a cost may be infinite, but not that of
+    all cuts. Of cuts that cost the same it is the one with the fewest nodes on the side
+    of `source`.
+    """
+    left: defaultdict[NodeT, dict[NodeT, float]] = defaultdict(dict)
+    for start, end, cost in edges:
+        left[start][end] = left[start].get(end, 0.0) + cost
+        left[end].setdefault(start, 0.0)
+    flow = 0.0
+    while sink in (came_from := _reached(left, source)):
+        path = [sink]
+        while path[-1] != source:
+            path.append(came_from[path[-1]])
+        steps = [(path[i + 1], path[i]) for i in range(len(path) - 1)]
+        least = min(left[start][end] for start, end in steps)
+        for start, end in steps:
+            left[start][end] -= least
+            left[end][start] += least
+        flow += least
+    return frozenset(came_from), flow
+
+
+def _reached(
+    left: Mapping[NodeT, Mapping[NodeT, float]], source: NodeT
+) -> dict[NodeT, NodeT]:
+    """Return the nodes that edges which are not full lead to, and from where."""
+    came_from, pending = {source: source}, deque([source])
+    while pending:
+        start = pending.popleft()
+        for end, cost in left.get(start, {}).items():
+            if cost > 0 and end not in came_from:
+                came_from[end] = start
+                pending.append(end)
+    return came_from

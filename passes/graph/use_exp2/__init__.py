@@ -1,0 +1,74 @@
+"""
+`use-exp2`: elementary or SPMD level -> the same, with powers of two as exponentials.
+
+GPUs have an instruction for 2^x; e^x is that of x log2 e, one multiplication more for
+each element. In a softmax the scores are multiplied by a constant anyway: the factor
+log2 e becomes a part of it, and maxima and differences are those of scaled scores. The
+pass finds the values that are best computed as multiples of log2 e, by a minimum cut
+(`plan.py`), and keeps `exp` where nothing is saved. Needs the hardware of a GPU;
+after `split` and `insert-collectives`, which merge
+partial results of known forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.gpu.kernel import Device, vector_seconds
+from comet.dialects.arch import attached_system
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.graph.use_exp2.plan import Exp2Plan, plan_exp2
+from comet.passes.graph.use_exp2.rewrite import rewrite
+from comet.passes.search import Candidate, Cost, Found, cheapest
+
+Exponential = Literal["auto", "exp", "exp2"]
+
+
+@dataclass(frozen=True)
+class UseExp2Pass(ModulePass):
+    """Compute exponentials as powers of two, with the scale folded in."""
+
+    name = "use-exp2"
+
+    exp: Exponential = "auto"
+    """
+    What exponentials of f32 and f64 become: `exp2`, powers of two; `exp`, what they
+    are; or `auto`, powers of two where that saves operations.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that is no reference."""
+        system = attached_system(op)
+        require_gpu(self.name, system)
+        gpu = device_of(system)
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
+            if (plan := choose(func, gpu, self.exp)) is not None:
+                rewrite(plan)
+
+
+def choose(func: FuncOp, gpu: Device, exp: Exponential) -> Exp2Plan | None:
+    """Return what to rewrite in a function, None if all stays as it is."""
+    plan = plan_exp2(func, gpu.function_costs, every=exp == "exp2")
+    if exp == "exp" or not plan.exps:
+        return None
+    if exp == "exp2":
+        return plan
+
+    def priced(made: Exp2Plan | None, operations: float) -> Found[Exp2Plan | None]:
+        return Found(made, Cost(float(vector_seconds(operations, gpu))))
+
+    before, after = plan.operations, plan.operations - plan.saved
+    candidates = [
+        Candidate("exp", partial(priced, None, before)),
+        Candidate("exp2", partial(priced, plan, after)),
+    ]
+    return cheapest("exponentials", f"@{func.sym_name.data}", candidates).made
