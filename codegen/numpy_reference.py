@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
 from comet.dialects import compound
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.dims import bits_of, extents_of, names_of
 
 MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.ADD: "{} + {}",
@@ -139,7 +139,8 @@ class ReferencePrinter:
             case compound.GatherOp():
                 table, ids = (self._variables[value] for value in op.operands)
                 axis = names_of(op.table).index(op.along)
-                return f"np.take({table}, np.asarray({ids}, np.int32), axis={axis})"
+                whole = f"np.asarray({ids}, np.int{bits_of(op.ids)})"
+                return f"np.take({table}, {whole}, axis={axis})"
             case compound.FillOp():
                 return _filled(op)
             case compound.IndexOp():

@@ -22,7 +22,7 @@ def shape_and_type(type: Attribute) -> tuple[str, str]:
 
 def drawn_between(function: func.FuncOp, index: int) -> tuple[int, int]:
     """
-    Return the least and the largest number that checks draw for an argument of i32.
+    Return the least and the largest number that checks draw, for integers.
 
     Ids of a gather name positions of its table. Counts go from 1 to a bound, 1 if the
     argument has none.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.from_ir.memory import ids_dims, vector_width
+from comet.cost.from_ir.memory import id_bytes, ids_dims, vector_width
 from comet.cost.from_ir.products import (
     Products,
     adds,
@@ -69,8 +69,6 @@ MOVES = (PushOp, ReadTileOp, WaitOp)
 
 POINTER = 8
 """Bytes of an address."""
-ID = 4
-"""Bytes of an i32 that chooses a row."""
 
 
 class _Walk:
@@ -132,9 +130,10 @@ class _Walk:
 
     def _ids(self, loaded: Sequence[Border], loops: tuple[str, ...]) -> Iterator[Term]:
         """Yield what choose the rows of loaded tiles, and wait for it, too."""
-        for dims in dict.fromkeys(ids_dims(load.outer) for load in loaded):
+        tiles = [load.outer for load in loaded]
+        for dims, size in dict.fromkeys((ids_dims(t), id_bytes(t)) for t in tiles):
             if dims:
-                yield Term(dims, ID, loops)
+                yield Term(dims, size, loops)
                 self.rounds.append(tuple(dim for dim in loops if dim in dims))
 
     def body(

@@ -11,7 +11,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import ConcatOp, GatherOp, RenameOp, SliceOp
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
-from comet.dialects.compound.views import choosing_dims
+from comet.dialects.compound.views import choosing_dims, choosing_ids
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.transfer import PullOp, ReadOp
@@ -76,7 +76,18 @@ def _whole(value: SSAValue) -> SSAValue | None:
 
 def ids_dims(tile: SSAValue) -> tuple[str, ...]:
     """Return the dimensions of a tile along which ids choose rows, none otherwise."""
+    return choosing_dims(_seen(tile))
+
+
+def id_bytes(tile: SSAValue) -> int:
+    """Return the bytes of an id that chooses a row of a tile, 0 if none does."""
+    ids = choosing_ids(_seen(tile))
+    return 0 if ids is None else bits_of(ids) // 8
+
+
+def _seen(tile: SSAValue) -> SSAValue:
+    """Return the whole value that a tile of a node is part of, views included."""
     value = tile
     while isinstance(value, BlockArgument) and (whole := _whole(value)) is not None:
         value = whole
-    return choosing_dims(value)
+    return value

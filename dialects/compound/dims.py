@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import (
     I1,
     I32,
+    I64,
     AnyFloat,
     ArrayAttr,
     IntegerType,
@@ -38,10 +39,11 @@ from xdsl.utils.exceptions import VerifyException
 FLOAT_TENSOR = irdl_to_attr_constraint(TensorType[AnyFloat])
 
 Element: TypeAlias = AnyFloat | IntegerType
-"""Element types: floats, counts and positions in i32, conditions in i1."""
+"""Element types: floats, counts, positions and ids in i32 or i64, conditions in i1."""
 ElementT = TypeVar("ElementT", bound=Element)
 
 COUNT_TENSOR = irdl_to_attr_constraint(TensorType[I32])
+INTEGER_TENSOR = irdl_to_attr_constraint(TensorType[I32 | I64])
 BOOLEAN_TENSOR = irdl_to_attr_constraint(TensorType[I1])
 
 LAUNCH_NUMBERS = ("warps", "stages", "group")
@@ -178,14 +180,16 @@ def element_type_of(value: SSAValue | Attribute) -> Element:
     """
     Return the element type of a tensor value or type.
 
-    Raises VerifyException unless it is a float, i32 or i1.
+    Raises VerifyException unless it is a float, i32, i64 or i1.
     """
     type_ = _type_of(value)
     # Called very often: a constraint that does not hold is slow.
     if isinstance(element := _element(type_), AnyFloat):
         return element
-    if not COUNT_TENSOR.verifies(type_) and not BOOLEAN_TENSOR.verifies(type_):
-        raise VerifyException(f"{type_} is not a tensor of floats, of i32 or of i1")
+    if not INTEGER_TENSOR.verifies(type_) and not BOOLEAN_TENSOR.verifies(type_):
+        raise VerifyException(
+            f"{type_} is not a tensor of floats, of i32, of i64 or of i1"
+        )
     return type_.element_type
 
 

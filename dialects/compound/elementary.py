@@ -222,7 +222,7 @@ class ReduceOp(IRDLOperation):
 @irdl_op_definition
 class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """
-    Convert the element type, also from counts in i32, and true to 1, false to 0.
+    Convert the element type, also from integers, and true to 1, false to 0.
 
     ```mlir
     %h = compound.cast %p : tensor<4xf32, #compound.dims<M>>

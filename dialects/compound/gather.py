@@ -18,7 +18,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound.dims import (
-    COUNT_TENSOR,
+    INTEGER_TENSOR,
     Element,
     element_type_of,
     extents_of,
@@ -74,10 +74,10 @@ class GatherOp(IRDLOperation):
         return extents_of(self.table)[self.along]
 
     def verify_(self) -> None:
-        if not COUNT_TENSOR.verifies(self.ids.type):
+        if not INTEGER_TENSOR.verifies(self.ids.type):
             raise VerifyException(
-                f"'{self.name}' op has ids in i32, got {self.ids.type}; convert them "
-                "before the function is called"
+                f"'{self.name}' op has ids in i32 or i64, got {self.ids.type}; convert "
+                "them before the function is called"
             )
         before, ids = extents_of(self.table), extents_of(self.ids)
         if self.along not in before:

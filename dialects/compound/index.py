@@ -73,7 +73,7 @@ class IndexOp(IRDLOperation):
     def verify_(self) -> None:
         if is_boolean(self.result):
             raise VerifyException(
-                f"'{self.name}' op counts in floats or i32, got {self.result.type}"
+                f"'{self.name}' op counts in floats or integers, got {self.result.type}"
             )
         if len(extents_of(self.result)) != 1:
             raise VerifyException(

@@ -83,7 +83,7 @@ class MapKind(StrEnum):
 COMPARISONS = (MapKind.GE, MapKind.GT, MapKind.EQ)
 """Functions of two operands of one type whose result is of i1."""
 ON_INTEGERS = (MapKind.ADD, MapKind.SUB, MapKind.MULT, MapKind.MAX, MapKind.MIN)
-"""Functions that positions and counts, of i32, have too."""
+"""Functions that positions, counts and ids, of i32 or i64, have too."""
 _BINARY = (*ON_INTEGERS, MapKind.DIV, *COMPARISONS)
 MAP_ARITY = {kind: 2 if kind in _BINARY else 1 for kind in MapKind} | {
     MapKind.SELECT: 3

@@ -19,6 +19,14 @@ View: TypeAlias = RenameOp | SliceOp | ConcatOp | GatherOp
 """An op that GPUs carry out where its result is loaded: by other addresses."""
 
 
+def choosing_ids(value: SSAValue) -> SSAValue | None:
+    """Return the ids that choose rows of `value`, seen through views, if any."""
+    op = value.owner
+    while isinstance(op, SliceOp | RenameOp):
+        op = op.input.owner
+    return op.ids if isinstance(op, GatherOp) else None
+
+
 def choosing_dims(value: SSAValue) -> tuple[str, ...]:
     """Return the dimensions along which ids choose rows, seen through views, if any."""
     op = value.owner

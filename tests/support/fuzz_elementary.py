@@ -11,7 +11,7 @@ EXTENTS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 48)
 NAMES = ("M", "N", "K", "L", "B")
 LARGEST = 6000
 """Elements of one value."""
-INTEGERS = ("i1", "i32")
+INTEGERS = ("i1", "i32", "i64")
 """Values of these are conditions and positions, which few ops take."""
 LONG = 0.15
 """The fraction of programs that are long: up to 60 ops."""
@@ -372,7 +372,7 @@ def _ids(p: Program, table: Value, rows: int) -> Value:
     given = [
         value
         for value in p.arguments
-        if value.element == "i32" and not {*value.dims} & {*table.dims}
+        if value.element in ("i32", "i64") and not {*value.dims} & {*table.dims}
     ]
     if given and p.random.random() < 0.5:
         return p.random.choice(given)
@@ -382,15 +382,17 @@ def _ids(p: Program, table: Value, rows: int) -> Value:
         p.extents[names[-1]] = p.random.choice(EXTENTS)
     dims = p.random.sample(names, p.random.choice((0, 1, 1, 1, 2)))
     if len(dims) != 1 or p.random.random() < 0.5:
-        ids = p.value(f"%i{len(p.arguments)}", dims, "i32")
+        element = p.random.choice(("i32", "i32", "i64"))
+        ids = p.value(f"%i{len(p.arguments)}", dims, element)
         p.arguments.append(ids)
         return ids
-    ids = p.add("index", [], dims, "i32")
-    shift = p.add(f"fill {p.random.randint(-9, 9)}.0", [], [], "i32")
-    ids = p.add("map add $", [ids, shift], dims, "i32")
+    element = p.random.choice(("i32", "i32", "i64"))
+    ids = p.add("index", [], dims, element)
+    shift = p.add(f"fill {p.random.randint(-9, 9)}.0", [], [], element)
+    ids = p.add("map add $", [ids, shift], dims, element)
     for kind, limit in (("min", rows - 1), ("max", 0)):
-        bound = p.add(f"fill {limit}.0", [], [], "i32")
-        ids = p.add(f"map {kind} $", [ids, bound], dims, "i32")
+        bound = p.add(f"fill {limit}.0", [], [], element)
+        ids = p.add(f"map {kind} $", [ids, bound], dims, element)
     return ids
 
 

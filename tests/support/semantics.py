@@ -11,7 +11,7 @@ from xdsl.parser import Parser
 from xdsl.passes import PassPipeline
 from xdsl.traits import SymbolTable
 
-from comet.dialects.compound.dims import BOOLEAN_TENSOR, COUNT_TENSOR
+from comet.dialects.compound.dims import BOOLEAN_TENSOR, INTEGER_TENSOR
 from comet.dialects.compound.gather import rows_chosen
 from comet.interpreter import FoldTree, run
 from comet.interpreter.chunking import whole
@@ -71,10 +71,10 @@ def random_inputs(module: ModuleOp, name: str, seed: int = 0) -> list[Array]:
     for shape, type_, value in zip(
         shapes, function.function_type.inputs, arguments, strict=True
     ):
-        if COUNT_TENSOR.verifies(type_) or BOOLEAN_TENSOR.verifies(type_):
+        if INTEGER_TENSOR.verifies(type_) or BOOLEAN_TENSOR.verifies(type_):
             rows = list(rows_chosen(value))
             counts = (0, min(rows) - 1) if rows else (1, most)
-            bounds = counts if COUNT_TENSOR.verifies(type_) else (0, 1)
+            bounds = counts if INTEGER_TENSOR.verifies(type_) else (0, 1)
             numbers = generator.integers(*bounds, shape, endpoint=True)
             drawn.append(numbers.astype(np.float64))
         else:

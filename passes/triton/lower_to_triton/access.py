@@ -29,6 +29,7 @@ from comet.passes.triton.lower_to_triton.values import (
     aligned,
     both,
     check_size,
+    converted,
 )
 from comet.passes.triton.lower_to_triton.workarounds import compared_in_block
 
@@ -70,18 +71,25 @@ def load(
 def _chosen_rows(
     scope: Scope, buffer: Chosen, axes: Sequence[str], masked: Collection[str]
 ) -> SSAValue:
-    """Return pointers to the rows that numbers choose."""
+    """
+    Return pointers to the rows that numbers choose.
+
+    Positions are of 64 bits only in a table that 32 bits do not address.
+    """
     assert buffer.pointer is not None
-    ids = _chosen(scope, buffer.ids, masked)
+    ids = _chosen(scope, buffer.ids, buffer.ids_type, masked)
     numbers = aligned(scope, ids, axes) if ids.dims else ids.value
+    index = i64 if buffer.elements > MAX_INDEX else i32
+    numbers = converted(scope, numbers, index)
     if buffer.first_row:
-        first = scope.insert(tl.ConstantOp.of(buffer.first_row, i32))
+        first = scope.insert(tl.ConstantOp.of(buffer.first_row, index))
         numbers = add(scope, numbers, first)
-    offset = scaled(scope, numbers, buffer.row, buffer.elements > MAX_INDEX)
-    return scope.insert(tl.AddPtrOp(buffer.pointer, offset))
+    return scope.insert(tl.AddPtrOp(buffer.pointer, scaled(scope, numbers, buffer.row)))
 
 
-def _chosen(scope: Scope, ids: Buffer, masked: Collection[str]) -> Tile:
+def _chosen(
+    scope: Scope, ids: Buffer, element: Attribute, masked: Collection[str]
+) -> Tile:
     """
     Read the numbers of rows, once for each slice of their dimensions.
 
@@ -94,7 +102,7 @@ def _chosen(scope: Scope, ids: Buffer, masked: Collection[str]) -> Tile:
     if key not in known:
         before = replace(scope, early=home)
         own = [dim for dim in ids.dims if dim in masked]
-        known[key] = load_view(before, ids, i32, own, 0.0, "ids").value
+        known[key] = load_view(before, ids, element, own, 0.0, "ids").value
     return Tile(known[key], scope.axes(ids.dims))
 
 

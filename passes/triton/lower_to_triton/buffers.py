@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType
@@ -199,6 +199,8 @@ class Chosen(Buffer):
 
     ids: Buffer
     """The number of the row at each position along some of the dimensions."""
+    ids_type: Attribute
+    """The element type of these numbers: i32 or i64."""
     row: Stride
     """The distance of neighbouring rows in the table."""
     first_row: int
@@ -249,9 +251,13 @@ class Chosen(Buffer):
         return made
 
 
-def chosen_rows(table: Buffer, ids: Buffer, dim: str) -> Chosen | None:
+def chosen_rows(
+    table: Buffer, ids: Buffer, ids_type: Attribute, dim: str
+) -> Chosen | None:
     """
     Return the memory of what a gather along `dim` of a table takes.
+
+    `ids_type` is the element type of the ids.
 
     None for a table that has no strides in memory.
     """
@@ -272,6 +278,7 @@ def chosen_rows(table: Buffer, ids: Buffer, dim: str) -> Chosen | None:
         origins=table.origins,
         shifts={d: first for d, first in table.shifts.items() if d != dim},
         ids=ids,
+        ids_type=ids_type,
         row=row,
         first_row=table.shifts.get(dim, 0),
         table=table.elements,

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i1,
     i32,
+    i64,
 )
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -31,7 +32,6 @@ from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.dataflow.transfer import SignalOp
 from comet.dialects.schedule import CopyOp, SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
-from comet.dialects.tl.remote import BASES
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.dataflow.place_waits import is_at_border
 from comet.passes.triton.lower_to_triton.arrivals import check_arrival, lower_arrival
@@ -45,6 +45,7 @@ from comet.passes.triton.lower_to_triton.memory import (
 )
 from comet.passes.triton.lower_to_triton.offsets import Constexprs, DimSlice, Prologue
 from comet.passes.triton.lower_to_triton.ranks import (
+    HEAP_BASES,
     WORLD,
     RankParameters,
     group_parameters,
@@ -62,7 +63,7 @@ from comet.passes.triton.slices import (
     whole_slices,
 )
 
-WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i32)
+WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i32, i64)
 """The element types of tiles."""
 BESIDE_NODES = (EpochOp, SignalOp, ArriveOp)
 """Ops of a kernel that programs do before or after its nodes."""
@@ -90,7 +91,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     if (value := unwritable(kernel)) is not None:
         raise PassFailedException(
             f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "
-            "take elements of f16, bf16, f32, i32 and i1"
+            "take elements of f16, bf16, f32, i32, i64 and i1"
         )
     nodes = _grid_nodes(kernel)
     reason = unfit_for_tiles(kernel) if any(map(_is_persistent, nodes)) else None
@@ -378,8 +379,8 @@ def _order_parameters(kernel: tl.KernelOp, dims: list[str], has_epoch: bool) -> 
 
     def order(argument: SSAValue) -> tuple[int, int, str]:
         name = argument.name_hint or ""
-        if argument.type in (BASES, i32):
-            return (1, int(argument.type == BASES), "")
+        if argument.type == i32 or name == HEAP_BASES:
+            return (1, int(name == HEAP_BASES), "")
         if isinstance(argument.type, tl.PtrType):
             return (0, int(has_epoch and name == "counters_ptr"), "")
         if name == WORLD or not isinstance(argument.type, tl.ConstexprType):

@@ -307,7 +307,8 @@ def view_rows(op: GatherOp, memory: KernelMemory) -> Buffer:
         whole = buffer_at(None, extents_of(op.result))
         sizes, strides = whole.extents, whole.strides
         return replace(table, dims=whole.dims, extents=sizes, strides=strides)
-    if (rows := chosen_rows(table, ids, op.along)) is None:
+    rows = chosen_rows(table, ids, element_type_of(op.ids), op.along)
+    if rows is None:
         raise PassFailedException(
             f"lower-to-triton: {op.table.type} is no tensor in memory; run lower-views "
             "before fuse"

@@ -21,6 +21,8 @@ from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue
 
 WORLD = "WORLD"
 """The constexpr that holds the number of ranks."""
+HEAP_BASES = "heap_bases"
+"""The parameter with the address of the symmetric heap of each rank."""
 CTAS = "CTAS"
 """The constexpr that holds the number of programs that exchange."""
 
@@ -142,7 +144,7 @@ def rank_parameters(
 ) -> RankParameters:
     """Add the parameters of a kernel that runs on `world` ranks, and the ids."""
     rank = add_parameter(kernel, i32, "rank")
-    bases = add_parameter(kernel, BASES, "heap_bases")
+    bases = add_parameter(kernel, BASES, HEAP_BASES)
     programs = add_parameter(kernel, tl.ProgramsType(), "PROGRAMS")
     ids = tl.RankAndProgramIdOp(rank, programs)
     home.add(ids, "rank")

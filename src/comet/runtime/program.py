@@ -24,7 +24,9 @@ class Tensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """The name of a torch element type: float16, bfloat16, float32, int32 or bool."""
+    """
+    The name of a torch element type: float16, bfloat16, float32, int32, int64 or bool.
+    """
     terms: int = 1
     """
     The number of products in the sums that this operand takes part in. Checks draw it
@@ -37,7 +39,7 @@ class Tensor:
     """
     at_least: int = 1
     at_most: int = 1
-    """An int32 input is drawn from `at_least` to `at_most`."""
+    """An input of integers is drawn from `at_least` to `at_most`."""
     address: Callable[..., torch.Tensor] | None = None
     """
     Takes a plan and the number of a launch, from 1; returns where on the rank this

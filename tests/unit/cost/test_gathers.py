@@ -39,11 +39,11 @@ class Priced:
     work: KernelWork
 
 
-def priced(lines: str, result: dict[str, int]) -> Priced:
+def priced(lines: str, result: dict[str, int], ids: str = "i32") -> Priced:
     """Return the kernel that maps %r, which `lines` make of %x by ids %i."""
     type_ = tensor(result)
     text = f"""
-    func.func @main(%x: {tensor(TABLE)}, %i: {tensor(IDS, "i32")}) -> {type_} {{
+    func.func @main(%x: {tensor(TABLE)}, %i: {tensor(IDS, ids)}) -> {type_} {{
       {lines}
       %e = compound.map exp %r : {type_} -> {type_}
       func.return %e : {type_}
@@ -61,6 +61,12 @@ def test_rows_and_ids_come_from_memory_once_and_the_table_does_not():
     rows = 1000 * 64 * 4
     assert float(found.work.device_bytes) == rows + 1000 * 4 + rows
     assert [term.dims for term in found.summary.ids] == [("T",)]
+
+
+def test_ids_of_64_bits_have_8_bytes():
+    found = priced(CHOSEN["V"].replace("i32", "i64"), ROWS, "i64")
+    rows = 1000 * 64 * 4
+    assert float(found.work.device_bytes) == rows + 1000 * 8 + rows
 
 
 def test_a_program_waits_for_ids_before_it_loads_rows():

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gather_programs import EMBEDDING, paged, programs, through_views
+from interpreting import interpreted, write_modules
+from large_tables import sums_of_rows
 from paths import SAMPLES
 from rank_runs import outcomes
 from semantics import (
@@ -48,6 +50,17 @@ def wrong(sources: Mapping[str, str], folder: Path) -> list[str]:
 def test_one_gpu_gathers(tmp_path: Path):
     sources = {name: emitted(text, ONE_GPU) for name, text in PROGRAMS.items()}
     assert not wrong(sources, tmp_path)
+
+
+LONG = {name: text.replace("i32", "i64") for name, text in PROGRAMS.items()}
+"""The same with ids of 64 bits."""
+
+
+def test_ids_may_have_64_bits(tmp_path: Path):
+    """Every third program; the positions in their small tables have 32 bits."""
+    sources = {name: emitted(LONG[name], ONE_GPU) for name in list(LONG)[::3]}
+    assert not wrong(sources, tmp_path)
+    assert any(".to(tl.int32)" in source for source in sources.values())
 
 
 RANKS = f"{hardware('h200x8.yaml')},triton-distributed"
@@ -104,6 +117,23 @@ def test_large_tables_have_addresses_of_64_bits():
     source = emitted(embedding(V=2**20, D=4096), ONE_GPU)
     assert "ids_tile[:, None].to(tl.int64) * D" in source
     assert "int64" not in emitted(embedding(), ONE_GPU)
+
+
+def test_long_ids_address_large_tables_as_they_are():
+    """2**33 rows of 4 numbers: neither ids nor addresses fit 32 bits."""
+    text = embedding(V=2**33, D=4).replace("i32", "i64")
+    source = emitted(text, ONE_GPU)
+    assert "ids_tile[:, None] * D" in source
+    assert ".to(tl.int32)" not in source
+
+
+@pytest.mark.parametrize("ids", ["i32", "i64"])
+def test_rows_beyond_32_bits_are_read(ids: str, tmp_path: Path):
+    """The table has 2**31 + 4096 numbers; its last row is beyond 2**31."""
+    text = embedding(V=2**19 + 1, D=4096, T=3, N=16).replace("i32", ids)
+    (path,) = write_modules({"large": emitted(text, ONE_GPU)}, tmp_path)
+    found = interpreted(sums_of_rows, path, [2**19, 0, 2**19 - 1])
+    assert found == [4096.0, 2 * 4096.0, 3 * 4096.0]
 
 
 def test_checks_draw_positions_of_the_smallest_table():

@@ -19,6 +19,9 @@ func.func @gather(%a: !VD, %b: !PVD, %t: !T, %bt: !BT, %one: !ONE) {
   %c = compound.rename %bt : !BT -> tensor<2x3xi32, #compound.dims<B, S>>
   // CHECK: compound.gather %t, %c along "T" :
   %w = compound.gather %t, %c along "T" : !T, tensor<2x3xi32, #compound.dims<B, S>> -> tensor<2x3xi32, #compound.dims<B, S>>
+  %x = compound.index : tensor<7xi64, #compound.dims<T>>
+  // CHECK: compound.gather %a, %x along "V" :
+  %y = compound.gather %a, %x along "V" : !VD, tensor<7xi64, #compound.dims<T>> -> tensor<7x4xf32, #compound.dims<T, D>>
   func.return
 }
 

@@ -1,9 +1,9 @@
 // RUN: comet-opt %s --split-input-file --verify-diagnostics | filecheck %s
 
 !VD = tensor<9x4xf32, #compound.dims<V, D>>
-!T = tensor<7xi64, #compound.dims<T>>
+!T = tensor<7xf32, #compound.dims<T>>
 %a, %t = "test.op"() : () -> (!VD, !T)
-// CHECK: 'compound.gather' op has ids in i32, got tensor<7xi64, #compound.dims<T>>; convert them before the function is called
+// CHECK: 'compound.gather' op has ids in i32 or i64, got tensor<7xf32, #compound.dims<T>>; convert them before the function is called
 %r = compound.gather %a, %t along "V" : !VD, !T -> tensor<7x4xf32, #compound.dims<T, D>>
 
 // -----
