@@ -30,4 +30,4 @@ def sums_of_rows(path: Path, ids: Sequence[int]) -> list[float]:
         chosen[number] = row
     weights.fill_(1)
     (products,) = as_tuple(program.launch(table, chosen, weights))
-    return products[:, 0].tolist()
+    return [float(product) for product in products[:, 0]]

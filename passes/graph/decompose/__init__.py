@@ -1,13 +1,15 @@
 """
 `decompose`: graph level -> elementary level.
 
-Needs functions of named compound ops on plain tensors; rejects any other op. All types
-get named dimensions, also those of the signature. Every function gets a private
-reference copy, which later passes skip. A function that is already elementary is not
-changed, except that it gets a reference if it has none. The sharding of a named op,
-`collective.shard` with the dimensions of the op, is copied to the elementary ops that
-have them; those of arguments and results stay. An argument of counts gets
-`compound.at_most`, the extent of the counted dimension.
+Needs functions of named compound ops on plain tensors. All types get named dimensions,
+also those of the signature. Where types have named dimensions already, elementary ops
+may be beside named ones: a named op then computes under the names of its result, and
+operands are renamed where theirs differ. Every function gets a private reference copy,
+which later passes skip. A function that is already elementary is not changed, except
+that it gets a reference if it has none. The sharding of a named op, `collective.shard`
+with the dimensions of the op, is copied to the elementary ops that have them; those of
+arguments and results stay. An argument of counts gets `compound.at_most`, the extent of
+the counted dimension.
 """
 
 from __future__ import annotations
@@ -36,22 +38,28 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.compound import Compound, YieldOp
 from comet.dialects.compound.dims import (
     DimsAttr,
     element_type_of,
     float_type_of,
+    names_of,
     tensor,
 )
 from comet.dialects.compound.named import AT_MOST, CompoundOp
 from comet.passes.analysis.functions import REFERENCE, is_reference, reference_name
 from comet.passes.analysis.levels import IRLevel, functions_at, level_of_function
-from comet.passes.graph.decompose.naming import Naming, name_dimensions
+from comet.passes.graph.decompose.naming import Naming, name_dimensions, names_in_types
 from comet.passes.graph.decompose.rules import DECOMPOSED, decomposition_of
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.emitter import Emitter
 from comet.passes.sharding.boundary import drop_shardings
 from comet.passes.sharding.shardings import shard_op, sharding_of_op
 
+ELEMENTARY = {
+    op.name for op in Compound.operations if not issubclass(op, CompoundOp | YieldOp)
+}
+"""The names of the ops that may be beside named ones."""
 Accumulator = Literal["f32", "input"]
 
 
@@ -91,23 +99,47 @@ def plan_decomposition(func: FuncOp) -> DecompositionPlan:
     Raises PassFailedException if it has an op without decomposition, or no op.
     """
     ops = [op for op in func.body.block.ops if not isinstance(op, ReturnOp)]
+    values: list[SSAValue] = list(func.body.block.args)
+    values += [result for op in ops for result in op.results]
+    has_names = any(map(_has_names, values))
     for op in ops:
-        _check_decomposable(op)
+        _check_decomposable(op, has_names)
     named = tuple(op for op in ops if isinstance(op, CompoundOp))
-    ranks: dict[SSAValue, int] = {
-        value: _rank(func, value) for value in func.body.block.args
-    }
-    ranks |= {op.result: _rank(op, op.result) for op in named}
     if not named:
         raise PassFailedException(
             f"decompose: @{func.sym_name.data} has no named compound op; decompose "
             "takes functions of the graph level"
         )
-    return DecompositionPlan(named, name_dimensions(named, ranks))
+    ranks = {value: _rank(func, value) for value in values}
+    if not has_names:
+        return DecompositionPlan(named, name_dimensions(named, ranks))
+    for value in values:
+        _check_names(func, value)
+    names = {value: names_of(value) for value in values}
+    return DecompositionPlan(named, names_in_types(named, names))
 
 
-def _check_decomposable(op: Operation) -> None:
+def _has_names(value: SSAValue) -> bool:
+    """Return whether a value has named dimensions."""
+    type_ = value.type
+    return isinstance(type_, TensorType) and isinstance(type_.encoding, DimsAttr)
+
+
+def _check_names(func: FuncOp, value: SSAValue) -> None:
+    """Raise PassFailedException for a value without named dimensions."""
+    if not _has_names(value):
+        raise PassFailedException(
+            f"decompose: {value.type} has no named dimensions, and other values of "
+            f"@{func.sym_name.data} have; write #compound.dims<..> into all types of a "
+            "function, or into none"
+        )
+
+
+def _check_decomposable(op: Operation, has_names: bool) -> None:
+    """Raise PassFailedException for an op that is neither named nor elementary."""
     if isinstance(op, CompoundOp) and op.name in DECOMPOSED:
+        return
+    if has_names and op.name in ELEMENTARY:
         return
     known = ", ".join(sorted(DECOMPOSED))
     raise PassFailedException(
@@ -122,11 +154,6 @@ def _rank(op: Operation, value: SSAValue) -> int:
         raise PassFailedException(
             f"decompose: '{op.name}' has a value of type {type_}; the graph level has "
             "tensors only"
-        )
-    if isinstance(type_.encoding, DimsAttr):
-        raise PassFailedException(
-            f"decompose: {type_} has named dimensions already; decompose takes plain "
-            "tensors"
         )
     return type_.get_num_dims()
 

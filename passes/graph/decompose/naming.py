@@ -79,6 +79,33 @@ def name_dimensions(
     )
 
 
+def names_in_types(
+    named: Sequence[CompoundOp], values: Mapping[SSAValue, tuple[str, ...]]
+) -> Naming:
+    """
+    Name the dimensions of the ops as `values`, all those of the function, have them.
+
+    An op computes under the names of its result, and sums over dimensions called as in
+    the first operand with them. If that name is another dimension of the op, or no
+    value has the dimension, it gets a name that is used nowhere.
+    """
+    taken = {name for names in values.values() for name in names}
+    ops: dict[Operation, Mapping[str, str]] = {}
+    for op in named:
+        own: dict[str, str] = {}
+        *operands, result = _uses(op)
+        for value, dims in (result, *operands):
+            for dim, name in zip(dims, values[value], strict=True):
+                if name not in own.values():
+                    own.setdefault(dim, name)
+        for dim in _dims(op):
+            if dim not in own:
+                own[dim] = unused(dim, taken)
+                taken.add(own[dim])
+        ops[op] = own
+    return Naming(values, ops)
+
+
 def _uses(op: CompoundOp) -> list[tuple[SSAValue, tuple[str, ...]]]:
     operands = zip(op.inputs, op.operand_dims, strict=True)
     return [*operands, (op.result, op.result_dims)]

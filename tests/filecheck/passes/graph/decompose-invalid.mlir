@@ -31,7 +31,17 @@ func.func @named(%x: tensor<8xf32, #compound.dims<N>>, %a: tensor<4x2xf16>, %b: 
   func.return %p : tensor<4x8xf16>
 }
 
-// CHECK: decompose: tensor<8xf32, #compound.dims<N>> has named dimensions already; decompose takes plain tensors
+// CHECK: decompose: tensor<4x2xf16> has no named dimensions, and other values of @named have; write #compound.dims<..> into all types of a function, or into none
+
+// -----
+
+func.func @beside(%x: tensor<4x2xf16, #compound.dims<M, K>>, %b: tensor<2x8xf16, #compound.dims<K, N>>) -> tensor<4x8xf16, #compound.dims<M, N>> {
+  %p = compound.gemm_softmax %x, %b : (tensor<4x2xf16, #compound.dims<M, K>>, tensor<2x8xf16, #compound.dims<K, N>>) -> tensor<4x8xf16, #compound.dims<M, N>>
+  %q = arith.addf %p, %p : tensor<4x8xf16, #compound.dims<M, N>>
+  func.return %q : tensor<4x8xf16, #compound.dims<M, N>>
+}
+
+// CHECK: decompose: 'arith.addf' has no decomposition; there are ones of compound.
 
 // -----
 
