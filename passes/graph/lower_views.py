@@ -59,7 +59,7 @@ class LowerViewsPass(ModulePass):
     Before: any pads, slices, concats and renames. After: no pads; a slice names its
     dimension; signs are factors of a concat; a `compound.map copy` comes before each
     view that has no strides in one tensor, or that sees what other ranks have sent, and
-    after each that is returned or sent.
+    after each that is returned or sent. So are positions that are returned.
     """
 
     name = "lower-views"
@@ -173,7 +173,7 @@ _SCATTERED = (ConcatOp, IndexOp, GatherOp)
 def _needs_copy(op: Operation, value: SSAValue) -> bool:
     """Whether `op` cannot read `value` as a view, or through a view."""
     if op.has_trait(IsTerminator):
-        return isinstance(value.owner, View)
+        return isinstance(value.owner, View | IndexOp)
     seen = viewed(value).owner
     sent = isinstance(seen, CollectiveOp)
     match op:

@@ -52,6 +52,13 @@ PROGRAMS = {
       %ones = compound.cast %same : !b -> tensor<33x50xf32, #compound.dims<M, N>>
       func.return %same, %even, %ones : !b, !n, tensor<33x50xf32, #compound.dims<M, N>>
     }""",
+    "returned": """
+    func.func @main(%x: !m) -> (!m, !n, tensor<50xf16, #compound.dims<N>>) {
+      %y = compound.map neg %x : !m -> !m
+      %n = compound.index : !n
+      %h = compound.index : tensor<50xf16, #compound.dims<N>>
+      func.return %y, %n, %h : !m, !n, tensor<50xf16, #compound.dims<N>>
+    }""",
     "known": """
     func.func @main(%x: !m) -> (!m, tensor<1xf16, #compound.dims<T>>) {
       %i = compound.index : tensor<1xi32, #compound.dims<T>>

@@ -138,3 +138,15 @@ func.func @rows(%x: !X, %i: !T) -> (tensor<3x10xf32, #compound.dims<P, Q>>, !R, 
 // CHECK-NEXT:   %j_1 = compound.map copy %j
 // CHECK-NEXT:   %s_1 = compound.map copy %s
 // CHECK-NEXT:   func.return %p_1, %r_1, %j_1, %s_1
+
+// Positions that are returned are stored.
+func.func @positions(%x: tensor<4xf32, #compound.dims<M>>) -> (tensor<4xf32, #compound.dims<M>>, tensor<8xi32, #compound.dims<N>>) {
+  %e = compound.map exp %x : tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<M>>
+  %n = compound.index : tensor<8xi32, #compound.dims<N>>
+  func.return %e, %n : tensor<4xf32, #compound.dims<M>>, tensor<8xi32, #compound.dims<N>>
+}
+
+// CHECK-LABEL: func.func @positions
+// CHECK:         %n = compound.index
+// CHECK-NEXT:    %n_1 = compound.map copy %n
+// CHECK-NEXT:    func.return %e, %n_1
