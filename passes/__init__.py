@@ -30,6 +30,7 @@ PASSES = {
     "fuse": "schedule.fuse:FusePass",
     "tile": "schedule.tile:TilePass",
     "order-programs": "schedule.order_programs:OrderProgramsPass",
+    "unmask-loops": "schedule.unmask_loops:UnmaskLoopsPass",
     "bind": "schedule.bind:BindPass",
     "outline-kernels": "dataflow.outline_kernels:OutlineKernelsPass",
     "connect-programs": "dataflow.connect_programs:ConnectProgramsPass",

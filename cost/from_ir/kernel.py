@@ -60,6 +60,7 @@ from comet.dialects.schedule.masked_loops import (
     bounding_operand,
     copied_value,
     starting_operand,
+    visible_conditions,
 )
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores
@@ -92,6 +93,8 @@ class _Walk:
         self.narrow: list[tuple[Term, ...]] = []
         self.held: dict[SSAValue, Term | None] = {}
         self.inner_dims: set[str] = set()
+        self.conditions: set[SSAValue] = set()
+        """What hides positions, in loops that need a mask in few iterations."""
 
     def node(
         self,
@@ -109,6 +112,7 @@ class _Walk:
         inside = loops
         if isinstance(op, TemporalOp) and not self.shared_out & op.factors.keys():
             inside = (*loops, *op.factors)
+            self.conditions |= set(visible_conditions(op))
             self.inner_dims |= set(op.factors) if loops else set()
         loaded_here, late = tuple(loads(op)), late_loads(op)
         self.loads += [tile_bytes(load.tile, inside) for load in loaded_here]
@@ -192,7 +196,9 @@ class _Walk:
             self.products.add(op, loops)
             self.vectors += sums_of_products(op, loops)
         else:
-            self.vectors.append(Term(iteration_dims(op), self._additions(op), loops))
+            mask = loops[-1] if loops and _is_mask(op, self.conditions) else ""
+            cost = self._additions(op)
+            self.vectors.append(Term(iteration_dims(op), cost, loops, mask=mask))
 
     def _additions(self, op: Operation) -> float:
         """Return what an op other than a product costs an element, in additions."""
@@ -212,6 +218,13 @@ class _Walk:
         each = POINTER if width >= rules.copy_bytes else POINTER + REGISTER
         per_element = bits_of(load.tile) / 8 / width
         return Term(names_of(load.tile), each * per_element, loops)
+
+
+def _is_mask(op: Operation, conditions: Collection[SSAValue]) -> bool:
+    """Whether an op makes a condition that hides positions, or selects by one."""
+    return op.results[0] in conditions or (
+        isinstance(op, MapOp) and op.inputs[0] in conditions
+    )
 
 
 def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
@@ -366,6 +379,9 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         multiprocessors=gpu.multiprocessors,
         axes=launch_axes(node),
         reversed=heavy if node.reversed_ is None else node.reversed_dims,
+        unmasked=frozenset(
+            dim for op in nodes if op.unmask is not None for dim in op.factors
+        ),
     )
 
 

@@ -36,6 +36,8 @@ class Trips:
     How much longer than its share of all iterations a processor is busy at most, if the
     longest programs start first.
     """
+    masked: Real
+    """Those of the iterations whose positions some rows see and others do not, mean."""
 
     def served(self, turns: Real) -> Real:
         """
@@ -89,30 +91,37 @@ class BoundedLoop:
         def counted(row: float, block: float, near: float) -> tuple[float, ...]:
             return _trips(self, int(row), int(block), int(near), processors)
 
-        found = np.vectorize(counted, otypes=[float] * 3)(row_block, block, together)
+        found = np.vectorize(counted, otypes=[float] * 4)(row_block, block, together)
         return Trips(*found)
 
 
 @lru_cache(maxsize=4096)
 def _trips(
     loop: BoundedLoop, row_block: int, block: int, together: int, processors: int
-) -> tuple[float, float, float]:
+) -> tuple[float, float, float, float]:
     """
-    Return the mean over programs, the most iterations of one, and the tail.
+    Return the mean over programs, the most iterations of one, the tail, and those with
+    a mask.
 
     A program starts when a processor is free, at the latest after an equal share of all
     that started before (list scheduling). So of S iterations in all, A of which start
     after it, a program of p ends at most at (S - p - A) / processors + p.
     """
     starts = np.arange(0, loop.rows, row_block)
+    ends = np.minimum(starts + row_block, loop.rows)
+    blocks = -(-loop.extent // block)
     if loop.since:
         # The first rows see most: in the order of length, from the last rows on.
-        hidden = np.maximum(starts[::-1] + loop.offset, 0)
-        trips = -(-loop.extent // block) - hidden // block
-        trips = np.where(hidden < loop.extent, trips, 0)
+        starts, ends = starts[::-1], ends[::-1]
+        hidden = np.maximum(starts + loop.offset, 0)
+        trips = np.where(hidden < loop.extent, blocks - hidden // block, 0)
+        some_hidden = np.clip(ends - 1 + loop.offset, 0, loop.extent)
+        whole = np.maximum(blocks + -some_hidden // block, 0)
     else:
-        ends = np.minimum(starts + row_block, loop.rows)
         trips = -(-np.clip(ends + loop.offset, 0, loop.extent) // block)
+        whole = np.clip(starts + loop.offset + 1, 0, loop.extent) // block
+    masked = np.maximum(trips - whole, 0)
     after = together * (np.cumsum(trips) - trips)
     tail = trips - (trips + after) / processors
-    return float(trips.mean()), float(trips.max()), float(tail.max())
+    mean, most = float(trips.mean()), float(trips.max())
+    return mean, most, float(tail.max()), float(masked.mean())

@@ -124,6 +124,8 @@ class KernelWork:
     """Bytes of registers."""
     shared: Real = 0
     """Bytes of shared memory."""
+    pipelines: Real = 1
+    """Loops of a program that load ahead, one after another."""
     exchanges: Real = 0
     """How often a program waits for values of the others of its group."""
     loads_ahead: bool = False
@@ -228,7 +230,8 @@ def waiting_time(work: KernelWork, waves: Real, device: Device) -> Real:
     """
     fills = np.minimum(waves, 1) if work.loads_ahead else waves
     rounds = waves * work.rounds if work.loads_ahead else work.rounds
-    pipelined = 1 + np.maximum(rounds - 1, 0) / np.maximum(work.stages, 1)
+    later = np.maximum(rounds - work.pipelines, 0) / np.maximum(work.stages, 1)
+    pipelined = np.minimum(work.pipelines, np.maximum(rounds, 1)) + later
     return fills * device.load_latency * pipelined
 
 

@@ -20,6 +20,11 @@ from comet.cost.reals import Real, longest, product, total
 
 REGISTER = 4
 """Bytes of a register."""
+SECOND_LOOP = 16
+"""
+Registers that a loop in two parts takes more: at most 14 in kernels compiled for sm_90,
+see benchmarks/README.md.
+"""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class Term:
     """Of some dimensions it costs nothing unless one of their blocks is larger."""
     inner: tuple[str, ...] = ()
     """Loops inside of those: it costs nothing unless each of them has one trip."""
+    mask: str = ""
+    """The loop whose mask it computes; see `KernelSummary.unmasked`."""
 
     def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""
@@ -157,6 +159,8 @@ class KernelSummary:
     """The axes of the launch grid, see `launch_order`."""
     reversed: frozenset[str] = frozenset()
     """The dimensions whose last tiles are launched first."""
+    unmasked: frozenset[str] = frozenset()
+    """The loops that have a mask only in iterations where it hides something."""
 
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""
@@ -179,7 +183,7 @@ class KernelSummary:
         bound = self.bounds.get(dim)
         if bound is None:
             trips = self.trips(dim, blocks)
-            return Trips(trips, trips, 0.0)
+            return Trips(trips, trips, 0.0, trips)
         rows, extent = self.extents[bound.rows], self.extents[dim]
         loop = BoundedLoop(rows, extent, bound.offset, bound.since)
         together = self._together(bound.rows, blocks)
@@ -209,9 +213,15 @@ class KernelSummary:
         """Return the sum of terms over all iterations of one program."""
         return total(
             term.per_tile(blocks)
-            * product(self.iterated(dim, blocks) for dim in term.loops)
+            * product(self._computed(term, dim, blocks) for dim in term.loops)
             for term in terms
         )
+
+    def _computed(self, term: Term, dim: str, blocks: Blocks) -> Real:
+        """Return in how many iterations of a loop a term is computed."""
+        if term.mask == dim and dim in self.unmasked:
+            return self._trips_run(dim, blocks).masked
+        return self.iterated(dim, blocks)
 
     def moved(self, blocks: Blocks) -> Real:
         """Return the bytes that one program loads and stores, the mean of all."""

@@ -55,6 +55,7 @@ def kernel_work(
         warps=numbers.warps,
         registers=np.minimum(registers, gpu.register_bytes),
         shared=shared_need(summary, blocks, numbers.stages, gpu),
+        pipelines=1 + len(summary.unmasked),
         exchanges=summary.exchanges,
     )
 

@@ -119,6 +119,11 @@ class TemporalOp(NodeOp):
     """
     since = opt_prop_def(IntegerAttr[I64])
     """The same for the first position that matters: iterations before it."""
+    unmask = opt_prop_def(UnitAttr)
+    """
+    Iterations whose positions all matter for all elements of that operand are a loop of
+    their own, without the mask; see `unmask-loops`.
+    """
     specialize = opt_prop_def(UnitAttr)
     """Warps of their own load what the others compute with, see `specialize-warps`."""
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -126,7 +131,7 @@ class TemporalOp(NodeOp):
     custom_directives = (LoopList,)
     assembly_format = (
         "($node_name^)? custom<LoopList>($loops) (`until` $until^)? "
-        "(`since` $since^)? (`specialize` $specialize^)? "
+        "(`since` $since^)? (`unmask` $unmask^)? (`specialize` $specialize^)? "
         "`ins` `(` $ins `:` type($ins) `)` "
         "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? (`with` `(` "
         "$with_args^ `:` type($with_args) `)`)? `outs` `(` "
@@ -168,6 +173,11 @@ class TemporalOp(NodeOp):
                 )
         self._verify_bound("until", self.until)
         self._verify_bound("since", self.since)
+        if self.unmask is not None and len(self.loops) != 1:
+            raise VerifyException(
+                f"'{self.name}' op unmask: the node has {len(self.loops)} loops; only "
+                "one loop can be written in two parts"
+            )
         verify_node(self)
         if Combiner.FOLD in self.combiners and not self.iter_args:
             raise VerifyException(

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 
 from comet.dialects.compound import (
     CastOp,
@@ -64,6 +64,37 @@ def bounding_operand(node: TemporalOp) -> int | None:
 def starting_operand(node: TemporalOp) -> int | None:
     """Return the operand with the first visible positions of a loop, if it has one."""
     return _operand(node, FIRST)
+
+
+def visible_conditions(node: TemporalOp) -> tuple[SSAValue, ...]:
+    """
+    Return the conditions that are true where all elements see all positions.
+
+    These are comparisons with the positions that bound the loop, which only select.
+    None if it has two bounds.
+    """
+    last, first = bounding_operand(node), starting_operand(node)
+    if (last is None) == (first is None):
+        return ()
+    side, bound = (LAST, last) if first is None else (FIRST, first)
+    return tuple(
+        condition
+        for condition, masked, operand in _comparisons(node, side)
+        if operand == bound
+        and masked == COMPARED[MapKind.GE]
+        and all(_selects(use, condition) for use in condition.uses)
+    )
+
+
+def _selects(use: Use, condition: SSAValue) -> bool:
+    """Whether an op only selects by a condition, and has the dimensions of a case."""
+    op = use.operation
+    return (
+        isinstance(op, MapOp)
+        and op.kind.data is MapKind.SELECT
+        and op.inputs[0] is condition
+        and op.inputs[1].type == op.result.type
+    )
 
 
 def _operand(node: TemporalOp, side: int) -> int | None:

@@ -69,6 +69,7 @@ def _is_specialized(node: TemporalOp, memory: str) -> bool:
     inside = [loop for op in ops if isinstance(op, NodeOp) for loop in _loops(op)]
     return (
         len(_loops(node)) == 1
+        and node.unmask is None
         and not inside
         and any(isinstance(op, ContractOp) for op in ops)
         and bool(loads)

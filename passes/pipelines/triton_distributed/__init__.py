@@ -44,6 +44,7 @@ from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
 from comet.passes.schedule.order_programs import OrderProgramsPass
 from comet.passes.schedule.tile import TilePass
+from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
 from comet.passes.search import Candidate, Cost, Found, cheapest
 from comet.passes.search.goal import Goal
 from comet.passes.sharding.add_ctas import AXIS as CTAS
@@ -144,6 +145,9 @@ class TritonDistributedPass(Pipeline):
 
     order: Literal["auto", "longest", "index"] = "auto"
     """See `order-programs`."""
+
+    unmask: Literal["auto", "all", "none"] = "auto"
+    """See `loops` of `unmask-loops`; not with `specialize`."""
 
     persist: str = "none"
     """See `kernels` of `persist-programs`."""
@@ -334,6 +338,8 @@ class TritonDistributedPass(Pipeline):
     def to_target(self) -> Iterator[ModulePass]:
         """Yield what prices a launch plan, proves it, and writes it in Triton."""
         yield OrderProgramsPass(self.order)
+        if self.unmask != "none" and not self.specialize:
+            yield UnmaskLoopsPass(self.unmask)
         if self.persist != "none":
             ahead = self.specialize and self.copies == "descriptors"
             yield PersistProgramsPass(self.persist, ahead)

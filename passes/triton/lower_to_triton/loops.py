@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i32
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
@@ -27,11 +27,8 @@ from comet.dialects.schedule.accumulators import (
 )
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.tl.types import BinaryKind, CompareKind, shape_of
-from comet.dialects.tl.types import ReduceKind as BlockReduceKind
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.channels import (
-    combined,
     owned_slice,
     peer_at,
 )
@@ -40,17 +37,17 @@ from comet.passes.triton.lower_to_triton.copies import (
     lower_body,
     target_of,
 )
-from comet.passes.triton.lower_to_triton.offsets import inner_slice, step_of
+from comet.passes.triton.lower_to_triton.loop_parts import Part, parts_of
+from comet.passes.triton.lower_to_triton.offsets import inner_slice
 from comet.passes.triton.lower_to_triton.ops import (
     accumulated,
     accumulator_of,
     contraction,
 )
 from comet.passes.triton.lower_to_triton.table import lowers
-from comet.passes.triton.lower_to_triton.values import Scope, Tile, converted, scope_in
+from comet.passes.triton.lower_to_triton.values import Scope, Tile, scope_in
 from comet.passes.triton.lower_to_triton.waits import known
-from comet.passes.triton.lower_to_triton.workarounds import with_a_block
-from comet.passes.triton.slices import LoopSlice, is_rank_loop, loop_slices
+from comet.passes.triton.slices import LoopSlice, loop_slices
 
 
 @lowers(TemporalOp)
@@ -169,16 +166,33 @@ class TemporalLowering:
             scope.values |= outer
             return self._innermost(scope, accumulators)
         loop = self._loops[depth]
-        iter_args = [
-            index
-            for index, result in enumerate(self._results)
-            if loop.dim in result.lost
-        ]
+        iter_args = self._iter_args(loop)
         for index in iter_args:
             if index not in accumulators:
                 accumulators[index] = self._neutral(self._results[index], scope)
+        results: list[Tile | Buffer] = []
+        for part in parts_of(self._node, loop, scope, outer):
+            results = self._iterate(part, loop, depth, scope, outer, accumulators)
+            accumulators = accumulators | {
+                index: result
+                for index, result in enumerate(results)
+                if index in iter_args and isinstance(result, Tile)
+            }
+        return results
+
+    def _iterate(
+        self,
+        part: Part,
+        loop: LoopSlice,
+        depth: int,
+        scope: Scope,
+        outer: dict[SSAValue, Tile | Buffer],
+        accumulators: dict[int, Tile],
+    ) -> list[Tile | Buffer]:
+        """Write a part of the iterations of a loop; return the results after it."""
+        iter_args = self._iter_args(loop)
         starts = [accumulators[index] for index in iter_args]
-        made, inner = self._open(loop, scope, outer, starts, depth)
+        made, inner = self._open(part, loop, scope, starts, depth)
         if loop.dim in inner.owners and loop.dim not in scope.owners:
             outer = {
                 argument: known(inner, argument, value)
@@ -193,6 +207,11 @@ class TemporalLowering:
         self._close(made, inner, iter_args, values)
         return self._after(made, iter_args, values)
 
+    def _iter_args(self, loop: LoopSlice) -> list[int]:
+        """Return the results that a loop passes from one iteration to the next."""
+        results = enumerate(self._results)
+        return [index for index, result in results if loop.dim in result.lost]
+
     def _neutral(self, result: _Result, scope: Scope) -> Tile:
         if result.combiner is Combiner.SAME:
             return accumulator_of(scope, 0.0, result.inner)
@@ -201,104 +220,35 @@ class TemporalLowering:
 
     def _open(
         self,
+        part: Part,
         loop: LoopSlice,
         scope: Scope,
-        outer: Mapping[SSAValue, Tile | Buffer],
         starts: Sequence[Tile],
         depth: int,
     ) -> tuple[tl.ForOp, Scope]:
         """Insert the `tl.for` of one loop; return it and the scope of its body."""
-        part = scope.slices[loop.dim]
-        is_source = is_rank_loop(self._node, loop, part.shape, scope.over_ranks)
+        whole = scope.slices[loop.dim]
         inits = [start.value for start in starts]
-        if is_source:
-            bounds = self._ranks(scope)
-        else:
-            first = part.start
-            if first is None:
-                first = scope.insert(tl.ConstantOp.of(0, i32))
-            step = step_of(part, loop, scope.insert)
-            stop = self._stop(scope, outer, part.stop)
-            if self._node.since is not None and part.start is None:
-                first = self._start(scope, outer, part.stop, step)
-            bounds = (first, stop, step)
+        bounds = (part.first, part.stop, part.step)
         made = tl.ForOp(*bounds, inits, warp_specialize=self._node.specialize)
         if depth == 0:
-            made.attributes["tl.comment"] = StringAttr(describe(self._node))
+            comment = describe(self._node) + (" without a mask" if part.true else "")
+            made.attributes["tl.comment"] = StringAttr(comment)
         scope.builder.insert(made)
         index = made.body.block.args[0]
-        index.name_hint = "i" if is_source else loop.dim.lower()
+        index.name_hint = "i" if part.is_source else loop.dim.lower()
         inner = scope_in(made.body.block, scope)
-        if is_source:
+        inner.true = scope.true | part.true
+        if part.is_source:
             source = peer_at(inner, index, "source")
-            inside, owner = owned_slice(inner, part, loop, source)
+            inside, owner = owned_slice(inner, whole, loop, source)
             inner.owners[loop.dim] = owner
         else:
             inside = inner_slice(
-                part, loop, part.shape.in_loop(loop), index, inner.prologue
+                whole, loop, whole.shape.in_loop(loop), index, inner.prologue
             )
         inner.slices[loop.dim] = inside
         return made, inner
-
-    def _stop(
-        self, scope: Scope, outer: Mapping[SSAValue, Tile | Buffer], stop: SSAValue
-    ) -> SSAValue:
-        """
-        Return where the loop ends: after the last visible position if a mask bounds it.
-
-        Where an element sees nothing, all its terms count alike: no bound then.
-        """
-        if (until := self._node.until) is None:
-            return stop
-        most, least = self._range(scope, outer, until)
-        one, zero = (scope.constant(number, most.type) for number in (1.0, 0.0))
-        after = scope.insert(tl.BinaryOp(BinaryKind.ADD, most, one))
-        after = converted(scope, after, i32)
-        after = scope.insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
-        sees = scope.insert(tl.CmpOp(CompareKind.GE, least, zero))
-        return scope.insert(tl.WhereOp(sees, after, stop), "stop")
-
-    def _start(
-        self,
-        scope: Scope,
-        outer: Mapping[SSAValue, Tile | Buffer],
-        stop: SSAValue,
-        step: SSAValue,
-    ) -> SSAValue:
-        """
-        Return where a loop from 0 begins: with the slice of the first visible position.
-
-        Where an element sees nothing, all its terms count alike: from 0 then.
-        """
-        assert self._node.since is not None
-        found = self._range(scope, outer, self._node.since)
-        most, least = (converted(scope, position, i32) for position in found)
-        zero = scope.insert(tl.ConstantOp.of(0, i32))
-        first = combined(scope, BinaryKind.MAX, least, zero)
-        first = combined(scope, BinaryKind.FLOORDIV, first, step)
-        first = combined(scope, BinaryKind.MUL, first, step)
-        sees = scope.insert(tl.CmpOp(CompareKind.LT, most, stop))
-        return scope.insert(tl.WhereOp(sees, first, zero), "start")
-
-    def _range(
-        self,
-        scope: Scope,
-        outer: Mapping[SSAValue, Tile | Buffer],
-        operand: IntegerAttr[I64],
-    ) -> tuple[SSAValue, SSAValue]:
-        """Return the largest and the smallest of the positions in an operand."""
-        visible = outer[self._node.tiles[operand.value.data]]
-        assert isinstance(visible, Tile)
-        (positions,) = with_a_block(scope, [visible.value])
-        most = _whole(scope, BlockReduceKind.MAX, positions)
-        return most, _whole(scope, BlockReduceKind.MIN, positions)
-
-    @staticmethod
-    def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
-        """Return the bounds and the step of a loop over all ranks."""
-        zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
-        assert scope.ranks is not None
-        return zero, scope.ranks.world_size, one
 
     def _innermost(
         self, scope: Scope, accumulators: dict[int, Tile]
@@ -374,13 +324,6 @@ class TemporalLowering:
             result.name_hint = hint
             after[index] = Tile(result, value.dims, value.padding)
         return after
-
-
-def _whole(scope: Scope, kind: BlockReduceKind, block: SSAValue) -> SSAValue:
-    """Return the largest or smallest element of a block."""
-    while shape_of(block.type):
-        block = scope.insert(tl.ReduceOp(kind, block, 0))
-    return block
 
 
 def describe(node: NodeOp) -> str:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     Float32Type,
     StringAttr,
     f32,
+    i1,
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
@@ -250,6 +251,10 @@ def lower_map(op: MapOp, scope: Scope) -> Tile:
     """
     check_size(names_of(op.result), scope)
     kind, axes = op.kind.data, scope.axes(names_of(op.result))
+    if op.result in scope.true:
+        return Tile(scope.constant(1.0, i1), ())
+    if kind is MapKind.SELECT and op.inputs[0] in scope.true:
+        return scope.tile(op.inputs[1])
     operands = [_operand(scope, value, axes) for value in op.inputs]
     if (folded := _folded(kind, operands)) is not None:
         return Tile(scope.constant(folded, element_type_of(op.result)), ())

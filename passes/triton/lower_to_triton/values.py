@@ -100,6 +100,8 @@ class Scope:
     """Where operations go instead, to come before what `builder` inserts."""
     owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
     """The rank whose shard the slice is, of dimensions with a loop over ranks."""
+    true: frozenset[SSAValue] = frozenset()
+    """The conditions that are true in all iterations of the loop."""
 
     def insert(
         self, op: Operation, hint: str | None = None, comment: str | None = None

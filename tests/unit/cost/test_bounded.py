@@ -73,6 +73,30 @@ def test_iterations_begin_with_a_visible_position(
     assert (found.mean, found.most) == (sum(counts) / len(counts), max(counts))
 
 
+@pytest.mark.parametrize("since", [False, True])
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(-9, 9), BLOCKS, BLOCKS)
+def test_a_mask_is_needed_where_some_positions_are_hidden(
+    since: bool, rows: int, extent: int, offset: int, row_block: int, block: int
+):
+    """The last tile counts as masked if it is short, but not of positions since then."""
+
+    def needs_mask(first: int, start: int) -> bool:
+        seen = [
+            (column >= row + offset) if since else (column <= row + offset)
+            for row in range(first, min(first + row_block, rows))
+            for column in range(start, min(start + block, extent))
+        ]
+        short = not since and start + block > extent
+        return any(seen) and (short or not all(seen))
+
+    counts = [
+        sum(needs_mask(first, start) for start in range(0, extent, block))
+        for first in range(0, rows, row_block)
+    ]
+    found = BoundedLoop(rows, extent, offset, since).trips(row_block, block)
+    assert found.masked == pytest.approx(sum(counts) / len(counts))
+
+
 @given(st.integers(1, 40), st.integers(1, 20), BLOCKS)
 def test_the_first_keys_are_busy_as_long_as_the_last_queries(
     rows: int, processors: int, block: int
@@ -163,7 +187,7 @@ def test_blocks_may_be_arrays():
 
 
 def test_one_program_at_a_time_is_as_long_as_the_longest():
-    trips = Trips(2.5, 4.0, 3.0)
+    trips = Trips(2.5, 4.0, 3.0, 1.0)
     assert trips.served(1) == 4.0
     assert trips.served(15) == 2.6
     assert trips.served_longest_first(2, 1.5) == 3.25

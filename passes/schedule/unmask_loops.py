@@ -1,0 +1,108 @@
+"""
+`unmask-loops`: iterations in which a mask hides nothing are loops without the mask.
+
+In causal attention only the tiles on the diagonal need the mask: those before it are
+seen whole. A loop that a mask bounds (see `dialects/schedule/masked_loops.py`) is
+written as two, the iterations that all elements of a program see without comparison and
+selection. Takes functions at the schedule or the dataflow level with tiles; such loops
+get the property `unmask`. What is written there already stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.gpu.capacity import most_registers
+from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.registers import SECOND_LOOP, LaunchNumbers, thread_registers
+from comet.cost.gpu.tiling import price
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.masked_loops import visible_conditions
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.grid import grid_nodes
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.search import Candidate, Cost, Found, cheapest
+
+Loops = Literal["auto", "all", "none"]
+
+
+@dataclass(frozen=True)
+class UnmaskLoopsPass(ModulePass):
+    """Write loops without their mask where it hides nothing."""
+
+    name = "unmask-loops"
+
+    loops: Loops = "auto"
+    """
+    Which loops have their mask only where it hides something: `all` that can, `none`,
+    or `auto`, those that are faster so and have registers for it.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        require_gpu(self.name, system)
+        levels, gpu = gpu_levels(system), device_of(system)
+        taken = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+        for function in functions_at(op, self.name, *taken):
+            for node in tuple(plan_unmasked(function, levels, gpu, self.loops)):
+                node.unmask = UnitAttr()
+
+
+def plan_unmasked(
+    function: FuncOp, levels: GpuLevels, gpu: Device, loops: Loops
+) -> Iterator[TemporalOp]:
+    """Yield the loops of a function that are written without a mask where they can."""
+    for grid in grid_nodes(function) if loops != "none" else ():
+        found = [op for op in grid.walk() if isinstance(op, TemporalOp)]
+        found = [node for node in found if _can_be_unmasked(node)]
+        if found and (loops == "all" or _is_faster(grid, found, levels, gpu)):
+            yield from found
+
+
+def _can_be_unmasked(node: TemporalOp) -> bool:
+    """Whether a loop over a whole dimension has a mask that hides nothing at times."""
+    if node.unmask is not None or not visible_conditions(node):
+        return False
+    (loop,) = node.loops
+    around, parent = set[str](), node.parent_op()
+    while isinstance(parent, NodeOp):
+        around |= parent.factors.keys()
+        parent = parent.parent_op()
+    return loop.factor > 1 and loop.dim not in around
+
+
+def _is_faster(
+    grid: SpatialOp, found: list[TemporalOp], levels: GpuLevels, gpu: Device
+) -> bool:
+    """Return whether a kernel is faster with the loops `found` in two parts."""
+    launch, blocks = grid.launch or LaunchAttr(), tile_blocks(grid)
+    numbers = LaunchNumbers(launch.warps, launch.stages)
+    summary = summarize(grid, levels, gpu)
+    needed = thread_registers(summary, blocks, numbers, gpu) + SECOND_LOOP
+    if needed > most_registers(numbers.warps, gpu) + gpu.compiled.spare_registers:
+        return False
+
+    def priced(dims: frozenset[str]) -> Found[frozenset[str]]:
+        time = price(replace(summary, unmasked=dims), blocks, numbers, gpu)
+        return Found(dims, Cost(float(time.seconds)))
+
+    dims = frozenset(loop.dim for node in found for loop in node.loops)
+    candidates = [
+        Candidate("always", partial(priced, frozenset())),
+        Candidate("where needed", partial(priced, dims)),
+    ]
+    return bool(cheapest("mask", f"@{grid.node_name}", candidates).made)

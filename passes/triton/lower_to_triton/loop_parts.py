@@ -1,0 +1,170 @@
+"""
+The parts of a loop: where each begins and ends, in loops that a mask bounds.
+
+A loop that takes the shards of ranks, one after another, is one part; so is any other
+one, unless iterations without a mask are a loop of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import I64, IntegerAttr, i32
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects import tl
+from comet.dialects.schedule import TemporalOp
+from comet.dialects.schedule.masked_loops import visible_conditions
+from comet.dialects.tl.types import BinaryKind, CompareKind, shape_of
+from comet.dialects.tl.types import ReduceKind as BlockReduceKind
+from comet.passes.triton.lower_to_triton.buffers import Buffer
+from comet.passes.triton.lower_to_triton.channels import combined
+from comet.passes.triton.lower_to_triton.offsets import step_of
+from comet.passes.triton.lower_to_triton.values import Scope, Tile, converted
+from comet.passes.triton.lower_to_triton.workarounds import with_a_block
+from comet.passes.triton.slices import LoopSlice, is_rank_loop
+
+
+@dataclass(frozen=True)
+class Part:
+    """Iterations of a loop that are one loop in Triton."""
+
+    first: SSAValue
+    stop: SSAValue
+    step: SSAValue
+    is_source: bool = False
+    """Whether they take the shards of ranks, one after another."""
+    true: frozenset[SSAValue] = frozenset()
+    """The conditions that are true in all of them."""
+
+
+def parts_of(
+    node: TemporalOp,
+    loop: LoopSlice,
+    scope: Scope,
+    outer: Mapping[SSAValue, Tile | Buffer],
+) -> list[Part]:
+    """Return the parts of a loop's iterations that are loops of their own."""
+    part = scope.slices[loop.dim]
+    if is_rank_loop(node, loop, part.shape, scope.over_ranks):
+        return [Part(*_ranks(scope), is_source=True)]
+    first = part.start
+    if first is None:
+        first = scope.insert(tl.ConstantOp.of(0, i32))
+    step = step_of(part, loop, scope.insert)
+    stop = _stop(node, scope, outer, part.stop)
+    if node.since is not None and part.start is None:
+        first = _start(node, scope, outer, part.stop, step)
+    if node.unmask is None or part.start is not None:
+        return [Part(first, stop, step)]
+    return _unmasked(node, Part(first, stop, step), scope, outer)
+
+
+def _unmasked(
+    node: TemporalOp, part: Part, scope: Scope, outer: Mapping[SSAValue, Tile | Buffer]
+) -> list[Part]:
+    """Return the iterations that need a mask, and those that do not, in order."""
+    true = frozenset(visible_conditions(node))
+    bound = node.until if node.since is None else node.since
+    if bound is None or not true:
+        raise PassFailedException(
+            f"lower-to-triton: {node.name} has unmask, and no mask bounds "
+            "its loop; run bound-loops first, or leave unmask out"
+        )
+    most, least = (
+        converted(scope, position, i32)
+        for position in _range(node, scope, outer, bound)
+    )
+    add, smaller = BinaryKind.ADD, BinaryKind.MIN
+    if node.since is None:
+        # Whole tiles end before the first of the last positions.
+        after = combined(scope, smaller, combined(scope, add, least, 1), part.stop)
+        middle = _tile_from(scope, after, part)
+        return [replace(part, stop=middle, true=true), replace(part, first=middle)]
+    # Whole tiles begin after the last of the first positions.
+    within = combined(scope, BinaryKind.SUB, part.step, 1)
+    middle = _tile_from(scope, combined(scope, add, most, within), part)
+    masked = replace(part, stop=combined(scope, smaller, middle, part.stop))
+    return [masked, replace(part, first=middle, true=true)]
+
+
+def _tile_from(scope: Scope, position: SSAValue, part: Part) -> SSAValue:
+    """Return the start of the tile with a position, no earlier than the loop's."""
+    position = combined(scope, BinaryKind.MAX, position, part.first)
+    index = combined(scope, BinaryKind.FLOORDIV, position, part.step)
+    return scope.insert(tl.BinaryOp(BinaryKind.MUL, index, part.step), "middle")
+
+
+def _stop(
+    node: TemporalOp,
+    scope: Scope,
+    outer: Mapping[SSAValue, Tile | Buffer],
+    stop: SSAValue,
+) -> SSAValue:
+    """
+    Return where the loop ends: after the last visible position if a mask bounds it.
+
+    Where an element sees nothing, all its terms count alike: no bound then.
+    """
+    if (until := node.until) is None:
+        return stop
+    most, least = _range(node, scope, outer, until)
+    one, zero = (scope.constant(number, most.type) for number in (1.0, 0.0))
+    after = scope.insert(tl.BinaryOp(BinaryKind.ADD, most, one))
+    after = converted(scope, after, i32)
+    after = scope.insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
+    sees = scope.insert(tl.CmpOp(CompareKind.GE, least, zero))
+    return scope.insert(tl.WhereOp(sees, after, stop), "stop")
+
+
+def _start(
+    node: TemporalOp,
+    scope: Scope,
+    outer: Mapping[SSAValue, Tile | Buffer],
+    stop: SSAValue,
+    step: SSAValue,
+) -> SSAValue:
+    """
+    Return where a loop from 0 begins: with the slice of the first visible position.
+
+    Where an element sees nothing, all its terms count alike: from 0 then.
+    """
+    assert node.since is not None
+    found = _range(node, scope, outer, node.since)
+    most, least = (converted(scope, position, i32) for position in found)
+    zero = scope.insert(tl.ConstantOp.of(0, i32))
+    first = combined(scope, BinaryKind.MAX, least, zero)
+    first = combined(scope, BinaryKind.FLOORDIV, first, step)
+    first = combined(scope, BinaryKind.MUL, first, step)
+    sees = scope.insert(tl.CmpOp(CompareKind.LT, most, stop))
+    return scope.insert(tl.WhereOp(sees, first, zero), "start")
+
+
+def _range(
+    node: TemporalOp,
+    scope: Scope,
+    outer: Mapping[SSAValue, Tile | Buffer],
+    operand: IntegerAttr[I64],
+) -> tuple[SSAValue, SSAValue]:
+    """Return the largest and the smallest of the positions in an operand."""
+    visible = outer[node.tiles[operand.value.data]]
+    assert isinstance(visible, Tile)
+    (positions,) = with_a_block(scope, [visible.value])
+    most = _whole(scope, BlockReduceKind.MAX, positions)
+    return most, _whole(scope, BlockReduceKind.MIN, positions)
+
+
+def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Return the bounds and the step of a loop over all ranks."""
+    zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
+    assert scope.ranks is not None
+    return zero, scope.ranks.world_size, one
+
+
+def _whole(scope: Scope, kind: BlockReduceKind, block: SSAValue) -> SSAValue:
+    """Return the largest or smallest element of a block."""
+    while shape_of(block.type):
+        block = scope.insert(tl.ReduceOp(kind, block, 0))
+    return block
