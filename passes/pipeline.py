@@ -8,6 +8,7 @@ observer of a pipeline sees its parts, but no passes that a search runs on copie
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -17,11 +18,15 @@ from typing import ClassVar, Self, TypeAlias
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ParameterType
 
 from comet.passes.analysis.functions import compute_functions
 
 AUTO = "auto"
 """The value of an option that leaves the choice to the pass."""
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*$")
+"""A value of an option that needs no quotes."""
 
 Around: TypeAlias = Callable[[ModulePass, ModuleOp], AbstractContextManager[None]]
 """The context that is entered before a pass runs on a module, and left after it."""
@@ -112,3 +117,29 @@ def noted(module: ModuleOp, name: str) -> str | None:
     notes = {func.attributes.get(name) for func in compute_functions(module)}
     note = notes.pop() if len(notes) == 1 else None
     return note.data if isinstance(note, StringAttr) else None
+
+
+def spelled(passes: Iterable[ModulePass]) -> str:
+    """Return passes in the syntax of `-p`, with every option that is set."""
+    return ",".join(map(_spelled_pass, passes))
+
+
+def _spelled_pass(each: ModulePass) -> str:
+    options = each.spec(include_default=True).parameters
+    texts = [
+        f"{name}={','.join(map(spelled_value, values))}"
+        for name, values in options.items()
+        if values
+    ]
+    return f"{each.name}{{{' '.join(texts)}}}" if texts else each.name
+
+
+def spelled_value(value: ParameterType) -> str:
+    """Return a value of an option in the syntax of `-p`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        return str(value)
+    if _WORD.match(value) and value not in ("true", "false"):
+        return value
+    return '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'

@@ -26,10 +26,9 @@ from comet.passes.explore.certificate import Certificate, Claim, Floor, key_text
 from comet.passes.explore.constraints import read_constraints
 from comet.passes.explore.search import Best, Exploration, Item
 from comet.passes.explore.space import REJECTED, StructureSpace
-from comet.passes.pipeline import run_passes
+from comet.passes.pipeline import run_passes, spelled
 from comet.passes.search import Goal
 from comet.tools.diagnostics import UsageError, errors_as_sentences
-from comet.tools.pass_list import spelled
 
 Notify: TypeAlias = Callable[[Progress], None]
 """Called whenever a structure has been searched, and at the end."""

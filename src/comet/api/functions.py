@@ -26,11 +26,10 @@ from comet.cost.estimate import ModelName
 from comet.dialects.arch import find_system
 from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.explore.certificate import BoundedModel
-from comet.passes.pipeline import run_settled
+from comet.passes.pipeline import run_settled, spelled
 from comet.passes.search import Objective
 from comet.tools.diagnostics import UsageError, errors_as_sentences
 from comet.tools.option_check import named_passes
-from comet.tools.pass_list import spelled
 from comet.universe import installed
 
 FilePath = str | PathLike[str]

@@ -12,7 +12,7 @@ from comet.api.program import installed_context, parsed
 from comet.api.question import Question
 from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.explore.certificate import read_certificate
-from comet.tools.pass_list import spelled
+from comet.passes.pipeline import spelled
 
 FIELDS = tuple(
     field.name

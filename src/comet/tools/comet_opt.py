@@ -17,12 +17,12 @@ from xdsl.utils.arg_spec import parse_spec
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from comet.passes.pipeline import run_settled
+from comet.passes.pipeline import run_settled, spelled
 from comet.passes.search.record import session
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.located_parser import LONG_NUMBER, LocatedParser
 from comet.tools.option_check import checked, named_passes
-from comet.tools.pass_list import listed, spelled
+from comet.tools.pass_list import listed
 from comet.tools.pass_plugins import load_pass_plugin
 from comet.tools.pass_watch import Watch, add_flags, shown
 from comet.tools.reporting import Outputs, add_report_flags

@@ -14,10 +14,9 @@ from comet.dialects.comet import MappingOp
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.schedule import CopyOp
 from comet.passes.attach_hardware import AttachHardwarePass
-from comet.passes.pipeline import Around
+from comet.passes.pipeline import Around, spelled
 from comet.passes.search.record import Choice, session
 from comet.tools.diagnostics import UsageError
-from comet.tools.pass_list import spelled
 from comet.tools.reporting import Outputs
 
 

@@ -1,42 +1,15 @@
-"""What `comet-opt --list-passes` and `--expand` print: passes as a user writes them."""
+"""What `comet-opt --list-passes` prints: passes as a user writes them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields
 
 from xdsl.passes import ModulePass
-from xdsl.utils.arg_spec import ParameterType
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*$")
-"""A value of an option that needs no quotes."""
-
-
-def spelled(passes: Iterable[ModulePass]) -> str:
-    """Return passes in the syntax of `-p`, with every option that is set."""
-    return ",".join(map(_spelled_pass, passes))
-
-
-def _spelled_pass(each: ModulePass) -> str:
-    options = each.spec(include_default=True).parameters
-    texts = [
-        f"{name}={','.join(map(_spelled_value, values))}"
-        for name, values in options.items()
-        if values
-    ]
-    return f"{each.name}{{{' '.join(texts)}}}" if texts else each.name
-
-
-def _spelled_value(value: ParameterType) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str):
-        return str(value)
-    if _WORD.match(value) and value not in ("true", "false"):
-        return value
-    return '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
+from comet.passes.pipeline import spelled_value
 
 
 def listed(available: Mapping[str, Callable[[], type[ModulePass]]]) -> str:
@@ -78,5 +51,5 @@ def _default(field: Field[object]) -> str:
     if value is MISSING:
         return "" if field.default_factory is MISSING else " (may be left out)"
     known = isinstance(value, str | bool | int | float)
-    text = "none" if value is None else _spelled_value(value) if known else str(value)
+    text = "none" if value is None else spelled_value(value) if known else str(value)
     return f" ({text})"

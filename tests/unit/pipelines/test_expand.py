@@ -15,10 +15,9 @@ from xdsl.passes import PassPipeline
 from xdsl.utils.arg_spec import parse_pipeline
 
 from comet.passes.attach_hardware import AttachHardwarePass
-from comet.passes.pipeline import run_settled
+from comet.passes.pipeline import run_settled, spelled
 from comet.passes.schedule.tile import TilePass
 from comet.passes.sharding.distribute import DistributePass
-from comet.tools.pass_list import spelled
 from comet.universe import installed
 
 EDGE = f'attach-hardware{{path="{ROOT / "samples/hardware/edge.yaml"}"}}'

@@ -27,13 +27,10 @@ from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
+from comet.passes.analysis.stored_values import format_stored, value_names
 from comet.passes.schedule.fuse.gpu.cut import cut_in_two
 from comet.passes.schedule.fuse.gpu.forms import Forms
-from comet.passes.schedule.fuse.gpu.given import (
-    format_kernels,
-    given_partition,
-    value_names,
-)
+from comet.passes.schedule.fuse.gpu.given import given_partition
 from comet.passes.schedule.fuse.gpu.groups import (
     Partition,
     elementary_ops,
@@ -203,7 +200,7 @@ def _record(
         func.attributes[BETWEEN] = StringAttr(_between(choice, ranks))
     if choice.name == "priority" and options.kernels == "auto":
         stored = [kernel.outs for kernel in best.kernels]
-        text = format_kernels(elementary_ops(func), stored)
+        text = format_stored(elementary_ops(func), stored)
         func.attributes[KERNELS] = StringAttr(text)
     if options.narrow == "auto":
         func.attributes[NARROW] = StringAttr(" ".join(narrow) or "none")

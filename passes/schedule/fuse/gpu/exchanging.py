@@ -26,12 +26,13 @@ from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import spmd_region
+from comet.passes.analysis.op_groups import extents_of_op
 from comet.passes.analysis.reduction_loops import (
     looped_dims,
     nested_loops,
     reduced_dims,
 )
-from comet.passes.schedule.fuse.gpu.groups import elementary_ops, extents_of_op
+from comet.passes.schedule.fuse.gpu.groups import elementary_ops
 from comet.passes.schedule.fuse.gpu.kernel_tree import (
     REGISTERS,
     KernelLevels,

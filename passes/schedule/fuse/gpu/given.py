@@ -7,24 +7,18 @@ kernel stores, each kernel that needs it computes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import View
-from comet.dialects.compound.dims import unused
 from comet.passes.analysis.levels import compute_block
-from comet.passes.schedule.fuse.gpu.groups import (
-    Part,
-    Partition,
-    defining_ops,
-    disagrees,
-    values_read,
-)
+from comet.passes.analysis.op_groups import defining_ops, disagrees
+from comet.passes.analysis.stored_values import named_values, value_names
+from comet.passes.schedule.fuse.gpu.groups import Part, Partition, values_read
 
 BORDERS = View | CollectiveOp
 
@@ -38,7 +32,7 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
     dimension, and for kernels that need each other.
     """
     named = value_names(ops)
-    stored = _stored(text, named)
+    stored = named_values(text, named, "fuse", "kernel")
     for value in _needed(func, ops):
         if all(value not in values for values in stored):
             raise PassFailedException(
@@ -55,66 +49,6 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
             )
     borders = [op for op in ops if isinstance(op, BORDERS)]
     return _in_order((*kernels, *borders))
-
-
-def format_kernels(
-    ops: Sequence[Operation], stored: Iterable[Sequence[SSAValue]]
-) -> str:
-    """Return the text that makes kernels which store these values."""
-    named = value_names(ops)
-    kernels = ([named[v] for v in values if v in named] for values in stored)
-    return "; ".join(" ".join(names) for names in kernels if names)
-
-
-def value_names(ops: Sequence[Operation]) -> dict[SSAValue, str]:
-    """Return the names of the results of ops, with a number where two are equal."""
-    named, taken = dict[SSAValue, str](), set[str]()
-    for op in ops:
-        for result in op.results:
-            hint = result.name_hint or op.name.rpartition(".")[2]
-            named[result] = unused(hint, taken, "_")
-            taken.add(named[result])
-    return named
-
-
-def _stored(
-    text: str, named: Mapping[SSAValue, str]
-) -> tuple[tuple[SSAValue, ...], ...]:
-    """Return the values that each kernel stores."""
-    values = {name: value for value, name in named.items()}
-    kernels = [kernel.split() for kernel in text.split(";") if kernel.strip()]
-    said = [name.removeprefix("%") for kernel in kernels for name in kernel]
-    for name in said:
-        if name not in values:
-            close = get_close_matches(name, values, n=3) or list(values)[-3:]
-            raise PassFailedException(
-                f"fuse: kernels names %{name}, which no op computes; values are called "
-                f"{', '.join(close)} and so on"
-            )
-        if said.count(name) > 1:
-            raise PassFailedException(
-                f"fuse: kernels stores %{name} twice; name it in one kernel"
-            )
-    stored = tuple(
-        tuple(values[name.removeprefix("%")] for name in kernel) for kernel in kernels
-    )
-    _check_together(stored, named)
-    return stored
-
-
-def _check_together(
-    stored: Sequence[Sequence[SSAValue]], named: Mapping[SSAValue, str]
-) -> None:
-    """Check that no two kernels store results of the same op."""
-    first: dict[Operation | Block, tuple[int, SSAValue]] = {}
-    for kernel, values in enumerate(stored):
-        for value in values:
-            other, result = first.setdefault(value.owner, (kernel, value))
-            if other != kernel:
-                raise PassFailedException(
-                    f"fuse: kernels stores %{named[result]} and %{named[value]} in two "
-                    "kernels, and one op computes both; name them in one kernel"
-                )
 
 
 def _needed(func: FuncOp, ops: Sequence[Operation]) -> tuple[SSAValue, ...]:

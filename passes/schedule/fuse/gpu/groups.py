@@ -8,7 +8,7 @@ successive collectives make fewer kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
@@ -25,8 +25,8 @@ from comet.dialects.collective import (
 )
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import CastOp, ContractOp, FillOp, IndexOp, MapOp, View
-from comet.dialects.compound.dims import joined_extents
 from comet.dialects.compound.named import CompoundOp
+from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.reduction_loops import without_constants
 from comet.passes.schedule.fuse.program import read_program
 from comet.passes.schedule.fuse.strategy import Strategy, begins_nest
@@ -197,21 +197,6 @@ def _is_of_positions(op: Operation, known: AbstractSet[Operation]) -> bool:
     )
 
 
-def disagrees(one: Sequence[Operation], other: Sequence[Operation]) -> bool:
-    """Return whether a dimension has one extent in `one` and another in `other`."""
-    extents = _extents_of(one)
-    return any(extents.get(dim, n) != n for dim, n in _extents_of(other).items())
-
-
-def _extents_of(ops: Iterable[Operation]) -> dict[str, int]:
-    return {dim: n for op in ops for dim, n in extents_of_op(op).items()}
-
-
-def extents_of_op(op: Operation) -> dict[str, int]:
-    """Return the extents of all dimensions of an op's operands and results."""
-    return joined_extents((*op.operands, *op.results))
-
-
 def with_products(group: Group, earlier: Sequence[Group]) -> Group:
     """
     Return `group` with the products that it reads of earlier groups, recomputed.
@@ -227,20 +212,6 @@ def with_products(group: Group, earlier: Sequence[Group]) -> Group:
         if cheap and not any(disagrees(group, (op,)) for op in ops):
             again |= dict.fromkeys(ops)
     return (*(op for other in earlier for op in other if op in again), *group)
-
-
-def defining_ops(
-    values: Iterable[SSAValue], made: AbstractSet[Operation]
-) -> frozenset[Operation]:
-    """Return the ops of `made` that compute `values`, directly or not."""
-    found: set[Operation] = set()
-    pending = list(values)
-    while pending:
-        op = pending.pop().owner
-        if isinstance(op, Operation) and op in made and op not in found:
-            found.add(op)
-            pending += op.operands
-    return frozenset(found)
 
 
 def values_read(part: Part) -> frozenset[SSAValue]:

@@ -20,12 +20,12 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import CastOp, ContractOp, FoldOp, MapOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
+from comet.passes.analysis.op_groups import defining_ops
 from comet.passes.analysis.reduction_loops import (
     ReductionLoop,
     ReductionLoopPlan,
     plan_reduction_loops,
 )
-from comet.passes.schedule.fuse.gpu.groups import defining_ops
 from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
 
 REGISTERS = "registers"

@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import CastOp, ContractOp, MapOp, View
 from comet.dialects.compound.dims import element_type_of, names_of, with_element_type
-from comet.passes.schedule.fuse.gpu.given import value_names
+from comet.passes.analysis.stored_values import value_names
 from comet.passes.schedule.tile_tree import Spatial, Temporal, Tree
 
 LEAST_BITS = 16

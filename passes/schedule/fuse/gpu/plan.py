@@ -24,6 +24,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.dependence import backward_slice_dims
 from comet.passes.analysis.levels import compute_block
+from comet.passes.analysis.op_groups import defining_ops, extents_of_op
 from comet.passes.analysis.reduction_loops import (
     crossing_values,
     looped_dims,
@@ -35,8 +36,6 @@ from comet.passes.analysis.reduction_loops import (
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
     Partition,
-    defining_ops,
-    extents_of_op,
     values_read,
     with_own_casts_and_positions,
 )

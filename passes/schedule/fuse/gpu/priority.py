@@ -33,12 +33,11 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import names_of
+from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
     Part,
     Partition,
-    defining_ops,
-    disagrees,
     in_stages,
 )
 

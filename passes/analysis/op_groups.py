@@ -1,0 +1,39 @@
+"""Groups of elementary ops: their extents, and what computes a value in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound.dims import joined_extents
+
+
+def disagrees(one: Sequence[Operation], other: Sequence[Operation]) -> bool:
+    """Return whether a dimension has one extent in `one` and another in `other`."""
+    extents = _extents_of(one)
+    return any(extents.get(dim, n) != n for dim, n in _extents_of(other).items())
+
+
+def _extents_of(ops: Iterable[Operation]) -> dict[str, int]:
+    return {dim: n for op in ops for dim, n in extents_of_op(op).items()}
+
+
+def extents_of_op(op: Operation) -> dict[str, int]:
+    """Return the extents of all dimensions of an op's operands and results."""
+    return joined_extents((*op.operands, *op.results))
+
+
+def defining_ops(
+    values: Iterable[SSAValue], made: AbstractSet[Operation]
+) -> frozenset[Operation]:
+    """Return the ops of `made` that compute `values`, directly or not."""
+    found: set[Operation] = set()
+    pending = list(values)
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Operation) and op in made and op not in found:
+            found.add(op)
+            pending += op.operands
+    return frozenset(found)

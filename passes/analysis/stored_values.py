@@ -1,0 +1,84 @@
+"""
+What each group of ops stores, as text: `"h1; q k; mixed"`.
+
+So GPU kernels and the mappings of a chain are written, and given by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound.dims import unused
+
+
+def format_stored(
+    ops: Sequence[Operation], stored: Iterable[Sequence[SSAValue]]
+) -> str:
+    """Return the text that names the values of each group."""
+    named = value_names(ops)
+    groups = ([named[v] for v in values if v in named] for values in stored)
+    return "; ".join(" ".join(names) for names in groups if names)
+
+
+def value_names(ops: Sequence[Operation]) -> dict[SSAValue, str]:
+    """Return the names of the results of ops, with a number where two are equal."""
+    named, taken = dict[SSAValue, str](), set[str]()
+    for op in ops:
+        for result in op.results:
+            hint = result.name_hint or op.name.rpartition(".")[2]
+            named[result] = unused(hint, taken, "_")
+            taken.add(named[result])
+    return named
+
+
+def named_values(
+    text: str, named: Mapping[SSAValue, str], name: str, group: str
+) -> tuple[tuple[SSAValue, ...], ...]:
+    """
+    Return the values that each group stores.
+
+    Errors are of the pass `name`, whose option is the plural of `group`. Raises
+    PassFailedException for a name that no value has, one that is said twice, and
+    results of one op in two groups.
+    """
+    values = {name: value for value, name in named.items()}
+    groups = [each.split() for each in text.split(";") if each.strip()]
+    said = [word.removeprefix("%") for words in groups for word in words]
+    for word in said:
+        if word not in values:
+            close = get_close_matches(word, values, n=3) or list(values)[-3:]
+            raise PassFailedException(
+                f"{name}: {group}s names %{word}, which no op computes; values are "
+                f"called {', '.join(close)} and so on"
+            )
+        if said.count(word) > 1:
+            raise PassFailedException(
+                f"{name}: {group}s stores %{word} twice; name it in one {group}"
+            )
+    stored = tuple(
+        tuple(values[word.removeprefix("%")] for word in words) for words in groups
+    )
+    _check_together(stored, named, name, group)
+    return stored
+
+
+def _check_together(
+    stored: Sequence[Sequence[SSAValue]],
+    named: Mapping[SSAValue, str],
+    name: str,
+    group: str,
+) -> None:
+    """Check that no two groups store results of the same op."""
+    first: dict[Operation | Block, tuple[int, SSAValue]] = {}
+    for index, values in enumerate(stored):
+        for value in values:
+            other, result = first.setdefault(value.owner, (index, value))
+            if other != index:
+                raise PassFailedException(
+                    f"{name}: {group}s stores %{named[result]} and %{named[value]} in "
+                    f"two {group}s, and one op computes both; name them in one {group}"
+                )
