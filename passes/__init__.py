@@ -19,6 +19,7 @@ PASSES = {
     "stream": "graph.stream:StreamPass",
     "use-exp2": "graph.use_exp2:UseExp2Pass",
     "split": "graph.split:SplitPass",
+    "expand-maps": "graph.expand_maps:ExpandMapsPass",
     "select-ranks": "sharding.select_ranks:SelectRanksPass",
     "add-ctas": "sharding.add_ctas:AddCtasPass",
     "distribute": "sharding.distribute:DistributePass",

@@ -1,0 +1,143 @@
+"""
+`expand-maps`: elementary level -> elementary level, with functions of COMET files.
+
+The vector unit of the COMET tool adds, multiplies, divides, takes maxima, exponentials
+and square roots. This pass writes other functions with these: `neg`, `rsqrt`, `min`,
+`copy` and `tanh` exactly, `erf` by an approximation with an error of at most 1.5e-7. It
+leaves what cannot be written so, logarithms, comparisons and `select`, to an error of
+`lower-to-comet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from comet.dialects.comet.kinds import operation_kind
+from comet.dialects.compound import MapKind, MapOp
+from comet.dialects.compound.dims import element_type_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.graph.emitter import Emitter
+
+ERF_SLOPE = 0.3275911
+ERF_FACTORS = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+"""
+erf(x) = 1 - (a1 t + .. + a5 t^5) exp(-x^2) for x >= 0, with t = 1 / (1 + p x): formula
+7.1.26 of Abramowitz and Stegun, Handbook of Mathematical Functions.
+"""
+
+TINY = 1e-6
+"""Below it erf(x) is at most 1.2e-6; a divisor that f16 holds, too."""
+
+
+@dataclass(frozen=True)
+class ExpandMapsPass(ModulePass):
+    """Write functions that COMET files do not have with those that they have."""
+
+    name = "expand-maps"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that is no reference."""
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
+            for each in tuple(func.walk()):
+                if isinstance(each, MapOp) and is_expandable(each):
+                    expand(each)
+
+
+def is_expandable(op: MapOp) -> bool:
+    """Return whether COMET files have no such function, but a way to write it."""
+    floats = isinstance(element_type_of(op.result), AnyFloat)
+    return operation_kind(op) is None and op.kind.data in EXPANSIONS and floats
+
+
+def expandable_maps(module: ModuleOp) -> Iterator[MapOp]:
+    """Yield the ops that `expand-maps` would rewrite."""
+    for func in compute_functions(module):
+        for op in func.walk():
+            if isinstance(op, MapOp) and is_expandable(op):
+                yield op
+
+
+def expand(op: MapOp) -> None:
+    """Replace `op` by ops of the COMET files, which are sharded as it is."""
+    emit = Maps(op)
+    result = EXPANSIONS[op.kind.data](emit, *op.inputs)
+    result.name_hint = op.result.name_hint
+    Rewriter.replace_op(op, (), (result,))
+
+
+class Maps:
+    """Emits maps before an op, with its element type and its attributes."""
+
+    def __init__(self, op: MapOp):
+        self._emit = Emitter(op)
+        self._element = element_type_of(op.result)
+        self._attributes = op.attributes
+
+    def __call__(self, kind: MapKind, *inputs: SSAValue | float) -> SSAValue:
+        """Return a function of values and numbers."""
+        values = [
+            value
+            if isinstance(value, SSAValue)
+            else self._emit.fill(value, self._element, name="number")
+            for value in inputs
+        ]
+        result = self._emit.map(kind, *values, name=str(kind))
+        assert isinstance(result.owner, MapOp)
+        result.owner.attributes.update(self._attributes)
+        return result
+
+
+def _negated(emit: Maps, x: SSAValue) -> SSAValue:
+    return emit(MapKind.MULT, x, -1.0)
+
+
+def _copied(emit: Maps, x: SSAValue) -> SSAValue:
+    return emit(MapKind.MULT, x, 1.0)
+
+
+def _rsqrt(emit: Maps, x: SSAValue) -> SSAValue:
+    return emit(MapKind.DIV, 1.0, emit(MapKind.SQRT, x))
+
+
+def _minimum(emit: Maps, x: SSAValue, y: SSAValue) -> SSAValue:
+    return _negated(emit, emit(MapKind.MAX, _negated(emit, x), _negated(emit, y)))
+
+
+def _tanh(emit: Maps, x: SSAValue) -> SSAValue:
+    """Emit 1 - 2 / (1 + exp(2 x)), which is right where the exponential overflows."""
+    grown = emit(MapKind.EXP, emit(MapKind.MULT, x, 2.0))
+    return emit(MapKind.SUB, 1.0, emit(MapKind.DIV, 2.0, emit(MapKind.ADD, grown, 1.0)))
+
+
+def _erf(emit: Maps, x: SSAValue) -> SSAValue:
+    """Emit x / |x| erf(|x|)."""
+    size = emit(MapKind.MAX, emit(MapKind.MAX, x, _negated(emit, x)), TINY)
+    sloped = emit(MapKind.ADD, emit(MapKind.MULT, size, ERF_SLOPE), 1.0)
+    t = emit(MapKind.DIV, 1.0, sloped)
+    *lower, highest = ERF_FACTORS
+    scaled = emit(MapKind.MULT, t, highest)
+    for factor in reversed(lower):
+        scaled = emit(MapKind.MULT, emit(MapKind.ADD, scaled, factor), t)
+    falling = emit(MapKind.EXP, _negated(emit, emit(MapKind.MULT, size, size)))
+    tail = emit(MapKind.MULT, scaled, falling)
+    sign = emit(MapKind.DIV, x, size)
+    return emit(MapKind.MULT, sign, emit(MapKind.SUB, 1.0, tail))
+
+
+EXPANSIONS: Mapping[MapKind, Callable[..., SSAValue]] = {
+    MapKind.NEG: _negated,
+    MapKind.COPY: _copied,
+    MapKind.RSQRT: _rsqrt,
+    MapKind.MIN: _minimum,
+    MapKind.TANH: _tanh,
+    MapKind.ERF: _erf,
+}
+"""What emits each function."""
