@@ -6,7 +6,7 @@ Estimates are annotations: any op may have one as `comet.cost`; they change no m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import auto
 from math import isfinite
@@ -102,6 +102,24 @@ class Figures:
         }
         known = {name: part for name, part in parts.items() if part is not None}
         return max(known, key=lambda name: known[name], default="")
+
+
+def sum_of_figures(parts: Iterable[Figures]) -> Figures:
+    """
+    Return the figures of programs that run one after the other, at least one.
+
+    Each figure is the sum; one that a program does not have is not known.
+    """
+    found = tuple(parts)
+    first, *others = found
+    sums = {
+        name: sum(each.numbers[name] for each in found)
+        for name in first.numbers
+        if name != "roofline" and all(name in each.numbers for each in others)
+    }
+    if any(each.is_artifact for each in found):
+        sums["roofline"] = sum(each.roofline or each.latency for each in found)
+    return _figures(first.model, first.unit, sums)
 
 
 FIGURE_NAMES = tuple(field.name for field in fields(Figures)[2:])

@@ -34,6 +34,8 @@ PASSES = {
     "unmask-loops": "schedule.unmask_loops:UnmaskLoopsPass",
     "bind": "schedule.bind:BindPass",
     "outline-kernels": "dataflow.outline_kernels:OutlineKernelsPass",
+    "nested": "dataflow.nested:NestedPass",
+    "outline-mappings": "dataflow.outline_mappings:OutlineMappingsPass",
     "connect-programs": "dataflow.connect_programs:ConnectProgramsPass",
     "merge-partials": "dataflow.merge_partials:MergePartialsPass",
     "merge-launches": "dataflow.merge_launches:MergeLaunchesPass",

@@ -19,6 +19,13 @@ from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.target import Target
 
 from comet.codegen.comet.arch import left_out, write_arch
+from comet.codegen.comet.chain import (
+    PLAN,
+    Chain,
+    chain_of,
+    summary,
+    write_plan,
+)
 from comet.codegen.comet.reader import FILES, read_files
 from comet.codegen.comet.tool_rules import check_tool
 from comet.codegen.comet.writer import write_constants, write_mapping, write_problem
@@ -26,6 +33,7 @@ from comet.cost.estimate import energy_scope
 from comet.dialects.arch import SystemOp
 from comet.dialects.comet import ConstantsOp, MappingOp, ProblemOp
 from comet.dialects.cost import Figures, estimate_of
+from comet.yaml_file import FileFormatError
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -43,22 +51,33 @@ class CometTarget(Target):
     name = "comet"
 
     dir: str | None = None
-    """The folder to write to, completely or not at all; without it, one stream."""
+    """
+    The folder to write to, completely or not at all; without it, one stream. Of a chain
+    of mappings it gets the plan, and a numbered folder for each mapping.
+    """
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        files = write_files(module)
+        chain = chain_of(module)
+        files = write_files(module) if chain is None else write_chain(chain)
         check_tool(module)
         for sentence in left_out(_only(module, SystemOp)):
             print(sentence, file=sys.stderr)
         if self.dir is None:
             output.write(join_files(files))
+            return
+        write_folder(Path(self.dir), files)
+        if chain is None:
+            what, figures = ", ".join(files), estimate_of(_only(module, MappingOp))
         else:
-            write_folder(Path(self.dir), files)
-            print(f"wrote {', '.join(files)} into {self.dir}", file=sys.stderr)
-            if (figures := estimate_of(_only(module, MappingOp))) is not None:
-                print(headline(figures), file=sys.stderr)
-                if figures.roofline is not None:
-                    print(impossible(figures.roofline), file=sys.stderr)
+            what = f"{PLAN} and the folders 1 to {len(chain.mappings)}"
+            figures = estimate_of(chain.func)
+        print(f"wrote {what} into {self.dir}", file=sys.stderr)
+        if chain is not None:
+            print("\n".join(summary(chain)), file=sys.stderr)
+        if figures is not None:
+            print(headline(figures), file=sys.stderr)
+            if figures.roofline is not None:
+                print(impossible(figures.roofline), file=sys.stderr)
 
 
 def impossible(roofline: float) -> str:
@@ -76,6 +95,20 @@ def headline(figures: Figures) -> str:
     if figures.energy is not None:
         parts.append(f"energy {figures.energy:,.0f} pJ {energy_scope(model)}")
     return ", ".join(parts)
+
+
+def write_chain(chain: Chain) -> dict[str, str]:
+    """
+    Return the text of the plan of a chain, and of all files of its mappings, by name.
+
+    Those of the first mapping are in the folder `1`, and so on. Raises
+    DiagnosticException if a mapping is not lowered.
+    """
+    files = {PLAN: write_plan(chain)}
+    for folder, module in chain.folders.items():
+        own = write_files(module)
+        files |= {f"{folder}/{name}": text for name, text in own.items()}
+    return files
 
 
 def write_files(module: ModuleOp) -> dict[str, str]:
@@ -115,8 +148,18 @@ def split_files(text: str) -> dict[str, str]:
 
 
 def read_stream(stream: IO[bytes]) -> ModuleOp:
-    """Read a file set in the form that `join_files` gives; the frontend `-f comet`."""
-    return read_files(split_files(stream.read().decode()))
+    """
+    Read a file set in the form that `join_files` gives; the frontend `-f comet`.
+
+    Raises FileFormatError for another text, and for a chain of mappings.
+    """
+    files = split_files(stream.read().decode())
+    if PLAN in files:
+        raise FileFormatError(
+            f"{PLAN}: this is a chain of mappings, and a module has the files of one; "
+            "write it into folders, and read each of them with comet-cost --to-ir"
+        )
+    return read_files(files)
 
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
@@ -131,7 +174,10 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
         staging = Path(tempfile.mkdtemp(prefix=".comet-", dir=folder))
         try:
             for name, text in files.items():
+                (staging / name).parent.mkdir(exist_ok=True)
                 (staging / name).write_text(text, encoding="utf-8")
+            for name in files:
+                (folder / name).parent.mkdir(exist_ok=True)
             for name in files:
                 os.replace(staging / name, folder / name)
         finally:

@@ -3,13 +3,15 @@ The dataflow dialect: kernels, their launch order, and their buffers.
 
 A `dataflow.program` is a launch plan. It wraps schedule nodes in kernels, gives every
 value between two kernels a buffer, and orders the launches; a program of one kernel is
-the plan of one GPU kernel.
+the plan of one GPU kernel. On accelerators a `dataflow.mapping` runs one mapping of a
+chain, from memory to memory.
 """
 
 from xdsl.ir import Dialect
 
 from comet.dialects.dataflow import analysis  # it registers what the ops mean
 from comet.dialects.dataflow.arrival import ArriveOp, CountersOp, CountersType
+from comet.dialects.dataflow.chain import MappingOp
 from comet.dialects.dataflow.channel import (
     ChannelModeAttr,
     ChannelOp,
@@ -56,6 +58,7 @@ __all__ = [
     "FlagsOp",
     "FlagsType",
     "KernelOp",
+    "MappingOp",
     "ProgramOp",
     "PullOp",
     "PushOp",
@@ -82,6 +85,7 @@ Dataflow = Dialect(
         FlagsOp,
         ReceiveBufferOp,
         KernelOp,
+        MappingOp,
         ProgramOp,
         PullOp,
         PushOp,

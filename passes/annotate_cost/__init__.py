@@ -24,8 +24,9 @@ class AnnotateCostPass(ModulePass):
 
     Before: a tile tree with factors, or a mapping of the `comet` dialect, and attached
     hardware. After: the same, annotated. Accelerators are priced by the COMET files
-    that the tree lowers to. Kernels of GPUs have estimates since `tile`; a launch plan
-    gets the three taxes, as a whole and for each kernel and barrier.
+    that the tree lowers to, a chain of mappings by the sum of theirs. Kernels of GPUs
+    have estimates since `tile`; a launch plan gets the three taxes, as a whole and for
+    each kernel and barrier.
     """
 
     name = "annotate-cost"
@@ -54,12 +55,14 @@ def plan_estimates(
     if system.gpu is None:
         from comet.passes.annotate_cost.accelerator import (
             PRICED,
+            chain_estimates,
             function_estimates,
             mapping_estimates,
         )
 
-        if found := list(mapping_estimates(module, model)):
-            return found
+        for estimates in (mapping_estimates, chain_estimates):
+            if found := list(estimates(module, model)):
+                return found
     else:
         from comet.passes.annotate_cost.gpu import PRICED, function_estimates
     name, taken = AnnotateCostPass.name, (IRLevel.SCHEDULE, IRLevel.DATAFLOW)

@@ -15,7 +15,8 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.comet import CollectiveOp as CometCollectiveOp
 from comet.dialects.comet import MappingOp, TileOp
-from comet.dialects.cost import Figures, Model, TimeUnit
+from comet.dialects.cost import Figures, Model, TimeUnit, sum_of_figures
+from comet.dialects.dataflow.chain import chained_mappings
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
@@ -36,6 +37,26 @@ def mapping_estimates(
     yield mapping, total_figures(estimate)
     nodes = [op for op in mapping.walk() if isinstance(op, TileOp | CometCollectiveOp)]
     yield from _node_figures(nodes, estimate)
+
+
+def chain_estimates(
+    module: ModuleOp, model: ModelName
+) -> Iterator[tuple[Operation, Figures]]:
+    """
+    Price the chains of mappings of a module, whose mappings are lowered; and each one.
+
+    Mappings follow each other: the first reads of one are of what an earlier one has
+    written to the root memory, so times and energies of a chain are sums.
+    """
+    for func in compute_functions(module):
+        parts = list(chained_mappings(func))
+        for op in parts:
+            yield from mapping_estimates(op.module(), model)
+        if parts:
+            prices = [estimate_module(op.module(), model) for op in parts]
+            pairs = zip(parts, map(total_figures, prices), strict=True)
+            yield from pairs
+            yield func, sum_of_figures(map(total_figures, prices))
 
 
 def function_estimates(
@@ -76,7 +97,7 @@ def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:
 
     Raises PassFailedException for what the files cannot express.
     """
-    module = func.get_toplevel_object()
+    module = func.parent_op()
     assert isinstance(module, ModuleOp)
     copy = module.clone()
     for other in compute_functions(copy):

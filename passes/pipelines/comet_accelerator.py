@@ -13,14 +13,21 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
+from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
+from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
-from comet.passes.pipeline import AUTO
+from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.expand_maps import ExpandMapsPass, expandable_maps
+from comet.passes.pipeline import AUTO, run_passes
+from comet.passes.pipelines.mapping_chain import ChainSearch
 from comet.passes.search import Goal, session
 from comet.passes.search.record import Choice, Row
 from comet.passes.sharding.dim_axes import parse_dims
+
+DECOMPOSE = DecomposePass(accumulator="input")
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,8 @@ class CometAcceleratorPass(AcceleratorPipeline):
     Compile a named compound op for a spatial accelerator.
 
     Before: named or elementary ops, with the hardware attached. After: the `comet`
-    dialect, ready for `-t comet`. Every part is a separate pass.
+    dialect, ready for `-t comet`; a graph that one mapping cannot hold is a chain, with
+    each mapping in a module of its own. Every part is a separate pass.
     """
 
     search: Literal["quick", "exact"] = "quick"
@@ -40,6 +48,9 @@ class CometAcceleratorPass(AcceleratorPipeline):
 
     time_limit: int | float = 60
     """Seconds after which `exact` takes the best mapping so far."""
+
+    mappings: str = AUTO
+    """See `outline-mappings`; `auto` compares ways to cut a graph that is not one."""
 
     def __post_init__(self) -> None:
         """Check the options, and that an exact search knows them."""
@@ -67,10 +78,29 @@ class CometAcceleratorPass(AcceleratorPipeline):
         require_accelerator(self.name, attached_system(module))
         if any(narrowed(attached_system(module))):
             yield KnownMeshesPass()
-        if self.search == "quick":
+        expands, cuts = self.needs(ctx, module)
+        if expands or cuts:
+            yield DECOMPOSE
+        if expands:
+            yield ExpandMapsPass()
+        if cuts:
+            (func,) = compute_functions(module)
+            pipeline = replace(self, mappings=AUTO)
+            yield from ChainSearch(ctx, Graph(func), pipeline).passes(self.mappings)
+        elif self.search == "quick":
             yield from super().parts(ctx, module)
         else:
             yield from self.best(ctx, module)
+
+    def needs(self, ctx: Context, module: ModuleOp) -> tuple[bool, bool]:
+        """Return whether functions are to be expanded, and the graph to be cut."""
+        elementary = module.clone()
+        run_passes([DECOMPOSE], ctx, elementary)
+        expands = any(expandable_maps(elementary))
+        graphs = [Graph(func) for func in compute_functions(elementary)]
+        if len(graphs) != 1:
+            return expands, False
+        return expands, self.mappings != AUTO or not graphs[0].is_one_mapping
 
     def best(self, ctx: Context, module: ModuleOp) -> tuple[ModulePass, ...]:
         """

@@ -404,7 +404,7 @@ def make_template(func: FuncOp, system: SystemOp) -> Template:
 
     Raises PassFailedException for what cannot be lowered to the accelerator.
     """
-    module = func.get_toplevel_object()
+    module = func.parent_op()
     assert isinstance(module, ModuleOp)
     copy = module.clone()
     bare = _same_function(copy, func)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias, get_args
@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.api.choices import expect_one_of
 from comet.api.html import table
+from comet.codegen.comet.chain import chain_of
 from comet.cost.accelerator.problem import Problem
 from comet.cost.accelerator.report import Report, report
 from comet.cost.estimate import CostError, HardwareError, ModelName
@@ -71,7 +72,7 @@ def priced(
     module: ModuleOp, hardware: str, model: ModelName, *, network_energy: bool
 ) -> Price:
     """
-    Price a mapping or a program of kernels; changes nothing.
+    Price a mapping, a chain of them, or a program of kernels; changes nothing.
 
     `hardware` is the file that errors about the machine name. Raises UsageError,
     CostError or PassFailedException for what cannot be priced.
@@ -79,12 +80,42 @@ def priced(
     system = attached_system(module)
     models = get_args(ModelName) if system.gpu is None else ("paper",)
     expect_one_of("model", model, models)
+    if (chain := chain_of(module)) is not None:
+        parts = [
+            priced(each, hardware, model, network_energy=network_energy)
+            for each in chain.folders.values()
+        ]
+        return _in_turn(parts)
     if system.gpu is None:
         _, figures = mapping_report(
             module, hardware, model, network_energy=network_energy
         )
         return _price_of_mapping(figures)
     return _price_of_kernels(_kernel_figures(module, system))
+
+
+def _in_turn(prices: Sequence[Price]) -> Price:
+    """Return the price of the mappings of a chain, which run one after the other."""
+    latency = sum(price.latency for price in prices)
+    used = ({u: part * p.latency for u, part in p.utilization.items()} for p in prices)
+    return Price(
+        model=prices[0].model,
+        latency=latency,
+        unit=prices[0].unit,
+        energy_pj=sum(price.energy_pj or 0.0 for price in prices),
+        time=_summed(price.time for price in prices),
+        energy_by_level=_summed(price.energy_by_level for price in prices),
+        utilization={unit: busy / latency for unit, busy in _summed(used).items()},
+    )
+
+
+def _summed(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sums of numbers by name."""
+    sums: dict[str, float] = {}
+    for part in parts:
+        for name, number in part.items():
+            sums[name] = sums.get(name, 0.0) + number
+    return sums
 
 
 def mapping_report(

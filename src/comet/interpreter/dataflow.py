@@ -25,6 +25,7 @@ from comet.dialects.dataflow import (
     EpochOp,
     FlagsOp,
     KernelOp,
+    MappingOp,
     ProgramOp,
     PullOp,
     PushOp,
@@ -50,6 +51,11 @@ def _(op: ProgramOp, machine: Interpreter, args: Values) -> Values:
 @evaluate.register
 def _(op: KernelOp, machine: Interpreter, args: Values) -> Values:
     return machine.run_block(op.body.block, args[: len(op.ins)])
+
+
+@evaluate.register
+def _(op: MappingOp, machine: Interpreter, args: Values) -> Values:
+    return replace(machine, module=op.module()).call(op.symbol, args)
 
 
 @evaluate.register

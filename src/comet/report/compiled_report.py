@@ -11,9 +11,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.api.source import Source
 from comet.api.versions import versions
+from comet.codegen.comet.chain import Chain, chain_of
 from comet.cost.estimate import ModelName, energy_scope
 from comet.dialects.arch import attached_system
 from comet.passes.search.record import Choice
+from comet.report.chain_report import (
+    chain_figures,
+    compare_chains,
+    facts_of_chain,
+    sections_of_chain,
+)
 from comet.report.mapping_figures import figures_of
 from comet.report.mapping_report import (
     compare_mappings,
@@ -41,7 +48,7 @@ class Compilation:
     """A program that passes have compiled."""
 
     module: ModuleOp
-    """A launch plan of kernels without copies, or a mapping of the level `comet`."""
+    """A launch plan of kernels, or a mapping, or a chain of mappings."""
     program: str
     """The name of its file."""
     pipeline: str
@@ -59,9 +66,11 @@ def page_of_compiled(made: Compilation, other: tuple[str, ModuleOp] | None) -> P
     Raises UsageError if one has several launch plans, CostError or DiagnosticException
     if one cannot be priced, or if only one is for GPUs.
     """
-    if attached_system(made.module).gpu is None:
-        return _page_of_mapping(made, other)
-    return _page_of_plan(made, other)
+    if attached_system(made.module).gpu is not None:
+        return _page_of_plan(made, other)
+    if (chain := chain_of(made.module)) is not None:
+        return _page_of_chain(made, chain, other)
+    return _page_of_mapping(made, other)
 
 
 def _page_of_plan(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
@@ -74,6 +83,21 @@ def _page_of_plan(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page
     sections.append(_reproduce(made))
     facts = facts_of_plan(figures)
     return Page(figures.title, facts, figures.bottleneck, NOTE, tuple(sections))
+
+
+def _page_of_chain(
+    made: Compilation, chain: Chain, other: tuple[str, ModuleOp] | None
+) -> Page:
+    figures = chain_figures(chain, MODEL)
+    title = f"{Path(made.program).stem} on {attached_system(made.module).system_name}"
+    sections = [*sections_of_chain(figures)]
+    sections.append(choices_section(made.choices, CYCLES, 1))
+    if other is not None:
+        sections.append(compare_chains(figures, *other, MODEL))
+    sections.append(_reproduce(made))
+    said = f"Model {MODEL}, {energy_scope(MODEL)}."
+    facts = facts_of_chain(figures)
+    return Page(title, facts, figures.bottleneck, said, tuple(sections))
 
 
 def _page_of_mapping(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:

@@ -147,8 +147,8 @@ def _searched(figures: Figures, answer: Answer) -> str:
 
 def sections_of(figures: Figures, stem: str, title: str) -> Iterator[Section]:
     """Yield what is shown of any mapping; `stem` begins the names of files."""
-    yield Section("tree", "tile tree", "The tile tree", tuple(_tree(figures)))
-    yield Section("latency", "time", "Where the time goes", tuple(_time(figures)))
+    yield Section("tree", "tile tree", "The tile tree", tuple(tree_parts(figures)))
+    yield Section("latency", "time", "Where the time goes", tuple(time_parts(figures)))
     yield timeline_section(
         Process(title, figures.slices),
         CYCLES,
@@ -173,7 +173,8 @@ def sections_of(figures: Figures, stem: str, title: str) -> Iterator[Section]:
     )
 
 
-def _tree(figures: Figures) -> Iterator[Part]:
+def tree_parts(figures: Figures) -> Iterator[Part]:
+    """Yield the tile tree of a mapping."""
     yield note(
         "A tile moves tensors from one level to the next, over time (temporal) or over "
         "instances (spatial), with the factors of its loops, outermost first. Framed "
@@ -196,7 +197,8 @@ def _node(tree: TreeNode) -> Node:
     )
 
 
-def _time(figures: Figures) -> Iterator[Part]:
+def time_parts(figures: Figures) -> Iterator[Part]:
+    """Yield where the time of a mapping goes: a plot, and a table."""
     terms, whole = figures.parts.terms, figures.latency
     bars = {term.name: {"": term.cycles} for term in terms}
     draw = partial(waterfall, bars=bars, whole="latency", unit=CYCLES)

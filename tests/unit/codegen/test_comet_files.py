@@ -226,10 +226,11 @@ def test_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
         write_folder(tmp_path / "out", {"a.yaml": ""})
 
 
-def test_a_failing_write_leaves_the_old_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["missing/further/b.yaml", "b.yaml/c.yaml"])
+def test_a_failing_write_leaves_the_old_files(name: str, tmp_path: Path) -> None:
     write_folder(tmp_path, {"a.yaml": "old", "b.yaml": "old"})
     with pytest.raises(DiagnosticException, match="cannot write into"):
-        write_folder(tmp_path, {"a.yaml": "new", "missing/b.yaml": "new"})
+        write_folder(tmp_path, {"a.yaml": "new", name: "new"})
     assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {
         "a.yaml": "old",
         "b.yaml": "old",

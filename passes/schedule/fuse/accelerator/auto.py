@@ -134,7 +134,7 @@ def price_strategy(
 
     Raises PassFailedException if the strategy has no mapping that fits.
     """
-    module = func.get_toplevel_object()
+    module = func.parent_op()
     assert isinstance(module, ModuleOp)
     copy = module.clone()
     other = next(f for f in compute_functions(copy) if f.sym_name == func.sym_name)

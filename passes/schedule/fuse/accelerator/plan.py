@@ -11,7 +11,14 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective import AllGatherOp, CollectiveOp, GatherOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
-from comet.dialects.compound import ContractOp, FillOp, IndexOp, RenameOp, gather
+from comet.dialects.compound import (
+    ContractOp,
+    FillOp,
+    IndexOp,
+    PadOp,
+    RenameOp,
+    gather,
+)
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.hardware_mesh import check_mesh
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
@@ -121,8 +128,8 @@ def _mesh(program: Program, system: SystemOp) -> MeshOp:
     return mesh
 
 
-def _check_ops(func: FuncOp) -> None:
-    """Raise PassFailedException for an op that no accelerator nest can contain."""
+def check_addresses(func: FuncOp) -> None:
+    """Raise PassFailedException for an op that depends on positions or on ids."""
     for op in func.walk():
         if isinstance(op, IndexOp):
             raise PassFailedException(
@@ -136,20 +143,30 @@ def _check_ops(func: FuncOp) -> None:
                 "the COMET files do not depend on data; make the gathered rows an "
                 "argument of the function, or compile for a GPU"
             )
+
+
+def _check_ops(func: FuncOp) -> None:
+    """Raise PassFailedException for an op that no accelerator nest can contain."""
+    check_addresses(func)
+    for op in func.walk():
         if is_resizing(op) and not (is_border(op) and op.parent_op() is func):
+            way = (
+                "pad arguments"
+                if isinstance(op, PadOp)
+                else "run outline-mappings first, as comet-accelerator does"
+            )
             raise PassFailedException(
                 f"fuse: '{op.name}' of @{func.sym_name.data} changes the extents of a "
                 "value inside the function, and accelerators read and write whole "
-                "tensors; make the parts arguments or results of the function, or "
-                "compile for a GPU"
+                f"tensors; {way}, or compile for a GPU"
             )
         if isinstance(op, RenameOp) and not follows_gather(op):
             name = op.result.name_hint or "a value"
             before, after = (", ".join(names_of(v)) for v in (op.input, op.result))
             raise PassFailedException(
                 f"fuse: %{name} sees the dimensions {before} as {after}, and a tensor "
-                "of the COMET files has one name for each; give the function an "
-                "argument with the names of the view, or compile for a GPU"
+                "of the COMET files has one name for each; run outline-mappings first, "
+                "as comet-accelerator does, or compile for a GPU"
             )
         if isinstance(op, CollectiveOp) and op.from_level is None:
             raise PassFailedException(

@@ -115,7 +115,7 @@ func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<2x4xf16, #compound.
   func.return %z : tensor<2x4xf16, #compound.dims<P, Q>>
 }
 
-// CHECK: fuse: %z sees the dimensions N as P, Q, and a tensor of the COMET files has one name for each; give the function an argument with the names of the view, or compile for a GPU
+// CHECK: fuse: %z sees the dimensions N as P, Q, and a tensor of the COMET files has one name for each; run outline-mappings first, as comet-accelerator does, or compile for a GPU
 
 // -----
 
@@ -146,7 +146,7 @@ func.func @resized(%x: tensor<4x3xf16, #compound.dims<M, N>>) -> tensor<4xf16, #
   func.return %m : tensor<4xf16, #compound.dims<M>>
 }
 
-// CHECK: fuse: 'compound.slice' of @resized changes the extents of a value inside the function, and accelerators read and write whole tensors; make the parts arguments or results of the function, or compile for a GPU
+// CHECK: fuse: 'compound.slice' of @resized changes the extents of a value inside the function, and accelerators read and write whole tensors; run outline-mappings first, as comet-accelerator does, or compile for a GPU
 
 // -----
 

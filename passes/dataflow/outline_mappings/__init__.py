@@ -1,0 +1,132 @@
+"""
+`outline-mappings`: elementary level -> dataflow level, where one mapping is too few.
+
+A mapping of COMET files is one tile tree over tensors with one name for each dimension.
+A graph that sees a computed value under other names, in part, or joined with others
+becomes a chain of mappings, each in a module of its own beside the function: the views
+between them show tensors in the root memory. So does a graph with two extents of a
+dimension. A function that one mapping holds stays as it is, unless `mappings` says how
+to cut it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import SymbolTable
+
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.dataflow import MappingOp
+from comet.passes.analysis.hardware_kind import require_accelerator
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.dataflow.outline_mappings.cuts import earliest, given_parts, parts_of
+from comet.passes.dataflow.outline_mappings.plan import (
+    NAME,
+    SEEN,
+    Graph,
+    Part,
+    check_graph,
+)
+
+
+@dataclass(frozen=True)
+class OutlineMappingsPass(ModulePass):
+    """Cut a graph into a chain of mappings, each in a module of its own."""
+
+    name = NAME
+
+    mappings: str = "auto"
+    """
+    The names of the values that each mapping stores, as in "h1; q k; z", in order;
+    `auto`: as few mappings as possible, and none where the function is one.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that is no reference."""
+        require_accelerator(self.name, attached_system(op))
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
+            graph = Graph(func)
+            if self.mappings == "auto" and graph.is_one_mapping:
+                continue
+            check_graph(graph)
+            outline(graph, plan_chain(graph, self.mappings))
+
+
+def plan_chain(graph: Graph, mappings: str) -> tuple[Part, ...]:
+    """Return the mappings that the option says; raises PassFailedException."""
+    if mappings == "auto":
+        return parts_of(graph, earliest(graph))
+    return given_parts(graph, mappings)
+
+
+def outline(graph: Graph, parts: Sequence[Part]) -> None:
+    """Replace the ops of a function by the mappings of a chain and views between."""
+    func = graph.func
+    names = tuple(mapping_names(func, len(parts)))
+    pairs = tuple(zip(parts, names, strict=True))
+    modules = [mapping_module(func, part, name) for part, name in pairs]
+    block = func.body.block
+    *ops, returned = block.ops
+    for op in (*ops, returned):
+        op.detach()
+    now: dict[SSAValue, SSAValue] = {}
+    for part, name in pairs:
+        _place_views(block, part.reads)
+        reads = [now.get(value, value) for value in part.reads]
+        made = MappingOp(name, reads, [value.type for value in part.writes])
+        made.location = func.location
+        block.add_op(made)
+        now |= dict(zip(part.writes, made.outs, strict=True))
+        for before, after in zip(part.writes, made.outs, strict=True):
+            after.name_hint = before.name_hint
+            before.replace_all_uses_with(after)
+    _place_views(block, returned.operands)
+    block.add_op(returned)
+    for op in reversed(ops):
+        if op.parent is None:
+            op.erase()
+    Rewriter.insert_op(modules, InsertPoint.after(func))
+
+
+def _place_views(block: Block, values: Iterable[SSAValue]) -> None:
+    """Add the views that make `values` to a block, unless it has them."""
+    for value in values:
+        op = value.owner
+        if isinstance(op, SEEN) and op.parent is None:
+            _place_views(block, op.operands)
+            block.add_op(op)
+
+
+def mapping_names(func: FuncOp, count: int) -> Iterator[str]:
+    """Yield names for the mappings of a function that no symbol of the module has."""
+    own = func.sym_name.data
+    for number in range(1, count + 1):
+        name = f"{own}_{number}"
+        while SymbolTable.lookup_symbol(func, name) is not None:
+            name += "_"
+        yield name
+
+
+def mapping_module(func: FuncOp, part: Part, name: str) -> ModuleOp:
+    """Return a program of its own: the machine, and a function of one mapping."""
+    block = Block(arg_types=[value.type for value in part.reads])
+    now: dict[SSAValue, SSAValue] = dict(zip(part.reads, block.args, strict=True))
+    for value, argument in zip(part.reads, block.args, strict=True):
+        argument.name_hint = value.name_hint
+    block.add_ops([op.clone(now) for op in part.ops])
+    block.add_op(ReturnOp(*(now[value] for value in part.writes)))
+    takes, returns = [v.type for v in part.reads], [v.type for v in part.writes]
+    made = FuncOp(name, (takes, returns), Region(block))
+    made.location = func.location
+    around = func.parent_op()
+    assert isinstance(around, ModuleOp)
+    machine = [op.clone() for op in around.ops if isinstance(op, SystemOp | MeshOp)]
+    return ModuleOp([*machine, made], sym_name=StringAttr(name))

@@ -1,0 +1,198 @@
+"""Where a graph is cut into the mappings of a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound import CastOp, ContractOp
+from comet.dialects.dataflow.chain import returned_values
+from comet.passes.analysis.op_groups import defining_ops, disagrees, extents_of_op
+from comet.passes.analysis.stored_values import named_values, value_names
+from comet.passes.dataflow.outline_mappings.plan import (
+    NAME,
+    SEEN,
+    Graph,
+    Part,
+    is_repeated,
+    read_by,
+)
+
+Places: TypeAlias = Mapping[Operation, int]
+"""The number of the mapping that computes each op."""
+
+
+def cuts(graph: Graph) -> Iterator[tuple[str, tuple[Part, ...]]]:
+    """
+    Yield ways to cut a graph, each with its name.
+
+    Each product begins a mapping; or there are as few mappings as possible, whose ops
+    are as late as possible, or where that cannot be as early.
+    """
+    early = earliest(graph)
+    places = latest(graph, early) or early
+    yield "products", parts_of(graph, at_products(graph, places))
+    yield "fewest", parts_of(graph, places)
+
+
+def parts_of(graph: Graph, places: Places) -> tuple[Part, ...]:
+    """Return the mappings, in the order of their numbers."""
+    return tuple(
+        graph.part(op for op in graph.computing if places[op] == number)
+        for number in sorted(set(places.values()))
+    )
+
+
+def earliest(graph: Graph) -> dict[Operation, int]:
+    """
+    Return the first mapping that can compute each op, which makes them the fewest.
+
+    A mapping reads a view of what an earlier one has written, and has one extent of
+    each dimension. A cast is where its operand is computed.
+    """
+    ready: dict[SSAValue, int] = {}
+    places: dict[Operation, int] = {}
+    extents = _Extents()
+    for op in graph.needed:
+        if isinstance(op, SEEN):
+            shown = (ready.get(v, 0) + (v.owner in places) for v in op.operands)
+            ready[op.results[0]] = max(shown)
+        elif not is_repeated(op):
+            place = max((ready.get(value, 0) for value in read_by(op)), default=0)
+            while not _follows(op, places) and not extents.fit(op, place):
+                place += 1
+            extents.add(op, place)
+            places[op] = place
+            ready |= dict.fromkeys(op.results, place)
+    return places
+
+
+def latest(graph: Graph, early: Places) -> dict[Operation, int] | None:
+    """
+    Return the last of as many mappings that can compute each op, None if none can.
+
+    So what crosses the root memory is mostly what a view shows.
+    """
+    count = max(early.values()) + 1
+    last: dict[SSAValue, int] = dict.fromkeys(returned_values(graph.func), count)
+    places: dict[Operation, int] = {}
+    extents = _Extents()
+    for op in reversed(graph.needed):
+        place = min((last.get(result, count) for result in op.results), default=count)
+        shows = isinstance(op, SEEN)
+        if not shows and not is_repeated(op):
+            place = min(place, count - 1)
+            while not isinstance(op, CastOp) and not extents.fit(op, place):
+                place -= 1
+            if place < early[op]:
+                return None
+            extents.add(op, place)
+            places[op] = place
+        for value in read_by(op):
+            before = place - (shows and value.owner in early)
+            last[value] = min(last.get(value, count), before)
+    return _with_casts(graph, places)
+
+
+def at_products(graph: Graph, places: Places) -> dict[Operation, int]:
+    """Return mappings that also begin at each product, with what follows it."""
+    ordered = sorted(graph.computing, key=lambda op: places[op])
+    found: dict[Operation, int] = {}
+    number, before = 0, 0
+    for op in ordered:
+        product = any(isinstance(inner, ContractOp) for inner in op.walk())
+        if found and (product or places[op] != before):
+            number += 1
+        found[op], before = number, places[op]
+    return _with_casts(graph, found)
+
+
+def given_parts(graph: Graph, text: str) -> tuple[Part, ...]:
+    """
+    Return the mappings that store what `text` names, in this order.
+
+    Raises PassFailedException for a name that no value has, for what no mapping stores
+    and others read, and for a mapping that cannot be one.
+    """
+    named = value_names(graph.computing)
+    left, parts = set(graph.computing), list[Part]()
+    for values in named_values(text, named, NAME, "mapping"):
+        for value in values:
+            if value.owner not in left:
+                raise PassFailedException(
+                    f"{NAME}: an earlier mapping than its own needs %{named[value]}; "
+                    "name it there, or before"
+                )
+        ops = defining_ops(values, left)
+        left -= ops
+        parts.append(graph.part(ops))
+    if left:
+        last = next(op for op in reversed(graph.computing) if op in left)
+        raise PassFailedException(
+            f"{NAME}: no mapping computes %{named[last.results[-1]]}; name it, or a "
+            "value that is computed from it"
+        )
+    _check_parts(parts, named)
+    return tuple(parts)
+
+
+def _check_parts(parts: Sequence[Part], named: Mapping[SSAValue, str]) -> None:
+    """Raise PassFailedException for what one mapping cannot hold."""
+    known: set[SSAValue] = set()
+    for part in parts:
+        own = named[part.writes[-1]]
+        for value in part.reads:
+            for source in _computed(value, named):
+                if source not in known:
+                    raise PassFailedException(
+                        f"{NAME}: the mapping of %{own} sees %{named[source]} under "
+                        "other names, in part or joined, and no mapping before it "
+                        f"stores %{named[source]}; name that before"
+                    )
+        if any(disagrees(part.ops, (op,)) for op in part.ops):
+            raise PassFailedException(
+                f"{NAME}: the mapping of %{own} has a dimension with two extents; "
+                "store a value in between in another mapping"
+            )
+        known |= set(part.writes)
+
+
+def _computed(value: SSAValue, named: Mapping[SSAValue, str]) -> Iterator[SSAValue]:
+    """Yield the values of mappings that `value` is, or shows."""
+    if value in named:
+        yield value
+    elif isinstance(value.owner, SEEN):
+        for operand in value.owner.operands:
+            yield from _computed(operand, named)
+
+
+def _follows(op: Operation, places: Places) -> bool:
+    """Return whether `op` is a cast of what a mapping computes: it is there, too."""
+    return isinstance(op, CastOp) and op.input.owner in places
+
+
+def _with_casts(graph: Graph, places: dict[Operation, int]) -> dict[Operation, int]:
+    """Return `places` with each cast where its operand is computed."""
+    for op in graph.computing:
+        if isinstance(op, CastOp) and isinstance(op.input.owner, Operation):
+            places[op] = places.get(op.input.owner, places[op])
+    return places
+
+
+class _Extents:
+    """The extents of the dimensions of each mapping."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[str, int]] = {}
+
+    def fit(self, op: Operation, place: int) -> bool:
+        """Return whether the dimensions of `op` have the same extents there."""
+        known = self._known.get(place, {})
+        return all(known.get(dim, n) == n for dim, n in extents_of_op(op).items())
+
+    def add(self, op: Operation, place: int) -> None:
+        """Note the extents of `op`."""
+        self._known.setdefault(place, {}).update(extents_of_op(op))

@@ -1,0 +1,145 @@
+"""A graph as ops of mappings, and views of tensors in the root memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.compound import (
+    ConcatOp,
+    FillOp,
+    PadOp,
+    RenameOp,
+    SliceOp,
+)
+from comet.dialects.dataflow.chain import returned_values
+from comet.passes.analysis.op_groups import defining_ops, disagrees
+from comet.passes.analysis.padding import is_border
+from comet.passes.analysis.stored_values import format_stored
+from comet.passes.sharding.boundary import says_sharding
+
+NAME = "outline-mappings"
+
+SEEN = RenameOp | SliceOp | ConcatOp
+"""Ops that show tensors in the root memory under other names, in part, or joined."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The ops of one mapping, in order."""
+
+    ops: tuple[Operation, ...]
+    reads: tuple[SSAValue, ...]
+    """The arguments, results of other mappings, and views of both that it reads."""
+    writes: tuple[SSAValue, ...]
+    """The results that other mappings read, perhaps through views, or the caller."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A function as ops that mappings compute, views, and constants."""
+
+    func: FuncOp
+
+    @cached_property
+    def needed(self) -> tuple[Operation, ...]:
+        """The ops that results of the function depend on, in order."""
+        ops = tuple(self.func.body.block.ops)
+        needed = defining_ops(returned_values(self.func), set(ops))
+        return tuple(op for op in ops if op in needed)
+
+    @cached_property
+    def views(self) -> tuple[Operation, ...]:
+        """The views between mappings."""
+        return tuple(op for op in self.needed if isinstance(op, SEEN))
+
+    @cached_property
+    def computing(self) -> tuple[Operation, ...]:
+        """The ops that mappings compute."""
+        return tuple(
+            op for op in self.needed if not isinstance(op, SEEN) and not is_repeated(op)
+        )
+
+    @property
+    def is_one_mapping(self) -> bool:
+        """Whether one mapping may hold all: no views, one extent of each dimension."""
+        inside = (op for op in self.needed if not is_border(op))
+        return not any(isinstance(op, SEEN) for op in inside) and not any(
+            disagrees(self.computing, (op,)) for op in self.computing
+        )
+
+    def part(self, ops: Iterable[Operation]) -> Part:
+        """Return the mapping that computes `ops`, with the constants they read."""
+        own = set(ops)
+        repeated = {op for op in self.needed if is_repeated(op)}
+        inside = own.union(*(defining_ops(read_by(op), repeated) for op in own))
+        ordered = tuple(op for op in self.needed if op in inside)
+        operands = dict.fromkeys(value for op in ordered for value in read_by(op))
+        reads = tuple(v for v in operands if v.owner not in inside)
+        results = (result for op in ordered if op in own for result in op.results)
+        return Part(ordered, reads, tuple(v for v in results if _leaves(v, own)))
+
+    def text(self, parts: Iterable[Part]) -> str:
+        """Return the option that makes these mappings."""
+        return format_stored(self.computing, (part.writes for part in parts))
+
+
+def is_repeated(op: Operation) -> bool:
+    """Return whether each mapping that reads `op` has its own: a constant, a border."""
+    return isinstance(op, FillOp) or (isinstance(op, PadOp) and is_border(op))
+
+
+def read_by(op: Operation) -> Iterator[SSAValue]:
+    """Yield what an op reads of values around it, also in its regions."""
+    inside = set(op.walk())
+    blocks = {block for inner in inside for r in inner.regions for block in r.blocks}
+    for inner in op.walk():
+        for value in inner.operands:
+            if value.owner not in inside and value.owner not in blocks:
+                yield value
+
+
+def _leaves(value: SSAValue, own: set[Operation]) -> bool:
+    """Return whether others than `own` read a value; ops of folds are their fold's."""
+    return any(_outermost(use.operation, value) not in own for use in value.uses)
+
+
+def _outermost(op: Operation, value: SSAValue) -> Operation:
+    """Return the op around `op` in the block of a value."""
+    while op.parent is not value.owner.parent and (above := op.parent_op()) is not None:
+        op = above
+    return op
+
+
+def check_graph(graph: Graph) -> None:
+    """
+    Raise PassFailedException for a function that no chain of mappings computes.
+
+    That is one whose result no mapping writes, or which is for instances already.
+    """
+    for op in graph.func.body.block.ops:
+        if isinstance(op, SpmdOp | CollectiveOp):
+            raise PassFailedException(
+                f"{NAME}: '{op.name}' is of one mapping; outline mappings before "
+                "distribute"
+            )
+    if says_sharding(graph.func):
+        raise PassFailedException(
+            f"{NAME}: @{graph.func.sym_name.data} is sharded, and its mappings are "
+            "sharded one by one; leave the shardings out, and distribute in each module"
+        )
+    computed = set(graph.computing)
+    for value in returned_values(graph.func):
+        if not defining_ops((value,), set(graph.needed)) & computed:
+            raise PassFailedException(
+                f"{NAME}: @{graph.func.sym_name.data} returns "
+                f"%{value.name_hint or 'a value'}, which no operation computes; return "
+                "what is computed, and no more"
+            )

@@ -1,0 +1,176 @@
+"""The chain of mappings of a graph that one mapping cannot hold, and its price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.estimate import CostError
+from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.comet.lower_to_comet.names import kind_of
+from comet.passes.comet.lower_to_comet.tree import COMPUTE
+from comet.passes.dataflow.nested import NestedPass
+from comet.passes.dataflow.outline_mappings import (
+    OutlineMappingsPass,
+    mapping_module,
+    mapping_names,
+)
+from comet.passes.dataflow.outline_mappings.cuts import cuts, given_parts
+from comet.passes.dataflow.outline_mappings.plan import Graph, Part, check_graph
+from comet.passes.explore.quick import AUTO_DIM, UNPADDED, AcceleratorPipeline, priced
+from comet.passes.graph.pad.extents import format_extents, parse_extents
+from comet.passes.pipeline import AUTO, run_settled, spelled
+from comet.passes.schedule.fuse.accelerator.plan import check_addresses
+from comet.passes.search import FREE, Candidate, Cost, Found, Goal, cheapest, session
+from comet.passes.sharding.dim_axes import dims_in, format_dims, parse_dims
+
+Mapped = Found[tuple[ModulePass, ...]]
+"""The passes that make a mapping without a search, and its cost."""
+
+
+@dataclass(frozen=True)
+class ChainSearch:
+    """The search for the cheapest chain; each mapping is searched once."""
+
+    ctx: Context
+    graph: Graph
+    pipeline: AcceleratorPipeline
+    """What maps a function that one mapping holds."""
+    _known: dict[tuple[Operation, ...], Mapped | Exception] = field(
+        default_factory=dict[tuple[Operation, ...], "Mapped | Exception"]
+    )
+
+    def passes(self, mappings: str) -> Iterator[ModulePass]:
+        """Yield the passes that make the chain of an option, or the cheapest."""
+        self.check()
+        func, pipeline = self.graph.func, self.pipeline
+        if mappings != AUTO:
+            choices = [("given", given_parts(self.graph, mappings))]
+        else:
+            choices = list(self.different_cuts())
+        candidates = [
+            Candidate(label, partial(self.price, parts)) for label, parts in choices
+        ]
+        goal = Goal(pipeline.model, pipeline.objective)
+        parts = cheapest("chain", f"@{func.sym_name.data}", candidates, goal).made
+        names = tuple(mapping_names(func, len(parts)))
+        yield OutlineMappingsPass(self.graph.text(parts))
+        for part, name in zip(parts, names, strict=True):
+            yield NestedPass(name, spelled(self.mapped(part, name).made))
+        yield AnnotateCostPass(pipeline.model)
+
+    def check(self) -> None:
+        """
+        Raise PassFailedException for a graph or options that no chain has.
+
+        What COMET files cannot say is found before any search.
+        """
+        func = self.graph.func
+        if self.pipeline.factors != AUTO:
+            raise PassFailedException(
+                f"{self.pipeline.name}: factors name the nodes of one mapping, and "
+                f"@{func.sym_name.data} is a chain; give them to tile inside one of "
+                "its modules, as --expand prints it"
+            )
+        check_graph(self.graph)
+        check_addresses(func)
+        for op in self.graph.computing:
+            if isinstance(op, COMPUTE):
+                _ = kind_of(op)
+
+    def different_cuts(self) -> Iterator[tuple[str, tuple[Part, ...]]]:
+        """Yield the ways to cut the graph, each once."""
+        known: list[tuple[Part, ...]] = []
+        for label, parts in cuts(self.graph):
+            if parts not in known:
+                known.append(parts)
+                yield f"{label}: {len(parts)} mappings", parts
+
+    def price(self, parts: Sequence[Part]) -> Found[tuple[Part, ...]]:
+        """
+        Price a chain: the sums of the latencies and energies of its mappings.
+
+        Raises PassFailedException or CostError if one has no mapping, or none that is
+        cheap enough.
+        """
+        names = mapping_names(self.graph.func, len(parts))
+        total, found = FREE, list[Mapped]()
+        for part, name in zip(parts, names, strict=True):
+            found.append(self.mapped(part, name, total))
+            total = both(total, found[-1].cost)
+        latencies = [each.cost.latency for each in found]
+        longest = latencies.index(max(latencies))
+        limit = f"mapping {longest + 1}: {found[longest].limit}"
+        return Found(tuple(parts), total, limit)
+
+    def mapped(self, part: Part, name: str, spent: Cost = FREE) -> Mapped:
+        """
+        Map the ops of one mapping, which is called `name`, unless that is known.
+
+        The mappings before it cost `spent`. Raises what `price` does.
+        """
+        if part.ops not in self._known:
+            self._known[part.ops] = self._search(part, name, spent)
+        found = self._known[part.ops]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _search(self, part: Part, name: str, spent: Cost) -> Mapped | Exception:
+        module = mapping_module(self.graph.func, part, name)
+        try:
+            with session() as current:
+                ceiling = self._left(current.ceilings, spent)
+                with current.trying(f"mapping @{name}", ceiling):
+                    pipeline = options_for(self.pipeline, module)
+                    done = run_settled([pipeline], self.ctx, module)
+            return priced(done, module)
+        except (PassFailedException, CostError) as error:
+            return error
+
+    def _left(self, ceilings: Sequence[Cost], spent: Cost) -> Cost | None:
+        """Return what the rest of a chain may cost, if the objective is a sum."""
+        if not ceilings or self.pipeline.objective == "edp":
+            return None
+        known = ceilings[-1]
+        return Cost(
+            max(0.0, known.latency - spent.latency),
+            max(0.0, known.energy - spent.energy),
+        )
+
+
+def both(first: Cost, second: Cost) -> Cost:
+    """
+    Return the cost of two mappings of a chain.
+
+    One starts when the other has ended, since it reads from the root memory what that
+    has written there; so latencies add up, and energies do as always.
+    """
+    return Cost(
+        first.latency + second.latency,
+        first.energy + second.energy,
+        first.artifact or second.artifact,
+    )
+
+
+def options_for(pipeline: AcceleratorPipeline, module: ModuleOp) -> AcceleratorPipeline:
+    """
+    Return the pipeline with what its options say of the dimensions of one mapping.
+
+    A mapping with none of the named dimensions chooses its own.
+    """
+    own, dim, pad = set(dims_in(module)), pipeline.dim, pipeline.pad
+    if dim not in (None, AUTO_DIM):
+        kept = [each for each in parse_dims(dim) if each.dim in own]
+        dim = (format_dims(kept),) if kept else None
+    if pad not in (AUTO, UNPADDED):
+        extents = {d: n for d, n in parse_extents(pad).items() if d in own}
+        pad = format_extents(extents) if extents else UNPADDED
+    return replace(pipeline, dim=dim, pad=pad)

@@ -1,0 +1,130 @@
+"""The page on a chain of mappings for an accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.codegen.comet.chain import Chain, chain_of, tensor_names
+from comet.cost.estimate import ModelName
+from comet.report.mapping_figures import Figures, figures_of
+from comet.report.mapping_report import time_parts, tree_parts
+from comet.report.numbers import CYCLES, PICOJOULES, percent
+from comet.report.page import Folded, Part, Section, note, table
+from comet.report.plots import Plot, waterfall
+from comet.report.sections import Pair, compare_section
+
+
+@dataclass(frozen=True)
+class ChainFigures:
+    """What a report shows of the mappings that run one after the other."""
+
+    mappings: tuple[Figures, ...]
+    touched: tuple[tuple[str, str], ...]
+    """The tensors that each reads, and those that it writes."""
+
+    @property
+    def latency(self) -> float:
+        """Cycles."""
+        return sum(each.latency for each in self.mappings)
+
+    @property
+    def energy(self) -> float:
+        """The energy of all mappings, in pJ."""
+        return sum(each.energy for each in self.mappings)
+
+    @property
+    def cycles(self) -> dict[str, float]:
+        """The latency of each mapping, by its number."""
+        return {
+            f"mapping {number}": each.latency
+            for number, each in enumerate(self.mappings, 1)
+        }
+
+    @property
+    def bottleneck(self) -> str:
+        """What limits the latency, as a sentence."""
+        name, longest = max(self.cycles.items(), key=lambda item: item[1])
+        return (
+            f"{len(self.mappings)} mappings run one after the other, and the tensors "
+            f"between them go through the root memory. The longest is {name}, with "
+            f"{percent(longest, self.latency)} of the latency."
+        )
+
+
+def chain_figures(chain: Chain, model: ModelName) -> ChainFigures:
+    """Return the figures of a chain; raises CostError for what cannot be priced."""
+    names = tensor_names(chain.func)
+    return ChainFigures(
+        tuple(figures_of(module, model) for module in chain.folders.values()),
+        tuple(
+            (" ".join(names[v] for v in op.ins), " ".join(names[v] for v in op.outs))
+            for op in chain.mappings
+        ),
+    )
+
+
+def facts_of_chain(figures: ChainFigures) -> dict[str, str]:
+    """Return the headline of a chain."""
+    return {
+        "latency, cycles": f"{figures.latency:,.0f}",
+        "energy, pJ": f"{figures.energy:,.0f}",
+        "mappings": str(len(figures.mappings)),
+    }
+
+
+def sections_of_chain(figures: ChainFigures) -> Iterator[Section]:
+    """Yield what is shown of a chain: all mappings, then each one."""
+    yield Section("chain", "mappings", "The mappings", tuple(_overview(figures)))
+    for number, each in enumerate(figures.mappings, 1):
+        parts: tuple[Part, ...] = (
+            *(part for part in time_parts(each) if not isinstance(part, Plot)),
+            Folded("The tile tree", tuple(tree_parts(each))),
+        )
+        name = f"mapping {number}"
+        yield Section(f"mapping-{number}", name, f"{name.capitalize()}", parts)
+
+
+def _overview(figures: ChainFigures) -> Iterator[Part]:
+    bars = {name: {"": cycles} for name, cycles in figures.cycles.items()}
+    draw = partial(waterfall, bars=bars, whole="latency", unit=CYCLES)
+    yield Plot("chain", 8, 1 + 0.3 * len(bars), draw)
+    rows = [
+        (
+            name,
+            f"{each.latency:,.0f}",
+            percent(each.latency, figures.latency),
+            f"{each.energy:,.0f}",
+            *touched,
+        )
+        for name, each, touched in zip(
+            figures.cycles, figures.mappings, figures.touched, strict=True
+        )
+    ]
+    sums = (f"{figures.latency:,.0f}", "", f"{figures.energy:,.0f}", "", "")
+    head = ("mapping", "cycles", "part", "energy, pJ", "reads", "writes")
+    yield table(head, [*rows, ("sum", *sums)], words=(4, 5), sums=(len(rows),))
+    yield note(
+        "A mapping begins when the one before has ended, as it reads from the root "
+        "memory; so latencies add up. Nothing stays on chip between two mappings."
+    )
+
+
+def compare_chains(
+    figures: ChainFigures, name: str, module: ModuleOp, model: ModelName
+) -> Section:
+    """Return a chain beside another chain, or beside a mapping."""
+    other = chain_of(module)
+    its = (
+        ChainFigures((figures_of(module, model),), (("", ""),))
+        if other is None
+        else chain_figures(other, model)
+    )
+    numbers = [
+        Pair("latency", CYCLES, figures.latency, its.latency),
+        Pair("energy", PICOJOULES, figures.energy, its.energy),
+    ]
+    return compare_section(name, (figures.cycles, its.cycles), numbers, CYCLES)
