@@ -50,7 +50,11 @@ class CometAcceleratorPass(AcceleratorPipeline):
     """Seconds after which `exact` takes the best mapping so far."""
 
     mappings: str = AUTO
-    """See `outline-mappings`; `auto` compares ways to cut a graph that is not one."""
+    """
+    See `outline-mappings`; `auto` compares ways to cut a graph that one mapping cannot
+    hold, and `merged` also merges neighbours while that makes the chain cheaper, which
+    takes several times as long.
+    """
 
     def __post_init__(self) -> None:
         """Check the options, and that an exact search knows them."""

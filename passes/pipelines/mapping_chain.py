@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -22,7 +23,7 @@ from comet.passes.dataflow.outline_mappings import (
     mapping_module,
     mapping_names,
 )
-from comet.passes.dataflow.outline_mappings.cuts import cuts, given_parts
+from comet.passes.dataflow.outline_mappings.cuts import cuts, given_parts, joined
 from comet.passes.dataflow.outline_mappings.plan import Graph, Part, check_graph
 from comet.passes.explore.quick import AUTO_DIM, UNPADDED, AcceleratorPipeline, priced
 from comet.passes.graph.pad.extents import format_extents, parse_extents
@@ -30,6 +31,9 @@ from comet.passes.pipeline import AUTO, run_settled, spelled
 from comet.passes.schedule.fuse.accelerator.plan import check_addresses
 from comet.passes.search import FREE, Candidate, Cost, Found, Goal, cheapest, session
 from comet.passes.sharding.dim_axes import dims_in, format_dims, parse_dims
+
+MERGED = "merged"
+"""The option for chains whose mappings are merged, too."""
 
 Mapped = Found[tuple[ModulePass, ...]]
 """The passes that make a mapping without a search, and its cost."""
@@ -51,15 +55,9 @@ class ChainSearch:
         """Yield the passes that make the chain of an option, or the cheapest."""
         self.check()
         func, pipeline = self.graph.func, self.pipeline
-        if mappings != AUTO:
-            choices = [("given", given_parts(self.graph, mappings))]
-        else:
-            choices = list(self.different_cuts())
-        candidates = [
-            Candidate(label, partial(self.price, parts)) for label, parts in choices
-        ]
         goal = Goal(pipeline.model, pipeline.objective)
-        parts = cheapest("chain", f"@{func.sym_name.data}", candidates, goal).made
+        place = f"@{func.sym_name.data}"
+        parts = cheapest("chain", place, self.candidates(mappings), goal).made
         names = tuple(mapping_names(func, len(parts)))
         yield OutlineMappingsPass(self.graph.text(parts))
         for part, name in zip(parts, names, strict=True):
@@ -85,6 +83,18 @@ class ChainSearch:
             if isinstance(op, COMPUTE):
                 _ = kind_of(op)
 
+    def candidates(self, mappings: str) -> Iterator[Candidate[tuple[Part, ...]]]:
+        """Yield the chains that the option leaves open."""
+        if mappings not in (AUTO, MERGED):
+            parts = given_parts(self.graph, mappings)
+            yield Candidate("given", partial(self.price, parts))
+            return
+        for label, parts in self.different_cuts():
+            yield Candidate(label, partial(self.price, parts))
+        if mappings == MERGED:
+            _, parts = next(cuts(self.graph))
+            yield Candidate(MERGED, partial(self.merged, parts))
+
     def different_cuts(self) -> Iterator[tuple[str, tuple[Part, ...]]]:
         """Yield the ways to cut the graph, each once."""
         known: list[tuple[Part, ...]] = []
@@ -107,8 +117,33 @@ class ChainSearch:
             total = both(total, found[-1].cost)
         latencies = [each.cost.latency for each in found]
         longest = latencies.index(max(latencies))
-        limit = f"mapping {longest + 1}: {found[longest].limit}"
+        limit = f"mapping {longest + 1} of {len(parts)}: {found[longest].limit}"
         return Found(tuple(parts), total, limit)
+
+    def merged(self, parts: tuple[Part, ...]) -> Found[tuple[Part, ...]]:
+        """
+        Merge two mappings that follow each other while that makes the chain cheaper.
+
+        The merge that saves most comes first. Raises what `price` does.
+        """
+        found = self.price(parts)
+        while (better := self._merge(found)) is not None:
+            found = better
+        return found
+
+    def _merge(self, found: Found[tuple[Part, ...]]) -> Found[tuple[Part, ...]] | None:
+        """Return a chain with two mappings merged, None if none is cheaper."""
+        goal, best = Goal(self.pipeline.model, self.pipeline.objective), found
+        for index in range(1, len(found.made)):
+            before, after = found.made[: index - 1], found.made[index + 1 :]
+            pair = joined(self.graph, *found.made[index - 1 : index + 1])
+            if pair is None:
+                continue
+            with suppress(PassFailedException, CostError), session() as current:
+                with current.trying(f"merging {index} and {index + 1}", found.cost):
+                    chain = self.price((*before, pair, *after))
+                    best = min(best, chain, key=lambda each: goal.order(each.cost))
+        return None if best is found else best
 
     def mapped(self, part: Part, name: str, spent: Cost = FREE) -> Mapped:
         """

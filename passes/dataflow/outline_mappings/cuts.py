@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import CastOp, ContractOp
+from comet.dialects.compound.views import sources
 from comet.dialects.dataflow.chain import returned_values
 from comet.passes.analysis.op_groups import defining_ops, disagrees, extents_of_op
 from comet.passes.analysis.stored_values import named_values, value_names
@@ -110,6 +111,17 @@ def at_products(graph: Graph, places: Places) -> dict[Operation, int]:
     return _with_casts(graph, found)
 
 
+def joined(graph: Graph, first: Part, second: Part) -> Part | None:
+    """Return two mappings that follow each other as one, None if they cannot be."""
+    known, ops = set(first.writes), (*first.ops, *second.ops)
+    views = (value for value in second.reads if value not in known)
+    if any(known & set(sources(value)) for value in views):
+        return None
+    if any(disagrees(ops, (op,)) for op in ops):
+        return None
+    return graph.part(op for op in ops if not is_repeated(op))
+
+
 def given_parts(graph: Graph, text: str) -> tuple[Part, ...]:
     """
     Return the mappings that store what `text` names, in this order.
@@ -145,8 +157,8 @@ def _check_parts(parts: Sequence[Part], named: Mapping[SSAValue, str]) -> None:
     for part in parts:
         own = named[part.writes[-1]]
         for value in part.reads:
-            for source in _computed(value, named):
-                if source not in known:
+            for source in sources(value):
+                if source in named and source not in known:
                     raise PassFailedException(
                         f"{NAME}: the mapping of %{own} sees %{named[source]} under "
                         "other names, in part or joined, and no mapping before it "
@@ -158,15 +170,6 @@ def _check_parts(parts: Sequence[Part], named: Mapping[SSAValue, str]) -> None:
                 "store a value in between in another mapping"
             )
         known |= set(part.writes)
-
-
-def _computed(value: SSAValue, named: Mapping[SSAValue, str]) -> Iterator[SSAValue]:
-    """Yield the values of mappings that `value` is, or shows."""
-    if value in named:
-        yield value
-    elif isinstance(value.owner, SEEN):
-        for operand in value.owner.operands:
-            yield from _computed(operand, named)
 
 
 def _follows(op: Operation, places: Places) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from io import BytesIO, StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ from comet.dialects.cost import estimate_of
 from comet.interpreter import run
 from comet.interpreter.tensor import Array
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.dataflow.outline_mappings.cuts import cuts, joined
+from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.pipeline import run_settled, spelled
 from comet.passes.search.record import Choice, session
 from comet.universe import installed
@@ -89,8 +92,27 @@ HEADS = """
   }"""
 """Every kind of view between mappings, and two results that are views."""
 
-GRAPHS = {"two": TWO, "heads": HEADS, "vit": tiny_texts()["vit"]}
-OPTIONS = {"two": FAST, "heads": "", "vit": f"{FAST} dim=H,M"}
+MIXED = """
+  !X = tensor<8x16xf32, #compound.dims<M, D>>
+  !K = tensor<8x16xf32, #compound.dims<N, D>>
+  !S = tensor<8x8xf32, #compound.dims<M, N>>
+  func.func @mixed(%x: !X) -> !X {
+    %q = compound.map exp %x : !X -> !X
+    %keys = compound.rename %q : !X -> !K
+    %s = compound.contract %q, %keys : !X, !K -> !S
+    %e = compound.map exp %s : !S -> !S
+    %z = compound.contract %e, %keys : !S, !K -> !X
+    func.return %z : !X
+  }"""
+"""Two products after a view."""
+
+GRAPHS = {"mixed": MIXED, "two": TWO, "heads": HEADS, "vit": tiny_texts()["vit"]}
+OPTIONS = {
+    "mixed": "pad=none stream=false",
+    "two": FAST,
+    "heads": "",
+    "vit": f"{FAST} dim=H,M",
+}
 CHOICES: dict[tuple[str, str, str], list[Choice]] = {}
 """What was chosen from, for what is compiled."""
 
@@ -121,7 +143,12 @@ def emitted(module: ModuleOp) -> dict[str, str]:
 
 
 def mapped(name: str) -> list[ModuleOp]:
-    chain = chain_of(compiled(name, "edge")[1])
+    return mapped_of(compiled(name, "edge")[1])
+
+
+def mapped_of(module: ModuleOp) -> list[ModuleOp]:
+    """Return the modules of the mappings of a chain."""
+    chain = chain_of(module)
     assert chain is not None
     return list(chain.folders.values())
 
@@ -236,6 +263,35 @@ def test_mappings_are_compared_and_the_cheapest_cut_is_taken():
     figures = estimate_of(func)
     assert figures is not None
     assert figures.latency == pytest.approx(min(costs))
+
+
+def test_neighbours_are_merged_where_that_is_cheaper():
+    passes, module = compiled("mixed", "edge", "mappings=merged")
+    choice = next(
+        each
+        for each in CHOICES["mixed", "edge", "mappings=merged"]
+        if each.name == "chain"
+    )
+    costs = {row.label: row.cost for row in choice.rows if row.cost is not None}
+    merged = costs["merged"].latency
+    assert merged < costs["products: 3 mappings"].latency
+    assert merged == min(cost.latency for cost in costs.values())
+    assert 'outline-mappings{mappings="q; z"}' in passes
+    for each in mapped_of(module):
+        assert check(write_files(each)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "joins"), [(MIXED, [False, True]), (TWO, [False]), (HEADS, [False, False])]
+)
+def test_what_a_view_or_two_extents_separate_is_not_merged(
+    text: str, joins: list[bool]
+):
+    (func,) = compute_functions(parse_module(text))
+    graph = Graph(func)
+    _, parts = next(cuts(graph))
+    pairs = pairwise(parts)
+    assert [joined(graph, *pair) is not None for pair in pairs] == joins
 
 
 def test_mappings_by_hand_and_options_of_their_dimensions():
