@@ -3,15 +3,16 @@
 
 The vector unit of the COMET tool adds, multiplies, divides, takes maxima, exponentials
 and square roots. This pass writes other functions with these: `neg`, `rsqrt`, `min`,
-`copy` and `tanh` exactly, `erf` by an approximation with an error of at most 1.5e-7. It
-leaves what cannot be written so, logarithms, comparisons and `select`, to an error of
-`lower-to-comet`.
+`exp2`, `copy` and `tanh` exactly, `erf` by an approximation with an error of at most
+1.5e-7. It leaves what cannot be written so, logarithms, comparisons and `select`, to an
+error of `lower-to-comet`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import log
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp
@@ -103,6 +104,10 @@ def _copied(emit: Maps, x: SSAValue) -> SSAValue:
     return emit(MapKind.MULT, x, 1.0)
 
 
+def _exp2(emit: Maps, x: SSAValue) -> SSAValue:
+    return emit(MapKind.EXP, emit(MapKind.MULT, x, log(2)))
+
+
 def _rsqrt(emit: Maps, x: SSAValue) -> SSAValue:
     return emit(MapKind.DIV, 1.0, emit(MapKind.SQRT, x))
 
@@ -135,6 +140,7 @@ def _erf(emit: Maps, x: SSAValue) -> SSAValue:
 EXPANSIONS: Mapping[MapKind, Callable[..., SSAValue]] = {
     MapKind.NEG: _negated,
     MapKind.COPY: _copied,
+    MapKind.EXP2: _exp2,
     MapKind.RSQRT: _rsqrt,
     MapKind.MIN: _minimum,
     MapKind.TANH: _tanh,

@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import InterpretationError
 
 from comet.codegen.comet import write_files
+from comet.codegen.comet.chain import chain_of
 from comet.codegen.triton import TritonTarget
 from comet.interpreter.tensor import Array
 
@@ -128,8 +129,12 @@ def _meaning(case: Case, folder: Path) -> Verdict | None:
         return Verdict("wrong", str(error))
     if case.family not in RUN:
         return None
-    if case.target == "comet" and (broken := check(write_files(reached))):
-        return Verdict("illegal file", str(broken[0]))
+    if case.target == "comet":
+        chain = chain_of(reached)
+        modules = [reached] if chain is None else chain.folders.values()
+        for module in modules:
+            if broken := check(write_files(module)):
+                return Verdict("illegal file", str(broken[0]))
     return _run(reached, folder) if case.target == "triton" else None
 
 
