@@ -14,6 +14,12 @@ from comet.dialects.arch.fields import Fields, integer, number
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
 
+RANK_EXCHANGE = ("exchange_us", "link_latency_us", "signal_us")
+"""
+What programs of two GPUs take to exchange: as those of one, but the value passes a
+link, and its flag after it.
+"""
+
 
 def device_of(system: SystemOp) -> Device:
     """
@@ -43,6 +49,7 @@ def device_of(system: SystemOp) -> Device:
         load_latency=figure("load_latency_us") * 1e-6,
         iteration=figure("iteration_us") * 1e-6,
         exchange=figure("exchange_us") * 1e-6,
+        rank_exchange=sum(map(figure, RANK_EXCHANGE)) * 1e-6,
         compiled=Compiled(
             thread_registers=count("thread_registers"),
             most_registers=count("most_registers"),

@@ -13,6 +13,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from comet.cost.from_ir.exchanges import exchanges_in
 from comet.cost.from_ir.memory import id_bytes, ids_dims, vector_width
 from comet.cost.from_ir.products import (
     Products,
@@ -374,7 +375,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         narrow=tuple(walk.narrow),
         dot_type=walk.products.type,
         group=group,
-        exchanges=_exchanges(node),
+        exchanges=exchanges_in(node, among_ranks=False),
+        rank_exchanges=exchanges_in(node, among_ranks=True),
         bounds=bounds,
         multiprocessors=gpu.multiprocessors,
         axes=launch_axes(node),
@@ -432,17 +434,6 @@ def _position(value: SSAValue) -> Bound | None:
             offset = known.offset + sign * int(constant.value.value.data)
             return Bound(known.rows, offset)
     return None
-
-
-def _exchanges(node: SpatialOp) -> int:
-    """Return how often a program waits for others of its group, for each tile."""
-    groups = (op for op in node.walk() if isinstance(op, SpatialOp) and op.on_mesh)
-    inside = (op for group in groups for op in group.walk())
-    return sum(
-        isinstance(op, WaitOp)
-        or (isinstance(op, CollectiveOp) and not isinstance(op.prev_op, CollectiveOp))
-        for op in inside
-    )
 
 
 def group_blocks(node: SpatialOp) -> dict[str, int]:

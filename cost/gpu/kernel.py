@@ -96,6 +96,8 @@ class Device:
     """Seconds that control and synchronization add to one iteration of a loop."""
     exchange: float
     """From storing a value for other programs of the same GPU until they load it."""
+    rank_exchange: float
+    """The same for programs of other GPUs."""
     compiled: Compiled
 
 
@@ -128,6 +130,8 @@ class KernelWork:
     """Loops of a program that load ahead, one after another."""
     exchanges: Real = 0
     """How often a program waits for values of the others of its group."""
+    rank_exchanges: Real = 0
+    """How often its group waits for those of other ranks."""
     loads_ahead: bool = False
     """
     Whether one program does several tiles, and warps of their own load the next one
@@ -214,7 +218,8 @@ def kernel_time(work: KernelWork, device: Device) -> KernelTime:
         work.device_bytes / device.hbm_bandwidth,
         waiting_time(work, waves, device),
         waves * device.iteration * work.rounds,
-        waves * device.exchange * work.exchanges,
+        waves * (device.exchange * work.exchanges)
+        + waves * (device.rank_exchange * work.rank_exchanges),
         fits,
     )
 

@@ -151,6 +151,8 @@ class KernelSummary:
     """Bytes of the numbers that choose the rows which are loaded."""
     exchanges: int = 0
     """How often a program waits for the others of its group, for each tile."""
+    rank_exchanges: int = 0
+    """How often its group waits for other ranks, for each tile."""
     bounds: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
     """The dimensions whose loops a mask bounds, and where."""
     multiprocessors: int = 1

@@ -57,6 +57,7 @@ def kernel_work(
         shared=shared_need(summary, blocks, numbers.stages, gpu),
         pipelines=1 + len(summary.unmasked),
         exchanges=summary.exchanges,
+        rank_exchanges=summary.rank_exchanges,
     )
 
 

@@ -184,6 +184,16 @@ def _(op: compound.MapOp, states: States) -> State:
     return replace(joined, partial=own)
 
 
+def _fold_partials(values: Iterable[SSAValue], states: States) -> dict[str, str]:
+    """Return the axes along which some values are partials of a fold."""
+    return {
+        axis: kind
+        for value in values
+        for axis, kind in states[value].partial.items()
+        if kind == FOLD
+    }
+
+
 @transfer.register
 def _(op: compound.ReduceOp, states: States) -> State:
     state, kind = states[op.input], str(op.kind.data)
@@ -285,9 +295,12 @@ def _(op: compound.ExtentOp, states: States) -> State:
 
 @transfer.register
 def _(op: compound.FoldOp, states: States) -> State:
-    _reject_partials(op, states)
+    """A fold may merge the partials of a fold along one axis before those of others."""
+    own = _fold_partials(op.ins, states)
+    merged = all(own.items() <= states[value].partial.items() for value in op.ins)
+    _reject_partials(op, states, allowed=own if merged else None)
     state = _reduced(_joined(op, op.operands, states), (op.dim.data,), FOLD)
-    return replace(state, uniform=False)
+    return replace(state, partial={**own, **state.partial}, uniform=False)
 
 
 @transfer.register

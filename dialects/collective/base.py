@@ -122,6 +122,18 @@ class CollectiveOp(IRDLOperation, ABC):
         return self.from_level == self.to_level
 
     @property
+    def among_ranks(self) -> bool:
+        """Whether instances of a group share no memory."""
+        axes = lookup_mesh(self, self.mesh).rank_axes
+        return any(axis in axes for axis in self.axis_names)
+
+    @property
+    def joins_exchange(self) -> bool:
+        """Whether the collective right before it moves data along the same axes."""
+        before = self.prev_op
+        return isinstance(before, CollectiveOp) and before.axes == self.axes
+
+    @property
     def group_size(self) -> int:
         """The number of instances in a group."""
         return lookup_mesh(self, self.mesh).size(self.axis_names)

@@ -83,6 +83,23 @@ class MeshOp(IRDLOperation):
             return {}
         return {a.data: lv.data for a, lv in zip(self.axes, self.levels, strict=True)}
 
+    @property
+    def rank_axes(self) -> tuple[str, ...]:
+        """The axes whose instances share no memory: those at the outermost level."""
+        levels = self.axis_levels
+        outermost = next(iter(levels.values()), None)
+        return tuple(a for a in self.axis_extents if levels.get(a) == outermost)
+
+    def by_level(self, axes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return `axes` grouped by their memory levels, the innermost level first."""
+        levels = self.axis_levels
+        found = dict.fromkeys(levels.get(axis) for axis in self.axis_extents)
+        groups = (
+            tuple(axis for axis in axes if levels.get(axis) == level)
+            for level in reversed(found)
+        )
+        return tuple(group for group in groups if group)
+
     def size(self, axes: Iterable[str]) -> int:
         """Return the number of instances in a group over `axes`."""
         return prod(self.axis_extents[axis] for axis in axes)

@@ -130,7 +130,8 @@ class SpmdOp(IRDLOperation):
     Run the body on every instance of the mesh, each on its shard of the operands.
 
     Outside, shapes are global; inside they are local: ceil(extent / instances). A
-    dimension without mesh axes is replicated. The verifier derives the state of every
+    dimension without mesh axes is replicated; programs of one GPU may split it again,
+    by a node over axes inside the GPU. The verifier derives the state of every
     value in the body: replicated, sharded, or partial along each mesh axis; a partial
     value needs an all-reduce before it is mapped or yielded.
 
@@ -294,11 +295,11 @@ def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
 
 
 def rank_count(op: Operation) -> int:
-    """Return how many instances run `op`: those of its SPMD region, or one."""
+    """Return how many ranks run `op`: those of its SPMD region, or one."""
     above = op.parent_op()
     while above is not None and not isinstance(above, SpmdOp):
         above = above.parent_op()
     if above is None:
         return 1
     mesh = lookup_mesh(above, above.mesh)
-    return mesh.size(mesh.axis_extents)
+    return mesh.size(mesh.rank_axes)

@@ -28,6 +28,7 @@ from comet.dialects.dataflow.transfer import (
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.node import group_around
 
 UNSAID = State({}, {}, uniform=True)
 """The state of a buffer that nothing has been written to."""
@@ -62,10 +63,23 @@ def _sent(node: SpatialOp, states: States) -> States:
 @op_states.register
 def _(op: PushOp | StageOp, states: States) -> States:
     if op.stored is not None:
+        if isinstance(op, PushOp) and op.root is not None:
+            _verify_equal(op, states[op.value])
         return {op.stored: states[op.value]}
     made = program_value(op.channel).owner
     assert isinstance(made, ChannelOp | ReceiveBufferOp)
     return {made.result: _received(op, made, op.value, states)}
+
+
+def _verify_equal(op: PushOp, state: State) -> None:
+    """Check that all programs of a group have what the root sends for them."""
+    group = group_around(op)
+    for axis in () if group is None else (loop.axis for loop in group.loops):
+        if axis is not None and (axis in state.sharded or axis in state.partial):
+            raise VerifyException(
+                f"'{op.name}' op the root sends, for all programs along axis '{axis}', "
+                f"a value that is {state.describe(axis)}; exchange it among them first"
+            )
 
 
 @op_states.register

@@ -41,10 +41,7 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.dataflow.channel import (
     ChannelMode,
-    ChannelOp,
     ChannelType,
-    ReceiveBufferOp,
-    program_value,
 )
 from comet.dialects.dataflow.flags import (
     KERNEL,
@@ -56,6 +53,7 @@ from comet.dialects.dataflow.flags import (
     SemanticsAttr,
 )
 from comet.dialects.parents import HasParentNamed
+from comet.dialects.schedule.node import group_around
 
 GRID = "schedule.spatial"
 NODES = (GRID, "schedule.temporal")
@@ -150,18 +148,30 @@ class PushOp(_Producer):
     """
     Store every tile of a value to all receive buffers as soon as it is computed.
 
+    With `root`, the first program of a group does so for all of them, which have the
+    same tile.
+
     ```mlir
     dataflow.push %x to %ch : tensor<..>, !dataflow.channel<push ..>
     %s = dataflow.push %t to %ch epoch %e
+        : tensor<..>, !dataflow.channel<push ..> -> tensor<..>
+    %s = dataflow.push root %t to %ch epoch %e
         : tensor<..>, !dataflow.channel<push ..> -> tensor<..>
     ```
     """
 
     name = "dataflow.push"
 
+    root = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "(`root` $root^)? $value `to` $channel (`epoch` $epoch^)? attr-dict `:` "
+        "type($value) `,` type($channel) (`->` type($stored)^)?"
+    )
+
     def verify_(self) -> None:
         self.verify_mode(ChannelMode.PUSH)
         self.verify_value()
+        _verify_root(self)
 
 
 @irdl_op_definition
@@ -314,10 +324,13 @@ class _OnFlags(IRDLOperation, ABC):
             )
 
 
-def _in_one_memory(channel: SSAValue) -> bool:
-    """Whether a channel joins programs of one GPU."""
-    made = program_value(channel).owner
-    return isinstance(made, ChannelOp | ReceiveBufferOp) and made.in_one_memory
+def _verify_root(op: PushOp | SignalOp) -> None:
+    """Check that there are programs of a group, the first of which does `op`."""
+    if op.root is not None and group_around(op) is None:
+        raise VerifyException(
+            f"'{op.name}' op root is the first program of a group; write it in a node "
+            "over a mesh axis inside a GPU"
+        )
 
 
 @irdl_op_definition
@@ -328,7 +341,8 @@ class SignalOp(_OnFlags):
 
     `covers` lists other channels to which the same programs have stored their tiles:
     the signal covers these, too. In a node it also lists what has been stored. `fence`
-    puts the stores of all threads before the release, which one thread does.
+    puts the stores of all threads before the release, which one thread does. With
+    `root`, the first program of a group signals for all of them.
 
     ```mlir
     dataflow.signal %ch covers(%other : !dataflow.channel<..>) : !dataflow.channel<..>
@@ -344,8 +358,10 @@ class SignalOp(_OnFlags):
     traits = traits_def(HasParentNamed((KERNEL, *NODES)))
     covered = var_operand_def()
     fence = opt_prop_def(UnitAttr)
+    root = opt_prop_def(UnitAttr)
     assembly_format = (
-        "$channel (`covers` `(` $covered^ `:` type($covered) `)`)? "
+        "(`root` $root^)? $channel "
+        "(`covers` `(` $covered^ `:` type($covered) `)`)? "
         "(`flags` $flags^ `epoch` $epoch $semantics $scope)? (`fence` $fence^)? "
         "attr-dict `:` type($channel) (`,` type($flags)^)?"
     )
@@ -359,6 +375,7 @@ class SignalOp(_OnFlags):
         scope: FlagScope = FlagScope.SYSTEM,
         fence: bool = True,
         covered: Sequence[SSAValue] = (),
+        root: UnitAttr | None = None,
     ):
         lowered = flags is not None
         super().__init__(
@@ -367,6 +384,7 @@ class SignalOp(_OnFlags):
                 "semantics": SemanticsAttr(semantics) if lowered else None,
                 "scope": ScopeAttr(scope) if lowered else None,
                 "fence": UnitAttr() if lowered and fence else None,
+                "root": root,
             },
         )
 
@@ -381,10 +399,11 @@ class SignalOp(_OnFlags):
         parent = self.parent_op()
         in_node = parent is not None and parent.name in NODES
         loops = parent is not None and parent.name != GRID
-        if in_node and loops and not _in_one_memory(self.channel):
+        if in_node and loops and group_around(self) is None:
             raise VerifyException(
                 f"'{self.name}' op a program signals ranks once, and so in no loop"
             )
+        _verify_root(self)
         stored = [v for v in self.covered if not isinstance(v.type, ChannelType)]
         if bool(stored) != in_node:
             raise VerifyException(
@@ -468,7 +487,7 @@ class WaitOp(_OnFlags):
                 f"'{self.name}' op takes views in a node, and only there; in a kernel "
                 "it is for what is read of its channel"
             )
-        if in_node and self.flags is None and not _in_one_memory(self.channel):
+        if in_node and self.flags is None and group_around(self) is None:
             raise VerifyException(
                 f"'{self.name}' op in a node has flags; run lower-channels first"
             )

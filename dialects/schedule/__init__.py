@@ -43,6 +43,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.mesh import lookup_mesh
+from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound import YieldOp as MergeYieldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.analysis import verify_combiners
@@ -239,12 +240,16 @@ class SpatialAxes(SymbolUserOpInterface):
 
 
 def _verify_enclosed(op: CollectiveOp) -> None:
-    """Check that every axis of a collective is one of an enclosing spatial node."""
+    """
+    Check that every axis of a collective is one of an enclosing node or SPMD region.
+    """
     enclosing: set[str] = set()
     parent = op.parent_op()
     while parent is not None:
         if isinstance(parent, SpatialOp):
             enclosing |= {loop.axis for loop in parent.loops if loop.axis is not None}
+        if isinstance(parent, SpmdOp) and parent.mesh == op.mesh:
+            enclosing |= set(lookup_mesh(parent, parent.mesh).rank_axes)
         parent = parent.parent_op()
     for axis in op.axis_names:
         if axis not in enclosing:

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective.analysis import op_states, transfer
+from comet.dialects.collective.spmd import SpmdOp, sharding_of, state_of_sharding
 from comet.dialects.collective.state import (
     FOLD,
     REPLICATED,
@@ -54,7 +55,7 @@ def verify_combiners(root: NodeOp) -> None:
                 f"'{op.name}' op combines by {given} a result that needs {combiner}"
             )
 
-    _run(root, {value: REPLICATED for value in root.operands}, 0, check)
+    _run(root, _operand_states(root), 0, check)
 
 
 def assign_combiners(root: NodeOp) -> None:
@@ -70,7 +71,32 @@ def assign_combiners(root: NodeOp) -> None:
         else:
             op.properties.pop("combine", None)
 
-    _run(root, {value: REPLICATED for value in root.operands}, 0, assign)
+    _run(root, _operand_states(root), 0, assign)
+
+
+def _operand_states(root: NodeOp) -> States:
+    """
+    Return the states of the operands of `root`.
+
+    Along the mesh axes of ranks they count where programs of a group exchange with
+    other ranks in their node. Elsewhere the region of the ranks says what is right.
+    """
+    inside = (op for op in root.walk() if isinstance(op, NodeOp) and op is not root)
+    if any(op.on_mesh for op in inside):
+        return {value: _argument_state(value) for value in root.operands}
+    return dict.fromkeys(root.operands, REPLICATED)
+
+
+def _argument_state(value: SSAValue) -> State:
+    """Return the state of a value that is handed in to an SPMD region."""
+    while isinstance(value, BlockArgument):
+        above = value.owner.parent_op()
+        if isinstance(above, SpmdOp):
+            return state_of_sharding(sharding_of(above.in_shardings.data[value.index]))
+        if above is None or value.index >= len(above.operands):
+            break
+        value = above.operands[value.index]
+    return REPLICATED
 
 
 @op_states.register
@@ -87,7 +113,7 @@ def states_around(root: NodeOp) -> Mapping[NodeOp, States]:
     def note(op: NodeOp, states: States, _needed: tuple[Combiner, ...]) -> None:
         found[op] = states
 
-    _run(root, {value: REPLICATED for value in root.operands}, 0, note)
+    _run(root, _operand_states(root), 0, note)
     return found
 
 
@@ -111,9 +137,12 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
     repeats = bool(op.init_args())
     axes = {} if repeats else _axes(op, depth)
     folded = _folded_axes(op, states) if repeats else ()
+    merged = _merged_axes(op, states) if repeats else ()
     local: States = {}
     for outer, argument in op.sliced:
-        local[argument] = _entered(without_axes(states[outer], folded), argument, axes)
+        local[argument] = _entered(
+            without_axes(states[outer], (*folded, *merged)), argument, axes
+        )
     for argument in op.region_iter_args if repeats else ():
         if local[argument].uniform:
             like = _like_operands(op, argument, states)
@@ -126,10 +155,12 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
             local |= op_states(inner, local)
     yielded = [local[value] for value in op.yielded]
     visit(op, states, tuple(_combiners(op, yielded, axes)))
-    return tuple(
+    left = (
         _left(op, index, state, axes, folded, states)
         for index, state in enumerate(yielded)
     )
+    pending = dict.fromkeys(merged, FOLD)
+    return tuple(replace(each, partial={**pending, **each.partial}) for each in left)
 
 
 def _depth(op: NodeOp) -> int:
@@ -169,6 +200,16 @@ def _folded_axes(op: NodeOp, states: States) -> tuple[str, ...]:
         for value in op.ins
         for axis, dim in states[value].sharded.items()
         if dim in op.factors
+    )
+
+
+def _merged_axes(op: NodeOp, states: States) -> tuple[str, ...]:
+    """Return the outer axes along which `op` merges partials of a fold only locally."""
+    return tuple(
+        axis
+        for value in op.ins
+        for axis, kind in states[value].partial.items()
+        if kind == FOLD
     )
 
 

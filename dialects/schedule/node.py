@@ -6,7 +6,7 @@ checks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i32,
 )
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     opt_attr_def,
@@ -179,6 +179,19 @@ class NodeOp(IRDLOperation, ABC):
         """
         Return the init args, from which the iter_args start; empty in a spatial node.
         """
+
+
+def nodes_around(op: Operation) -> Iterator[NodeOp]:
+    """Yield the nodes around an op, the innermost first."""
+    above = op.parent_op()
+    while isinstance(above, NodeOp):
+        yield above
+        above = above.parent_op()
+
+
+def group_around(op: Operation) -> NodeOp | None:
+    """Return the node of the group of programs that do an op, None if none do."""
+    return next((node for node in nodes_around(op) if node.on_mesh), None)
 
 
 def repeats_programs(op: NodeOp) -> bool:

@@ -4,9 +4,10 @@
 Takes kernels with a node over a mesh axis inside the GPU. An all-gather there becomes a
 push of the program's tile, a signal, and a wait for those of the whole group, at the
 same place: the program keeps what it has in registers meanwhile. All-gathers that
-follow each other have one signal and one wait. The kernel says how many programs have
-to run at the same time. Rejects all-gathers of what programs have shards of, and other
-collectives.
+follow each other have one signal and one wait. In one among ranks, where all programs
+of a group have the same tile, their root pushes and signals. The kernel says how many
+programs have to run at the same time. Rejects all-gathers of what programs have shards
+of, and other collectives.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -41,6 +42,7 @@ from comet.dialects.dataflow import (
     WaitOp,
 )
 from comet.dialects.dataflow.channel import ChannelMode
+from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -77,8 +79,8 @@ class PlannedExchange:
     """All-gathers that follow each other: one signal, one wait."""
 
     channels: tuple[PlannedChannel, ...]
-    programs: int
-    """The number of programs that exchange."""
+    root: bool
+    """Whether ranks exchange, so that the root of a group sends what all have."""
 
 
 def plan_exchanges(kernel: KernelOp) -> tuple[PlannedExchange, ...]:
@@ -98,10 +100,10 @@ def plan_exchanges(kernel: KernelOp) -> tuple[PlannedExchange, ...]:
                 "the parts of reductions only; run lower-reductions before fuse, or "
                 "compile without ctas"
             )
-        if not isinstance(op.prev_op, CollectiveOp):
+        if not op.joins_exchange:
             found.append([])
         found[-1].append(_planned(op))
-    return tuple(PlannedExchange(tuple(each), each[0].op.group_size) for each in found)
+    return tuple(PlannedExchange(tuple(each), each[0].op.among_ranks) for each in found)
 
 
 def _planned(op: AllGatherOp) -> PlannedChannel:
@@ -145,35 +147,42 @@ def connect(kernel: KernelOp, plans: Sequence[PlannedExchange]) -> None:
             arguments.append(body.insert_arg(made.result.type, len(body.args)))
             arguments[-1].name_hint = "channel"
         _exchange(plan, arguments)
-    most = max(plan.programs for plan in plans)
     rebuilt = rebuild_kernel(kernel, ins, range(len(kernel.results_)))
-    rebuilt.coresident = IntegerAttr(most, i64)
+    rebuilt.coresident = IntegerAttr(max(map(group_size, rebuilt.nodes)), i64)
 
 
 def _channel_op(plan: PlannedChannel) -> ChannelOp:
     """Return the channel that programs exchange through, still to be inserted."""
     op = plan.op
     made = ChannelOp(op.mesh.string_value(), op.axis_names, plan.blocks, plan.type)
-    made.result.name_hint = f"{op.input.name_hint or 'value'}_channel"
+    name = op.input.name_hint or "value"
+    name = f"{name}_of_ranks" if op.among_ranks else name
+    made.result.name_hint = f"{name}_channel"
     return made
 
 
 def _exchange(plan: PlannedExchange, channels: Sequence[SSAValue]) -> None:
     """Push, signal, read and wait in the place of all-gathers in a row."""
     gathers = [each.op for each in plan.channels]
+    root = UnitAttr() if plan.root else None
     block = gathers[0].parent
     assert block is not None
     inner = [handed_in(channel, block) for channel in channels]
     pushes = [
-        PushOp(op.input, channel, None, with_level(op.input.type, level_of(op.result)))
+        PushOp(
+            op.input,
+            channel,
+            stored=with_level(op.input.type, level_of(op.result)),
+        )
         for op, channel in zip(gathers, inner, strict=True)
     ]
     stored: list[SSAValue] = []
     for push, op in zip(pushes, gathers, strict=True):
         assert push.stored is not None
+        push.root = root
         push.stored.name_hint = op.input.name_hint
         stored.append(push.stored)
-    signal = SignalOp(inner[0], covered=(*inner[1:], *stored))
+    signal = SignalOp(inner[0], covered=(*inner[1:], *stored), root=root)
     pairs = list(zip(inner, stored, strict=True))
     reads = [ReadTileOp(channel, value) for channel, value in pairs]
     wait = WaitOp(inner[0], views=[read.result for read in reads])

@@ -121,7 +121,8 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
     Return how many tiles of a grid belong to one block of a message.
 
     Each program computes one tile. Tiles for different ranks belong to different
-    messages, those of the programs of a group to one block.
+    messages, those of the programs of a group to one block. The root of a group stores
+    the tile that all its programs have.
     """
     node = node_of(producer)
     if node is None or node.mesh_name is not None:
@@ -131,6 +132,8 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
         )
     if channel.in_one_memory:  # each program of a group adds one to the same flag
         return channel.ranks
+    if isinstance(producer, PushOp) and producer.root is not None:
+        return 1
     programs = prod(loop.factor for loop in node.loops)
     blocks = prod(loop.factor for loop in channel.blocks)
     return programs // (blocks * destinations(producer, channel.ranks))
@@ -235,12 +238,21 @@ def _lower_use(
         case PushOp() | StageOp():
             stored = op.stored and op.stored.type
             new: Operation = type(op)(op.value, op.channel, epoch, stored)
+            if isinstance(op, PushOp) and isinstance(new, PushOp):
+                new.root = op.root
         case ReadTileOp():
             new = ReadTileOp(op.channel, op.stored, epoch)
         case ReadOp() | PullOp():
             new = type(op)(op.channel, epoch)
         case SignalOp():
-            new = SignalOp(op.channel, flags, epoch, scope=scope, covered=op.covered)
+            new = SignalOp(
+                op.channel,
+                flags,
+                epoch,
+                scope=scope,
+                covered=op.covered,
+                root=op.root,
+            )
         case WaitOp() if memory.flags is not None:
             arrivals = memory.flags.writers.value.data
             new = WaitOp(

@@ -30,7 +30,7 @@ from comet.dialects.compound import ReduceKind
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of, names_of
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import CopyOp
-from comet.dialects.schedule.node import NodeOp, outside
+from comet.dialects.schedule.node import NodeOp, nodes_around, outside
 from comet.dialects.tl.descriptors import LEAST_BYTES, MOST_AXES, MOST_ROWS
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
@@ -147,7 +147,7 @@ def _ends_with_tensor(op: CopyOp, dim: str, slices: Slices) -> bool:
     So it is if no slice ends in the middle of a block, nor inside the slice that it is
     cut from, and if zeros stand in for what is missing.
     """
-    nodes, own = _around(op), slices[op.parent_op()][dim]
+    nodes, own = list(nodes_around(op))[::-1], slices[op.parent_op()][dim]
     loops = sum(loop == dim for node in nodes for loop in _loops(node))
     whole = extents_of(outside(op.source))[dim]
     lengths = dict.fromkeys(slices[node][dim].length for node in nodes)
@@ -158,15 +158,6 @@ def _ends_with_tensor(op: CopyOp, dim: str, slices: Slices) -> bool:
         and len(cut) == loops
         and all(outer % inner == 0 for outer, inner in pairwise(cut))
     )
-
-
-def _around(op: Operation) -> list[NodeOp]:
-    """Return the nodes around an op, the outermost first."""
-    found: list[NodeOp] = []
-    while isinstance(node := op.parent_op(), NodeOp):
-        found.append(node)
-        op = node
-    return found[::-1]
 
 
 def _loops(node: NodeOp) -> Iterator[str]:

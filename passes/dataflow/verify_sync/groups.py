@@ -6,40 +6,31 @@ at one place, so that all that wait have signalled: a group whose programs run a
 same time ends. Groups are launched in order, and each needs only itself: the kernel
 ends if as many programs as a group has run at the same time. A tile has a place of its
 own, which the next launch, that begins when this one has ended, uses again.
+
+Groups on several ranks may exchange as well. All programs of a group have the same
+value then, and its root stores and signals it. A group waits only for the one with its
+number on each other rank. All ranks launch their groups in this order, so that the
+first group that has not ended on every rank runs on all of them, or comes next: it
+ends, too, with as many programs of each rank as a group has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 
 from xdsl.ir import Operation
 
 from comet.dialects.compound.dims import extents_of, names_of
-from comet.dialects.dataflow import FlagsOp, KernelOp
+from comet.dialects.dataflow import FlagsOp, KernelOp, PushOp, SignalOp
 from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.node import group_around, nodes_around
 from comet.passes.dataflow.verify_sync.wiring import Producer, Wiring, kernel_of
-
-
-def group_of(op: Operation) -> SpatialOp | None:
-    """Return the node of the group that runs an op, None if none does."""
-    found = (node for node in _around(op) if isinstance(node, SpatialOp))
-    return next((node for node in found if node.on_mesh), None)
-
-
-def _around(op: Operation) -> Iterator[NodeOp]:
-    """Yield the nodes around an op, innermost first."""
-    above = op.parent_op()
-    while isinstance(above, NodeOp):
-        yield above
-        above = above.parent_op()
 
 
 def group_acts_together(wiring: Wiring) -> str | None:
     """Programs of a group store, signal and wait at one place, equally often."""
-    if not wiring.receive_buffer.in_one_memory:
+    if not wiring.in_group:
         return None
     blocks = {op.parent for op in wiring.uses}
     for op in wiring.uses if len(blocks) > 1 else ():
@@ -51,9 +42,30 @@ def group_acts_together(wiring: Wiring) -> str | None:
     return None
 
 
+def root_acts_for_all(wiring: Wiring) -> str | None:
+    """What a group sends to other ranks is stored, and signalled, by its root alone."""
+    among_ranks = wiring.in_group and not wiring.receive_buffer.in_one_memory
+    for op in (*wiring.producers, *wiring.signals):
+        root = isinstance(op, PushOp | SignalOp) and op.root is not None
+        if root is among_ranks:
+            continue
+        if root:
+            return (
+                f"{kernel_of(op)} lets the root of a group alone do its {op.name} on "
+                f"{wiring.name}, for which every program of the group waits; leave out "
+                "root"
+            )
+        return (
+            f"every program of a group does the {op.name} of {kernel_of(op)} on "
+            f"{wiring.name}, where other ranks have one place and one signal for all; "
+            "write root"
+        )
+    return None
+
+
 def tiles_have_places(wiring: Wiring) -> str | None:
     """Each tile that a group stores has a place, and a flag, of its own."""
-    if not wiring.receive_buffer.in_one_memory:
+    if not wiring.in_group:
         return None
     for producer in wiring.producers:
         if (reason := _shared_place(wiring, producer)) is not None:
@@ -66,7 +78,7 @@ def tiles_have_places(wiring: Wiring) -> str | None:
 
 def _shared_place(wiring: Wiring, producer: Producer) -> str | None:
     """Say which loop stores several tiles to one place, None if none does."""
-    group = group_of(producer)
+    group = group_around(producer)
     assert group is not None
     for dim in _rows(producer):
         if dim in names_of(producer.value) and dim not in group.factors:
@@ -103,10 +115,10 @@ def _shared_flag(wiring: Wiring, producer: Producer, flags: FlagsOp) -> str | No
 
 def _rows(op: Operation) -> list[str]:
     """Return the dimensions of which groups, or turns of one, have other parts."""
-    group = group_of(op)
+    group = group_around(op)
     return [
         dim
-        for node in _around(op)
+        for node in nodes_around(op)
         if node is not group
         for dim, factor in node.factors.items()
         if factor > 1

@@ -6,8 +6,10 @@ waits for the signals of all programs that make a block, each after its stores (
 fence, acquire, scope). These signals come from kernels that all ranks launch before the
 one that waits, so that the earliest waiting kernel makes progress. A rank that produces
 for launch e + 2 has received a signal of every rank in launch e + 1, which that rank
-entered only after it had read all of launch e: the slot is free. The receive buffer of
-an input is written by the caller, before a launch and after the last one has ended.
+entered only after it had read all of launch e: the slot is free. Programs of groups
+that wait for other ranks wait for the group of the same number there (`groups`). The
+receive buffer of an input is written by the caller, before a launch and after the last
+one has ended.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from comet.dialects.schedule.node import outside
 from comet.passes.dataflow.lower_channels import destinations
 from comet.passes.dataflow.verify_sync.groups import (
     group_acts_together,
+    root_acts_for_all,
     tiles_have_places,
 )
 from comet.passes.dataflow.verify_sync.wiring import (
@@ -58,14 +61,14 @@ def all_ranks_talk(wiring: Wiring) -> str | None:
     region = None if program is None else program.parent_op()
     name = region.mesh if isinstance(region, SpmdOp) else receive_buffer.mesh
     mesh = lookup_mesh(receive_buffer, name.string_value())
-    world = mesh.size(mesh.axis_extents)
+    world = mesh.size(mesh.rank_axes)
     if receive_buffer.mesh == name and receive_buffer.ranks == world:
         return None
     return (
         f"{wiring.name} joins {receive_buffer.ranks} ranks of "
         f"@{receive_buffer.mesh.string_value()}, and the program runs on all {world} "
         f"of @{name.string_value()}; let it be along all axes of that: "
-        f"{', '.join(mesh.axis_extents)}"
+        f"{', '.join(mesh.rank_axes)}"
     )
 
 
@@ -256,8 +259,7 @@ def memory_is_ordered(wiring: Wiring) -> str | None:
 
 def tiles_fit_blocks(wiring: Wiring) -> str | None:
     """A tile belongs to one block of one message."""
-    local = wiring.receive_buffer.in_one_memory
-    for producer in () if local else wiring.producers:
+    for producer in () if wiring.in_group else wiring.producers:
         node = node_of(producer)
         if node is None:
             return (
@@ -349,6 +351,8 @@ def _tiles_per_block(wiring: Wiring, producer: Producer, flags: FlagsOp) -> int:
     assert node is not None
     if wiring.receive_buffer.in_one_memory:
         return wiring.receive_buffer.ranks
+    if wiring.in_group:
+        return 1
     programs = prod(loop.factor for loop in node.loops)
     blocks = prod(loop.factor for loop in flags.type.blocks)
     return programs // (blocks * destinations(producer, wiring.receive_buffer.ranks))
@@ -411,5 +415,6 @@ RULES: Iterable[Rule] = (
     sources_are_shards,
     slots_are_free,
     group_acts_together,
+    root_acts_for_all,
     tiles_have_places,
 )

@@ -26,7 +26,7 @@ from comet.dialects.dataflow import (
     program_value,
 )
 from comet.dialects.dataflow.signals import covers, cuts
-from comet.dialects.schedule.node import NodeOp, outside
+from comet.dialects.schedule.node import NodeOp, group_around, outside
 
 Producer: TypeAlias = PushOp | StageOp
 Consumer: TypeAlias = ReadOp | ReadTileOp | PullOp
@@ -84,6 +84,11 @@ class Wiring:
     def of_input(self) -> bool:
         """Whether the caller writes an input of the program to it."""
         return self.receive_buffer.input is not None
+
+    @property
+    def in_group(self) -> bool:
+        """Whether programs store to it in the node of a group."""
+        return any(group_around(op) is not None for op in self.producers)
 
     @property
     def uses(self) -> tuple[Use, ...]:

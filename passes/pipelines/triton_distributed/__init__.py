@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import ORDER, IRLevel
@@ -32,12 +32,15 @@ from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.lower_views import LowerViewsPass
 from comet.passes.graph.sink_renames import SinkRenamesPass
 from comet.passes.graph.split import SplitPass
-from comet.passes.graph.split.choose import choose_split, kernel_seconds
+from comet.passes.graph.split.choose import choose_split
 from comet.passes.graph.stream import StreamPass
 from comet.passes.graph.use_exp2 import UseExp2Pass
 from comet.passes.pipeline import AUTO, Pipeline
 from comet.passes.pipelines.triton_distributed.groups import group_sizes
-from comet.passes.pipelines.triton_distributed.over_ranks import distribute_over_ranks
+from comet.passes.pipelines.triton_distributed.over_ranks import (
+    distribute_over_programs,
+    distribute_over_ranks,
+)
 from comet.passes.pipelines.triton_distributed.start import NAME, plan_start
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
@@ -47,10 +50,8 @@ from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
 from comet.passes.search import Candidate, Cost, Found, cheapest
 from comet.passes.search.goal import Goal
-from comet.passes.sharding.add_ctas import AXIS as CTAS
 from comet.passes.sharding.add_ctas import AddCtasPass
-from comet.passes.sharding.dim_axes import format_dims, parse_dims
-from comet.passes.sharding.distribute import DistributePass
+from comet.passes.sharding.dim_axes import parse_dims
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
 from comet.passes.sharding.merge_collectives import MergeCollectivesPass
@@ -91,11 +92,12 @@ class TritonDistributedPass(Pipeline):
     ctas: int | Literal["auto"] = 1
     """
     The programs of one GPU that share each row of `dim` and exchange, in one kernel;
-    or `auto`, if that is faster. `dim` is one dimension then, as in N or "N:cta".
+    or `auto`, if that is faster. `dim` is one dimension then, as in N or "N:cta"; ranks
+    share it, too, unless another one is theirs, as in "M:rank;N:cta".
     """
 
     pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
-    """How ranks synchronize, see `bsp-to-dataflow`."""
+    """How ranks synchronize, see `bsp-to-dataflow`; with `ctas` they push."""
 
     blocks: str | None = None
     """See `bsp-to-dataflow`."""
@@ -175,11 +177,6 @@ class TritonDistributedPass(Pipeline):
             raise PassFailedException(
                 f"the option 'ctas' is a number of programs or auto, not {self.ctas}"
             )
-        if self.ctas != 1 and self.ranks > 1:
-            raise PassFailedException(
-                f"{self.name}: programs exchange in groups on one rank so far, not on "
-                f"{self.ranks}; use ranks=1 or ctas=1"
-            )
         if self.split not in ("none", "auto"):
             parse_split(self.split)
 
@@ -202,10 +199,11 @@ class TritonDistributedPass(Pipeline):
             yield from self._to_elementary(shared)
             if shared:
                 yield PropagateShardingsPass()
-            elif self.ranks > 1:
-                yield from distribute_over_ranks(ctx, module, self.dim)
             if self.group > 1:
-                yield from self._group()
+                yield AddCtasPass(self.group)
+                yield from distribute_over_programs(ctx, module, self.dim, self.ranks)
+            elif self.ranks > 1 and not shared:
+                yield from distribute_over_ranks(ctx, module, self.dim)
         then: list[ModulePass] = []
         if self.instances > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
             then += self._to_exchanges(module, level)
@@ -230,38 +228,23 @@ class TritonDistributedPass(Pipeline):
         return max(self.ranks, self.group)
 
     def _best_ctas(self, ctx: Context, module: ModuleOp) -> int:
-        """Return the number of programs in a group with the fastest kernels."""
-        gpu = device_of(attached_system(module))
+        """Return the number of programs in a group with the fastest launch plan."""
 
         def price(ctas: int) -> Found[int]:
             tried = replace(self, ctas=ctas)
             copy = module.clone()
             for part in tried.parts(ctx, copy):
                 part.apply(ctx, copy)
-                if isinstance(part, TilePass):
+                if isinstance(part, AnnotateCostPass):
                     break
-            return Found(ctas, Cost(kernel_seconds(copy, gpu)))
+            found = map(estimate_of, compute_functions(copy))
+            nanoseconds = sum(each.latency for each in found if each is not None)
+            return Found(ctas, Cost(nanoseconds * 1e-9))
 
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
-        first, *_ = parse_dims(self.dim)
-        sizes = (1, *group_sizes(ctx, module, first.dim))
+        sizes = (1, *group_sizes(ctx, module, parse_dims(self.dim), self.ranks))
         candidates = [Candidate(f"ctas={n}", partial(price, n)) for n in sizes]
         return cheapest("groups", place, candidates).made
-
-    def _group(self) -> Iterator[ModulePass]:
-        """
-        Yield the passes that shard a dimension over the programs of a group.
-
-        Raises PassFailedException if `dim` names several.
-        """
-        first, *others = named = parse_dims(self.dim)
-        if others or first.axes not in (None, (CTAS,)):
-            raise PassFailedException(
-                f"{self.name}: the programs of a group share one dimension, and dim is "
-                f'{format_dims(named)}; use dim="{first.dim}:{CTAS}"'
-            )
-        yield AddCtasPass(self.group)
-        yield DistributePass(first.dim, (CTAS,))
 
     def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
         """Yield the passes to elementary ops, for the selected ranks."""

@@ -1,4 +1,6 @@
-"""Which passes shard dimensions over ranks, and what GPUs cannot execute of it."""
+"""
+Which passes shard dimensions over ranks and programs, and what GPUs cannot execute.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,13 @@ from comet.dialects.collective import (
     ReduceScatterOp,
 )
 from comet.passes.pipelines.triton_distributed.start import NAME
+from comet.passes.sharding.add_ctas import AXIS as CTAS
 from comet.passes.sharding.dim_axes import (
+    DimAxes,
     ShardedDim,
     assign_axes,
     dims_in,
+    format_dims,
     parse_dims,
 )
 from comet.passes.sharding.distribute import DistributePass
@@ -55,6 +60,32 @@ def distribute_over_ranks(
             f"need {found.name} of %{found.input.name_hint or 'a value'}, which "
             f"GPUs do not carry out; {way_out}, or say the shards of each op by "
             "collective.shard"
+        )
+    yield from (DistributePass(dim, axes) for dim, axes in sharded)
+
+
+def distribute_over_programs(
+    ctx: Context, module: ModuleOp, names: Sequence[str], ranks: int
+) -> Iterator[ModulePass]:
+    """
+    Yield the passes that shard a dimension over the programs of a group.
+
+    Of several ranks, it is over these as well, unless `names` give them another one, as
+    in M:rank;N:cta. Raises PassFailedException if programs share several dimensions.
+    """
+    mesh = select_mesh(NAME, module, None)
+    dims = parse_dims(names)
+    if ranks == 1 and len(dims) == 1 and dims[0].axes is None:
+        dims = (DimAxes(dims[0].dim, (CTAS,)),)
+    sharded = assign_axes(NAME, module, mesh, dims, uneven=True)
+    if (
+        len(dims) > len(sharded)
+        or [CTAS in axes for _, axes in sharded].count(True) != 1
+    ):
+        first, over = dims[0].dim, "" if ranks == 1 else ",".join(mesh.rank_axes) + ","
+        raise PassFailedException(
+            f"{NAME}: the programs of a group share one dimension, and dim is "
+            f'{format_dims(dims)}; use dim="{first}:{over}{CTAS}"'
         )
     yield from (DistributePass(dim, axes) for dim, axes in sharded)
 

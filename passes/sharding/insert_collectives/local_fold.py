@@ -75,13 +75,20 @@ def reduce_partials(
 def gather_partials(
     body: LocalBody, local: FoldOp, axes: tuple[str, ...]
 ) -> Sequence[SSAValue]:
-    """Append the all-gathers of a fold's results over `axes`, and their merge."""
-    count = body.mesh.size(axes)
-    dim = part_dim(axes)
-    stacks = [_stack(body, out, dim, count, axes) for out in local.outs]
-    merged = merging_fold(local, dim, stacks)
-    body.insert(merged)
-    return merged.outs
+    """
+    Append the all-gathers of a fold's results over `axes`, and their merge.
+
+    There is one exchange for each memory level, the innermost first: programs that
+    share memory merge what they have before others wait for it.
+    """
+    partials: Sequence[SSAValue] = local.outs
+    for group in body.mesh.by_level(axes):
+        dim, count = part_dim(group), body.mesh.size(group)
+        stacks = [_stack(body, out, dim, count, group) for out in partials]
+        merged = merging_fold(local, dim, stacks)
+        body.insert(merged)
+        partials = merged.outs
+    return partials
 
 
 def merging_fold(fold: FoldOp, dim: str, stacks: Sequence[SSAValue]) -> FoldOp:

@@ -334,6 +334,8 @@ class Channel:
     slots: int
     pointer: SSAValue
     name: str
+    ranks: RankParameters
+    """Who exchanges by it: ranks, or the programs of a group."""
 
     @property
     def in_memory(self) -> dict[str, int]:
@@ -349,9 +351,10 @@ class Channel:
         """
         return tuple(self.in_memory.items())
 
-    def is_wide(self, world: int) -> bool:
+    @property
+    def is_wide(self) -> bool:
         """Whether 32 bits are too few to count the elements of all slots."""
-        sources = world if self.type.mode is ChannelMode.PUSH else 1
+        sources = self.ranks.world if self.type.mode is ChannelMode.PUSH else 1
         sent = math.prod(extents_of(self.type.sent).values())
         return self.slots * sources * sent > MAX_INDEX
 

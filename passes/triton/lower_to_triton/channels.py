@@ -14,7 +14,6 @@ from math import prod
 
 from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound.dims import extents_of, names_of
@@ -36,16 +35,8 @@ from comet.passes.triton.slices import LoopSlice
 
 
 def ranks_of(scope: Scope) -> RankParameters:
-    """
-    Return what the kernel knows of ranks.
-
-    Raises `PassFailedException` in a kernel of one rank.
-    """
-    if scope.ranks is None:
-        raise PassFailedException(
-            "lower-to-triton: channels join ranks, and the program is in no "
-            "collective.spmd; run insert-collectives on the function first"
-        )
+    """Return what the kernel knows of ranks, of which there are several."""
+    assert scope.ranks is not None
     return scope.ranks
 
 
@@ -106,7 +97,7 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     """Return the messages of all sources, as memory that can be loaded."""
     channel = received.channel
     assert channel is not None
-    ranks = ranks_of(scope)
+    ranks = channel.ranks
     pushed = channel.type.mode is ChannelMode.PUSH
     shard, stored = channel.type.source_extent, channel.type.gather
     base = begin_of_slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
@@ -148,19 +139,19 @@ def begin_of_slot(
     scope: Scope, channel: Channel, pointer: SSAValue, sources: int
 ) -> SSAValue:
     """Return where the slot of this epoch begins."""
-    ranks = ranks_of(scope)
+    ranks = channel.ranks
     if ranks.shares_memory:
         return pointer
-    slot = ranks.slot(channel.slots)
+    slot = ranks.shared.slot(channel.slots)
     if sources > 1:
         slot = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
-    offset = scaled(scope, slot, channel.slot_stride, channel.is_wide(ranks.world))
+    offset = scaled(scope, slot, channel.slot_stride, channel.is_wide)
     return scope.insert(tl.AddPtrOp(pointer, offset))
 
 
 def _message(scope: Scope, channel: Channel, source: SSAValue) -> SSAValue:
     """Return where a source's message to this rank begins."""
-    ranks = ranks_of(scope)
+    ranks = channel.ranks
     if channel.type.mode is ChannelMode.PUSH:
         return in_receive_buffer(scope, channel, channel.pointer, source)
     there = tl.RebaseOp(channel.pointer, ranks.rank, source, ranks.bases)
@@ -177,11 +168,10 @@ def _own_shard(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
         return pointer
     shard = extents_of(channel.type.received)[split]
     size = scope.constexprs.extent(split, shard)
-    first = tl.BinaryOp(BinaryKind.MUL, ranks_of(scope).rank, size)
+    first = tl.BinaryOp(BinaryKind.MUL, channel.ranks.rank, size)
     stored = channel.in_memory
     stride = row_major(stored)[list(stored).index(split)]
-    wide = channel.is_wide(ranks_of(scope).world)
-    offset = scaled(scope, scope.insert(first), stride, wide)
+    offset = scaled(scope, scope.insert(first), stride, channel.is_wide)
     return scope.insert(tl.AddPtrOp(pointer, offset))
 
 
@@ -189,12 +179,12 @@ def in_receive_buffer(
     scope: Scope, channel: Channel, receive_buffer: SSAValue, source: SSAValue
 ) -> SSAValue:
     """Return where the message of a source begins in a receive buffer."""
-    ranks, message = ranks_of(scope), source
+    ranks, message = channel.ranks, source
     if not ranks.shares_memory:
-        slot = ranks.slot(channel.slots)
+        slot = ranks.shared.slot(channel.slots)
         message = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
         message = scope.insert(tl.BinaryOp(BinaryKind.ADD, message, source))
-    offset = scaled(scope, message, channel.slot_stride, channel.is_wide(ranks.world))
+    offset = scaled(scope, message, channel.slot_stride, channel.is_wide)
     return scope.insert(tl.AddPtrOp(receive_buffer, offset))
 
 
@@ -212,8 +202,8 @@ def wait_for(
     They come from a source, or from all. There are so many `arrivals` in each epoch.
     `names` are the node's dimensions, by those of the channel.
     """
-    ranks = ranks_of(scope)
-    target = ranks.awaited(arrivals)
+    ranks = channel.ranks
+    target = ranks.shared.awaited(arrivals)
     scope, flag = _flag_touched(scope, channel, flags, names, source)
     pointer = flags.pointer
     if flag is not None:

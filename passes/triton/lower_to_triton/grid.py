@@ -17,7 +17,6 @@ from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.channels import (
     owned_slice,
     peer_at,
-    ranks_of,
 )
 from comet.passes.triton.lower_to_triton.copies import lower_body, target_of
 from comet.passes.triton.lower_to_triton.offsets import inner_slice, step_of
@@ -71,8 +70,9 @@ def lower_group(node: SpatialOp, scope: Scope) -> None:
     inner = replace(scope, slices=dict(scope.slices), values={})
     for argument, value in zip(node.tiles, node.ins, strict=True):
         inner.values[argument] = known(inner, argument, scope.values[value])
+    assert scope.group is not None
     for loop in loop_slices(node):
-        _place(loop, ranks_of(scope).rank, inner)
+        _place(loop, scope.group.rank, inner)
     targets = [target_of(scope, value) for value in node.outs]
     lower_body(node, inner, targets)
     made = zip(node.outs, node.yielded, strict=True)

@@ -210,38 +210,43 @@ class _KernelLowering:
         home = Prologue(made.body.block)
         self._constexprs = Constexprs(made, BlocksAttr({}), self.extents)
         self._ranks: RankParameters | None = None
-        self._group = group_size(nodes[0])
+        self._group: RankParameters | None = None
         if world > 1:
             self._ranks = rank_parameters(made, world, home, self._constexprs)
-        elif self._group > 1:
-            self._ranks = group_parameters(made, self._group, home, self._constexprs)
-        self.memory = KernelMemory(kernel, made, self._constexprs, self._ranks)
+        if (size := group_size(nodes[0])) > 1:
+            self._group = group_parameters(
+                made, size, home, self._constexprs, self._ranks
+            )
+        self.memory = KernelMemory(
+            kernel, made, self._constexprs, self._ranks, self._group
+        )
 
     @property
     def has_epoch(self) -> bool:
         """Whether the kernel counts its launches."""
-        return self._ranks is not None and self._ranks.counts_launches
+        known = self._group or self._ranks
+        return known is not None and known.shared.counts_launches
 
     def lower(self, nodes: Sequence[SpatialOp]) -> list[int]:
         """Write all nodes; return the extents of the launch grid."""
-        block, ranks = self._made.body.block, self._ranks
+        block, known = self._made.body.block, self._group or self._ranks
         programs = sum(prod(grid_of(node)) for node in nodes)
         if arrivals := arrivals_in(self._kernel):
             return self._lower_merge(arrivals[0], nodes)
-        if ranks is None:
+        if known is None:
             node, *others = nodes
             if not others:
                 self._lower_alone(node)
                 return list(grid_of(node))
             self._lower_nodes(nodes, self._all_programs())
             return [programs]
-        first = Programs(block, ranks.home.insertion_point(), ranks.program)
+        first = Programs(block, known.home.insertion_point(), known.program)
         if signalled := _signals_of_inputs(self._kernel):
             first = self._signal_inputs(signalled, first)
             programs += 1
         self._lower_nodes(nodes, first)
-        programs *= self._group
-        ranks.finish(programs)
+        programs *= 1 if self._group is None else self._group.world
+        known.shared.finish(programs)
         return [programs]
 
     def _lower_merge(self, arrive: ArriveOp, nodes: Sequence[SpatialOp]) -> list[int]:
@@ -329,6 +334,7 @@ class _KernelLowering:
             extents=kernel_extents(node),
             over_ranks=loops,
             ranks=self._ranks,
+            group=self._group,
             program=program,
         )
 

@@ -76,9 +76,10 @@ class KernelMemory:
         made: tl.KernelOp,
         constexprs: Constexprs,
         ranks: RankParameters | None,
+        group: RankParameters | None,
     ):
         self._kernel, self._made = kernel, made
-        self.constexprs, self.ranks = constexprs, ranks
+        self.constexprs, self.ranks, self._group = constexprs, ranks, group
         self.scratch: list[Attribute] = []
         self.entry = Prologue(made.body.block)
         """Where the kernel begins."""
@@ -108,7 +109,9 @@ class KernelMemory:
         return pointers
 
     def _owned(self, pointer: SSAValue) -> SSAValue:
-        return pointer if self.ranks is None else self.ranks.symmetric_address(pointer)
+        if self.ranks is None:
+            return pointer
+        return self.ranks.shared.symmetric_address(pointer)
 
     def _tensors(self) -> dict[SSAValue, Buffer]:
         """Return the memory of every tensor that enters or leaves."""
@@ -129,7 +132,7 @@ class KernelMemory:
         """
         Return the memory of a channel.
 
-        Raises `PassFailedException` if it has none.
+        Raises `PassFailedException` if it has none, or nobody exchanges.
         """
         value = outside(value)
         box = program_value(value)
@@ -138,8 +141,14 @@ class KernelMemory:
                 f"lower-to-triton: kernel @{self._kernel.sym_name.data} uses a channel "
                 "without memory; run lower-channels first"
             )
+        ranks = self._group if box.owner.in_one_memory else self.ranks
+        if ranks is None:
+            raise PassFailedException(
+                "lower-to-triton: channels join ranks, and the program is in no "
+                "collective.spmd; run insert-collectives on the function first"
+            )
         slots, pointer = box.owner.slots.value.data, self._pointers[value]
-        return Channel(box.owner.type, slots, pointer, _name_of(value))
+        return Channel(box.owner.type, slots, pointer, _name_of(value), ranks)
 
     def flags(self, value: SSAValue | None, op: Operation) -> Flags:
         """
@@ -170,7 +179,7 @@ class KernelMemory:
             if op is terminator:
                 buffer = self.buffers[self._kernel.results_[use.index]]
             elif isinstance(op, View | SpatialOp) and self.ranks is not None:
-                cache = self.ranks.cache()
+                cache = self.ranks.shared.cache()
             elif isinstance(op, ArriveOp):
                 cache = self._cache()
         return replace(buffer, cache=cache)

@@ -9,6 +9,7 @@ programs of all ranks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import i32
@@ -16,7 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from comet.dialects import tl
 from comet.dialects.tl.remote import BASES, FLAG
-from comet.dialects.tl.types import BinaryKind
+from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue
 
 WORLD = "WORLD"
@@ -28,25 +29,13 @@ CTAS = "CTAS"
 
 
 @dataclass
-class RankParameters:
-    """
-    The ranks as one kernel sees them; made by `rank_parameters`.
+class SharedParameters:
+    """What all exchanges of a kernel use: its epoch, and how stores treat caches."""
 
-    Or the programs of a group in one GPU, which share memory: by `group_parameters`.
-    """
-
-    world: int
     kernel: tl.KernelOp
     home: Prologue
-    constexprs: Constexprs
-    rank: SSAValue
-    """The rank that the program works for."""
-    program: SSAValue
-    """The number of the program among those of its rank, all nodes together."""
-    heap: tuple[SSAValue, SSAValue] | None
-    """The heaps' addresses, and PROGRAMS; None where all share one memory."""
-    size_name: str = WORLD
-    """The constexpr that holds their number."""
+    symmetric_address: Callable[[SSAValue], SSAValue]
+    """Returns the pointer to this rank's copy of a parameter."""
     _cache: SSAValue | None = None
     _epoch: SSAValue | None = None
     _counters: SSAValue | None = None
@@ -54,37 +43,12 @@ class RankParameters:
     _awaited: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
 
     @property
-    def world_size(self) -> SSAValue:
-        """The number of ranks, a constexpr."""
-        return self.constexprs.named(self.size_name, self.world)
-
-    @property
-    def bases(self) -> SSAValue:
-        """The addresses of the ranks' heaps; only where there are any."""
-        assert self.heap is not None
-        return self.heap[0]
-
-    @property
-    def shares_memory(self) -> bool:
-        """Whether these are programs of one GPU."""
-        return self.heap is None
-
-    @property
     def counts_launches(self) -> bool:
         """Whether the kernel has an epoch, so that its last parameter are counters."""
         return self._counters is not None
 
-    def symmetric_address(self, pointer: SSAValue) -> SSAValue:
-        """
-        Return the symmetric address of a parameter: the pointer to this rank's copy.
-        """
-        if self.heap is None:
-            return pointer
-        op = tl.SymmetricAddressOp(pointer, self.rank, *self.heap)
-        return self.home.add(op, pointer.name_hint)
-
     def cache(self) -> SSAValue:
-        """Return how stores that other ranks wait for treat caches."""
+        """Return how stores that others wait for treat caches."""
         if self._cache is None:
             self._cache = write_through(self.kernel)
         return self._cache
@@ -126,6 +90,53 @@ class RankParameters:
         block.insert_ops_before([count, finish], block.last_op)
 
 
+@dataclass
+class RankParameters:
+    """
+    The ranks as one kernel sees them; made by `rank_parameters`.
+
+    Or the programs of a group in one GPU, which share memory: by `group_parameters`.
+    """
+
+    world: int
+    home: Prologue
+    constexprs: Constexprs
+    rank: SSAValue
+    """The rank that the program works for, or its number in the group."""
+    program: SSAValue
+    """The number of the program among those of its rank, or of its group's."""
+    heap: tuple[SSAValue, SSAValue] | None
+    """The heaps' addresses, and PROGRAMS; None where all share one memory."""
+    shared: SharedParameters
+    size_name: str = WORLD
+    """The constexpr that holds their number."""
+    _is_root: SSAValue | None = None
+
+    @property
+    def world_size(self) -> SSAValue:
+        """The number of ranks, a constexpr."""
+        return self.constexprs.named(self.size_name, self.world)
+
+    @property
+    def bases(self) -> SSAValue:
+        """The addresses of the ranks' heaps; only where there are any."""
+        assert self.heap is not None
+        return self.heap[0]
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether these are programs of one GPU."""
+        return self.heap is None
+
+    def is_root(self) -> SSAValue:
+        """Return whether this is the first program of a group."""
+        if self._is_root is None:
+            zero = self.home.add(tl.ConstantOp.of(0, i32))
+            is_first = tl.CmpOp(CompareKind.EQ, self.rank, zero)
+            self._is_root = self.home.add(is_first, "is_root")
+        return self._is_root
+
+
 def add_parameter(kernel: tl.KernelOp, type: Attribute, name: str) -> SSAValue:
     """Add a parameter to a kernel."""
     block = kernel.body.block
@@ -150,21 +161,35 @@ def rank_parameters(
     home.add(ids, "rank")
     ids.program.name_hint = "pid"
     heap = bases, programs
+
+    def symmetric_address(pointer: SSAValue) -> SSAValue:
+        op = tl.SymmetricAddressOp(pointer, ids.rank_id, *heap)
+        return home.add(op, pointer.name_hint)
+
+    shared = SharedParameters(kernel, home, symmetric_address)
     return RankParameters(
-        world, kernel, home, constexprs, ids.rank_id, ids.program, heap
+        world, home, constexprs, ids.rank_id, ids.program, heap, shared
     )
 
 
 def group_parameters(
-    kernel: tl.KernelOp, size: int, home: Prologue, constexprs: Constexprs
+    kernel: tl.KernelOp,
+    size: int,
+    home: Prologue,
+    constexprs: Constexprs,
+    ranks: RankParameters | None,
 ) -> RankParameters:
     """
     Add the ids of a program in a kernel whose programs exchange in groups of `size`.
 
     The programs of a group follow each other, so that they start one after the other.
+    With `ranks`, they are among the programs of one rank.
     """
     count = constexprs.named(CTAS, size)
-    program = home.add(tl.ProgramIdOp(0), "program")
+    program = home.add(tl.ProgramIdOp(0), "program") if ranks is None else ranks.program
     cta = home.add(tl.BinaryOp(BinaryKind.MOD, program, count), "cta")
     group = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, program, count), "pid")
-    return RankParameters(size, kernel, home, constexprs, cta, group, None, CTAS)
+    shared = SharedParameters(kernel, home, lambda pointer: pointer)
+    if ranks is not None:
+        ranks.program.name_hint, shared = "program", ranks.shared
+    return RankParameters(size, home, constexprs, cta, group, None, shared, CTAS)

@@ -30,11 +30,30 @@ from comet.passes.triton.lower_to_triton.channels import (
     loop_over_peers,
     message_name,
     name_message,
-    ranks_of,
 )
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.lower_to_triton.table import lowers
-from comet.passes.triton.lower_to_triton.values import Owner, Scope, Tile, both
+from comet.passes.triton.lower_to_triton.values import (
+    Owner,
+    Scope,
+    Tile,
+    both,
+    scope_in,
+)
+
+
+def at_root(scope: Scope) -> Scope:
+    """
+    Return the scope of what only the first program of a group does.
+
+    What it does here follows what it has just done, in the same branch.
+    """
+    assert scope.group is not None
+    is_root, before = scope.group.is_root(), scope.builder.insertion_point.insert_before
+    branch = None if before is None else before.prev_op
+    if not isinstance(branch, tl.IfOp) or branch.condition is not is_root:
+        branch = scope.builder.insert(tl.IfOp(is_root))
+    return scope_in(branch.then.block, scope)
 
 
 @lowers(PushOp)
@@ -51,9 +70,11 @@ def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
     if split is not None and split in scope.owners:
         _store(scope, channel, tile, scope.owners[split], comment, within)
         return target
-    if (own := ranks_of(scope)).shares_memory:
+    if (own := channel.ranks).shares_memory:
         _store(scope, channel, tile, Owner(own.rank, own.rank), comment, within)
         return target
+    if op.root is not None:
+        scope = at_root(scope)
     inner, peer = loop_over_peers(scope, "dest", f"push to {channel.name}")
     if split is None:
         _store(inner, channel, tile, Owner(peer, peer), comment, within)
@@ -74,7 +95,7 @@ def lower_stage(op: StageOp, scope: Scope) -> Buffer | None:
     channel, (target, within) = scope.memory.channel(op.channel), _kept(op, scope)
     base = begin_of_slot(scope, channel, channel.pointer, 1)
     base.name_hint = message_name(channel)
-    message, cache = buffer_at(base, channel.in_memory), ranks_of(scope).cache()
+    message, cache = buffer_at(base, channel.in_memory), channel.ranks.shared.cache()
     comment = f"stage: {_moved(op)}"
     store_tile(scope, message, scope.tile(op.value), comment, cache, within)
     return target
@@ -125,7 +146,7 @@ def _store(
     within: SSAValue | None,
 ) -> None:
     """Store a tile to the receive buffer of one receiver."""
-    ranks, there = ranks_of(scope), channel.pointer
+    ranks, there = channel.ranks, channel.pointer
     if not ranks.shares_memory:
         rebased = tl.RebaseOp(there, ranks.rank, owner.rank, ranks.bases)
         there = scope.insert(rebased, "there")
@@ -135,7 +156,7 @@ def _store(
     origins = {} if split is None else {split: owner.first}
     message = buffer_at(base, channel.in_memory, origins)
     target = _from_corner(scope, message)
-    store_tile(scope, target, tile, comment, ranks.cache(), within)
+    store_tile(scope, target, tile, comment, ranks.shared.cache(), within)
 
 
 def _from_corner(scope: Scope, message: Buffer) -> Buffer:
@@ -162,16 +183,18 @@ def _from_corner(scope: Scope, message: Buffer) -> Buffer:
 @lowers(SignalOp)
 def lower_signal(op: SignalOp, scope: Scope) -> None:
     """Write a signal that a tile more of its block is there: to one receiver or all."""
-    _check_signal(op, ranks_of(scope))
     channel, flags = scope.memory.channel(op.channel), scope.memory.flags(op.flags, op)
+    ranks, split = channel.ranks, channel.type.split
+    _check_signal(op, ranks)
     made: Operation
-    if ranks_of(scope).shares_memory:
+    if ranks.shares_memory:
         flag = _flag(scope, channel, flags)
         scope.builder.insert(tl.SignalProgramsOp(flag))
         return
-    ranks, split = ranks_of(scope), channel.type.split
+    if op.root is not None:
+        scope = at_root(scope)
     flag, once = _flag(scope, channel, flags), flags.writers == 1
-    value = ranks.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
+    value = ranks.shared.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
     if split is not None and split in scope.owners:
         to_one = tl.SignalOp if once else tl.SignalAddOp
         dest = scope.owners[split].rank
@@ -198,7 +221,7 @@ def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
     Return the pointer to the flag of the block that was made: its own rank's, or that
     of the group.
     """
-    ranks, extents = ranks_of(scope), extents_of(channel.type.message)
+    ranks, extents = channel.ranks, extents_of(channel.type.message)
     flag = None if ranks.shares_memory else ranks.rank
     for block in flags.type.blocks:
         size = block_extent(extents[block.dim], block.factor)

@@ -81,6 +81,8 @@ class Scope:
     )
     ranks: RankParameters | None = None
     """What the kernel knows of ranks, if it runs on several."""
+    group: RankParameters | None = None
+    """The same for the programs of a group, if programs of one GPU exchange."""
     program: SSAValue | None = None
     """The number of the program among those of its rank and node."""
     arrived: Mapping[str, SSAValue] | None = None

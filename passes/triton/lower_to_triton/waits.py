@@ -17,7 +17,6 @@ from comet.passes.triton.lower_to_triton.buffers import Buffer, Flags, Received
 from comet.passes.triton.lower_to_triton.channels import (
     from_all,
     from_owner,
-    ranks_of,
     wait_for,
 )
 from comet.passes.triton.lower_to_triton.memory import received
@@ -29,12 +28,12 @@ from comet.passes.triton.lower_to_triton.values import Scope, Tile
 @lowers(WaitOp)
 def lower_wait(op: WaitOp, scope: Scope) -> None:
     """Write a wait for its own rank, for one source, or for all of them."""
-    _check_wait(op, ranks_of(scope))
-    assert op.arrivals is not None
     channel, flags = scope.memory.channel(op.channel), scope.memory.flags(op.flags, op)
+    _check_wait(op, channel.ranks)
+    assert op.arrivals is not None
     found, source = [scope.values[view] for view in op.views], None
     if op.own is not None:
-        source = ranks_of(scope).rank
+        source = channel.ranks.rank
     elif isinstance(view := found[0], Received) and view.gather in scope.owners:
         source = scope.owners[view.gather].rank
     for names in _namings(op.views, flags):

@@ -101,9 +101,15 @@ def _(op: ChannelOp | ReceiveBufferOp, machine: Interpreter, args: Values) -> Va
 def _(op: PushOp | StageOp, machine: Interpreter, args: Values) -> Values:
     channel = program_value(op.channel)
     assert isinstance(channel.owner, ChannelOp | ReceiveBufferOp)
-    if not channel.owner.in_one_memory:
+    if not _is_read_in_tiles(op):
         machine.values[channel] = _received(channel.owner, whole(op, args[0]))
     return args[: len(op.results)]
+
+
+def _is_read_in_tiles(op: PushOp | StageOp) -> bool:
+    """Whether what is stored is read where it is stored, tile by tile."""
+    uses = () if op.stored is None else op.stored.uses
+    return any(isinstance(use.operation, ReadTileOp) for use in uses)
 
 
 def _received(channel: ChannelOp | ReceiveBufferOp, value: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from comet.runtime.control_flow import Jumps, in_order
@@ -172,7 +172,9 @@ class Code:
     spills: int
     """Bytes of spilled registers per thread."""
     scope: str = SYSTEM
-    """The scope of its flags."""
+    """The scope of its flags, or of those that are looked at."""
+    others: tuple[str, ...] = ()
+    """The scopes of its other flags."""
 
     @property
     def gpu(self) -> Gpu:
@@ -222,7 +224,12 @@ def _released(events: Sequence[Event]) -> Iterator[tuple[list[Event], list[Event
 
 def faults(code: Code) -> tuple[str, ...]:
     """Return why a kernel would be wrong, or not run, in one sentence each."""
-    return _found(FAULTS, code)
+    scopes = (code.scope, *code.others)
+    looks = (
+        replace(code, scope=scope, others=tuple(o for o in scopes if o != scope))
+        for scope in scopes
+    )
+    return tuple(dict.fromkeys(text for look in looks for text in _found(FAULTS, look)))
 
 
 ATOMIC = re.compile(r"tt\.atomic_(?:rmw \w+,|cas) (\w+), (\w+)")
@@ -234,7 +241,7 @@ COUNTS = ("acq_rel", GPU_SCOPE)
 def _weak_atomics(code: Code) -> Iterator[str]:
     others = "ranks" if code.scope == SYSTEM else "programs"
     for order, scope in ATOMIC.findall(code.ttir):
-        known = scope in (SYSTEM, code.scope) and order in ORDERS
+        known = scope in (SYSTEM, code.scope, *code.others) and order in ORDERS
         if not known and (order, scope) != COUNTS:
             yield (
                 f"an atomic is {order} at scope {scope}: other {others} need not see "

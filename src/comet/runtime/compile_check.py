@@ -37,7 +37,7 @@ from comet.runtime.assembly import (
     slow_paths,
 )
 from comet.runtime.check_ranks import IdleRank, local_shape
-from comet.runtime.coresidency import DEVICES
+from comet.runtime.coresidency import DEVICES, has_groups
 from comet.runtime.program import RankProgram, Tensor, load_module, program_of
 from comet.runtime.virtual import ROOM, Device, VirtualRanks
 
@@ -227,11 +227,13 @@ def compile_launch(launch: RequestedLaunch, target: str) -> Any:
     return triton.compile(source, target=gpu, options=dict(launch.options))
 
 
-def compiled(launch: RequestedLaunch, target: str, scope: str = SYSTEM) -> Compiled:
+def compiled(
+    launch: RequestedLaunch, target: str, scope: str = SYSTEM, *others: str
+) -> Compiled:
     """
     Compile the kernel of a launch and read its usage off the assembly.
 
-    `scope` is that of its flags.
+    `scope` is that of its flags, `others` are those of other flags.
     """
     result = compile_launch(launch, target)
     read = _cuda_usage if target.startswith("sm_") else _hip_usage
@@ -245,6 +247,7 @@ def compiled(launch: RequestedLaunch, target: str, scope: str = SYSTEM) -> Compi
         shared=shared,
         spills=spills,
         scope=scope,
+        others=others,
     )
     warps = launch.options["num_warps"]
     return Compiled(
@@ -300,5 +303,8 @@ def all_compiled(
         if launch in done:
             continue
         done.append(launch)
+        scopes = (GPU_SCOPE,) if alone else (SYSTEM,)
+        if not alone and has_groups(launch.kernel):
+            scopes = (SYSTEM, GPU_SCOPE)
         for target in targets:
-            yield compiled(launch, target, GPU_SCOPE if alone else SYSTEM)
+            yield compiled(launch, target, *scopes)

@@ -8,6 +8,8 @@ from types import FunctionType
 SHIM = "comet.runtime.shim"
 SIGNALS = {"signal", "signal_add", "signal_all", "signal_add_all", "signal_programs"}
 WAITS = {"wait", "wait_all", "wait_programs"}
+OF_GROUPS = {"signal_programs", "wait_programs"}
+"""The functions by which programs of one GPU exchange."""
 
 
 def waits_for_itself(kernel: object) -> bool:
@@ -17,9 +19,19 @@ def waits_for_itself(kernel: object) -> bool:
     That is, whether it waits for flags and also sets some. To wait for flags of
     earlier launches, no other program of the launch has to run.
     """
-    functions = _functions(kernel, set())
-    verbs = {called.__name__ for called in functions if called.__module__ == SHIM}
+    verbs = _verbs(kernel)
     return bool(verbs & WAITS) and bool(verbs & SIGNALS)
+
+
+def has_groups(kernel: object) -> bool:
+    """Whether programs of one GPU exchange in a kernel."""
+    return bool(_verbs(kernel) & OF_GROUPS)
+
+
+def _verbs(kernel: object) -> set[str]:
+    """Return the names of the functions of the shim that a kernel may call."""
+    functions = _functions(kernel, set())
+    return {called.__name__ for called in functions if called.__module__ == SHIM}
 
 
 def _functions(kernel: object, seen: set[FunctionType]) -> set[FunctionType]:

@@ -10,6 +10,8 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from comet.dialects.dataflow import PushOp
+
 SPMD = (
     "decompose{{accumulator=f32}},stream{{counts=false}},distribute{{dim=N axes=cta}},"
     "insert-collectives,place-collectives{{at=SMEM}},lower-reductions"
@@ -38,10 +40,28 @@ def grouped(name: str, ctas: int, passes: str) -> ModuleOp:
     )
 
 
+def grouped_on_ranks(name: str, ranks: int, ctas: int, passes: str) -> ModuleOp:
+    """The same on several ranks, which share the rows, too."""
+    module = parse_module(TEXTS[name].format(**SIZES))
+    spmd = SPMD.format().replace("axes=cta", "axes=rank,cta")
+    start = f"{H200X8},select-ranks{{ranks={ranks}}},add-ctas{{ctas={ctas}}}"
+    return run_passes(module, f"{start},{spmd},{passes}")
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("name", "ctas"), [("softmax", 3), ("layernorm", 2)])
 def test_programs_that_exchange_compute_the_same(name: str, ctas: int, level: str):
     assert_same_meaning(elementary(name), grouped(name, ctas, LEVELS[level]), "f")
+
+
+ON_RANKS = [("softmax", 2, 3), ("layernorm", 2, 2), ("softmax", 4, 2)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("name", "ranks", "ctas"), ON_RANKS)
+def test_groups_on_ranks_compute_the_same(name: str, ranks: int, ctas: int, level: str):
+    after = grouped_on_ranks(name, ranks, ctas, LEVELS[level])
+    assert_same_meaning(elementary(name), after, "f")
 
 
 def test_turns_compute_the_same():
@@ -79,6 +99,44 @@ def test_what_could_wait_for_ever_or_race_is_rejected(old: str, new: str, reason
     module = parse_module(lowered().replace(old, new))
     with pytest.raises(PassFailedException, match=reason):
         run_passes(module, "verify-sync")
+
+
+@cache
+def lowered_on_ranks() -> str:
+    """Return the text of a program for two ranks with groups of three."""
+    module = grouped_on_ranks("softmax", 2, 3, LEVELS["flags"])
+    run_passes(module, "verify-sync")
+    return str(module)
+
+
+EDITS_ON_RANKS = [
+    ("coresident 3 ", "coresident 6 ", "write coresident 3"),
+    ("dataflow.push root", "dataflow.push", "one place and one signal for all; write"),
+    ("signal root", "signal", "one place and one signal for all; write root"),
+    ("dataflow.signal %", "dataflow.signal root %", "leave out root"),
+    ("writers 1", "writers 3", "count 3 writers, but @f_kernel makes 1 tiles"),
+    ("acquire system arrivals 1", "acquire system arrivals 2", "never ends"),
+    ("release system fence", "release gpu fence", "other GPUs do not see in order"),
+    ("acquire system", "acquire gpu", "other GPUs do not see in order"),
+    ('slots 2 on @h200x8 ["rank"]', 'slots 1 on @h200x8 ["rank"]', "has one slot"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), EDITS_ON_RANKS)
+def test_what_ranks_could_wait_for_or_race_is_rejected(old: str, new: str, reason: str):
+    assert old in lowered_on_ranks()
+    module = parse_module(lowered_on_ranks().replace(old, new))
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(module, "verify-sync")
+
+
+def test_the_root_sends_what_all_programs_have():
+    module = grouped_on_ranks("softmax", 2, 3, f"{KERNELS},connect-programs")
+    root = next(op for op in module.walk() if isinstance(op, PushOp) and op.root)
+    own = next(op for op in module.walk() if isinstance(op, PushOp) and not op.root)
+    root.operands[0] = own.value
+    with pytest.raises(VerifyException, match="a value that is partial"):
+        module.verify()
 
 
 def test_a_signal_that_is_gone_is_missed():
@@ -202,14 +260,13 @@ def test_every_program_has_a_part():
         grouped("softmax", 32, KERNELS)
 
 
-def test_groups_are_on_one_rank():
+def test_options_of_groups():
     module = parse_module(TEXTS["softmax"].format(**SIZES))
-    with pytest.raises(PassFailedException, match="runs on 8 ranks, whose programs"):
-        run_passes(module, f"{H200X8},add-ctas{{ctas=2}},{SPMD.format()},{KERNELS}")
     for options, reason in (
-        ("ranks=2 ctas=2", "use ranks=1 or ctas=1"),
         ("ctas=0", "a number of programs or auto, not 0"),
         ("ctas=2 dim=M,N", 'use dim="M:cta"'),
+        ('ranks=2 ctas=2 dim="M:rank,cta;N:cta"', "names the axis cta twice"),
+        ('ranks=2 ctas=2 dim="N:rank"', 'use dim="N:rank,cta"'),
     ):
         with pytest.raises(PassFailedException, match=reason):
             run_passes(module, f"{H200X8},triton-distributed{{{options}}}")

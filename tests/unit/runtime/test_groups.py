@@ -4,13 +4,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from group_programs import grouped
-from interpreting import reports, write_modules
+from group_programs import grouped, run_groups
 from triton_modules import compile_all
 
 from comet.runtime.gpu import Launcher
 from comet.runtime.ranks import KernelCall
-from comet.runtime.request import Request
 
 PROGRAMS = {
     "softmax": ("softmax", 3, ""),
@@ -66,27 +64,6 @@ ROOMS = ((0, None), (1, 4), (2, None))
 """Seeds, and how many programs run at the same time."""
 
 
-def run(sources: Mapping[str, str], folder: Path, *rooms: tuple[int, int | None]):
-    """Return what became of each module: right, or the first failure of any run."""
-    paths = write_modules(sources, folder)
-    requests = [
-        Request(str(path), "scheduler", seed, resident=resident, epochs=3)
-        for path in paths
-        for seed, resident in rooms
-    ]
-    became = [
-        "right"
-        if report["ok"]
-        else str(report.get("failure", "wrong result")).partition(":")[0]
-        for report in reports(requests)
-    ]
-    runs = len(rooms)
-    each = (became[runs * i : runs * (i + 1)] for i in range(len(paths)))
-    wrong = ([kind for kind in kinds if kind != "right"] for kinds in each)
-    worst = ([*kinds, "right"][0] for kinds in wrong)
-    return dict(zip(sources, worst, strict=True))
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """Run the programs, right and mutated, in one child process."""
@@ -97,7 +74,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
         sources[name] = right.replace(old, new)
     numbered = {f"module_{i}": source for i, source in enumerate(sources.values())}
     folder = tmp_path_factory.mktemp("modules")
-    became = run(numbered, folder, *ROOMS)
+    became = run_groups(numbered, folder, *ROOMS)
     return dict(zip(sources, became.values(), strict=True))
 
 
@@ -116,8 +93,8 @@ def test_a_group_at_a_time_is_enough_and_one_less_is_not(
     name: str, ctas: int, options: str, tmp_path: Path
 ):
     source = {"module": grouped(name, ctas, options)}
-    assert run(source, tmp_path, (3, ctas)) == {"module": "right"}
-    assert run(source, tmp_path, (3, ctas - 1)) == {"module": "DeadlockError"}
+    assert run_groups(source, tmp_path, (3, ctas)) == {"module": "right"}
+    assert run_groups(source, tmp_path, (3, ctas - 1)) == {"module": "DeadlockError"}
 
 
 def test_compiled_kernels_have_flags_of_gpu_scope(tmp_path: Path):

@@ -3,24 +3,33 @@ Fusion of a region whose instances are programs of one GPU: one kernel that exch
 
 The region of a mesh axis below device memory becomes a node over that axis, directly
 inside the grid node. Its collectives stay where they are: what is in registers, such as
-the tile of a product, waits there until the values of the other programs arrive.
+the tile of a product, waits there until the values of the other programs arrive. If
+there are several ranks, too, the region stays, with the shards of a rank, which the
+node splits further.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import lookup_mesh
-from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.collective.spmd import (
+    Sharding,
+    SpmdOp,
+    sharding_attr,
+    sharding_of,
+)
 from comet.dialects.compound import CastOp, FoldOp, MapOp, View
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.schedule.attributes import LoopAttr
@@ -39,10 +48,11 @@ from comet.passes.schedule.fuse.gpu.kernel_tree import (
     loop_trees,
 )
 from comet.passes.schedule.fuse.gpu.trial import simplify
-from comet.passes.schedule.fuse.program import Program, read_program
+from comet.passes.schedule.fuse.program import read_program
 from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.tile_tree import Leaf, Spatial, Temporal, Tree, chunks_of
+from comet.passes.sharding.insert_collectives.local_body import local_type
 
 Stage = tuple[Operation, ...]
 """Ops between two exchanges, or the collectives of one, in order."""
@@ -71,6 +81,8 @@ class GroupShards:
 
     mesh: str
     rows: tuple[LoopAttr, ...]
+    ranks: int
+    """How many GPUs run groups, each for its shard."""
 
     @property
     def dims(self) -> frozenset[str]:
@@ -82,19 +94,53 @@ def fuse_exchanging(func: FuncOp, system: SystemOp) -> None:
     """
     Rewrite the region of `func` as one kernel whose programs exchange.
 
-    Raises PassFailedException if its instances are also ranks, if programs split no
-    dimension or two, and for ops that one kernel cannot have.
+    Raises PassFailedException if programs split no dimension or two, and for ops that
+    one kernel cannot have.
     """
-    levels = gpu_levels(system)
-    rewrite(func, plan_exchanging(func, levels))
+    levels, region = gpu_levels(system), spmd_region(func)
+    assert region is not None
+    shards = _shards(region, func.sym_name.data, levels)
+    if shards.ranks > 1:
+        leave_to_programs(region, _axes(region, levels))
+    rewrite(func, plan_exchanging(func, shards, levels))
     simplify(func)
     name_nodes(func)
 
 
-def plan_exchanging(func: FuncOp, levels: GpuLevels) -> FusionPlan:
-    """Return the kernel that replaces the region of `func`; changes nothing."""
+def leave_to_programs(region: SpmdOp, axes: Collection[str]) -> None:
+    """Let the arguments and results of a region be whole along some mesh axes."""
+    mesh = lookup_mesh(region, region.mesh)
+    for outer, inner, sharding in region.boundary()[: len(region.ins)]:
+        kept = without_axes(sharding, axes)
+        shard = local_type(outer.type, kept, mesh)
+        Rewriter.replace_value_with_new_type(inner, shard)
+    region.in_shardings = _without_axes(region.in_shardings, axes)
+    region.out_shardings = _without_axes(region.out_shardings, axes)
+
+
+def _without_axes(
+    shardings: ArrayAttr[DictionaryAttr], axes: Collection[str]
+) -> ArrayAttr[DictionaryAttr]:
+    kept = (without_axes(sharding_of(each), axes) for each in shardings)
+    return ArrayAttr(map(sharding_attr, kept))
+
+
+def without_axes(sharding: Sharding, axes: Collection[str]) -> Sharding:
+    """Return a sharding over the other mesh axes."""
+    left = {
+        dim: tuple(axis for axis in names if axis not in axes)
+        for dim, names in sharding.items()
+    }
+    return {dim: names for dim, names in left.items() if names}
+
+
+def plan_exchanging(func: FuncOp, shards: GroupShards, levels: GpuLevels) -> FusionPlan:
+    """
+    Return the kernel that replaces the region of `func`, or of ranks the ops in it.
+
+    Changes nothing.
+    """
     program, ops = read_program(func), elementary_ops(func)
-    shards = _shards(program, levels)
     for op in ops:
         if isinstance(op, View):
             raise PassFailedException(
@@ -102,6 +148,15 @@ def plan_exchanging(func: FuncOp, levels: GpuLevels) -> FusionPlan:
                 "is a view, which programs that exchange do not have in registers; "
                 "compile without ctas"
             )
+    if program.region is not None and shards.ranks > 1:
+        outs = program.region.yielded
+        return FusionPlan(
+            program.region.body.block,
+            (_kernel(ops, tuple(dict.fromkeys(outs)), shards),),
+            outs,
+            KernelLevels(levels),
+            chunks_of(ops),
+        )
     inputs = dict(program.inputs)
     return FusionPlan(
         func.body.block,
@@ -112,18 +167,10 @@ def plan_exchanging(func: FuncOp, levels: GpuLevels) -> FusionPlan:
     )
 
 
-def _shards(program: Program, levels: GpuLevels) -> GroupShards:
+def _shards(region: SpmdOp, name: str, levels: GpuLevels) -> GroupShards:
     """Return what the programs of a group split."""
-    region, name = program.region, program.func.sym_name.data
-    assert region is not None
     mesh = lookup_mesh(region, region.mesh)
     axes = _axes(region, levels)
-    ranks = mesh.size(mesh.axis_extents) // mesh.size(axes)
-    if ranks > 1:
-        raise PassFailedException(
-            f"fuse: @{name} runs on {ranks} ranks, whose programs are in groups; use "
-            "one rank, or no ctas"
-        )
     found: dict[str, str] = {}
     for _, _, sharding in region.boundary():
         for dim, names in sharding.items():
@@ -134,11 +181,17 @@ def _shards(program: Program, levels: GpuLevels) -> GroupShards:
             f"split {', '.join(found.values()) or 'no argument and no result'}; let "
             "them split one dimension, as in dim=N:cta"
         )
-    rows = (LoopAttr(found[axis], mesh.axis_extents[axis], axis) for axis in axes)
-    shards = GroupShards(mesh.sym_name.data, tuple(rows))
-    for row in shards.rows:
-        _check_parts(name, row, joined_extents(region.ins)[row.dim])
-    return shards
+    rows = tuple(LoopAttr(found[axis], mesh.axis_extents[axis], axis) for axis in axes)
+    for row in rows:
+        whole = joined_extents((*region.ins, *region.outs))[row.dim]
+        over_ranks = next(
+            without_axes(sharding, axes).get(row.dim, ())
+            for _, _, sharding in region.boundary()
+            if row.dim in sharding
+        )
+        _check_parts(name, row, even_tile(whole, mesh.size(over_ranks)))
+    ranks = mesh.size(mesh.axis_extents) // mesh.size(axes)
+    return GroupShards(mesh.sym_name.data, rows, ranks)
 
 
 def _check_parts(name: str, row: LoopAttr, extent: int) -> None:

@@ -47,3 +47,28 @@ collective.mesh @gpu {rank = 1, cta = 2} at {rank = "HBM", cta = "SMEM"}
   %fl = dataflow.flags for %ch writers 2 : !CH -> !dataflow.flags<2, []>
   dataflow.yield %x1 : !V
 } -> !V
+
+// -----
+
+// CHECK: 'dataflow.push' op root is the first program of a group; write it in a node over a mesh axis inside a GPU
+!V = tensor<4xf32, #compound.dims<M @HBM>>
+!CH = !dataflow.channel<push gather part : !V -> tensor<2x4xf32, #compound.dims<part, M @HBM>>>
+%x, %ch = "test.op"() : () -> (!V, !CH)
+%n = schedule.temporal [M = 2] ins(%x : !V) with(%ch : !CH) outs(!V) {
+^bb0(%t: tensor<2xf32, #compound.dims<M @HBM>>, %ch1: !CH):
+  %s = dataflow.push root %t to %ch1 : tensor<2xf32, #compound.dims<M @HBM>>, !CH -> tensor<2xf32, #compound.dims<M @HBM>>
+  schedule.yield %t : tensor<2xf32, #compound.dims<M @HBM>>
+}
+
+// -----
+
+// CHECK: 'dataflow.signal' op root is the first program of a group; write it in a node over a mesh axis inside a GPU
+!V = tensor<4xf32, #compound.dims<M @HBM>>
+!CH = !dataflow.channel<push gather part : !V -> tensor<2x4xf32, #compound.dims<part, M @HBM>>>
+%x, %ch = "test.op"() : () -> (!V, !CH)
+%n = schedule.spatial on grid [g0: M = 2] ins(%x : !V) with(%ch : !CH) outs(!V) {
+^bb0(%t: tensor<2xf32, #compound.dims<M @HBM>>, %ch1: !CH):
+  %s = dataflow.push %t to %ch1 : tensor<2xf32, #compound.dims<M @HBM>>, !CH -> tensor<2xf32, #compound.dims<M @HBM>>
+  dataflow.signal root %ch1 covers(%s : tensor<2xf32, #compound.dims<M @HBM>>) : !CH
+  schedule.yield %t : tensor<2xf32, #compound.dims<M @HBM>>
+}
