@@ -249,7 +249,7 @@ def compiled(
         scope=scope,
         others=others,
     )
-    warps = launch.options["num_warps"]
+    resident = DEVICES[target].resident(launch.options["num_warps"], registers, shared)
     return Compiled(
         launch.kernel.__name__,
         target,
@@ -259,9 +259,21 @@ def compiled(
         code.matrix_instructions(),
         code.bulk_copies(),
         launch.programs,
-        DEVICES[target].resident(warps, registers, shared),
-        faults(code),
+        resident,
+        (*faults(code), *_too_many(launch, resident, target)),
         slow_paths(code),
+    )
+
+
+def _too_many(launch: RequestedLaunch, resident: int, target: str) -> tuple[str, ...]:
+    """Return why a launch whose programs all run at the same time is an error."""
+    together = launch.options.get("launch_cooperative_grid", False)
+    if not together or launch.programs <= resident:
+        return ()
+    return (
+        f"its {launch.programs} programs wait for each other, and {target} runs "
+        f"{resident} of them at the same time: the launch would be an error; take "
+        "smaller tiles, fewer groups, or ctas=1",
     )
 
 

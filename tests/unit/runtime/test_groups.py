@@ -107,6 +107,15 @@ def test_compiled_kernels_have_flags_of_gpu_scope(tmp_path: Path):
     assert all("is relaxed at scope gpu" in str(kernel["faults"]) for kernel in other)
 
 
+def test_more_programs_than_a_gpu_runs_are_a_fault(tmp_path: Path):
+    source = grouped("softmax", 3)
+    crowded = source.replace("(9,)", "(9000,)")
+    assert crowded != source
+    for kernel in compile_all({"crowded": crowded}, tmp_path):
+        assert kernel["resident"] < 9000
+        assert "its 9000 programs wait for each other" in str(kernel["faults"])
+
+
 class Crowded:
     """A kernel of which no GPU runs all programs at the same time."""
 
