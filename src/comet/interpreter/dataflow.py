@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from xdsl.utils.exceptions import InterpretationError
 
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.compound.dims import extents_of
@@ -55,6 +56,11 @@ def _(op: KernelOp, machine: Interpreter, args: Values) -> Values:
 
 @evaluate.register
 def _(op: MappingOp, machine: Interpreter, args: Values) -> Values:
+    if op.function() is None:
+        raise InterpretationError(
+            f"'{op.name}' op has no meaning in the interpreter once @{op.symbol} is "
+            "lowered to COMET files"
+        )
     return replace(machine, module=op.module()).call(op.symbol, args)
 
 

@@ -2,6 +2,7 @@
 
 from random import Random
 
+import numpy as np
 import pytest
 from graph_text import Program
 from paths import ROOT
@@ -9,10 +10,11 @@ from sample_blocks import tiny_texts
 from semantics import assert_same_meaning, parse_module, run_passes
 from view_programs import programs
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import InterpretationError, PassFailedException
 
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow.chain import chained_mappings
+from comet.interpreter import run
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.outline_mappings.cuts import cuts, given_parts
 from comet.passes.dataflow.outline_mappings.plan import SEEN, Graph, Part
@@ -148,3 +150,18 @@ def test_a_dimension_with_two_extents_is_a_cut():
     assert_same_meaning(before, after, "main")
     with pytest.raises(PassFailedException, match="has a dimension with two extents"):
         run_passes(before, f'{EDGE},outline-mappings{{mappings="x y"}}')
+
+
+def test_a_mapping_that_is_lowered_has_no_meaning():
+    text = """
+      !A = tensor<6x4xf32, #compound.dims<M, N>>
+      !B = tensor<6x4xf32, #compound.dims<N, M>>
+      func.func @main(%a: !A) -> !B {
+        %x = compound.map exp %a : !A -> !A
+        %t = compound.rename %x : !A -> !B
+        func.return %t : !B
+      }"""
+    passes = f"{EDGE},comet-accelerator{{pad=none stream=false strategy=full}}"
+    after = run_passes(parse_module(text), passes)
+    with pytest.raises(InterpretationError, match="once @main_1 is lowered to COMET"):
+        run(after, "main", [np.ones((6, 4))])
