@@ -78,7 +78,7 @@ def test_iterations_begin_with_a_visible_position(
 def test_a_mask_is_needed_where_some_positions_are_hidden(
     since: bool, rows: int, extent: int, offset: int, row_block: int, block: int
 ):
-    """The last tile counts as masked if it is short, but not of positions since then."""
+    """A short last tile counts as masked, but not where the mask starts the loop."""
 
     def needs_mask(first: int, start: int) -> bool:
         seen = [
