@@ -7,10 +7,11 @@ sends, and the barriers; with `wait` consumers wait for each rank instead; with 
 for each block of rows; with `pull` they load from the memory of the producer; with
 `fused` the producer sends each tile when it is computed, and an input is sent by the
 kernel that reads it, before it waits. `persistent` merges such a producer and its
-consumer into one kernel. With `inputs=symmetric` the caller writes inputs that are
-pulled to symmetric memory: no kernel copies them; the first kernel that pulls an input
-signals it. `auto` takes the cheapest by the cost model. Rejects a pattern that does not
-apply, with those that do.
+consumer into one kernel. Consumers visit the sources of what they gather one after
+another, or with `sources=all` all at once, after one wait. With `inputs=symmetric` the
+caller writes inputs that are pulled to symmetric memory: no kernel copies them; the
+first kernel that pulls an input signals it. `auto` takes the cheapest by the cost
+model. Rejects a pattern that does not apply, with those that do.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class BspToDataflowPass(ConnectPass, ChoosingPass):
     def _cheapest(self, module: ModuleOp) -> ModulePass:
         """Return this pass with the cheapest choice for all that is `auto`."""
         fixed = search.FixedOptions(
-            self.blocks, self.persistent, self.tiles, self.inputs
+            self.blocks, self.persistent, self.tiles, self.inputs, self.sources
         )
         programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
         if not any(has_inputs_in_place(program) for program in programs):

@@ -69,6 +69,8 @@ class FixedOptions:
     """None keeps the tiles that kernels have; with `auto` they are varied."""
     inputs: Literal["copied", "symmetric"] = "copied"
     """Where pulled inputs are."""
+    sources: Literal["each", "all"] | None = None
+    """How consumers visit sources, None: either."""
 
 
 FREE = FixedOptions()
@@ -85,6 +87,8 @@ class PatternOptions:
     """How often messages are cut along dimensions."""
     tiles: tuple[PlanEntry, ...] = ()
     """The tiles of kernels that get new ones."""
+    sources: Literal["each", "all"] = "each"
+    """How consumers visit sources."""
 
     def options(self, fixed: FixedOptions) -> ConnectPass:
         """Return the pass of this config, with the options that the user has set."""
@@ -96,6 +100,7 @@ class PatternOptions:
             self.persistent or None,
             tiles or format_plan(self.tiles) or None,
             fixed.inputs if self.pattern == "pull" else "copied",
+            fixed.sources or (self.sources if self.sources == "all" else None),
         )
 
     @property
@@ -103,7 +108,8 @@ class PatternOptions:
         """The candidate as options."""
         blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
         tiles = format_plan(self.tiles)
-        parts = ("persistent" if self.persistent else "", blocks, tiles)
+        sources = "all sources at once" if self.sources == "all" else ""
+        parts = ("persistent" if self.persistent else "", sources, blocks, tiles)
         return ", ".join((self.pattern, *filter(None, parts)))
 
     def with_tiles(self, entry: PlanEntry) -> PatternOptions:
@@ -183,9 +189,13 @@ class Variation:
     """Factors of one dimension of messages."""
     made: bool = False
     """Whether kernels compute all messages, so that some patterns copy none."""
+    sources: bool = False
+    """Whether consumers visit all sources at once."""
 
     def of(self, candidate: PatternOptions) -> Iterator[PatternOptions]:
         """Yield the candidates that differ from this one only in this."""
+        if self.sources:
+            yield replace(candidate, sources="all")
         for entry in self.kernels:
             yield candidate.with_tiles(entry)
         if not (self.made and candidate.pattern in SENT_AS_MADE):
@@ -196,6 +206,8 @@ class Variation:
 def _variations(module: ModuleOp, fixed: FixedOptions) -> Iterator[Variation]:
     """Yield the variations in the order in which they are tried."""
     sends = _sends(module)
+    if fixed.sources is None:
+        yield Variation(sources=True)
     if fixed.tiles == "auto":
         for program in _programs(module):
             for kernel in program.kernels():

@@ -75,6 +75,12 @@ class ConnectPass(ModulePass):
     inputs: Literal["copied", "symmetric"] = "copied"
     """Whether kernels copy inputs to symmetric memory, or (`pull`) find them there."""
 
+    sources: Literal["each", "all"] | None = None
+    """
+    How consumers visit what they gather: `each` source after another, the own one
+    first, or tiles across `all`, after one wait; unset, that is each, or `auto`.
+    """
+
     def __post_init__(self) -> None:
         parse_blocks(self.blocks)
         if self.tiles is not None and self.tiles != "auto":
@@ -114,7 +120,10 @@ class ConnectPass(ModulePass):
             check_blocks(program, blocks)
             registers = gpu_levels(system).registers
             how = ChannelConfig(
-                pattern, bool(self.persistent), self.inputs == "symmetric"
+                pattern,
+                bool(self.persistent),
+                self.inputs == "symmetric",
+                self.sources != "all",
             )
             rewrite(program, how, blocks, registers)
 
@@ -169,6 +178,8 @@ class ChannelConfig:
     persistent: bool = False
     symmetric: bool = False
     """Whether inputs are in symmetric memory if possible."""
+    by_source: bool = True
+    """Whether consumers visit one source after another."""
 
 
 def rewrite(
@@ -188,7 +199,7 @@ def rewrite(
         name = kernel.sym_name.data
         factors = {**blocks.get(EVERY, {}), **blocks.get(name, {})}
         transfer = plan_transfer(kernel, pattern, factors, how.symmetric)
-        connect(program, transfer, registers)
+        connect(program, transfer, registers, by_source=how.by_source)
     if how.persistent:
         merge_kernels(program)
     if PATTERN_RULES[pattern].signals:
@@ -295,13 +306,19 @@ def _insert_after(existing: Operation, new: Operation) -> None:
     block.insert_op_after(new, existing)
 
 
-def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
-    """Replace one collective by a channel between its producer and its consumers."""
+def connect(
+    program: ProgramOp, transfer: ChannelPlan, registers: str, *, by_source: bool
+) -> None:
+    """
+    Replace one collective by a channel between its producer and its consumers.
+
+    These visit one source after another (`by_source`), or tiles across all.
+    """
     channel = _channel(program, transfer)
     kernel = transfer.kernel
     for use in list(kernel.results_[0].uses):
         assert isinstance(use.operation, KernelOp)
-        take(use.operation, use.index, channel, transfer)
+        take(use.operation, use.index, channel, transfer, by_source=by_source)
     if transfer.host is not None and transfer.input is not None:
         insert_signal_into(transfer.host, channel)
     elif transfer.host is not None:

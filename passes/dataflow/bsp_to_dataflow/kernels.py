@@ -150,9 +150,19 @@ def send_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> No
 
 
 def take(
-    kernel: KernelOp, index: int, channel: SSAValue, transfer: ChannelPlan
+    kernel: KernelOp,
+    index: int,
+    channel: SSAValue,
+    transfer: ChannelPlan,
+    *,
+    by_source: bool,
 ) -> None:
-    """Let a kernel read its operand `index` from a channel."""
+    """
+    Let a kernel read its operand `index` from a channel.
+
+    Its loops over the gathered dimension visit one source after another, or tiles
+    across all of them, which it waits for at once.
+    """
     body = kernel.body.block
     before = body.args[index]
     argument = body.insert_arg(channel.type, index)
@@ -170,7 +180,7 @@ def take(
     body.erase_arg(before)
     kernel.operands[index] = channel
     loops = dict.fromkeys(loops_over(op.result, transfer.type.gather))
-    for node, dim in loops:
+    for node, dim in loops if by_source else ():
         split_by_rank(node, dim, transfer.ranks)
         kernel.sources = _named(kernel.sources, dim)
 

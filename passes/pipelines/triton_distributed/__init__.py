@@ -111,6 +111,9 @@ class TritonDistributedPass(Pipeline):
     inputs: Literal["copied", "symmetric"] = "copied"
     """See `bsp-to-dataflow`."""
 
+    sources: Literal["each", "all"] | None = None
+    """See `bsp-to-dataflow`."""
+
     split: str = "auto"
     """
     The dimension whose folds or sums are split over more programs, and the number of
@@ -314,7 +317,12 @@ class TritonDistributedPass(Pipeline):
             yield LowerChannelsPass()
             return
         yield BspToDataflowPass(
-            self.pattern, self.blocks, self.persistent, tiles, self.inputs
+            self.pattern,
+            self.blocks,
+            self.persistent,
+            tiles,
+            self.inputs,
+            self.sources,
         )
         yield LowerChannelsPass()
 

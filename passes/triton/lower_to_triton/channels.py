@@ -234,7 +234,11 @@ def _flag_touched(
     flag, extents = source, extents_of(channel.type.message)
     for block in flags.type.blocks:
         size = block_extent(extents[block.dim], block.factor)
-        inner, index = _block_touched(scope, names[block.dim], size, block.factor)
+        dim = names[block.dim]
+        if block.dim == channel.type.gather and dim not in scope.owners:
+            inner, index = _each_block(scope, block.factor)
+        else:
+            inner, index = _block_touched(scope, dim, size, block.factor)
         if inner is not scope and flag is not None and flag is not source:
             flag.name_hint = "flag"
         scope = inner
@@ -256,7 +260,7 @@ def _block_touched(
         start = None
     if start is not None and owner is not None:
         start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
-    zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
+    zero = scope.insert(tl.ConstantOp.of(0, i32))
     last: SSAValue = scope.insert(tl.ConstantOp.of(count, i32))
     if start is not None:
         first = combined(scope, BinaryKind.FLOORDIV, start, size)
@@ -270,7 +274,23 @@ def _block_touched(
         zero = first
     elif count == 1:
         return scope, zero
-    loop = tl.ForOp(zero, last, one, [])
+    return _loop_over_blocks(scope, zero, last)
+
+
+def _each_block(scope: Scope, count: int) -> tuple[Scope, SSAValue]:
+    """Return each block of a gathered dimension, of which tiles have all sources."""
+    zero = scope.insert(tl.ConstantOp.of(0, i32))
+    if count == 1:
+        return scope, zero
+    return _loop_over_blocks(scope, zero, scope.insert(tl.ConstantOp.of(count, i32)))
+
+
+def _loop_over_blocks(
+    scope: Scope, first: SSAValue, end: SSAValue
+) -> tuple[Scope, SSAValue]:
+    """Insert a loop over blocks; return its scope and the block."""
+    one = scope.insert(tl.ConstantOp.of(1, i32))
+    loop = tl.ForOp(first, end, one, [])
     scope.builder.insert(loop)
     index = loop.body.block.args[0]
     index.name_hint = "block"

@@ -117,7 +117,7 @@ def test_tiles_of_kernels_are_part_of_the_space_if_asked_for():
 
 
 def test_what_is_asked_for_is_not_varied():
-    fixed = FixedOptions("M=2", False, "gemm: M=32 N=32 K=32")
+    fixed = FixedOptions("M=2", False, "gemm: M=32 N=32 K=32", sources="each")
     choice = choose_pattern(bsp(), fixed=fixed)
     assert len(choice.costs) == len(PATTERNS)
     assert not any(c.tiles or c.blocks or c.persistent for c in choice.costs)
