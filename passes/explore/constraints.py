@@ -57,8 +57,12 @@ class Constraints:
     """
     The levels of explicit collectives, or `all`; by default that of the shared buffer.
     """
+    each: bool = False
+    """Whether each collective may have a kind and a level of its own."""
     bindings: tuple[BindingKind, ...] = (BindingKind.SEQUENTIAL,)
     """How the children of each node may be bound."""
+    mixed: bool = False
+    """Whether the children of one node may be bound by several kinds."""
     pad: str = "auto"
     """Padded extents or `none`, as the option of `comet-accelerator`."""
     factors: tuple[PlanEntry, ...] = ()
@@ -97,6 +101,8 @@ def read_constraints(text: str, name: str) -> Constraints:
         loops=given.several("loops", _one_of({n: n for n in get_args(Loops)})),
         kind=given.several("kind", _one_of({n: n for n in get_args(Kind)})),
         at=given.several("at", str),
+        each=given.single("each", _one_of(TRUTH)) or False,
+        mixed=given.single("mixed", _one_of(TRUTH)) or False,
         bindings=given.bindings() or (BindingKind.SEQUENTIAL,),
         pad=given.single("pad", _padding) or "auto",
         factors=tuple(given.single("factors", parse_plan) or ()),

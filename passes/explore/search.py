@@ -20,7 +20,6 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.space import REJECTED, Group, Structure, StructureSpace
-from comet.passes.schedule.bind import BindPass, format_bodies
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile import TilePass
@@ -276,13 +275,12 @@ class Exploration:
     def _best(self, item: Item, found: Found[TilePlan]) -> Best:
         structure = item.structure
         assert structure is not None
-        strategy, bodies = structure.strategy, format_bodies(structure.bindings)
-        bound = (BindPass(bodies=bodies),) if bodies else ()
+        strategy = structure.strategy
         passes = (
             *structure.passes,
             FusePass(strategy.name, strategy.chunks, strategy.loops),
             TilePass(factors=format_plan(found.made.entries())),
-            *bound,
+            *structure.after,
             AnnotateCostPass(model=self.goal.model),
             LowerToCometPass(),
         )

@@ -7,7 +7,7 @@ loop orders of its template.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -23,13 +23,12 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.accelerator.legality import check_bindings
 from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet.collectives import check_collectives
-from comet.passes.explore.constraints import ALL, Constraints
+from comet.passes.explore.choices import Bindings, Placements
+from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.quick import (
     AcceleratorPipeline,
     ShardingConfig,
@@ -38,12 +37,6 @@ from comet.passes.explore.quick import (
 )
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.pipeline import run_passes, run_settled
-from comet.passes.schedule.bind import (
-    bind_bodies,
-    bodies_of,
-    can_bind,
-    format_bodies,
-)
 from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
     open_strategies,
@@ -60,7 +53,6 @@ from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
 from comet.passes.search import Cost, Found, Goal, higher
 from comet.passes.sharding.dim_axes import DimAxes, Dims, dims_in, extents_along
-from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 
 REJECTED = (PassFailedException, CostError)
 """What passes raise for a structure that has no mapping."""
@@ -78,8 +70,21 @@ class Structure:
     strategy: Strategy
     bound: Cost
     """A lower bound for all its mappings."""
-    bindings: Mapping[str, BindingKind] = field(default_factory=dict[str, BindingKind])
-    """The kinds of bodies that are not bound sequentially, as `bind` names them."""
+    after: tuple[ModulePass, ...] = ()
+    """The passes on the tile tree."""
+
+    def tree(self) -> ModuleOp:
+        """
+        Return the program as a tile tree without factors.
+
+        Raises PassFailedException if there is none.
+        """
+        copy = self.module.clone()
+        (func,) = compute_functions(copy)
+        fuse_function(func, attached_system(copy), self.strategy)
+        for each in self.after:
+            each.apply(Context(), copy)
+        return copy
 
     def factor_space(self, constraints: Constraints) -> FactorSpace:
         """
@@ -87,12 +92,9 @@ class Structure:
 
         Raises PassFailedException or CostError if there is no such tile tree.
         """
-        copy = self.module.clone()
+        copy = self.tree()
         (func,) = compute_functions(copy)
-        system = attached_system(copy)
-        fuse_function(func, system, self.strategy)
-        bind_bodies(func, self.bindings)
-        template = make_template(func, system)
+        template = make_template(func, attached_system(copy))
         check_bindings(template.problem)
         space = FactorSpace.of(template)
         return space.fixing(_fixed(space, constraints))
@@ -255,35 +257,21 @@ class StructureSpace:
                 found.append(tuple(DimAxes(*item) for item in axes.items()))
         return sorted(found, key=lambda dims: -_instances(system, dims))
 
-    def places(self) -> Sequence[str]:
-        """Return the open levels of explicit collectives."""
-        system = attached_system(self.module)
-        shared = memory_chain(system).shared
-        if self.constraints.at == (ALL,):
-            return tuple(dict.fromkeys((shared, *system.axis_levels.values())))
-        return self.constraints.at or (shared,)
-
     def _sharded(
         self, config: ShardingConfig, is_closed: Callable[[Group], bool]
     ) -> Iterator[Structure]:
         """Yield the structures of a sharding: kinds of collectives, then strategies."""
-        copy = self._elementary.clone()
-        system, known = attached_system(copy), list[ModuleOp]()
-        *spread, place = self._pipeline.spread(copy, system, config)
-        assert isinstance(place, PlaceCollectivesPass)
+        copy, known = self._elementary.clone(), list[ModuleOp]()
+        *spread, _ = self._pipeline.spread(copy, attached_system(copy), config)
         try:
             passes = run_settled(spread, self.ctx, copy)
         except REJECTED as error:
             self.rejected[config.label] = str(error)
             return
-        exchanges = any(isinstance(op, CollectiveOp) for op in copy.walk())
-        choices = list(product(self.places(), self.constraints.kinds))
-        for at, kind in choices if exchanges else choices[:1]:
-            elsewhere = "" if at == memory_chain(system).shared else f" at={at}"
-            label = config.label + elsewhere + (f" kind={kind}" if known else "")
-            placed = copy.clone()
+        for text, chosen in Placements(self.constraints, self.goal).options(copy):
+            label, placed = config.label + text, copy.clone()
             try:
-                last = run_settled([replace(place, at=at, kind=kind)], self.ctx, placed)
+                last = run_settled(chosen, self.ctx, placed)
                 if not any(map(placed.is_structurally_equivalent, known)):
                     known.append(placed.clone())
                     check_collectives(placed)
@@ -300,7 +288,7 @@ class StructureSpace:
     ) -> Iterator[Structure]:
         """Yield the structures of a sharded module, one for each strategy."""
         system = attached_system(copy)
-        sequential = self.constraints.bindings == (BindingKind.SEQUENTIAL,)
+        sequential = Bindings(self.constraints).is_sequential
         bound = self._pipeline.bound(copy, system, sharded=True, sequential=sequential)
         if is_closed(Group(label, bound)):
             return
@@ -331,30 +319,13 @@ class StructureSpace:
         ]
 
     def _bound(self, structure: Structure) -> Iterator[Structure]:
-        """Yield a structure with each choice of bindings, one kind for each node."""
-        kinds = self.constraints.bindings
-        if kinds == (BindingKind.SEQUENTIAL,):
+        """Yield a structure with each choice of bindings."""
+        choice = Bindings(self.constraints)
+        if choice.is_sequential:
             yield structure
             return
-        copy = structure.module.clone()
-        (func,) = compute_functions(copy)
-        fuse_function(func, attached_system(copy), structure.strategy)
-        open_ = {
-            name: [kind for kind in kinds if can_bind(block, kind)]
-            for name, block in bodies_of(func)
-        }
-        for chosen in product(*open_.values()):
-            bindings = {
-                name: kind
-                for name, kind in zip(open_, chosen, strict=True)
-                if kind is not BindingKind.SEQUENTIAL
-            }
-            label = f"{structure.label} bind={format_bodies(bindings)}"
-            yield replace(
-                structure,
-                label=label if bindings else structure.label,
-                bindings=bindings,
-            )
+        for text, after in choice.options(structure.tree()):
+            yield replace(structure, label=structure.label + text, after=after)
 
 
 def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:

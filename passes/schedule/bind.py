@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import pairwise
-from typing import Literal, Self
+from itertools import product
+from typing import Literal, Self, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -29,6 +29,11 @@ from comet.passes.search import Candidate, Found, Goal, cheapest, cost_of
 
 KINDS = (BindingKind.SEQUENTIAL, BindingKind.PIPELINE, BindingKind.PARALLEL)
 """The candidates of `auto`; of equal ones the first is taken."""
+
+Kinds: TypeAlias = tuple[BindingKind, ...]
+"""How the siblings in one body are bound: one kind, or one for each but the last."""
+
+SEQUENTIAL: Kinds = (BindingKind.SEQUENTIAL,)
 
 BIND = "schedule.bind"
 """The attribute of a node for when its next sibling runs."""
@@ -55,7 +60,8 @@ class BindPass(ChoosingPass):
     bodies: str | None = None
     """
     Other kinds for the children of some nodes, as in "p_gb: pipeline; @f: parallel",
-    where @f is the body of the function; not with `kind=auto`.
+    where @f is the body of the function; not with `kind=auto`. Several kinds, as in
+    "p_gb: pipeline sequential", bind each child to the next one by a kind of its own.
     """
 
     model: Literal["tool", "paper", "ideal"] = "paper"
@@ -90,37 +96,34 @@ class BindPass(ChoosingPass):
         if self.kind != "auto" or len(functions) != 1:
             return self
         kinds = kinds_of(functions[0])
-        if len(found := set(kinds.values())) == 1:
-            return replace(self, kind=str(found.pop()))
+        if len(found := set(kinds.values())) == 1 and len(first := found.pop()) == 1:
+            return replace(self, kind=str(first[0]))
         if not kinds:
             return self
-        others = {
-            name: kind
-            for name, kind in kinds.items()
-            if kind is not BindingKind.SEQUENTIAL
-        }
+        others = {name: own for name, own in kinds.items() if own != SEQUENTIAL}
         bodies = format_bodies(others) or None
         return replace(self, kind=str(BindingKind.SEQUENTIAL), bodies=bodies)
 
 
-def parse_bodies(text: str) -> dict[str, BindingKind]:
+def parse_bodies(text: str) -> dict[str, Kinds]:
     """Parse the option `bodies`; raises PassFailedException for another form."""
     kinds = {str(kind): kind for kind in KINDS}
-    found: dict[str, BindingKind] = {}
+    found: dict[str, Kinds] = {}
     for entry in filter(None, map(str.strip, text.split(";"))):
-        name, _, kind = (part.strip() for part in entry.partition(":"))
-        if kind not in kinds or name in found:
+        name, _, rest = (part.strip() for part in entry.partition(":"))
+        given = rest.split()
+        if not given or not set(given) <= set(kinds) or name in found:
             raise PassFailedException(
                 f"bind: '{entry}' in `bodies` is not of the form NODE: KIND with one "
                 f"of {', '.join(kinds)}, each node once"
             )
-        found[name] = kinds[kind]
+        found[name] = tuple(kinds[kind] for kind in given)
     return found
 
 
-def format_bodies(kinds: Mapping[str, BindingKind]) -> str:
+def format_bodies(kinds: Mapping[str, Kinds]) -> str:
     """Return kinds as the option `bodies`."""
-    return "; ".join(f"{name}: {kind}" for name, kind in kinds.items())
+    return "; ".join(f"{name}: {' '.join(own)}" for name, own in kinds.items())
 
 
 def bodies_of(func: FuncOp) -> list[tuple[str, Block]]:
@@ -131,26 +134,29 @@ def bodies_of(func: FuncOp) -> list[tuple[str, Block]]:
     return [(name, block) for name, block in named if len(siblings_in(block)) > 1]
 
 
-def kinds_of(func: FuncOp) -> dict[str, BindingKind]:
-    """Return how the siblings of each body are bound."""
-    found: dict[str, BindingKind] = {}
+def kinds_of(func: FuncOp) -> dict[str, Kinds]:
+    """Return how the siblings of each body are bound: one kind if they are equal."""
+    found: dict[str, Kinds] = {}
     for name, block in bodies_of(func):
-        attribute = siblings_in(block)[0].attributes.get(BIND)
-        is_bound = isinstance(attribute, BindingAttr)
-        found[name] = attribute.data if is_bound else BindingKind.SEQUENTIAL
+        attributes = [op.attributes.get(BIND) for op in siblings_in(block)[:-1]]
+        kinds = tuple(
+            each.data if isinstance(each, BindingAttr) else BindingKind.SEQUENTIAL
+            for each in attributes
+        )
+        found[name] = kinds[:1] if len({*kinds}) == 1 else kinds
     return found
 
 
 def bind_bodies(
     func: FuncOp,
-    kinds: Mapping[str, BindingKind],
+    kinds: Mapping[str, Kinds],
     rest: BindingKind = BindingKind.SEQUENTIAL,
 ) -> None:
     """
-    Bind the siblings of bodies, each by its kind, those without one by `rest`.
+    Bind the siblings of bodies, each by its kinds, those without any by `rest`.
 
-    Raises PassFailedException for a name of no body with siblings, and for siblings
-    that cannot run in parallel.
+    Raises PassFailedException for a name of no body with siblings, for another number
+    of kinds than siblings have, and for siblings that cannot run in parallel.
     """
     bodies = bodies_of(func)
     names = [name for name, _ in bodies]
@@ -161,12 +167,13 @@ def bind_bodies(
                 f"there are {', '.join(names) or 'none'}"
             )
     for name, block in bodies:
-        _bind_body(block.parent_op(), block, kinds.get(name, rest))
+        _bind_body(block.parent_op(), block, kinds.get(name, (rest,)))
 
 
-def _bind_body(op: Operation | None, block: Block, kind: BindingKind) -> None:
+def _bind_body(op: Operation | None, block: Block, kinds: Kinds) -> None:
     """Bind the siblings in the body of `op`, which errors are about."""
-    bind(bound_siblings(block, kind), kind)
+    for sibling, kind in bound_siblings(block, kinds):
+        bind([sibling], kind)
 
 
 def bind(firsts: Sequence[Operation], kind: BindingKind) -> None:
@@ -188,7 +195,8 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
     @cache
     def price(kinds: tuple[BindingKind, ...]) -> Found[tuple[BindingKind, ...]]:
         for block, kind in zip(several, kinds, strict=True):
-            bind(bound_siblings(block, kind), kind)
+            for sibling, own in bound_siblings(block, (kind,)):
+                bind([sibling], own)
         return _price(func, system, goal, kinds)
 
     best = (BindingKind.SEQUENTIAL,) * len(several)
@@ -228,26 +236,41 @@ def siblings_in(block: Block) -> list[Operation]:
     return [op for op in block.ops if isinstance(op, NodeOp | CollectiveOp)]
 
 
-def can_bind(block: Block, kind: BindingKind) -> bool:
-    """Return whether the siblings in `block` can be bound by a kind."""
+def can_bind(block: Block, kinds: Kinds) -> bool:
+    """Return whether the siblings in `block` can be bound by these kinds."""
     try:
-        bound_siblings(block, kind)
+        bound_siblings(block, kinds)
     except PassFailedException:
         return False
     return True
 
 
-def bound_siblings(block: Block, kind: BindingKind) -> list[Operation]:
+def bound_siblings(block: Block, kinds: Kinds) -> list[tuple[Operation, BindingKind]]:
     """
-    Return the siblings in `block` that are bound to the next one.
+    Return the siblings in `block` that are bound to the next one, each with its kind.
 
-    Raises PassFailedException if `kind` is parallel and they cannot run in parallel.
+    Raises PassFailedException if there are several kinds, but not one for each of them,
+    and if a kind is parallel and the two cannot run in parallel.
     """
     siblings = siblings_in(block)
-    for first, second in pairwise(siblings):
-        if kind is BindingKind.PARALLEL and set(first.results) & set(second.operands):
+    count = len(siblings) - 1
+    every = kinds * count if len(kinds) == 1 else kinds
+    if len(every) != count:
+        raise PassFailedException(
+            f"bind: {len(kinds)} kinds in `bodies` bind {len(siblings)} children; give "
+            f"one for all, or {count}"
+        )
+    for place, kind in enumerate(every, start=1):
+        if kind is BindingKind.PARALLEL:
+            _check_parallel(siblings[:place], siblings[place:])
+    return list(zip(siblings, every, strict=False))
+
+
+def _check_parallel(before: Sequence[Operation], after: Sequence[Operation]) -> None:
+    """Raise PassFailedException if some siblings use what some before them make."""
+    for first, second in product(before, after):
+        if set(first.results) & set(second.operands):
             raise PassFailedException(
                 f"bind: {second.name} uses what the {first.name} before it makes; they "
                 "cannot run in parallel, take kind=pipeline or kind=sequential"
             )
-    return siblings[:-1]

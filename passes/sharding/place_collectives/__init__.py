@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -76,6 +76,11 @@ class PlaceCollectivesPass(ChoosingPass):
         "auto",
     ] = "allreduce"
     """What explicit all-reduces become; auto asks the cost model."""
+    each: str | None = None
+    """
+    The kind and the level of each collective of a region, in their order, in place of
+    `kind` and `at`, as in "allreduce GB; reduce_broadcast OB".
+    """
     algorithm: Literal[
         "ring",
         "tree",
@@ -98,15 +103,23 @@ class PlaceCollectivesPass(ChoosingPass):
     objective: Literal["latency", "energy", "edp"] = "latency"
     """What of the cost decides: cycles, pJ, or their product."""
 
+    def __post_init__(self) -> None:
+        """Check the text of the kinds and levels."""
+        if self.each is not None:
+            parse_each(self.each)
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Place the collectives of every function that is no reference."""
         if (system := find_system(op)) is not None:
             self.goal.check(self.name, on_gpu=system.gpu is not None)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
             for region in [r for r in func.walk() if isinstance(r, SpmdOp)]:
-                for collective, steps in plan_levels(region, self):
-                    split_by_level(collective, steps, lookup_mesh(region, region.mesh))
-                for choice in plan_choices(region, self):
+                own: dict[CollectiveOp, PlaceCollectivesPass] = {}
+                for collective, steps, options in plan_levels(region, self):
+                    mesh = lookup_mesh(region, region.mesh)
+                    for part in split_by_level(collective, steps, mesh):
+                        own[part] = options
+                for choice in plan_choices(region, own):
                     apply_choice(choice)
                 separate_gathered_dims(region)
 
@@ -117,7 +130,7 @@ class PlaceCollectivesPass(ChoosingPass):
 
     def settled(self, module: ModuleOp) -> Self:
         """Return the pass with the kind that all collectives have, if it is one."""
-        if self.kind != "auto":
+        if self.kind != "auto" or self.each is not None:
             return self
         explicit = [
             type(op)
@@ -152,32 +165,66 @@ class Placement:
 
 def plan_levels(
     region: SpmdOp, options: PlaceCollectivesPass
-) -> list[tuple[CollectiveOp, tuple[LevelStep, ...]]]:
+) -> list[tuple[CollectiveOp, tuple[LevelStep, ...], PlaceCollectivesPass]]:
     """
-    Return the steps, by level, of every collective in a region.
+    Return the steps, by level, of every collective in a region, and its options.
 
-    Raises PassFailedException if no axis of the mesh lies at the level `at`.
+    Raises PassFailedException if no axis of the mesh lies at the level `at`, and if
+    `each` is about another number of collectives.
     """
     hierarchical = options.algorithm == "hierarchical"
     mesh = lookup_mesh(region, region.mesh)
+    ops = [op for op in region.body.block.ops if isinstance(op, CollectiveOp)]
+    own = [options] * len(ops) if options.each is None else options_of_each(options)
+    if len(own) != len(ops):
+        raise PassFailedException(
+            f"place-collectives: 'each' places {len(own)} collectives, and the region "
+            f"has {len(ops)}; give a kind and a level for each"
+        )
     return [
-        (op, plan_steps(op, mesh, options.at, hierarchical=hierarchical))
-        for op in region.body.block.ops
-        if isinstance(op, CollectiveOp)
+        (op, plan_steps(op, mesh, each.at, hierarchical=hierarchical), each)
+        for op, each in zip(ops, own, strict=True)
     ]
 
 
-def plan_choices(region: SpmdOp, options: PlaceCollectivesPass) -> list[Placement]:
+def parse_each(text: str) -> list[tuple[Kind | Literal["auto"], str]]:
+    """Parse the option `each`; raises PassFailedException for another form."""
+    kinds: dict[str, Kind | Literal["auto"]] = {kind: kind for kind in get_args(Kind)}
+    kinds["auto"] = "auto"
+    found: list[tuple[Kind | Literal["auto"], str]] = []
+    for entry in text.split(";"):
+        words = entry.split()
+        if len(words) != 2 or words[0] not in kinds:
+            raise PassFailedException(
+                f"place-collectives: '{entry.strip()}' in 'each' is not of the form "
+                f"KIND LEVEL with one of {', '.join(kinds)}"
+            )
+        found.append((kinds[words[0]], words[1]))
+    return found
+
+
+def options_of_each(options: PlaceCollectivesPass) -> list[PlaceCollectivesPass]:
+    """Return the options of each collective, as if it were the only one."""
+    return [
+        replace(options, each=None, kind=kind, at=at)
+        for kind, at in parse_each(options.each or "")
+    ]
+
+
+def plan_choices(
+    region: SpmdOp, own: Mapping[CollectiveOp, PlaceCollectivesPass]
+) -> list[Placement]:
     """
     Choose form and algorithm of every explicit collective in a region, once placed.
 
-    Raises PassFailedException for a kind that needs a dimension to scatter where there
-    is none, and for an algorithm that does not run there.
+    `own` are the options of each. Raises PassFailedException for a kind that needs a
+    dimension to scatter where there is none, and for an algorithm that does not run
+    there.
     """
     states = region_states(region)
     try:
         return [
-            _choice(op, region, states, options)
+            _choice(op, region, states, own[op])
             for op in region.body.block.ops
             if isinstance(op, CollectiveOp) and op.is_explicit
         ]

@@ -115,19 +115,23 @@ def _has_parts(op: AllGatherOp | ScatterOp, steps: Sequence[LevelStep]) -> bool:
     return even and tuple(nested) == op.axis_names
 
 
-def split_by_level(op: CollectiveOp, steps: Sequence[LevelStep], mesh: MeshOp) -> None:
-    """Replace a collective by one per step, each at its level."""
+def split_by_level(
+    op: CollectiveOp, steps: Sequence[LevelStep], mesh: MeshOp
+) -> list[CollectiveOp]:
+    """Replace a collective by one per step, each at its level, and return these."""
     if len(steps) == 1:
         _set_place(op, steps[0])
-        return
-    value: SSAValue = op.input
+        return [op]
+    value, parts = op.input, list[CollectiveOp]()
     for step in steps:
         made = _part(op, value, step, mesh)
         made.results[0].name_hint = op.results[0].name_hint
         Rewriter.insert_op(made, InsertPoint.before(op))
         _set_place(made, step)
+        parts.append(made)
         value = made.results[0]
     Rewriter.replace_op(op, (), (value,))
+    return parts
 
 
 def _part(

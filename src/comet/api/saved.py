@@ -20,12 +20,18 @@ from comet.api.source import Source
 from comet.passes.explore.quick import UNPADDED
 from comet.passes.graph.pad import PadPass
 from comet.passes.graph.stream import StreamPass
-from comet.passes.schedule.bind import BindPass, parse_bodies
+from comet.passes.schedule.bind import (
+    KINDS,
+    SEQUENTIAL,
+    BindPass,
+    Kinds,
+    parse_bodies,
+)
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.sharding.dim_axes import DimAxes, format_dims
 from comet.passes.sharding.distribute import DistributePass
-from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass, parse_each
 from comet.tools.diagnostics import UsageError
 from comet.universe import installed
 
@@ -98,27 +104,39 @@ def saved_constraints(file: Source) -> Source:
         "pad": pads[0].extents if pads else UNPADDED,
         "stream": bool(_those(passes, StreamPass)),
         "dim": format_dims(dims),
-        "kind": placed[0].kind if placed else None,
-        "at": placed[0].at if placed else None,
+        **(_placed(placed[0]) if placed else {}),
         "strategy": fused.strategy,
         "chunks": fused.chunks,
         "loops": fused.loops,
         "factors": tiled.factors,
     }
     if kinds := _kinds(passes):
-        values["bindings"] = kinds
+        found = dict.fromkeys(str(kind) for own in kinds for kind in own)
+        values["bindings"] = list(found)
+        values["mixed"] = any(len(own) > 1 for own in kinds)
     given = {key: value for key, value in values.items() if value is not None}
     return Source(yaml.safe_dump(given, sort_keys=False), file.name)
 
 
-def _kinds(passes: Sequence[ModulePass]) -> list[str]:
-    """Return the kinds of bindings, none if they are sequential."""
-    kinds = {
-        kind: None
-        for each in _those(passes, BindPass)
-        for kind in (each.kind, *map(str, parse_bodies(each.bodies or "").values()))
+def _placed(place: PlaceCollectivesPass) -> dict[str, object]:
+    """Return the kinds and levels of collectives, as constraints."""
+    if place.each is None:
+        return {"kind": place.kind, "at": place.at}
+    kinds, levels = zip(*parse_each(place.each), strict=True)
+    return {
+        "kind": list(dict.fromkeys(kinds)),
+        "at": list(dict.fromkeys(levels)),
+        "each": True,
     }
-    return [] if list(kinds) == ["sequential"] else list(kinds)
+
+
+def _kinds(passes: Sequence[ModulePass]) -> list[Kinds]:
+    """Return the different kinds of bindings of bodies, none if all are sequential."""
+    found: dict[Kinds, None] = {}
+    for each in _those(passes, BindPass):
+        kind = next(kind for kind in KINDS if str(kind) == each.kind)
+        found |= dict.fromkeys([(kind,), *parse_bodies(each.bodies or "").values()])
+    return [] if set(found) <= {SEQUENTIAL} else list(found)
 
 
 def _those(passes: Sequence[ModulePass], kind: type[PassT]) -> list[PassT]:

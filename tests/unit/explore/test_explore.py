@@ -318,7 +318,7 @@ def test_places_of_collectives_are_a_choice():
     every, shared, outer = searched("all"), searched(), searched("OB")
     assert [item.label for item in every.items] == [
         "stream=false dim=N strategy=full",
-        "stream=false dim=N at=OB kind=allreduce strategy=full",
+        "stream=false dim=N at=OB strategy=full",
     ]
     assert every.objective == min(shared.objective, outer.objective)
     assert shared.objective != outer.objective

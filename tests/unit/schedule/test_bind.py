@@ -12,16 +12,18 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.schedule.attributes import BindingAttr, BindingKind
 from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.functions import compute_functions
 from comet.passes.pipeline import run_settled
-from comet.passes.schedule.bind import BindPass
+from comet.passes.schedule.bind import BindPass, kinds_of
 
+X = "tensor<4x8xf16, #compound.dims<M, N>>"
 INDEPENDENT = """
 func.func @main(%x: X, %y: X) -> (X, X) {
   %e = compound.map exp %x : X -> X
   %s = compound.map sqrt %y : X -> X
   func.return %e, %s : X, X
 }
-""".replace("X", "tensor<4x8xf16, #compound.dims<M, N>>")
+""".replace("X", X)
 
 
 def bindings(module: ModuleOp) -> list[list[str]]:
@@ -107,6 +109,31 @@ def test_bodies_may_have_kinds_of_their_own():
     assert str(BindingAttr(BindingKind.PARALLEL)) in kinds
 
 
+def three(operand: str, returned: str) -> ModuleOp:
+    """Return the nests of three ops, the last of which reads `operand`."""
+    last = f"%a = compound.map add {operand}, %y : {X}, {X} -> {X}"
+    text = INDEPENDENT.replace("sqrt", "exp")
+    text = text.replace("func.return %e, %s", f"{last}\n  func.return {returned}")
+    pipeline = f"{attached(1)},fuse{{strategy=none}},tile"
+    return run_passes(parse_module(text), pipeline)
+
+
+def test_each_child_may_be_bound_by_a_kind_of_its_own():
+    tree = three("%s", "%e, %a")
+    after = run_passes(tree, 'bind{bodies="@main: parallel pipeline"}')
+    (func,) = compute_functions(after)
+    assert kinds_of(func)["@main"] == (BindingKind.PARALLEL, BindingKind.PIPELINE)
+    settled = BindPass(kind="auto").settled(after)
+    assert settled.bodies is not None
+    assert "@main: parallel pipeline" in settled.bodies
+    assert_same_meaning(tree, after, "main")
+
+
+def test_what_runs_in_parallel_uses_nothing_of_it_further_on():
+    with pytest.raises(PassFailedException, match="they cannot run in parallel"):
+        run_passes(three("%e", "%s, %a"), 'bind{bodies="@main: parallel"}')
+
+
 def test_the_kinds_that_auto_takes_can_be_written():
     """Of each body; a pass with these makes the same choices without a search."""
     pipeline = f"{attached(16)},fuse{{strategy=none}},tile"
@@ -130,6 +157,7 @@ def test_the_kinds_that_auto_takes_can_be_written():
         ("@main", "is not of the form NODE: KIND with one of sequential, pipeline"),
         ("@main: sharing", "is not of the form NODE: KIND"),
         ("@main: pipeline; @main: pipeline", "each node once"),
+        ("@main: pipeline pipeline pipeline", "3 kinds in `bodies` bind 2 children"),
         ("nothing: pipeline", "names no node with several children; there are @main"),
     ],
 )

@@ -57,7 +57,7 @@ def template_of(
     module = fused(strategy, op=op, sizes=sizes)
     func = only_function(module)
     bind_bodies(
-        func, {n: kind for n, block in bodies_of(func) if can_bind(block, kind)}
+        func, {n: (kind,) for n, block in bodies_of(func) if can_bind(block, (kind,))}
     )
     return make_template(func, attached_system(module))
 

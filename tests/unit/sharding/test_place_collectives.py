@@ -1,5 +1,7 @@
 """`place-collectives`: meaning, levels, kinds, algorithms, and what it rejects."""
 
+from collections.abc import Mapping
+
 import pytest
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -32,7 +34,7 @@ H200 = 'attach-hardware{path="samples/hardware/h200x8.yaml"},'
 MI300 = 'attach-hardware{path="samples/hardware/mi300x8.yaml"},select-ranks{ranks=2},'
 
 
-def spmd(sizes: tuple[int, ...], axes: dict[str, int]) -> ModuleOp:
+def spmd(sizes: tuple[int, ...], axes: Mapping[str, int]) -> ModuleOp:
     """Return gemm_softmax with N over all axes, at the SPMD level."""
     module = parse_module(mesh_text(axes) + graph_text("gemm_softmax", sizes))
     return run_passes(module, SPMD.format(axes=",".join(axes)))
@@ -369,3 +371,39 @@ def test_not_where_the_others_are_needed_again():
     names = [op.name for op in after.walk() if isinstance(op, CollectiveOp)]
     assert names == ["collective.all_gather", "collective.send"]
     assert_same_meaning(before, after, "main")
+
+
+def test_each_collective_has_a_kind_and_a_level():
+    """The sum is reduced between cores, the maximum between clusters."""
+    before = spmd((8, 4, 32), GRID)
+    after = run_passes(
+        before, 'place-collectives{each="allreduce GB; reduce_broadcast OB"}'
+    )
+    found = [op for op in after.walk() if isinstance(op, CollectiveOp)]
+    assert {op.name for op in found if op.is_explicit and op.to_level is not None} == {
+        "collective.all_reduce",
+        "collective.reduce",
+        "collective.broadcast",
+    }
+    levels = {
+        (op.name, op.to_level.data)
+        for op in found
+        if op.is_explicit and op.to_level is not None
+    }
+    assert ("collective.all_reduce", "GB") in levels
+    assert ("collective.reduce", "OB") in levels
+    assert_same_meaning(before, after, "main")
+
+
+@pytest.mark.parametrize(
+    ("each", "message"),
+    [
+        ("allreduce GB", "'each' places 1 collectives, and the region has 2"),
+        ("allreduce", "'allreduce' in 'each' is not of the form KIND LEVEL"),
+        ("ring GB; ring GB", "'ring GB' in 'each' is not of the form KIND LEVEL"),
+        ("auto GB; auto NO", "no axis of mesh @mesh lies at level NO"),
+    ],
+)
+def test_wrong_kinds_and_levels(each: str, message: str):
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(spmd((8, 4, 32), GRID), f'place-collectives{{each="{each}"}}')

@@ -1,0 +1,127 @@
+"""
+The choices of a structure that are passes with options.
+
+A new choice is one class here: it yields the passes of each of its options, and the
+space takes it where its kind of module is at hand. What it limits is a key of
+`Constraints`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Protocol, TypeAlias
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
+from xdsl.passes import ModulePass
+
+from comet.dialects.arch import attached_system
+from comet.dialects.collective.base import CollectiveOp
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.explore.constraints import ALL, Constraints, Kind
+from comet.passes.schedule.bind import (
+    SEQUENTIAL,
+    BindPass,
+    Kinds,
+    bodies_of,
+    can_bind,
+    format_bodies,
+    siblings_in,
+)
+from comet.passes.search import Goal
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+
+Option: TypeAlias = tuple[str, tuple[ModulePass, ...]]
+"""What a structure's label says of an option, and the passes that realise it."""
+
+
+class Choice(Protocol):
+    """One choice of the space."""
+
+    def options(self, module: ModuleOp) -> Iterator[Option]:
+        """Yield the options for a module, the default first; changes nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class Placements:
+    """Kinds and levels of the collectives of a sharded module."""
+
+    constraints: Constraints
+    goal: Goal
+
+    def options(self, module: ModuleOp) -> Iterator[Option]:
+        """
+        Yield each kind and level for all collectives, on request for each of its own.
+        """
+        count = sum(isinstance(op, CollectiveOp) for op in module.walk())
+        levels, kinds = self.levels(module), self.constraints.kinds
+        pairs = list(product(levels, kinds))
+        shared = memory_chain(attached_system(module)).shared
+        for at, kind in pairs if count else pairs[:1]:
+            label = "" if at == shared else f" at={at}"
+            label += "" if kind == kinds[0] else f" kind={kind}"
+            yield label, (self._pass(kind=kind, at=at),)
+        if self.constraints.each and count > 1:
+            for chosen in product(pairs, repeat=count):
+                if len({*chosen}) > 1:
+                    each = "; ".join(f"{kind} {at}" for at, kind in chosen)
+                    yield f" each={each}", (self._pass(each=each),)
+
+    def levels(self, module: ModuleOp) -> Sequence[str]:
+        """Return the open levels of explicit collectives."""
+        system = attached_system(module)
+        shared = memory_chain(system).shared
+        if self.constraints.at == (ALL,):
+            return tuple(dict.fromkeys((shared, *system.axis_levels.values())))
+        return self.constraints.at or (shared,)
+
+    def _pass(
+        self, kind: Kind = "auto", at: str | None = None, each: str | None = None
+    ) -> PlaceCollectivesPass:
+        model, objective = self.goal.model, self.goal.objective
+        return PlaceCollectivesPass(
+            at=at, kind=kind, each=each, model=model, objective=objective
+        )
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """How the children of each node of a tile tree are bound."""
+
+    constraints: Constraints
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether no other binding is open."""
+        return self.constraints.bindings == SEQUENTIAL
+
+    def options(self, module: ModuleOp) -> Iterator[Option]:
+        """Yield each choice of one kind for each node, on request for each child."""
+        (func,) = compute_functions(module)
+        open_ = {name: self._kinds(block) for name, block in bodies_of(func)}
+        for chosen in product(*open_.values()):
+            bodies = _named(dict(zip(open_, chosen, strict=True)))
+            if not bodies:
+                yield "", ()
+            else:
+                yield f" bind={bodies}", (BindPass(bodies=bodies),)
+
+    def _kinds(self, block: Block) -> list[Kinds]:
+        """Return how the children in `block` may be bound."""
+        given = self.constraints.bindings
+        found: list[Kinds] = [(kind,) for kind in given]
+        if self.constraints.mixed:
+            count = len(siblings_in(block)) - 1
+            several = product(given, repeat=count)
+            found += [kinds for kinds in several if len({*kinds}) > 1]
+        return [kinds for kinds in found if can_bind(block, kinds)]
+
+
+def _named(kinds: Mapping[str, Kinds]) -> str:
+    """Return what is not sequential, as the option `bodies` of `bind`."""
+    others = {name: own for name, own in kinds.items() if own != SEQUENTIAL}
+    return format_bodies(others)

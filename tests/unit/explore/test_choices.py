@@ -1,0 +1,111 @@
+"""Choices that are passes: collectives and bindings of their own, as brute force."""
+
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+import pytest
+from brute_force import least_costs
+from programs import graph_text
+from semantics import comet_context, parse_module, run_passes
+
+from comet.api.question import Source
+from comet.api.saved import saved_constraints
+from comet.dialects.schedule.attributes import BindingKind
+from comet.passes.explore.constraints import ALL, Constraints, read_constraints
+from comet.passes.explore.search import Exploration
+from comet.passes.explore.space import REJECTED, StructureSpace
+from comet.passes.schedule.bind import KINDS
+from comet.passes.search import Goal, Objective
+from comet.passes.sharding.dim_axes import parse_dims
+from comet.tools.comet_explore import main
+
+EDGE = "samples/hardware/edge.yaml"
+ONE = Constraints(
+    pad="none",
+    stream=(False,),
+    strategy=("full",),
+    loops=("shared",),
+    dim=(parse_dims(["N"]),),
+)
+EACH = replace(ONE, each=True, at=(ALL,), kind=("allreduce", "reduce_broadcast"))
+MIXED = replace(ONE, mixed=True, bindings=KINDS, strategy=("none",), dim=((),))
+SOFTMAX = graph_text("gemm_softmax", (2, 1, 16))
+THREE = """
+func.func @f(%x: X, %y: X) -> (X, X) {
+  %e = compound.map exp %x : X -> X
+  %s = compound.map sqrt %y : X -> X
+  %a = compound.map add %s, %y : X, X -> X
+  func.return %e, %a : X, X
+}
+""".replace("X", "tensor<2x4xf16, #compound.dims<M, N>>")
+
+
+def space_of(text: str, limits: Constraints, goal: Goal) -> StructureSpace:
+    module = run_passes(parse_module(text), f'attach-hardware{{path="{EDGE}"}}')
+    return StructureSpace(comet_context(), module, goal, limits)
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy"])
+@pytest.mark.parametrize(
+    ("text", "limits", "wanted"),
+    [
+        (SOFTMAX, EACH, "each=allreduce GB; reduce_broadcast OB"),
+        (THREE, MIXED, "bind=@f: parallel pipeline"),
+    ],
+    ids=["each", "mixed"],
+)
+def test_as_good_as_brute_force(
+    text: str, limits: Constraints, wanted: str, objective: Objective
+):
+    """Over all structures, and all factors and orders of each."""
+    goal = Goal("paper", objective)
+    search = Exploration(space_of(text, limits, goal))
+    search.run()
+    assert search.proven
+    least, labels = inf, set[str]()
+    for structure in space_of(text, limits, goal).structures():
+        labels.add(structure.label)
+        try:
+            factors = structure.factor_space(limits)
+        except REJECTED:
+            continue
+        (found,) = least_costs(factors, goal.model, (objective,))
+        least = min(least, found)
+    assert search.objective == pytest.approx(least, rel=1e-12)
+    assert any(wanted in label for label in labels)
+
+
+def test_the_answer_is_a_constraint_and_its_proof_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Every choice is in the pipeline, so that a saved answer leaves nothing else."""
+    program, limits, best, proof = (
+        tmp_path / name for name in ("in.mlir", "c.yaml", "best.mlir", "proof.json")
+    )
+    program.write_text(SOFTMAX)
+    limits.write_text(
+        "stream: false\nstrategy: full\nloops: shared\ndim: N\npad: none\nat: [OB, GB]"
+        "\nkind: [reduce_broadcast, allreduce]\neach: true\n"
+    )
+    flags = [str(program), f"--hardware={EDGE}", f"--constraints={limits}", "--json"]
+    main([*flags, "--output", str(best), "--certificate", str(proof)])
+    main(["--verify", str(proof)])
+    assert "true; model paper" in capsys.readouterr().out
+    saved = saved_constraints(Source(best.read_text(), str(best)))
+    given = read_constraints(saved.text, "best.mlir")
+    assert set(given.at or ()) <= {"OB", "GB"}
+    main([*flags[:2], f"--constraints={best}", "--json"])
+    assert '"proven": true' in capsys.readouterr().out
+
+
+def test_kinds_of_a_saved_answer():
+    pipeline = (
+        'place-collectives{each=\\"allreduce GB; gather OB\\"},fuse{strategy=full},'
+        'tile{factors=\\"\\"},bind{bodies=\\"@f: pipeline sequential\\"},lower-to-comet'
+    )
+    text = f'builtin.module attributes {{comet.pipeline = "{pipeline}"}} {{}}'
+    given = read_constraints(saved_constraints(Source(text, "a.mlir")).text, "a.mlir")
+    assert (given.each, given.mixed) == (True, True)
+    assert (given.kind, given.at) == (("allreduce", "gather"), ("GB", "OB"))
+    assert given.bindings == (BindingKind.SEQUENTIAL, BindingKind.PIPELINE)
