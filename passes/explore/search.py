@@ -9,7 +9,7 @@ ceiling; then what is unfinished gets more time, the lowest bound first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
@@ -79,6 +79,8 @@ class Exploration:
     """The search ends when the gap is at most this fraction."""
     notify: Callable[[Exploration], None] = lambda _: None
     """Called whenever a structure has been searched."""
+    keeps_best: bool = True
+    """Whether Ctrl-C ends the search with the best so far, instead of being raised."""
     best: Best | None = field(default=None, init=False)
     items: list[Item] = field(default_factory=list[Item], init=False)
     seconds: float = field(default=0.0, init=False)
@@ -161,7 +163,7 @@ class Exploration:
         Raises PassFailedException if there is no valid mapping.
         """
         start = monotonic()
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt) if self.keeps_best else nullcontext():
             self._search(start + self.time_limit)
         self.seconds += monotonic() - start
         if self.best is None and self.complete:

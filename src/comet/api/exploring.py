@@ -38,15 +38,19 @@ def ignored(_progress: Progress) -> None:
     """Show nothing."""
 
 
-def explore(question: Question, progress: Notify = ignored) -> Answer:
+def explore(
+    question: Question, progress: Notify = ignored, *, keeps_best: bool = True
+) -> Answer:
     """
     Search until the gap is closed, the time is up, or Ctrl-C interrupts.
 
+    Ctrl-C gives the best so far, or without `keeps_best` is raised as it is.
     Raises CometError if an input is wrong, if there is no valid mapping, or if the time
     is up before any is found.
     """
     with errors_as_sentences():
         exploration = _exploration(question, progress)
+        exploration.keeps_best = keeps_best
         exploration.run()
         exploration.notify(exploration)
         if exploration.best is None:

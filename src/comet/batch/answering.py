@@ -62,7 +62,9 @@ def results(
 
 
 def _reply(question: Question) -> _Reply:
+    """Return the answer to a question; Ctrl-C ends the batch and not this search."""
     try:
-        return _Reply(question, written(explore(question)), is_answer=True)
+        answer = explore(question, keeps_best=False)
+        return _Reply(question, written(answer), is_answer=True)
     except CometError as error:
         return _Reply(question, error.sentence, is_answer=False)

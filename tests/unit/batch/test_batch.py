@@ -87,7 +87,8 @@ def test_an_interrupted_batch_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     store, searched = Store(tmp_path / "answers.db"), list[Question]()
     search = answering.explore
 
-    def interrupted(question: Question) -> Answer:
+    def interrupted(question: Question, *, keeps_best: bool) -> Answer:
+        assert not keeps_best  # Ctrl-C in a search would only end this question
         searched.append(question)
         if len(searched) == 2:
             raise KeyboardInterrupt

@@ -187,6 +187,8 @@ def test_a_constrained_search_starts_from_samples(monkeypatch: pytest.MonkeyPatc
     fixed = parse_plan("c_dram: M=4")
     constraints = Constraints(stream=(False,), strategy=("none",), factors=(*fixed,))
     space = space_of("gemm_softmax", (64, 64, 128), constraints)
+    with pytest.raises(KeyboardInterrupt):
+        Exploration(space, notify=interrupt, keeps_best=False).run()
     search = Exploration(space, notify=interrupt)
     search.run()
     assert len(search.items) == 1
