@@ -8,6 +8,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, Estimate, ModelName, NodeEstimate
 from comet.cost.from_ir.mapping import estimate_module
@@ -51,6 +52,11 @@ def chain_estimates(
     for func in compute_functions(module):
         parts = list(chained_mappings(func))
         for op in parts:
+            if op.function() is not None:
+                raise PassFailedException(
+                    f"annotate-cost: the mapping @{op.symbol} has no COMET files yet; "
+                    "run lower-to-comet in its module, by nested{module=.. passes=..}"
+                )
             yield from mapping_estimates(op.module(), model)
         if parts:
             prices = [estimate_module(op.module(), model) for op in parts]

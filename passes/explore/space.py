@@ -27,6 +27,7 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet.collectives import check_collectives
+from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.explore.choices import Bindings, Placements
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.quick import (
@@ -153,13 +154,21 @@ class StructureSpace:
     """The structures without a mapping, and the reasons."""
 
     def __post_init__(self) -> None:
-        """Raise PassFailedException if the module has not one function."""
+        """Raise PassFailedException if the module is not one function and mapping."""
         if (count := len(list(compute_functions(self.module)))) != 1:
             raise PassFailedException(
                 f"explore: the module has {count} functions; search one at a time"
             )
         self._elementary = self.module.clone()
         run_passes([self._decompose], self.ctx, self._elementary)
+        (func,) = compute_functions(self._elementary)
+        if not Graph(func).is_one_mapping:
+            raise PassFailedException(
+                f"explore: @{func.sym_name.data} is no single mapping, as it sees "
+                "values under other names, in part or joined, or has a dimension with "
+                "two extents; compile it with comet-accelerator{search=exact}, which "
+                "searches each mapping of a chain"
+            )
 
     @property
     def _decompose(self) -> DecomposePass:

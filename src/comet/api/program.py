@@ -12,8 +12,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from comet.api.source import PathOrText, Source, is_text, read_all
+from comet.codegen.comet.chain import PLAN
 from comet.codegen.comet.reader import FILES, read_files
 from comet.tools.checks import verify_definitions
+from comet.tools.diagnostics import UsageError
 from comet.tools.located_parser import LocatedParser
 from comet.universe import installed
 
@@ -59,6 +61,11 @@ def module_of(program: Program, context: Context) -> ModuleOp:
     """Return a module of its own: a clone of a module, or what a path or text says."""
     if isinstance(program, ModuleOp):
         return program.clone()
+    if not is_text(program) and (Path(program) / PLAN).exists():
+        raise UsageError(
+            f"{program} has {PLAN}, a chain of mappings; name the folder of one of "
+            f"them, such as {program}/1"
+        )
     if not is_text(program) and Path(program).is_dir():
         return parsed_files(read_all({name: Path(program) / name for name in FILES}))
     source = Source.of(program)

@@ -425,3 +425,23 @@ def test_an_exact_search_is_one_of_each_mapping():
     assert best is not None
     assert known is not None
     assert best.latency <= known.latency
+
+
+def test_a_chain_is_not_explored_as_one_mapping():
+    with pytest.raises(comet.CometError, match="@two is no single mapping, as it sees"):
+        comet.explore(TWO, ROOT / "samples/hardware/edge.yaml")
+
+
+def test_mappings_that_are_not_lowered_have_no_price():
+    with pytest.raises(PassFailedException, match="mapping @two_1 has no COMET files"):
+        run_passes(
+            parse_module(TWO), f"{attach('edge')},outline-mappings,annotate-cost"
+        )
+
+
+def test_the_folder_of_a_chain_is_not_read_as_one_mapping(tmp_path: Path):
+    _, module = compiled("two", "edge")
+    CometTarget(str(tmp_path)).emit(comet_context(), module, StringIO())
+    with pytest.raises(comet.CometError, match="a chain of mappings; name the folder"):
+        comet.parse(tmp_path)
+    assert comet.cost(tmp_path / "1").latency < comet.cost(module).latency
