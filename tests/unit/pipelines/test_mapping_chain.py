@@ -245,6 +245,7 @@ def test_the_plan_names_the_tensors_of_the_files():
     assert total == pytest.approx(plan["chain"]["cycles"])
 
 
+@pytest.mark.parametrize("name", ["two", "heads"])
 def test_the_list_of_passes_makes_the_same_chain(name: str):
     passes, module = compiled(name, "edge")
     again = run_passes(parse_module(GRAPHS[name]), passes)
