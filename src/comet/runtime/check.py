@@ -118,11 +118,18 @@ def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
     """
     Return max |result - reference| / max(|reference|, rms(reference)).
 
-    It is computed in float64 on the device of both; nan where a result is not finite.
+    It is computed in float64 on the device of both, over the elements whose reference
+    is finite. Infinite ones and NaN have to be the same in the result. It is nan where
+    they are not, and where the result is not finite elsewhere.
     """
     result, reference = result.double(), reference.double()
-    if not torch.isfinite(result).all():
+    finite = torch.isfinite(reference)
+    alike = (result == reference) | (result.isnan() & reference.isnan())
+    if not torch.where(finite, torch.isfinite(result), alike).all():
         return math.nan
+    result, reference = result[finite], reference[finite]
+    if not reference.numel():
+        return 0.0
     rms = math.sqrt(float(reference.square().mean()))
     scale = reference.abs().clamp(min=max(rms, torch.finfo(torch.float64).tiny))
     return float(((result - reference).abs() / scale).max())

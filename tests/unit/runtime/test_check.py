@@ -63,6 +63,27 @@ def test_error_is_relative_to_the_element_or_to_the_rms():
     assert relative_error(small, reference) == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        ([math.inf, -math.inf, math.nan, 2.2, 2.0], 0.1),
+        ([math.inf, math.inf, math.nan, 2.0, 2.0], math.nan),
+        ([math.inf, -math.inf, 0.0, 2.0, 2.0], math.nan),
+        ([math.inf, -math.inf, math.nan, math.inf, 2.0], math.nan),
+        ([math.inf, -math.inf, math.nan, math.nan, 2.0], math.nan),
+    ],
+)
+def test_what_is_not_finite_has_to_be_the_same(made: list[float], error: float):
+    reference = torch.tensor([math.inf, -math.inf, math.nan, 2.0, 2.0])
+    found = relative_error(torch.tensor(made), reference)
+    assert found == pytest.approx(error, nan_ok=True)
+
+
+def test_nothing_finite_is_right():
+    infinite = torch.full((3,), -math.inf)
+    assert relative_error(infinite, infinite) == 0
+
+
 def test_tolerance_is_a_multiple_of_the_rounding():
     assert tolerance(MATRIX) == 4 * 2.0**-20
 
