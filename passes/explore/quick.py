@@ -80,6 +80,7 @@ from comet.passes.sharding.distribute.auto import SHARDED_DIMS, candidates
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.levels import explicit_level
+from comet.passes.sharding.shardings import computes
 
 PAD = "comet.pad"
 """The attribute of a mapping for the padded extents, if they were chosen."""
@@ -416,7 +417,9 @@ class AcceleratorPipeline(Pipeline):
         if config.stream:
             yield StreamPass()
         mesh = MeshOp(system.system_name, system.axes)
-        for dim, axes in assign_axes(self.name, module, mesh, config.dims):
+        # There is nothing to spread where all ops are views; fuse names them.
+        shared = assign_axes(self.name, module, mesh, config.dims)
+        for dim, axes in shared if computes(module) else ():
             yield DistributePass(dim=dim, axes=axes, op=self.op)
             cores = tuple(a for a in axes if a in memory_chain(system).core_axes)
             if self.op is not None and cores:

@@ -29,6 +29,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import iteration_dims
 from comet.passes.analysis.dependence import is_constant
+from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.padding import is_border
 
 SHARD = "collective.shard"
@@ -44,6 +45,12 @@ def shardable_dims(op: Operation) -> tuple[str, ...]:
     """Return the dimensions that an op can be sharded in: it iterates over them."""
     shardable = isinstance(op, ITERATING) and not is_border(op)
     return iteration_dims(op) if shardable else ()
+
+
+def computes(module: ModuleOp) -> bool:
+    """Return whether an op of a function that is no reference can be sharded."""
+    ops = (op for func in compute_functions(module) for op in func.body.block.ops)
+    return any(map(shardable_dims, ops))
 
 
 def follows_readers(op: Operation) -> bool:
