@@ -105,14 +105,17 @@ def test_ranks_share_n_unless_the_function_says_what() -> None:
     shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
     plain = names(SOFTMAX.format(**SIZES["prime"]), ranks=4)
     assert plain[: len(start) + 1] == [*start, "distribute"]
-    assert names(shared, ranks=4) == [name for name in plain if name != "distribute"]
+    known = {"distribute": "propagate-shardings"}
+    assert names(shared, ranks=4) == [known.get(name, name) for name in plain]
 
 
 def test_one_rank_needs_no_collectives() -> None:
     plain = names(SOFTMAX.format(**SIZES["prime"]))
     assert "insert-collectives" not in plain
     shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
-    assert names(shared) == ["select-ranks", *plain]
+    first = ["select-ranks", *plain]
+    first.insert(first.index("stream") + 1, "propagate-shardings")
+    assert names(shared) == first
 
 
 @pytest.mark.parametrize("done", [2, 3, 7, 9, 11])
@@ -166,7 +169,7 @@ func.func private @f__reference(%s: !S) -> !S attributes {{comet.reference}} {{
 def test_a_region_is_for_as_many_ranks_as_it_is_written_for(tmp_path: Path) -> None:
     module = run_passes(parse_module(WRITTEN.format(ranks=4)), H200X8)
     passes = [part.name for part in parts_of(TritonDistributedPass(ranks=4), module)]
-    assert passes[0] == "place-collectives"
+    assert passes[:2] == ["merge-collectives", "place-collectives"]
     pipeline = f"{H200X8},triton-distributed{{ranks=4}}"
     source = emitted(WRITTEN.format(ranks=4), pipeline)
     assert outcomes({"f": source}, tmp_path, seeds=2) == {"f": "right"}
@@ -292,18 +295,29 @@ def test_ranks_have_equally_many_parts() -> None:
         emitted(text, f'{H200X8},triton-distributed{{ranks=2 split="K=3"}}')
 
 
-@pytest.mark.parametrize("name", ["gemm_reduce_scatter", "ring_attention"])
-def test_an_op_that_lacks_the_sharding_of_its_result_is_named(name: str) -> None:
+def without_op_sharding(name: str) -> str:
+    """Return a sample whose op does not say how it is sharded."""
     text = (ROOT / f"samples/{name}.mlir").read_text()
     line = next(line for line in text.splitlines() if "= compound." in line)
-    bare = text.replace(line, re.sub(r" \{collective.shard = .*?\}\}", "", line))
+    return text.replace(line, re.sub(r" \{collective.shard = .*?\}\}", "", line))
+
+
+def test_an_op_has_the_sharding_that_its_result_needs() -> None:
+    said = (ROOT / "samples/gemm_reduce_scatter.mlir").read_text()
+    passes = f"{H200X8},triton-distributed{{ranks=4}}"
+    found = emitted(without_op_sharding("gemm_reduce_scatter"), passes)
+    assert found == emitted(said, passes)
+
+
+def test_an_op_that_lacks_the_sharding_of_its_result_is_named() -> None:
     match = (
         r"every rank computes all of %\w+ and keeps its shard in M; say on the op that "
         r"makes it that M is split over ranks, as in %y = compound.gemm %a, %b "
         r'{collective.shard = {M = \["rank"\]}}'
     )
+    text = without_op_sharding("ring_attention")
     with pytest.raises(PassFailedException, match=match):
-        emitted(bare, f"{H200X8},triton-distributed{{ranks=4}}")
+        emitted(text, f"{H200X8},triton-distributed{{ranks=4}}")
 
 
 def test_a_split_may_be_said() -> None:

@@ -34,7 +34,7 @@ def test_the_page_shows_what_is_printed(
     passes = f'attach-hardware{{path="{SAMPLES}/hardware/edge.yaml"}},comet-accelerator'
     printed = explained("gemm_softmax", passes, monkeypatch, capsys)
     tables = example[1].split("...\n")
-    assert len(tables) == 2
+    assert len(tables) == 3
     for table in tables:
         assert table in printed
 
@@ -61,9 +61,9 @@ def test_a_refusal_is_explained_too(monkeypatch: pytest.MonkeyPatch, capsys: Cap
     hardware = f'attach-hardware{{path="{SAMPLES}/hardware/edge.yaml"}}'
     passes = f"{hardware},comet-accelerator{{kind=allreduce}}"
     with pytest.raises(SystemExit):
-        explained("ssm_scan", passes, monkeypatch, capsys)
+        explained("flash_decode", passes, monkeypatch, capsys)
     printed = capsys.readouterr().err
-    assert re.search(r"^strategy for @ssm_scan", printed, re.M)
+    assert re.search(r"^mapping for @flash_decode", printed, re.M)
     assert not re.search(r"^\*", printed, re.M)
 
 
