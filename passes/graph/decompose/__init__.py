@@ -60,6 +60,7 @@ ELEMENTARY = {
     op.name for op in Compound.operations if not issubclass(op, CompoundOp | YieldOp)
 }
 """The names of the ops that may be beside named ones."""
+
 Accumulator = Literal["f32", "input"]
 
 
@@ -104,13 +105,13 @@ def plan_decomposition(func: FuncOp) -> DecompositionPlan:
     has_names = any(map(_has_names, values))
     for op in ops:
         _check_decomposable(op, has_names)
+    ranks = {value: _rank(func, value) for value in values}
     named = tuple(op for op in ops if isinstance(op, CompoundOp))
     if not named:
         raise PassFailedException(
             f"decompose: @{func.sym_name.data} has no named compound op; decompose "
             "takes functions of the graph level"
         )
-    ranks = {value: _rank(func, value) for value in values}
     if not has_names:
         return DecompositionPlan(named, name_dimensions(named, ranks))
     for value in values:
