@@ -40,6 +40,21 @@ Mapped = Found[tuple[ModulePass, ...]]
 
 
 @dataclass(frozen=True)
+class Rejected:
+    """Why a mapping was not found, where one below a ceiling was looked for."""
+
+    error: Exception
+    ceiling: Cost | None
+
+    def holds_below(self, ceiling: Cost | None) -> bool:
+        """Return whether there is none below another ceiling, either."""
+        if self.ceiling is None or ceiling is None:
+            return self.ceiling is None
+        cheaper = ceiling.latency <= self.ceiling.latency
+        return cheaper and ceiling.energy <= self.ceiling.energy
+
+
+@dataclass(frozen=True)
 class ChainSearch:
     """The search for the cheapest chain; each mapping is searched once."""
 
@@ -47,8 +62,8 @@ class ChainSearch:
     graph: Graph
     pipeline: AcceleratorPipeline
     """What maps a function that one mapping holds."""
-    _known: dict[tuple[Operation, ...], Mapped | Exception] = field(
-        default_factory=dict[tuple[Operation, ...], "Mapped | Exception"]
+    _known: dict[tuple[Operation, ...], Mapped | Rejected] = field(
+        default_factory=dict[tuple[Operation, ...], "Mapped | Rejected"]
     )
 
     def passes(self, mappings: str) -> Iterator[ModulePass]:
@@ -149,26 +164,29 @@ class ChainSearch:
         """
         Map the ops of one mapping, which is called `name`, unless that is known.
 
-        The mappings before it cost `spent`. Raises what `price` does.
+        The mappings before it cost `spent`: what is rejected as too expensive after
+        them is searched again where more is left. Raises what `price` does.
         """
-        if part.ops not in self._known:
-            self._known[part.ops] = self._search(part, name, spent)
-        found = self._known[part.ops]
-        if isinstance(found, Exception):
-            raise found
+        with session() as current:
+            ceiling = self._left(current.ceilings, spent)
+        found = self._known.get(part.ops)
+        if found is None or (
+            isinstance(found, Rejected) and not found.holds_below(ceiling)
+        ):
+            found = self._known[part.ops] = self._search(part, name, ceiling)
+        if isinstance(found, Rejected):
+            raise found.error
         return found
 
-    def _search(self, part: Part, name: str, spent: Cost) -> Mapped | Exception:
+    def _search(self, part: Part, name: str, ceiling: Cost | None) -> Mapped | Rejected:
         module = mapping_module(self.graph.func, part, name)
         try:
-            with session() as current:
-                ceiling = self._left(current.ceilings, spent)
-                with current.trying(f"mapping @{name}", ceiling):
-                    pipeline = options_for(self.pipeline, module)
-                    done = run_settled([pipeline], self.ctx, module)
+            with session() as current, current.trying(f"mapping @{name}", ceiling):
+                pipeline = options_for(self.pipeline, module)
+                done = run_settled([pipeline], self.ctx, module)
             return priced(done, module)
         except (PassFailedException, CostError) as error:
-            return error
+            return Rejected(error, ceiling)
 
     def _left(self, ceilings: Sequence[Cost], spent: Cost) -> Cost | None:
         """Return what the rest of a chain may cost, if the objective is a sum."""

@@ -37,6 +37,9 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.outline_mappings.cuts import cuts, joined
 from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.pipeline import run_settled, spelled
+from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
+from comet.passes.pipelines.mapping_chain import ChainSearch
+from comet.passes.search import Cost
 from comet.passes.search.record import Choice, session
 from comet.universe import installed
 from comet.yaml_file import FileFormatError
@@ -446,3 +449,21 @@ def test_the_folder_of_a_chain_is_not_read_as_one_mapping(tmp_path: Path):
     with pytest.raises(comet.CometError, match="a chain of mappings; name the folder"):
         comet.parse(tmp_path)
     assert comet.cost(tmp_path / "1").latency < comet.cost(module).latency
+
+
+def test_what_was_too_expensive_is_searched_again_where_more_is_left():
+    attach = f'attach-hardware{{path="{ROOT}/samples/hardware/edge.yaml"}}'
+    module = run_passes(parse_module(TWO), attach)
+    (func,) = compute_functions(module)
+    graph = Graph(func)
+    _, (part, *_) = next(cuts(graph))
+    pipeline = CometAcceleratorPass(pad="none", stream=False, strategy="full")
+    search = ChainSearch(comet_context(), graph, pipeline)
+    with session() as current:
+        for _ in range(2):
+            with current.trying("a chain", Cost(1.0, 1.0)):
+                with pytest.raises(PassFailedException):
+                    search.mapped(part, "first")
+        assert search.mapped(part, "first").cost.latency > 1
+        with current.trying("a chain", Cost(1.0, 1.0)):
+            assert search.mapped(part, "first").cost.latency > 1
