@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from gpu_ranks import H200X8, TEXTS
 from interpreting import reports, write_modules
@@ -21,6 +22,26 @@ def grouped(name: str, ctas: int, options: str = "", ranks: int = 1) -> str:
     if ranks == 1:
         return emitted(text, f"{H200},triton-distributed{{{how}}}")
     return emitted(text, f"{H200X8},triton-distributed{{ranks={ranks} {how}}}")
+
+
+ROOMS = ((0, None), (1, 4), (2, None))
+"""Seeds, and how many programs of a rank run at the same time."""
+
+Mutation: TypeAlias = tuple[str, str, set[str]]
+"""A part of an emitted module, what replaces it, and the failures that may follow."""
+
+
+def run_mutations(
+    sources: Mapping[str, str], of: str, mutations: Mapping[str, Mutation], folder: Path
+) -> dict[str, str]:
+    """Return what became of emitted modules, and of the mutations of the one `of`."""
+    every = dict(sources)
+    for name, (old, new, _) in mutations.items():
+        assert old in sources[of], name
+        every[name] = sources[of].replace(old, new)
+    numbered = {f"module_{i}": source for i, source in enumerate(every.values())}
+    became = run_groups(numbered, folder, *ROOMS)
+    return dict(zip(every, became.values(), strict=True))
 
 
 def run_groups(

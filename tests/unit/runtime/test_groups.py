@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from group_programs import grouped, run_groups
+from group_programs import Mutation, grouped, run_groups, run_mutations
 from triton_modules import compile_all
 
 from comet.runtime.gpu import Launcher
@@ -20,7 +20,7 @@ PROGRAMS = {
 SIGNAL = "signal_programs(m_flags_ptr + start_m // 16)"
 WAIT = "wait_programs(m_flags_ptr + start_m // 16, awaited)"
 FLAG = "tl.atomic_add(m_flags_ptr + start_m // 16, 1, sem={}, scope={})"
-MUTATIONS: Mapping[str, tuple[str, str, set[str]]] = {
+MUTATIONS: Mapping[str, Mutation] = {
     "no wait": (WAIT, "pass", {"RaceError"}),
     "no signal": (SIGNAL, "pass", {"DeadlockError"}),
     "relaxed": (SIGNAL, FLAG.format('"relaxed"', '"gpu"'), {"RaceError"}),
@@ -60,22 +60,12 @@ MUTATIONS: Mapping[str, tuple[str, str, set[str]]] = {
 }
 
 
-ROOMS = ((0, None), (1, 4), (2, None))
-"""Seeds, and how many programs run at the same time."""
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """Run the programs, right and mutated, in one child process."""
     sources = {name: grouped(*how) for name, how in PROGRAMS.items()}
-    right = sources["softmax"]
-    for name, (old, new, _) in MUTATIONS.items():
-        assert old in right, name
-        sources[name] = right.replace(old, new)
-    numbered = {f"module_{i}": source for i, source in enumerate(sources.values())}
     folder = tmp_path_factory.mktemp("modules")
-    became = run_groups(numbered, folder, *ROOMS)
-    return dict(zip(sources, became.values(), strict=True))
+    return run_mutations(sources, "softmax", MUTATIONS, folder)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

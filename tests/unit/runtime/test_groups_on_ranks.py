@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from group_programs import grouped, run_groups
+from group_programs import Mutation, grouped, run_groups, run_mutations
 from triton_modules import compile_all
 
 PROGRAMS = {
@@ -28,7 +28,7 @@ SIGNAL = """signal_all(
         )"""
 WAIT = "wait_all(m_of_ranks_flags_ptr + start_m // 16, epoch, 3, WORLD)"
 OWN_WAIT = "wait_programs(m_flags_ptr + start_m // 16, awaited)"
-MUTATIONS: Mapping[str, tuple[str, str, set[str]]] = {
+MUTATIONS: Mapping[str, Mutation] = {
     "no wait for ranks": (WAIT, "pass", {"RaceError"}),
     "no wait for programs": (OWN_WAIT, "pass", {"RaceError"}),
     "no signal": (SIGNAL, "pass", {"DeadlockError"}),
@@ -64,22 +64,14 @@ MUTATIONS: Mapping[str, tuple[str, str, set[str]]] = {
         {"RaceError"},
     ),
 }
-ROOMS = ((0, None), (1, 4), (2, None))
-"""Seeds, and how many programs of a rank run at the same time."""
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """Run the programs, right and mutated, in one child process."""
     sources = {name: grouped(*how) for name, how in PROGRAMS.items()}
-    right = sources["softmax"]
-    for name, (old, new, _) in MUTATIONS.items():
-        assert old in right, name
-        sources[name] = right.replace(old, new)
-    numbered = {f"module_{i}": source for i, source in enumerate(sources.values())}
     folder = tmp_path_factory.mktemp("modules")
-    became = run_groups(numbered, folder, *ROOMS)
-    return dict(zip(sources, became.values(), strict=True))
+    return run_mutations(sources, "softmax", MUTATIONS, folder)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
