@@ -70,8 +70,8 @@ def visible_conditions(node: TemporalOp) -> tuple[SSAValue, ...]:
     """
     Return the conditions that are true where all elements see all positions.
 
-    These are comparisons with the positions that bound the loop, which only select.
-    None if it has two bounds.
+    These are comparisons with the positions that bound the loop, which only select;
+    none of them where it has two bounds.
     """
     last, first = bounding_operand(node), starting_operand(node)
     if (last is None) == (first is None):
