@@ -30,7 +30,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import LaunchAttr
-from comet.dialects.schedule.masked_loops import visible_conditions
+from comet.dialects.schedule.masked_loops import starting_operand, visible_conditions
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
@@ -49,7 +49,9 @@ class UnmaskLoopsPass(ModulePass):
     loops: Loops = "auto"
     """
     Which loops have their mask only where it hides something: `all` that can, `none`,
-    or `auto`, those that are faster so and have registers for it.
+    or `auto`, those that end at the mask, are faster so and have registers for it.
+    Gradients of keys, whose loops a mask starts, spill more as two loops, which no
+    estimate shows (compiled for sm_90, see benchmarks/README.md).
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -69,6 +71,8 @@ def plan_unmasked(
     for grid in grid_nodes(function) if loops != "none" else ():
         found = [op for op in grid.walk() if isinstance(op, TemporalOp)]
         found = [node for node in found if _can_be_unmasked(node)]
+        if loops == "auto":
+            found = [node for node in found if starting_operand(node) is None]
         if found and (loops == "all" or _is_faster(grid, found, levels, gpu)):
             yield from found
 

@@ -88,6 +88,18 @@ def test_it_is_chosen_where_it_is_faster():
     assert "unmask" not in lowered(decode(4096), passes)
 
 
+def test_loops_that_a_mask_starts_are_asked_for():
+    text = KEY_GRADIENTS.format(M=4096, N=4096)
+    tiles = 'factors="d: K=2 N=256; d_r: R=3; d_m: M=256"'
+    before = lowered(
+        text,
+        f"{H200},decompose{{accumulator=f32}},stream,fuse{{strategy=partial}},"
+        f"tile{{{tiles}}}",
+    )
+    assert "unmask" in lowered(before, "unmask-loops{loops=all}")
+    assert "unmask" not in lowered(before, "unmask-loops")
+
+
 def test_a_mask_that_bounds_nothing_is_an_error():
     text = causal(64, 256)
     before = lowered(text, f"{PASSES},unmask-loops{{loops=all}},outline-kernels")
