@@ -90,7 +90,7 @@ def test_it_is_chosen_where_it_is_faster():
 
 def test_loops_that_a_mask_starts_are_asked_for():
     text = KEY_GRADIENTS.format(M=4096, N=4096)
-    tiles = 'factors="d: K=2 N=256; d_r: R=3; d_m: M=256"'
+    tiles = 'factors="d: K=2 N=64; d_r: R=3; d_m: M=64"'
     before = lowered(
         text,
         f"{H200},decompose{{accumulator=f32}},stream,fuse{{strategy=partial}},"
