@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from comet.dialects.arch import SystemOp
+from comet.dialects.compound.copied import origin_of
 from comet.dialects.compound.dims import bytes_of, level_of
-from comet.dialects.compound.pad import unmasked
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.iter_args import folds, in_place
 from comet.dialects.schedule.liveness import alive_before
@@ -204,7 +204,7 @@ def _moments(
     for op, alive in alive_before(block, block.args):
         made = [r for r in op.results if r not in viewed and not _overwritten(r)]
         own |= {result: Stored(result) for result in made}
-        stored = map(unmasked, (*alive, *op.results))
+        stored = map(origin_of, (*alive, *op.results))
         held = {**outer, **{v: own[v] for v in stored if v in own}}
         if isinstance(op, NodeOp):
             inner = loop if isinstance(op, SpatialOp) else op

@@ -324,13 +324,6 @@ def resized_dims(op: Operation) -> frozenset[str]:
     return frozenset(op.offsets if isinstance(op, SliceOp) else ())
 
 
-def unmasked(value: SSAValue) -> SSAValue:
-    """Return the value below a chain of masks, whose memory they are in."""
-    while isinstance(value.owner, PadOp) and value.owner.is_mask:
-        value = value.owner.input
-    return value
-
-
 def _resized(
     op: IRDLOperation, before: SSAValue, after: SSAValue
 ) -> tuple[dict[str, int], dict[str, int]]:

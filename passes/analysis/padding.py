@@ -2,17 +2,15 @@
 Where a padded function begins and ends: the pads of arguments, the slices of results.
 
 They stay outside of regions and nodes. Masks, the other pads, say what an op reads from
-padding; like constants they are copied to their readers.
+padding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from comet.dialects.compound import ConcatOp, FillOp, PadOp, SliceOp
+from comet.dialects.compound import ConcatOp, PadOp, SliceOp
 from comet.dialects.compound.dims import extents_of
 
 
@@ -34,11 +32,6 @@ def is_resizing(op: Operation) -> bool:
     )
 
 
-def is_copied(op: Operation) -> bool:
-    """Return whether `op` is copied to each of its readers: a constant or a mask."""
-    return isinstance(op, FillOp) or (isinstance(op, PadOp) and op.is_mask)
-
-
 def argument_of(value: SSAValue) -> BlockArgument | None:
     """Return the argument that `value` is, padded or not; None for other values."""
     if isinstance(value.owner, PadOp) and is_border(value.owner):
@@ -50,16 +43,6 @@ def unsliced(value: SSAValue) -> SSAValue:
     """Return what a result of a function is a slice of, or `value`."""
     op = value.owner
     return op.input if isinstance(op, SliceOp) and is_border(op) else value
-
-
-def readers_of(value: SSAValue) -> Iterator[Operation]:
-    """Yield the ops that read `value`, as it is or through masks."""
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, PadOp) and op.is_mask:
-            yield from readers_of(op.result)
-        else:
-            yield op
 
 
 def true_extents(func: FuncOp) -> dict[str, int]:

@@ -16,8 +16,14 @@ from typing import Protocol, TypeAlias
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from comet.dialects.compound import FillOp, FoldOp, PadOp
-from comet.dialects.compound.dims import level_of, names_of, with_level
+from comet.dialects.compound import CastOp, FillOp, FoldOp, PadOp
+from comet.dialects.compound.dims import (
+    element_type_of,
+    level_of,
+    names_of,
+    with_element_type,
+    with_level,
+)
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.passes.analysis.reduction_loops import (
@@ -165,11 +171,6 @@ def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
     }
 
 
-def masks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
-    """Return the results of masks, and what they are masks of."""
-    return {op.result: op.input for op in ops if isinstance(op, PadOp) and op.is_mask}
-
-
 def resolve(value: SSAValue, aliases: Aliases) -> SSAValue:
     """Return the value that replaces `value`."""
     while value in aliases:
@@ -252,19 +253,22 @@ class InsertionScope:
         return found[level] if level in found else next(iter(found.values()))
 
     def read(self, value: SSAValue, level: str) -> SSAValue:
-        """Return the new value of an operand, after copies of its masks."""
-        masks: list[PadOp] = []
+        """Return the new value of an operand, after copies of its masks and casts."""
+        copied: list[PadOp | CastOp] = []
         inner = value
         while inner in self.aliases:
-            if isinstance(inner.owner, PadOp):
-                masks.append(inner.owner)
+            if isinstance(inner.owner, PadOp | CastOp):
+                copied.append(inner.owner)
             inner = self.aliases[inner]
         found = self.at(value, level)
-        for mask in reversed(masks):
-            copy = PadOp(found, mask.number, mask.extents, found.type)
+        for op in reversed(copied):
+            type_ = with_element_type(found.type, element_type_of(op.result))
+            copy = op.create(
+                operands=[found], result_types=[type_], properties=op.properties
+            )
             self.block.add_op(copy)
-            found = copy.result
-            found.name_hint = mask.result.name_hint
+            found = copy.results[0]
+            found.name_hint = op.result.name_hint
         return found
 
     def insert(self, op: Operation) -> None:
@@ -272,7 +276,8 @@ class InsertionScope:
         if isinstance(op, FoldOp):
             self._insert_step(op)
             return
-        read = {v: self.read(v, self._operand_level(v, op)) for v in op.operands}
+        used = dict.fromkeys(op.operands)
+        read = {v: self.read(v, self._operand_level(v, op)) for v in used}
         clone = op.clone(value_mapper=read)
         clone.attributes.pop(SHARD, None)
         self.block.add_op(clone)

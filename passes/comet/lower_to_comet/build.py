@@ -28,6 +28,7 @@ from comet.dialects.comet.attributes import (
     Step,
 )
 from comet.dialects.compound import ContractOp
+from comet.dialects.compound.copied import origin_of, stored_as
 from comet.dialects.compound.dims import bits_of, level_of, names_of
 from comet.dialects.schedule.attributes import BindingKind as Bind
 from comet.dialects.schedule.attributes import LoopAttr
@@ -273,12 +274,13 @@ class _Nodes:
         rmw = bool(self._accumulation(op, item, sums).here)
         for value in self.plan.tensors_of(op):
             written = value is op.results[0]
+            in_memory = stored_as(value) if written else origin_of(value)
             yield MovedTensor(
                 self.plan.tensor(value),
                 self.plan.names.tags[op],
                 level_of(value) or "",
                 unit.level_name,
-                bits_of(value),
+                bits_of(in_memory),
                 (self.plan.sizes(product_of(item.rows)),),
                 rmw=rmw and written,
                 wb_output=written,

@@ -17,7 +17,9 @@ from comet.dialects.compound import (
     RenameOp,
     SliceOp,
 )
+from comet.dialects.compound.copied import COMPUTING, readers_of
 from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule import YieldOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.iter_args import in_place
 from comet.dialects.schedule.node import NodeOp
@@ -54,8 +56,8 @@ def values_of(func: FuncOp) -> Values:
     Return the tensors of a function at the schedule level.
 
     Init args are no tensors. Raises PassFailedException for partial folds that
-    instances merge, for other constants that are no scalars, and for casts that are not
-    the output of one op.
+    instances merge, for other constants that are no scalars, and for casts that no
+    read or store of an op includes.
     """
     values = Values()
     for op in func.body.walk():
@@ -122,14 +124,15 @@ def _enter_iter_args(op: NodeOp, values: Values) -> None:
 
 
 def _check_cast(op: CastOp) -> None:
-    made = op.input.owner
-    if isinstance(made, Operation) and not isinstance(made, NodeOp):
-        if op.input.has_one_use():
-            return
+    """Raise PassFailedException for a cast that no read or store of an op includes."""
+    stores = isinstance(op.input.owner, COMPUTING | CastOp) and op.input.has_one_use()
+    users = [user for user in readers_of(op.result) if not isinstance(user, YieldOp)]
+    if stores or (users and all(isinstance(user, COMPUTING) for user in users)):
+        return
     raise PassFailedException(
-        f"lower-to-comet: the cast of {op.input.type} is not the only use of the op "
-        "that makes it, and the COMET files have no casts of their own; decompose with "
-        "accumulator=input"
+        f"lower-to-comet: the cast of {op.input.type} is neither of what one op "
+        "computes nor of what ops of its node read, and the COMET files have no casts "
+        "of their own; put it into the node of the ops that read it"
     )
 
 

@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import CastOp, ContractOp
+from comet.dialects.compound.copied import origin_of
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow.chain import returned_values
 from comet.passes.analysis.op_groups import defining_ops, disagrees, extents_of_op
@@ -62,7 +63,8 @@ def earliest(graph: Graph) -> dict[Operation, int]:
             shown = (ready.get(v, 0) + (v.owner in places) for v in op.operands)
             ready[op.results[0]] = max(shown)
         elif not is_repeated(op):
-            place = max((ready.get(value, 0) for value in read_by(op)), default=0)
+            read = map(origin_of, read_by(op))
+            place = max((ready.get(value, 0) for value in read), default=0)
             while not _follows(op, places) and not extents.fit(op, place):
                 place += 1
             extents.add(op, place)

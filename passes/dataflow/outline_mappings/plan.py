@@ -14,11 +14,11 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound import (
     ConcatOp,
-    FillOp,
     PadOp,
     RenameOp,
     SliceOp,
 )
+from comet.dialects.compound.copied import is_copied, readers_of
 from comet.dialects.dataflow.chain import returned_values
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.padding import is_border
@@ -92,8 +92,8 @@ class Graph:
 
 
 def is_repeated(op: Operation) -> bool:
-    """Return whether each mapping that reads `op` has its own: a constant, a border."""
-    return isinstance(op, FillOp) or (isinstance(op, PadOp) and is_border(op))
+    """Return whether each mapping that reads `op` has its own: a border, or a copy."""
+    return is_copied(op) or (isinstance(op, PadOp) and is_border(op))
 
 
 def read_by(op: Operation) -> Iterator[SSAValue]:
@@ -108,7 +108,7 @@ def read_by(op: Operation) -> Iterator[SSAValue]:
 
 def _leaves(value: SSAValue, own: set[Operation]) -> bool:
     """Return whether others than `own` read a value; ops of folds are their fold's."""
-    return any(_outermost(use.operation, value) not in own for use in value.uses)
+    return any(_outermost(op, value) not in own for op in readers_of(value))
 
 
 def _outermost(op: Operation, value: SSAValue) -> Operation:

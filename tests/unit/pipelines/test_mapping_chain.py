@@ -109,9 +109,32 @@ MIXED = """
   }"""
 """Two products after a view."""
 
-GRAPHS = {"mixed": MIXED, "two": TWO, "heads": HEADS, "vit": tiny_texts()["vit"]}
+TYPES = """
+  !X = tensor<8x16xbf16, #compound.dims<M, D>>
+  !Xf = tensor<8x16xf32, #compound.dims<M, D>>
+  !K = tensor<8x16xf32, #compound.dims<N, D>>
+  !Kb = tensor<8x16xbf16, #compound.dims<N, D>>
+  !S = tensor<8x8xf32, #compound.dims<M, N>>
+  func.func @types(%x: !X) -> !X {
+    %wide = compound.cast %x : !X -> !Xf
+    %q = compound.map exp %wide : !Xf -> !Xf
+    %keys = compound.rename %q : !Xf -> !K
+    %narrow = compound.cast %keys : !K -> !Kb
+    %s = compound.contract %x, %narrow : !X, !Kb -> !S
+    %r = compound.reduce max %s : !S -> tensor<8xf32, #compound.dims<M>>
+    %y = compound.map sub %wide, %r : !Xf, tensor<8xf32, #compound.dims<M>> -> !Xf
+    %z = compound.cast %y : !Xf -> !X
+    func.return %z : !X
+  }"""
+"""Values that several mappings read in another element type."""
+
+GRAPHS = {
+    **{"mixed": MIXED, "types": TYPES, "two": TWO, "heads": HEADS},
+    "vit": tiny_texts()["vit"],
+}
 OPTIONS = {
     "mixed": "pad=none stream=false",
+    "types": FAST,
     "two": FAST,
     "heads": "",
     "vit": f"{FAST} dim=H,M",

@@ -19,9 +19,8 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.state import States
 from comet.dialects.compound import CastOp, ContractOp, FoldOp
+from comet.dialects.compound.copied import is_copied, origin_of, readers_of
 from comet.dialects.compound.dims import names_of
-from comet.dialects.compound.pad import unmasked
-from comet.passes.analysis.padding import is_copied, readers_of
 from comet.passes.schedule.fuse.accelerator.borders import follows_gather
 from comet.passes.schedule.fuse.strategy import Name, begins_nest
 
@@ -33,21 +32,21 @@ def units_of(ops: Sequence[Operation]) -> Iterator[Unit]:
     """
     Group each op with the casts of its result, and a gather with its renaming.
 
-    Constants and masks are copied to their uses.
+    Constants, masks and other casts are copied to their readers.
     """
-    unit: list[Operation] = []
+    home: dict[SSAValue, list[Operation]] = {}
+    units: list[list[Operation]] = []
     for op in ops:
         if is_copied(op):
             continue
-        made = unit and not isinstance(unit[-1], FoldOp)
         joins = isinstance(op, CastOp) or follows_gather(op)
-        follows = joins and made and op.operands[0] in unit[-1].results
-        if unit and not follows:
-            yield tuple(unit)
-            unit = []
+        unit = home.get(op.operands[0]) if joins else None
+        if unit is None or isinstance(unit[-1], FoldOp):
+            unit = list[Operation]()
+            units.append(unit)
         unit.append(op)
-    if unit:
-        yield tuple(unit)
+        home |= dict.fromkeys(op.results, unit)
+    return map(tuple, units)
 
 
 def _exchanged_early(units: Iterator[Unit]) -> list[Unit]:
@@ -74,7 +73,7 @@ def nest_groups(
     groups: list[list[Unit]] = []
     home: dict[SSAValue, list[Unit]] = {}
     for unit in _exchanged_early(units_of(ops)):
-        read = map(unmasked, unit[0].operands)
+        read = map(origin_of, unit[0].operands)
         made = [home[value] for value in read if value in home]
         after = bool(groups) and has_contraction(groups[-1][0][0])
         if isinstance(unit[0], CollectiveOp) or _at_root(unit, states):

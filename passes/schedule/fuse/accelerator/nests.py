@@ -17,8 +17,8 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.state import States
 from comet.dialects.compound import ContractOp, FoldOp
+from comet.dialects.compound.copied import origin_of
 from comet.dialects.compound.dims import names_of
-from comet.dialects.compound.pad import unmasked
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.memory_chain import MemoryChain
 from comet.passes.schedule.fuse.accelerator.borders import needs_axes
@@ -132,7 +132,7 @@ class NestBuilder:
 
     def _ends_before(self, unit: Unit, stage: Sequence[Unit], segment: Segment) -> bool:
         made = {result for u in stage for op in u for result in op.results}
-        read = {unmasked(value) for op in unit for value in op.operands}
+        read = {origin_of(value) for op in unit for value in op.operands}
         waits = any(self.dissolved.get(value) in made for value in read)
         after = segment.fold is None and isinstance(stage[0][0], ContractOp)
         completes = isinstance(unit[0], CollectiveOp) and unit[0].operands[0] in made

@@ -12,12 +12,20 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.collective import AllGatherOp, CollectiveOp, GatherOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
 from comet.dialects.compound import (
+    CastOp,
     ContractOp,
     FillOp,
+    FoldOp,
     IndexOp,
     PadOp,
     RenameOp,
     gather,
+)
+from comet.dialects.compound.copied import (
+    COMPUTING,
+    origins_of,
+    readers_of,
+    reads_through,
 )
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.passes.analysis.hardware_mesh import check_mesh
@@ -47,7 +55,6 @@ from comet.passes.schedule.tile_tree import (
     Levels,
     Node,
     chunks_of,
-    masks_of,
     ops_of,
     resolve,
 )
@@ -101,7 +108,7 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPla
         check_partials(group, states)
     trees = tuple(map(builder.nest, groups))
     inputs = {local: v for local, v in program.inputs.items() if local is not v}
-    aliases = dissolved | chunks_of(program.ops) | masks_of(program.ops)
+    aliases = dissolved | chunks_of(program.ops) | origins_of(program.ops)
     aliases |= {**inputs, **program.leaving}
     completed = frozenset(dissolved.values())
     spills = strategy.name == "partial"
@@ -168,12 +175,28 @@ def _check_ops(func: FuncOp) -> None:
                 "of the COMET files has one name for each; run outline-mappings first, "
                 "as comet-accelerator does, or compile for a GPU"
             )
+        if isinstance(op, CastOp):
+            _check_cast(op)
         if isinstance(op, CollectiveOp) and op.from_level is None:
             raise PassFailedException(
                 f"fuse: '{op.name}' is at no level; run place-collectives first"
             )
         if isinstance(op, AllGatherOp | GatherOp):
             _check_gather(op)
+
+
+def _check_cast(op: CastOp) -> None:
+    """Raise PassFailedException for a cast that no read or store of an op includes."""
+    if reads_through(op) is None:
+        return
+    for user in readers_of(op.result):
+        if not isinstance(user, COMPUTING | FoldOp | CastOp):
+            name = op.result.name_hint or "a value"
+            raise PassFailedException(
+                f"fuse: '{user.name}' takes %{name}, and accelerators cast only what "
+                "an operation computes for nothing else, or reads; give "
+                f"'{user.name}' the value before the cast"
+            )
 
 
 def _check_gather(op: AllGatherOp | GatherOp) -> None:

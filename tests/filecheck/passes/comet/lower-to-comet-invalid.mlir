@@ -149,7 +149,7 @@ func.func @f(%a : !D, %z : !S) -> !S {
 !W = tensor<16x32xf32, #compound.dims<M, N @DRAM>>
 
 func.func @f(%a : !D) -> !W {
-  // CHECK: is not the only use of the op that makes it, and the COMET files have no casts of their own; decompose with accumulator=input
+  // CHECK: is neither of what one op computes nor of what ops of its node read, and the COMET files have no casts of their own; put it into the node of the ops that read it
   %h = schedule.temporal [] ins(%a : !D) outs(!W) {
   ^bb0(%a1 : !D):
     %w = compound.cast %a1 : !D -> !W

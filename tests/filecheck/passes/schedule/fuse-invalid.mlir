@@ -174,3 +174,13 @@ func.func @embedded(%table: tensor<9x4xf16, #compound.dims<V, D>>, %ids: tensor<
 }
 
 // CHECK: fuse: @embedded has 'compound.gather', and addresses in the COMET files do not depend on data; make the gathered rows an argument of the function, or compile for a GPU
+
+// -----
+
+func.func @two_types(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> (tensor<4x8xf32, #compound.dims<M, N>>, tensor<4x8xf16, #compound.dims<M, N>>) {
+  %e = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+  %narrow = compound.cast %e : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf16, #compound.dims<M, N>>
+  func.return %e, %narrow : tensor<4x8xf32, #compound.dims<M, N>>, tensor<4x8xf16, #compound.dims<M, N>>
+}
+
+// CHECK: fuse: 'func.return' takes %narrow, and accelerators cast only what an operation computes for nothing else, or reads; give 'func.return' the value before the cast
