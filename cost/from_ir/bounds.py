@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import TypeAlias
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -27,6 +28,23 @@ from comet.dialects.compound.pad import PadOp
 Work: TypeAlias = ContractOp | MapOp | ReduceOp
 """The ops that units compute."""
 
+OPERATIONS, COLLECTIVES = "operations", "collectives"
+"""What bounds count, besides bytes."""
+
+Counted: TypeAlias = tuple[float, str]
+"""A lower bound, and what it counts."""
+
+
+class ProgramBound(NamedTuple):
+    """The least that the mappings of a program cost, and what that counts."""
+
+    latency: float
+    """Cycles."""
+    energy: float
+    """pJ."""
+    latency_by: str
+    energy_by: str
+
 
 def program_bound(
     func: FuncOp,
@@ -36,7 +54,7 @@ def program_bound(
     *,
     sharded: bool = False,
     sequential: bool = False,
-) -> tuple[float, float]:
+) -> ProgramBound:
     """
     Return the least latency (cycles) and energy (pJ) of the mappings of `func`.
 
@@ -53,21 +71,29 @@ def program_bound(
     hardware = hardware_of(system)
     read, written = crossing or _given_and_returned(func)
     latency, energy = crossing_bound(read, written, hardware, model)
+    bytes_moved = f"bytes across {hardware.levels[0].name}"
     if model == "tool":
-        return latency, energy
+        return ProgramBound(latency, energy, bytes_moved, bytes_moved)
     instances = prod(system.axes.values())
     cycles = {
         op: op_cycles(op, instances, hardware, sharded=sharded)
         for op in work_of(func.walk())
     }
     prices = tuple(placed_prices(func.walk(), model))
-    energy += sum(price.energy for price in prices)
-    if model == "ideal":
-        return max(latency, _in_turn(func, cycles, hardware)), energy
+    exchanged = sum(price.energy for price in prices)
+    energy_by = bytes_moved if energy >= exchanged else COLLECTIVES
     times = tuple(price.time for price in prices)
-    if sequential:
-        return max(latency, sum(times) + sum(cycles.values())), energy
-    return max((latency, *times, *_by_unit(cycles))), energy
+    others: list[Counted]
+    if model == "ideal":
+        others = [(_in_turn(func, cycles, hardware), "operations in turn")]
+    elif sequential:
+        work = f"operations and {COLLECTIVES}" if times else OPERATIONS
+        others = [(sum(times) + sum(cycles.values()), work)]
+    else:
+        others = [(time, COLLECTIVES) for time in times]
+        others += [(each, OPERATIONS) for each in _by_unit(cycles)]
+    latency, latency_by = max((latency, bytes_moved), *others, key=itemgetter(0))
+    return ProgramBound(latency, energy + exchanged, latency_by, energy_by)
 
 
 def placed_prices(ops: Iterable[Operation], model: ModelName) -> Iterator[Price]:

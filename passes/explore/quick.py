@@ -52,7 +52,7 @@ from comet.passes.schedule.fuse.accelerator.auto import (
     notes_of,
     open_strategies,
 )
-from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
+from comet.passes.schedule.fuse.accelerator.bound import cost_of_bound, fusion_bound
 from comet.passes.schedule.fuse.strategy import STRATEGY, Strategy
 from comet.passes.schedule.plan_string import check_dims, parse_plan
 from comet.passes.schedule.tile import TilePass
@@ -382,7 +382,7 @@ class AcceleratorPipeline(Pipeline):
             bound = program_bound(
                 func, system, self.model, sharded=sharded, sequential=sequential
             )
-            found.append(Cost(*bound))
+            found.append(cost_of_bound(bound))
         return reduce(higher, found)
 
     def mapped(

@@ -8,6 +8,7 @@ ceiling; then what is unfinished gets more time, the lowest bound first.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -24,9 +25,13 @@ from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.tile.accelerator import Factors, TilePlan, search
-from comet.passes.schedule.tile.exact import Exact, Floors
+from comet.passes.schedule.tile.exact import CAPACITY, LOWER_BOUND, Exact, Floors
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.search import Cost, Found, Goal, cost_of, session
+
+SEARCHED = "search of parts"
+REFUSED = "refused by a pass"
+"""Why structures are closed, besides their bounds."""
 
 FIRST_PATIENCE = 50_000
 """
@@ -57,6 +62,8 @@ class Item:
     """None for a group."""
     bound: float
     """No mapping of it has a lower objective."""
+    counted: str
+    """What the bound counts."""
     space: FactorSpace | None = None
     """Its factors and loop orders; None if it has not been realised."""
     finished: bool = False
@@ -64,6 +71,8 @@ class Item:
     """How many of its mappings were priced; each search starts with the same ones."""
     floors: Floors = ()
     """What its nests add at least, if the bound rests on that."""
+    pruned: Counter[str] = field(default_factory=Counter[str])
+    """How many parts of its mappings were closed, by the reason."""
     sampled: bool = False
     """Whether a mapping was looked for by samples and descent."""
 
@@ -149,6 +158,21 @@ class Exploration:
         return sum(item.evaluated for item in self.items)
 
     @property
+    def closed_by(self) -> dict[str, int]:
+        """How many structures and groups are closed, by what their bound counts."""
+        return _by_count(Counter(item.counted for item in self.items if item.finished))
+
+    @property
+    def pruned_by(self) -> dict[str, int]:
+        """How many parts of the searched structures are closed, by the reason."""
+        return _by_count(sum((item.pruned for item in self.items), Counter[str]()))
+
+    @property
+    def rejected_by(self) -> dict[str, int]:
+        """How many structures passes reject, by the reason."""
+        return _by_count(Counter(self.space.rejected.values()))
+
+    @property
     def rejection(self) -> str:
         """Why the first structure without a mapping has none; empty if all have one."""
         for label, reason in self.space.rejected.items():
@@ -191,14 +215,16 @@ class Exploration:
         """Return whether no mapping of a group can be better, and note it if so."""
         bound = self.goal.order(group.bound)[0]
         if self._is_above(bound):
-            self.items.append(Item(group.label, None, bound, finished=True))
+            counted = self.goal.counted(group.bound)
+            self.items.append(Item(group.label, None, bound, counted, finished=True))
             return True
         return False
 
     def noted(self, structure: Structure) -> Item:
         """Return the item of a structure, which becomes one of all."""
         bound = self.goal.order(structure.bound)[0]
-        self.items.append(Item(structure.label, structure, bound))
+        counted = self.goal.counted(structure.bound)
+        self.items.append(Item(structure.label, structure, bound, counted))
         return self.items[-1]
 
     def _start(self, end: float) -> None:
@@ -216,10 +242,11 @@ class Exploration:
                 item.space = item.structure.factor_space(self.space.constraints)
             except REJECTED as error:
                 self.space.rejected[item.label] = str(error)
-                item.bound, item.finished = inf, True
+                item.bound, item.finished, item.counted = inf, True, REFUSED
                 return None
-            whole = Exact(item.space, self.goal).bounds(item.space.whole)
-            item.bound = max(item.bound, float(whole[0]))
+            whole = float(Exact(item.space, self.goal).bounds(item.space.whole)[0])
+            if whole > item.bound:
+                item.bound, item.counted = whole, LOWER_BOUND
         return item.space
 
     def _open(self) -> Sequence[Item]:
@@ -252,11 +279,15 @@ class Exploration:
             exact.run()
         finally:
             item.evaluated = max(item.evaluated, exact.evaluated)
+            item.pruned = exact.pruned
             if exact.best is not None:
                 self.best = self._best(item, exact.best)
         item.finished = not exact.stopped
         if exact.lower_bound > item.bound:
             item.bound, item.floors = exact.lower_bound, exact.floors
+            item.counted = SEARCHED
+        if item.finished:
+            item.counted = CAPACITY if exact.nothing_fits else SEARCHED
         if not item.finished:
             self._sample(item, space, end)
         self.notify(self)
@@ -305,6 +336,11 @@ class Exploration:
                 "of the COMET format; constrain less"
             )
         return PassFailedException(f"explore: no valid mapping; {self.rejection}")
+
+
+def _by_count(counter: Counter[str]) -> dict[str, int]:
+    """Return the positive counts, the largest first."""
+    return {reason: count for reason, count in counter.most_common() if count > 0}
 
 
 def _misfit(item: Item, goal: Goal) -> str | None:

@@ -312,7 +312,7 @@ class StructureSpace:
             fused = fusion_bound(func, system, plan, self.goal.model)
             if sequential and self.goal.model == "paper":
                 cycles = sequential_cycles(func, system, plan)
-                fused = higher(fused, Cost(cycles, 0.0))
+                fused = higher(fused, Cost(cycles, latency_by="nests in turn"))
             every = (self._decompose, *passes)
             structure = Structure(full, copy, every, strategy, higher(bound, fused))
             yield from self._bound(structure)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Literal, Protocol, Self, TypeAlias, TypeVar
 
@@ -24,12 +24,22 @@ class Cost:
     """pJ; 0 if the hardware has no energies."""
     artifact: bool = False
     """Whether only a defect of the model allows it, so that others are preferred."""
+    latency_by: str = field(default="", compare=False)
+    """What a lower bound of the latency counts, as in "operations"."""
+    energy_by: str = field(default="", compare=False)
+    """What a lower bound of the energy counts."""
 
 
 def higher(first: Cost, second: Cost) -> Cost:
     """Return the lower bound that follows from two of them."""
-    latency = max(first.latency, second.latency)
-    return Cost(latency, max(first.energy, second.energy))
+    slow = max(first, second, key=lambda cost: cost.latency)
+    large = max(first, second, key=lambda cost: cost.energy)
+    return Cost(
+        slow.latency,
+        large.energy,
+        latency_by=slow.latency_by,
+        energy_by=large.energy_by,
+    )
 
 
 FREE = Cost(0.0)
@@ -68,6 +78,15 @@ class Goal:
         return {"latency": "cycles", "energy": "pJ", "edp": "pJ x cycles"}[
             self.objective
         ]
+
+    def counted(self, bound: Cost) -> str:
+        """Return what a lower bound of the objective counts."""
+        names = {
+            "latency": (bound.latency_by,),
+            "energy": (bound.energy_by,),
+            "edp": (bound.latency_by, bound.energy_by),
+        }
+        return " x ".join(dict.fromkeys(names[self.objective]))
 
     def order(self, cost: Cost) -> tuple[float, float]:
         """Return the sort key of a single cost; an artifact comes after all others."""

@@ -10,6 +10,7 @@ answer always has a lower bound.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -32,6 +33,11 @@ AT_ONCE = 50_000
 
 AT_LEAST = 200
 """An array of parts takes about as long as this many more parts would."""
+
+LOWER_BOUND = "lower bound of the tile tree"
+CAPACITY = "capacity"
+NO_MATRICES = "tiles that are no matrices"
+"""Why parts are closed, besides their orders."""
 
 CROSSED = 16
 """Bounding a part takes about as long as making this many and leaving them out."""
@@ -66,6 +72,8 @@ class BranchAndBound(ABC):
     """
     evaluated: int = field(default=0, init=False)
     """Plans that were priced."""
+    pruned: Counter[str] = field(default_factory=Counter[str], init=False)
+    """How many parts were closed without being priced, by the reason."""
     stopped: bool = field(default=False, init=False)
     """Whether the time or the patience was up before all was closed."""
 
@@ -73,6 +81,11 @@ class BranchAndBound(ABC):
     def lower_bound(self) -> float:
         """The least value that any plan has."""
         return min(self.least, self.ceiling)
+
+    @property
+    def nothing_fits(self) -> bool:
+        """Whether no plan was priced, and no part is closed by its bound."""
+        return not self.evaluated and self.least == inf
 
     @abstractmethod
     def leaf(self, parts: Parts) -> None:
@@ -130,7 +143,7 @@ class BranchAndBound(ABC):
         `parts`.
         """
         self.work += parts.count * self.space.width(parts) // CROSSED
-        for child in self.space.cut(parts):
+        for child in self.space.cut(parts, self.pruned):
             if self._is_late():
                 self._stop(least)
                 return
@@ -142,6 +155,7 @@ class BranchAndBound(ABC):
             if open_.any():
                 left, bounds = child.where(open_), bounds[open_]
                 room = self.space.room(left)
+                self.pruned[CAPACITY] += int(np.count_nonzero(~room))
                 if room.any():
                     yield left.where(room), bounds[room]
 
@@ -158,6 +172,7 @@ class BranchAndBound(ABC):
         """Return which bounds are below what is known; note the least of the others."""
         open_ = bounds < self.ceiling * (1 - self.tolerance)
         if not open_.all():
+            self.pruned[LOWER_BOUND] += int(np.count_nonzero(~open_))
             self.least = min(self.least, float(bounds[~open_].min()))
         return open_
 
@@ -224,6 +239,7 @@ class Exact(BranchAndBound):
         """Price plans, and keep the best legal one that is below the ceiling."""
         candidates = Candidates(self.space.template, parts.factors)
         legal = np.broadcast_to(candidates.multiply(), parts.count)
+        self.pruned[NO_MATRICES] += int(np.count_nonzero(~legal))
         if not legal.any():
             return
         parts = parts.where(legal)

@@ -8,6 +8,7 @@ same orders, but other factors, are elements of arrays.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -35,6 +36,10 @@ from comet.passes.schedule.tile.template import (
     Values,
     block_of,
 )
+
+EQUAL_ORDERS = "an order of loops that reuses as much"
+CONTRARY_ORDERS = "orders that one node cannot have"
+"""Why parts are left out."""
 
 MANY = 10_000
 """How many parts take longer to multiply than to test whether factors divide."""
@@ -141,21 +146,28 @@ class FactorSpace:
         dims = self.template.loops[key]
         return prod(self._choices((key, dim)).size for dim in dims)
 
-    def cut(self, parts: Parts) -> Iterator[Parts]:
+    def cut(self, parts: Parts, tally: Counter[str] | None = None) -> Iterator[Parts]:
         """
         Yield the parts of `parts`, in which one more key has its loops.
 
         Every factor divides what the nodes around leave. Orders in which every tensor
         is reused alike cost the same, so there is one of them, unless the loops become
         those of a node with loops of other keys. Orders that no mapping can have, as
-        ops of one node would loop in different ones, are left out.
+        ops of one node would loop in different ones, are left out; `tally` gets how
+        many parts those are.
         """
         key = self.keys[len(parts.orders)]
         crossed = self._crossed(parts, key)
+        left_out = Counter[str]() if tally is None else tally
+        equal = crossed.count * factorial(len(self.template.loops[key]))
         for order, rows in self._different(crossed, key):
             found = Parts((*parts.orders, order), crossed.factors).where(rows)
+            equal -= found.count
             if self._has_orders(found):
                 yield found
+            else:
+                left_out[CONTRARY_ORDERS] += found.count
+        left_out[EQUAL_ORDERS] += equal
 
     def _different(
         self, parts: Parts, key: Key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -34,9 +34,13 @@ FIGURES = (
     "space_size",
     "evaluated",
     "pruned",
+    "pruned_by",
     "structures",
     "structures_closed",
+    "closed_by",
     "structures_rejected",
+    "rejected_by",
+    "bound_of_unreached",
     "seconds",
     "mapping",
     "pipeline",
@@ -94,12 +98,24 @@ class Answer:
     """Mappings of the realised structures, whether they fit or not."""
     evaluated: int
     """Mappings that were priced."""
+    pruned_by: Mapping[str, int]
+    """
+    How many parts of the structures that were searched are closed, by the reason.
+
+    A part is all mappings with the same first loops.
+    """
     structures: int
     """Ways to pad, stream, shard and fuse the program that were reached."""
     structures_closed: int
     """Structures that cannot have a better mapping."""
+    closed_by: Mapping[str, int]
+    """How many of these, and of groups of structures, by what their bound counts."""
     structures_rejected: int
     """Structures without a mapping."""
+    rejected_by: Mapping[str, int]
+    """How many of these, by the reason."""
+    bound_of_unreached: float | None
+    """A lower bound of the structures that were not reached; None if all were."""
     seconds: float
     """Wall time of the search."""
     mapping: str
@@ -178,6 +194,7 @@ class Answer:
             "energy": f"{self.energy_pj:,.0f} pJ",
             f"bound of the {self.objective}": f"{self.lower_bound:,.6g} ({state})",
             "priced": f"{self.evaluated:,} of {self.space_size:.3g} mappings",
+            "structures closed by": counts(self.closed_by),
             "mapping": self.mapping,
             "passes": self.pipeline,
         }
@@ -196,6 +213,23 @@ class Answer:
                 f"priced {self.evaluated:,} of {self.space_size:.3g} mappings in "
                 f"{self.seconds:.1f} s; {self.structures_closed} of {self.structures} "
                 f"structures closed, {self.structures_rejected} rejected",
+                *self._pruning(),
                 f"comet-opt -p '{self.pipeline}'",
             )
         )
+
+    def _pruning(self) -> Iterator[str]:
+        """Yield lines that say what was closed by which bound, and what was not."""
+        if self.closed_by:
+            yield f"structures closed by {counts(self.closed_by)}"
+        if self.pruned_by:
+            yield f"parts pruned by {counts(self.pruned_by)}"
+        if left := self.structures - self.structures_closed:
+            yield f"structures left open: {left}"
+        if self.bound_of_unreached is not None and not self.proven:
+            yield f"not reached: structures of at least {self.bound_of_unreached:,.6g}"
+
+
+def counts(by_reason: Mapping[str, int]) -> str:
+    """Return counts as text, as in "operations 2, capacity 1"."""
+    return ", ".join(f"{reason} {count:,}" for reason, count in by_reason.items())

@@ -19,6 +19,9 @@ from comet.tools.diagnostics import UsageError
 from comet.tools.extras import loaded
 from comet.yaml_file import read_yaml
 
+NO_FIGURES = ("versions", "pruned_by", "closed_by", "rejected_by")
+"""The keys of an answer with several values, which a line of CSV leaves out."""
+
 
 def by_strategy(question: Question) -> dict[str, Question]:
     """
@@ -41,7 +44,7 @@ def by_strategy(question: Question) -> dict[str, Question]:
 
 def as_csv(results: Mapping[str, Result]) -> str:
     """Return a line for each strategy: the figures of its answer, or its error."""
-    names = [name for name in FIGURES if name != "versions"]
+    names = [name for name in FIGURES if name not in NO_FIGURES]
     text = StringIO()
     table = csv.DictWriter(text, ["strategy", *names, "error"], lineterminator="\n")
     table.writeheader()

@@ -79,6 +79,7 @@ def page_of(
         sections.append(
             compare_mappings(figures, compared_with(other, answer.module, figures))
         )
+    sections.append(search_section(answer))
     making = ("comet-opt", question.program.name, "-p", answer.pipeline)
     commands = {
         "The search": command_of(question),
@@ -142,6 +143,39 @@ def _searched(figures: Figures, answer: Answer) -> str:
         f"mappings in {answer.seconds:.1f} s; {answer.structures_closed} of "
         f"{answer.structures} structures are closed, {answer.structures_rejected} have "
         f"no mapping. Chosen: {answer.mapping}"
+    )
+
+
+def search_section(answer: Answer) -> Section:
+    """Return what the search has closed, by which bound, and what it has not."""
+    reasons = {
+        "structures closed": answer.closed_by,
+        "parts of structures closed": answer.pruned_by,
+        "structures without a mapping": answer.rejected_by,
+        "structures left open": {
+            "the time was up": answer.structures - answer.structures_closed
+        },
+    }
+    rows = [
+        (what, f"{count:,}", reason)
+        for what, counts in reasons.items()
+        for reason, count in counts.items()
+        if count
+    ]
+    unreached = answer.bound_of_unreached
+    text = "" if unreached is None else f" Others have a bound of {unreached:,.6g}."
+    return Section(
+        "search",
+        "the search",
+        "What the search left out",
+        (
+            table(("what", "how many", "by"), rows, words=(2,)),
+            note(
+                "A structure is everything but factors and orders of loops; groups of "
+                "structures that one bound closes count once. A part is all mappings "
+                f"of a structure with the same first loops.{text}"
+            ),
+        ),
     )
 
 

@@ -38,8 +38,30 @@ def test_the_figures_are_attributes_and_json(answer: Answer):
     assert json.loads(json.dumps(figures)) == figures
     assert figures["edp"] == answer.latency_cycles * answer.energy_pj
     assert figures["pruned"] == answer.space_size - answer.evaluated
+    assert sum(answer.closed_by.values()) == answer.structures_closed
     assert answer.proven
     assert f"{answer.latency_cycles:,.0f} cycles" in str(answer)
+
+
+def test_what_was_not_priced_is_said_with_its_bound(answer: Answer):
+    assert answer.closed_by == {"search of parts": 1}
+    assert list(answer.pruned_by) == [
+        "an order of loops that reuses as much",
+        "lower bound of the tile tree",
+    ]
+    assert "structures closed by search of parts 1\n" in str(answer)
+    assert answer.bound_of_unreached is None
+
+
+def test_structures_are_closed_and_rejected_for_reasons():
+    every = Source(
+        "{stream: false, pad: none, dim: ['K:cx,cy', 'N:cx,cy', '']}", "e.yaml"
+    )
+    answer = explore(replace(QUESTION, constraints=every))
+    assert answer.proven
+    assert sum(answer.rejected_by.values()) == answer.structures_rejected > 0
+    assert sum(answer.closed_by.values()) == answer.structures_closed
+    assert answer.closed_by.keys() - {"search of parts"}
 
 
 def test_progress_ends_with_the_answer(answer: Answer, notes: list[Progress]):

@@ -18,8 +18,13 @@ from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.schedule.bind import bind_bodies, bodies_of, can_bind
 from comet.passes.schedule.tile import exact
 from comet.passes.schedule.tile.accelerator import search
-from comet.passes.schedule.tile.exact import Exact
-from comet.passes.schedule.tile.factor_space import FactorSpace, Parts, divisors
+from comet.passes.schedule.tile.exact import LOWER_BOUND, Exact
+from comet.passes.schedule.tile.factor_space import (
+    EQUAL_ORDERS,
+    FactorSpace,
+    Parts,
+    divisors,
+)
 from comet.passes.schedule.tile.template import Factor, Template, make_template
 from comet.passes.search import Goal, Objective
 
@@ -192,6 +197,26 @@ def test_a_ceiling_that_nothing_is_below_leaves_no_plan():
     exact.run()
     assert exact.best is None
     assert exact.lower_bound == 1.0
+
+
+def test_every_mapping_of_one_node_is_priced_or_pruned_for_a_reason():
+    template = template_of(*TREES[0])
+    for key in FactorSpace.of(template).keys:
+        space = FactorSpace(template, (key,))
+        search = Exact(space, Goal())
+        search.run()
+        assert search.evaluated + search.pruned.total() == space.size, key
+
+
+def test_what_is_pruned_has_a_reason():
+    bounded, tiny = (Exact(FactorSpace.of(template_of(*t)), Goal()) for t in TREES[:2])
+    bounded.run()
+    assert bounded.pruned[LOWER_BOUND]
+    assert bounded.pruned[EQUAL_ORDERS]
+    assert not bounded.nothing_fits
+    tiny.ceiling = 1.0
+    tiny.run()
+    assert not tiny.nothing_fits  # it is the bound that closes it
 
 
 def test_the_size_counts_every_choice():

@@ -14,6 +14,7 @@ from comet.cost.accelerator.paper.bound import port_cycles, whole_stream
 from comet.cost.accelerator.paper.nest import Stream
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.bounds import (
+    ProgramBound,
     Work,
     op_cycles,
     placed_prices,
@@ -54,7 +55,19 @@ def fusion_bound(
         sum(each.whole for each in moves if each.writes == writes)
         for writes in (False, True)
     )
-    return Cost(*program_bound(func, system, model, (read, written), sharded=True))
+    return cost_of_bound(
+        program_bound(func, system, model, (read, written), sharded=True)
+    )
+
+
+def cost_of_bound(bound: ProgramBound) -> Cost:
+    """Return a bound as a cost of the search."""
+    return Cost(
+        bound.latency,
+        bound.energy,
+        latency_by=bound.latency_by,
+        energy_by=bound.energy_by,
+    )
 
 
 def sequential_cycles(func: FuncOp, system: SystemOp, plan: FusionPlan) -> float:
