@@ -18,6 +18,7 @@ from typing import ClassVar, TypeAlias
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from comet.codegen.chrome_trace import Process
 from comet.report.front import Point
@@ -219,6 +220,9 @@ def roofline(axes: Axes, line: Roofline) -> None:
                 _beside(axes, mark.name, mark.intensity, mark.reached)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):  # powers as formulas take longer than plots
+        axis.set_major_formatter(PLAIN)
+        axis.set_minor_formatter(LogFormatter())
     axes.set_xlabel("operations per byte")
     axes.set_ylabel(f"operations per {line.rate}, {line.unit}")
     axes.legend(title="roof and place of")

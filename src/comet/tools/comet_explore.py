@@ -29,14 +29,17 @@ def main(args: Sequence[str] | None = None) -> None:
             return
         if options.batch is not None or options.compare_strategies:
             sys.exit(0 if _several_answered(options) else 1)
-        answer = _explored(options)
-        print(json.dumps(answer.to_json()) if options.json else answer)
+        _explore(options)
 
 
-def _explored(options: Namespace) -> Answer:
-    from comet.tools.exploring import explored
+def _explore(options: Namespace) -> None:
+    from comet.tools.exploring import explore_and_write
 
-    return explored(options)
+    def show(answer: Answer) -> None:
+        text = json.dumps(answer.to_json()) if options.json else str(answer)
+        print(text, flush=True)
+
+    explore_and_write(options, show)
 
 
 def _several_answered(options: Namespace) -> bool:

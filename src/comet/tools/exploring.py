@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 from comet.api.answer import Answer
@@ -16,13 +17,14 @@ from comet.tools.reporting import Outputs
 from comet.tools.search_reporting import SearchReporting
 
 
-def explored(options: Namespace) -> Answer:
-    """Search, write the files that the flags ask for, and return the answer."""
+def explore_and_write(options: Namespace, show: Callable[[Answer], None]) -> None:
+    """Search, show the answer, and write the files that the flags ask for."""
     program, hardware = Source.read(options.input), Source.read(options.hardware)
     question, store = question_of(options, program, hardware), store_of(options)
     outputs = Outputs.of(options)
     reporting = None if outputs is None else SearchReporting(outputs)
     answer = _searched(question, store)
+    show(answer)
     if options.emit is not None:
         for sentence in answer.emit(options.emit):
             print(sentence, file=sys.stderr)
@@ -32,7 +34,6 @@ def explored(options: Namespace) -> Answer:
         Path(options.certificate).write_text(answer.certificate(), encoding="utf-8")
     if reporting is not None:
         reporting.write(question, answer, lambda other: _searched(other, store))
-    return answer
 
 
 def _searched(question: Question, store: Store | None) -> Answer:

@@ -18,7 +18,11 @@ class SearchReporting:
     """Writes the report on an answer; raises CostError if it compares with nothing."""
 
     def __init__(self, outputs: Outputs):
-        self._outputs = outputs
+        # Loaded before the search, as its end is what users wait for.
+        from comet.report.front import front_of
+        from comet.report.mapping_report import page_of
+
+        self._outputs, self._front_of, self._page_of = outputs, front_of, page_of
         path = outputs.compare
         self._other = None if path is None else _mapped(path)
 
@@ -26,11 +30,8 @@ class SearchReporting:
         self, question: Question, answer: Answer, search: Callable[[Question], Answer]
     ) -> None:
         """Write the files; `search` finds the mappings for the other objectives."""
-        from comet.report.front import front_of
-        from comet.report.mapping_report import page_of
-
-        front = front_of(question, answer, search)
-        self._outputs.write(page_of(question, answer, front, self._other))
+        front = self._front_of(question, answer, search)
+        self._outputs.write(self._page_of(question, answer, front, self._other))
 
 
 def _mapped(path: str) -> tuple[str, ModuleOp]:
