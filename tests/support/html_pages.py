@@ -15,8 +15,9 @@ VOID = {"meta", "use", "path", "br", "rect"}
 
 Event: TypeAlias = "Mapping[str, object]"
 
-FIELDS = {"ph": str, "ts": float, "dur": float, "pid": int, "tid": int, "name": str}
-"""What a complete event of the Trace Event Format has; times are microseconds."""
+SHARED = {"ph": str, "pid": int, "tid": int, "name": str, "args": dict}
+TIMED = {**SHARED, "cat": str, "ts": float, "dur": float}
+"""All that metadata and complete events of the Trace Event Format have."""
 
 
 class Reader(HTMLParser):
@@ -85,17 +86,26 @@ def expect_a_trace(trace: object) -> Sequence[Event]:
     Return the complete events of a trace in the Trace Event Format.
 
     They are sorted; what overlaps in a row is inside each other; metadata names the
-    processes.
+    processes and rows once.
     """
-    events = cast(Sequence[Event], cast(Mapping[str, object], trace)["traceEvents"])
+    whole = cast(Mapping[str, object], trace)
+    assert whole.keys() == {"traceEvents", "displayTimeUnit"}
+    assert whole["displayTimeUnit"] in ("ms", "ns")
+    events = cast(Sequence[Event], whole["traceEvents"])
     timed = [event for event in events if event["ph"] == "X"]
     named = [event for event in events if event["ph"] == "M"]
     assert [*named, *timed] == list(events)
     assert {event["name"] for event in named} <= {"process_name", "thread_name"}
     assert {event["pid"] for event in timed} <= {event["pid"] for event in named}
+    keys = Counter((event["name"], event["pid"], event["tid"]) for event in named)
+    assert set(keys.values()) == {1}
+    for event in named:
+        _expect_fields(event, SHARED)
+        (name,) = cast(Mapping[str, object], event["args"]).values()
+        assert isinstance(name, str)
+        assert "name" in cast(Mapping[str, object], event["args"])
     for event in timed:
-        for field, kind in FIELDS.items():
-            assert isinstance(event[field], kind), (field, event)
+        _expect_fields(event, TIMED)
         assert cast(float, event["dur"]) > 0
     starts = [cast(float, event["ts"]) for event in timed]
     assert starts == sorted(starts)
@@ -108,6 +118,12 @@ def expect_a_trace(trace: object) -> Sequence[Event]:
             end, start = _end(one), cast(float, after["ts"])
             assert end <= start + 1e-6 or _end(after) <= end + 1e-6
     return timed
+
+
+def _expect_fields(event: Event, fields: Mapping[str, type]) -> None:
+    assert event.keys() == fields.keys()
+    for field, kind in fields.items():
+        assert isinstance(event[field], kind), (field, event)
 
 
 def _end(event: Event) -> float:

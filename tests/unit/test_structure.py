@@ -85,15 +85,16 @@ LATE = {
     "comet.runtime.peer_memory:_iris": BACKEND,
     "comet.tools.comet_cost:_module": FLAGS,
     "comet.tools.comet_cost:_price": FLAGS,
+    "comet.tools.comet_cost:_report": EXTRA,
     "comet.tools.comet_cost:_print_files": FLAGS,
     "comet.tools.comet_opt:_explaining": "few runs ask for the tables",
     "comet.tools.comet_explore:_several_answered": FLAGS,
-    "comet.tools.comet_explore:_explored": FLAGS,
+    "comet.tools.comet_explore:_explore": FLAGS,
     "comet.tools.comet_explore:_verified": FLAGS,
     "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",
     "comet.tools.comet_opt:_new_reporting": "few runs ask for a report",
     "comet.tools.compile_reporting:write": EXTRA,
-    "comet.tools.search_reporting:write": EXTRA,
+    "comet.tools.search_reporting:__init__": EXTRA,
 }
 """The functions that import something, and why they do so late."""
 

@@ -1,9 +1,8 @@
-"""The page on a program that was compiled, without a search of all mappings."""
+"""The page on a program that was compiled or read, without a search of mappings."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from comet.report.mapping_report import (
     facts_of,
     sections_of,
 )
-from comet.report.numbers import CYCLES, MICROSECONDS
+from comet.report.numbers import CYCLES, MICROSECONDS, Unit
 from comet.report.page import Page, Section
 from comet.report.plan_figures import plan_figures_of
 from comet.report.plan_report import (
@@ -45,18 +44,20 @@ MODEL: ModelName = "paper"
 
 @dataclass(frozen=True)
 class Compilation:
-    """A program that passes have compiled."""
+    """A program that passes have compiled, or that files have."""
 
     module: ModuleOp
     """A launch plan of kernels, or a mapping, or a chain of mappings."""
     program: str
     """The name of its file."""
-    pipeline: str
-    """The passes that ran, with the options that they chose."""
+    commands: Mapping[str, str]
+    """What makes it again, by what that is."""
     inputs: Sequence[Source]
     """The files that were read."""
-    choices: Sequence[Choice]
-    """What the passes chose from."""
+    choices: Sequence[Choice] | None = None
+    """What the passes chose from; None if none ran."""
+    model: ModelName = MODEL
+    """What prices a mapping."""
 
 
 def page_of_compiled(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
@@ -76,7 +77,7 @@ def page_of_compiled(made: Compilation, other: tuple[str, ModuleOp] | None) -> P
 def _page_of_plan(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
     figures = plan_figures_of(made.module)
     sections = [*sections_of_plan(figures, Path(made.program).stem)]
-    sections.append(choices_section(made.choices, MICROSECONDS, 1e6))
+    sections += _choices(made, MICROSECONDS, 1e6)
     if other is not None:
         name, module = other
         sections.append(compare_plans(figures, name, plan_figures_of(module)))
@@ -88,39 +89,41 @@ def _page_of_plan(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page
 def _page_of_chain(
     made: Compilation, chain: Chain, other: tuple[str, ModuleOp] | None
 ) -> Page:
-    figures = chain_figures(chain, MODEL)
+    figures = chain_figures(chain, made.model)
     title = f"{Path(made.program).stem} on {attached_system(made.module).system_name}"
     sections = [*sections_of_chain(figures)]
-    sections.append(choices_section(made.choices, CYCLES, 1))
+    sections += _choices(made, CYCLES, 1)
     if other is not None:
-        sections.append(compare_chains(figures, *other, MODEL))
+        sections.append(compare_chains(figures, *other, made.model))
     sections.append(_reproduce(made))
-    said = f"Model {MODEL}, {energy_scope(MODEL)}."
+    said = f"Model {made.model}, {energy_scope(made.model)}."
     facts = facts_of_chain(figures)
     return Page(title, facts, figures.bottleneck, said, tuple(sections))
 
 
 def _page_of_mapping(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
-    figures = figures_of(made.module, MODEL)
+    figures = figures_of(made.module, made.model)
     stem = Path(made.program).stem
     title = f"{stem} on {attached_system(made.module).system_name}"
     sections = [*sections_of(figures, stem, title)]
-    sections.append(choices_section(made.choices, CYCLES, 1))
+    sections += _choices(made, CYCLES, 1)
     if other is not None:
         compared = compared_with(other, made.module, figures)
         sections.append(compare_mappings(figures, compared))
     sections.append(_reproduce(made))
     said = (
-        f"Model {MODEL}, {energy_scope(MODEL)}. Of all mappings, comet-explore finds "
-        "the best, and a lower bound."
+        f"Model {made.model}, {energy_scope(made.model)}. Of all mappings, "
+        "comet-explore finds the best, and a lower bound."
     )
     facts = facts_of(figures)
     return Page(title, facts, figures.bottleneck, said, tuple(sections))
 
 
+def _choices(made: Compilation, unit: Unit, scale: float) -> Iterator[Section]:
+    """Yield what passes chose from, if any ran; `scale` makes `unit` of costs."""
+    if made.choices is not None:
+        yield choices_section(made.choices, unit, scale)
+
+
 def _reproduce(made: Compilation) -> Section:
-    words = ["comet-opt", made.program]
-    if made.pipeline:
-        words += ["-p", made.pipeline]
-    commands = {"The same program, without a search": shlex.join(words)}
-    return reproduce_section(commands, made.inputs, versions())
+    return reproduce_section(made.commands, made.inputs, versions())

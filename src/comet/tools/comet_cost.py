@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from comet.cost.estimate import energy_scope
 from comet.kinds import BindingKind
 from comet.tools.diagnostics import one_sentence_errors
 from comet.tools.flags import FlagParser
+from comet.tools.reporting import Outputs, add_report_flags
 
 TOOL = "comet-cost"
 FLAGS = ("arch_file", "problem_file", "mapping_file", "constants_file")
@@ -33,6 +35,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """Price the files that the flags name, and print a report."""
     with one_sentence_errors(TOOL):
         options = _parser().parse_args(args)
+        outputs = Outputs.of(options)
         files = _read(options)
         module = _module(files)
         if options.to_ir:
@@ -43,6 +46,8 @@ def main(args: Sequence[str] | None = None) -> None:
             print(json.dumps(figures.keys))
         else:
             print("\n".join(lines(problem, figures)))
+        if outputs is not None:
+            _report(module, files, options, outputs)
 
 
 def _parser() -> ArgumentParser:
@@ -69,6 +74,7 @@ def _parser() -> ArgumentParser:
         action="store_true",
         help="print the files as one stream, which comet-opt -f comet reads",
     )
+    add_report_flags(parser, "a mapping that comet-opt -o wrote")
     return parser
 
 
@@ -98,6 +104,33 @@ def _price(module: ModuleOp, options: Namespace) -> tuple[Problem, Report]:
 
     noc = bool(options.calc_noc_energy)
     return mapping_report(module, options.arch_file, options.model, network_energy=noc)
+
+
+def _report(
+    module: ModuleOp,
+    files: Mapping[str, Source],
+    options: Namespace,
+    outputs: Outputs,
+) -> None:
+    """
+    Write the report.
+
+    Under the model `tool`, whose rows do not add up, it is that of `paper`.
+    """
+    from comet.report.compiled_report import Compilation, page_of_compiled
+    from comet.tools.compile_reporting import compared
+
+    model = "paper" if options.model == "tool" else options.model
+    words = [f"--{flag}={getattr(options, flag)}" for flag in FLAGS]
+    command = shlex.join((TOOL, *words, f"--model={model}", "--calc_noc_energy"))
+    made = Compilation(
+        module,
+        options.mapping_file,
+        {"The figures": command},
+        [*files.values()],
+        model=model,
+    )
+    outputs.write(page_of_compiled(made, compared(outputs)))
 
 
 def lines(problem: Problem, figures: Report) -> Iterator[str]:

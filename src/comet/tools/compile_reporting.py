@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
@@ -19,13 +20,16 @@ from comet.passes.search.record import Choice, session
 from comet.tools.diagnostics import UsageError
 from comet.tools.reporting import Outputs
 
+STDIN = "stdin"
+"""The name of a program that no file has."""
+
 
 class CompileReporting:
     """Watches a compilation, and writes the report on it."""
 
     def __init__(self, outputs: Outputs):
         self._outputs = outputs
-        self._other = None if outputs.compare is None else _parsed(outputs.compare)
+        self._other = compared(outputs)
         self._choices: Sequence[Choice] = ()
         self._priced: ModuleOp | None = None
         """The program when it last was a launch plan without copies, or a mapping."""
@@ -69,8 +73,8 @@ class CompileReporting:
         hardware = [p.path for p in passes if isinstance(p, AttachHardwarePass)]
         made = Compilation(
             self._priced,
-            program or "stdin",
-            spelled(passes),
+            program or STDIN,
+            {"The same program, without a search": _command(program, passes)},
             [Source.read(path) for path in (program, *hardware) if path is not None],
             self._choices,
         )
@@ -85,6 +89,15 @@ def _has_price(module: ModuleOp) -> bool:
     return not copies and any(isinstance(op, ProgramOp) for op in ops)
 
 
-def _parsed(path: str) -> tuple[str, ModuleOp]:
-    """Return the program to compare with, and the name of its file."""
+def _command(program: str | None, passes: Sequence[ModulePass]) -> str:
+    """Return the command that compiles a program with passes."""
+    pipeline = spelled(passes)
+    chosen = ("-p", pipeline) if pipeline else ()
+    return shlex.join(("comet-opt", program or STDIN, *chosen))
+
+
+def compared(outputs: Outputs) -> tuple[str, ModuleOp] | None:
+    """Return the program to compare with, and the name of its file, if there is one."""
+    if (path := outputs.compare) is None:
+        return None
     return path, parsed(Source.read(path).text, path, installed_context())

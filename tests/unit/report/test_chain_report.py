@@ -31,7 +31,7 @@ def chain() -> ModuleOp:
 
 
 def page(other: tuple[str, ModuleOp] | None = None) -> Page:
-    made = Compilation(chain(), "scores.mlir", "comet-accelerator", (), ())
+    made = Compilation(chain(), "scores.mlir", {}, (), ())
     return page_of_compiled(made, other)
 
 

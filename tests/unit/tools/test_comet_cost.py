@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from html_pages import Reader, expect_one_file
 from paths import COST_DATA
 
 from comet.codegen.comet import split_files
@@ -49,6 +50,23 @@ def test_json_has_the_figures(
         *("root_cycles", "total_cycles", "total_energy_pj", "energy_by_level"),
         *("table", "nodes", "ideal_cycles", "utilization", "model", "network_energy"),
     }
+
+
+def test_a_report_is_that_of_the_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run,) = (run for run in RUNS if run["family"] == "roofline-violation")
+    given, page = flags(tmp_path, run), tmp_path / "r.html"
+    main([*given, "--report", str(page)])
+    capsys.readouterr()
+    main([*given, "--model", "paper", "--calc_noc_energy", "--json"])
+    paper = json.loads(capsys.readouterr().out)
+    expect_one_file(page.read_text())
+    reader = Reader(page.read_text())
+    assert f"{paper['root_cycles']:,.0f}" in reader.text
+    assert f"{paper['total_energy_pj']:,.0f}" in reader.text
+    assert "Model paper" in reader.text
+    assert "--model=paper --calc_noc_energy" in reader.text
 
 
 def test_what_is_below_the_roofline_is_called_impossible(
