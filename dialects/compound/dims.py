@@ -8,6 +8,7 @@ schedule level on also the memory level of the value.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, count
 from math import prod
 from typing import TypeAlias, TypeVar, cast
@@ -127,7 +128,21 @@ def tensor(
     element_type: ElementT,
     level: str | None = None,
 ) -> TensorType[ElementT]:
-    """Return the tensor type with the named `extents` (elements, in axis order)."""
+    """
+    Return the tensor type with the named `extents` (elements, in axis order).
+
+    As in MLIR, equal types are one object, which is verified once.
+    """
+    return cast(
+        "TensorType[ElementT]",
+        _uniqued(tuple(dict(extents).items()), element_type, level),
+    )
+
+
+@lru_cache(maxsize=1 << 12)
+def _uniqued(
+    extents: tuple[tuple[str, int], ...], element_type: Element, level: str | None
+) -> TensorType[Element]:
     sizes = dict(extents)
     return TensorType(element_type, sizes.values(), DimsAttr(sizes, level))
 
