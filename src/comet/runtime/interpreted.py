@@ -262,6 +262,18 @@ The interpreter's methods for all memory operations, and one that has a bug.
 
 
 @contextmanager
+def sums_unchecked() -> Iterator[None]:
+    """Leave out checks of integers for overflow, whose answer only debug mode uses."""
+    builder = interpreter.interpreter_builder
+    options = builder.options
+    builder.options = replace(options, sanitize_overflow=options.debug)
+    try:
+        yield
+    finally:
+        builder.options = options
+
+
+@contextmanager
 def observed(observer: Observer) -> Iterator[None]:
     """Let kernels run in this process, and report their accesses to the observer."""
     builder = interpreter.interpreter_builder
@@ -274,9 +286,7 @@ def observed(observer: Observer) -> Iterator[None]:
         stack.callback(patch(_show_language).restore)
         stack.callback(setattr, interpreter, "_patch_lang", patch)
         interpreter._patch_lang = lambda function: None
-        # It also checks sums for overflow, but uses the answer in debug mode only.
-        stack.callback(setattr, builder, "options", builder.options)
-        builder.options = replace(builder.options, sanitize_overflow=False)
+        stack.enter_context(sums_unchecked())
         for name, watched in WATCHED.items():
             setattr(builder, name, watched(getattr(builder, name), observer))
             stack.callback(delattr, builder, name)
@@ -286,7 +296,11 @@ def observed(observer: Observer) -> Iterator[None]:
 
 @contextmanager
 def counted(progress: Progress) -> Iterator[None]:
-    """Count the programs of kernels that Triton launches itself, one by one."""
+    """
+    Count the programs of kernels that Triton launches itself, one by one.
+
+    Leaves out the checks that `sums_unchecked` does.
+    """
     builder = interpreter.interpreter_builder
     set_grid, set_index = builder.set_grid_dim, builder.set_grid_idx
 
@@ -303,6 +317,7 @@ def counted(progress: Progress) -> Iterator[None]:
         set_index(*index)
 
     with ExitStack() as stack:
+        stack.enter_context(sums_unchecked())
         for name, method in (("set_grid_dim", launched), ("set_grid_idx", entered)):
             setattr(builder, name, method)
             stack.callback(delattr, builder, name)
