@@ -4,8 +4,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from covering import covering
 from triton_modules import ROOT, check_all, compile_all, emitted, hardware
 
+OPS = ("gemm_softmax", "gemm_layernorm")
 SIZES = ((37, 53, 19), (1, 7, 3), (130, 257, 65), (16, 1000, 40))
 STRATEGIES = ("none", "partial", "auto")
 
@@ -34,12 +36,10 @@ def pipeline(options: str) -> str:
 def cases() -> dict[str, tuple[str, str]]:
     """Return text and pipeline of every module that is run, by name."""
     found: dict[str, tuple[str, str]] = {}
-    for op, size in product(("gemm_softmax", "gemm_layernorm"), SIZES):
-        shape = "x".join(map(str, size))
-        for strategy in STRATEGIES:
-            name = f"{op}-{shape}-f16-{strategy}"
-            found[name] = (named_op(op, *size, "f16"), f"strategy={strategy}")
-    for op, element in product(("gemm_softmax", "gemm_layernorm"), ("bf16", "f32")):
+    for op, size, strategy in covering(product(OPS, SIZES, STRATEGIES)):
+        name = f"{op}-{'x'.join(map(str, size))}-f16-{strategy}"
+        found[name] = (named_op(op, *size, "f16"), f"strategy={strategy}")
+    for op, element in product(OPS, ("bf16", "f32")):
         text = named_op(op, *SIZES[0], element)
         found[f"{op}-{element}"] = (text, "stream=false")
     for between in ("recompute", "spill"):
