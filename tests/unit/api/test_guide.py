@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 from shown_pages import page, pattern
+from torch_python import run_python
 
 PAGE = page("python.md")
 NOTEBOOK = ROOT / "docs" / "notebooks" / "explore.ipynb"
@@ -17,7 +18,7 @@ RUN = """
 import contextlib, io, json, sys
 
 names, printed = {}, []
-for code in json.load(sys.stdin):
+for code in json.load(open(sys.argv[1])):
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(code, names)
     printed.append(out.getvalue())
@@ -32,14 +33,9 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("page")
     (folder / "samples").symlink_to(ROOT / "samples")
     blocks = [text for kind, text in PAGE.blocks if kind == "python"]
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        input=json.dumps(blocks),
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=False,
-    )
+    file = folder / "blocks.json"
+    file.write_text(json.dumps(blocks))
+    done = run_python(["-c", RUN, file], folder=folder)
     assert done.returncode == 0, done.stderr
     return dict(zip(blocks, json.loads(done.stdout), strict=True))
 

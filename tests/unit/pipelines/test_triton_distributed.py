@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -118,20 +119,27 @@ def test_one_rank_needs_no_collectives() -> None:
     assert names(shared) == first
 
 
+THREE_RANKS = TritonDistributedPass(ranks=3)
+
+
+@cache
+def softmax_on_three_ranks() -> tuple[ModuleOp, list[ModulePass], ModuleOp]:
+    """Return a module, the passes of its pipeline, and what they make of it."""
+    module = run_passes(parse_module(SOFTMAX.format(**SIZES["prime"])), H200X8)
+    made = run_passes(module, "triton-distributed{ranks=3}")
+    return module, parts_of(THREE_RANKS, module), made
+
+
 @pytest.mark.parametrize("done", [2, 3, 7, 9, 11])
 def test_what_is_done_already_is_not_done_again(done: int) -> None:
-    module = run_passes(parse_module(SOFTMAX.format(**SIZES["prime"])), H200X8)
-    pipeline = TritonDistributedPass(ranks=3)
-    passes = parts_of(pipeline, module)
+    module, passes, made = softmax_on_three_ranks()
     before = run_passes(module, spelled(passes[:done]))
-    rest = [part.name for part in parts_of(pipeline, before)]
+    rest = [part.name for part in parts_of(THREE_RANKS, before)]
     wanted = [part.name for part in passes[done:]]
     assert rest[len(rest) - len(wanted) :] == wanted
     assert "insert-collectives" not in rest or done < 6
-    one, other = (
-        run_passes(m, "triton-distributed{ranks=3}") for m in (before, module)
-    )
-    assert without_notes(one) == without_notes(other)
+    after = run_passes(before, "triton-distributed{ranks=3}")
+    assert without_notes(after) == without_notes(made)
 
 
 def test_a_region_for_other_ranks_is_refused() -> None:
@@ -215,10 +223,16 @@ def test_tiles_that_are_given_stay() -> None:
 
 
 def splits(text: str, ranks: int = 1, split: str = "auto") -> list[str]:
+    """Return the passes that split a dimension; all come before `fuse`."""
     module = run_passes(parse_module(text), H200X8)
     pipeline = TritonDistributedPass(ranks, split=split, to="dataflow")
-    parts = parts_of(pipeline, module)
-    return [spelled([part]) for part in parts if part.name == "split"]
+    found: list[str] = []
+    for part in pipeline.parts(Context(), module):
+        if part.name == "fuse":
+            break
+        part.apply(Context(), module)
+        found += [spelled([part])] if part.name == "split" else []
+    return found
 
 
 DECODING = """
