@@ -330,7 +330,7 @@ def steps_along(
     if gathered is None or gathered.dim != dim:
         return [] if stride is None else [scaled(scope, offsets, stride, wide)]
     steps: list[SSAValue] = []
-    if gathered.message:
+    if gathered.message is not None:
         source = _divided(scope, gathered, offsets, BinaryKind.FLOORDIV)
         steps.append(scaled(scope, source, gathered.message, wide))
     if stride is not None and gathered.shard > 1:

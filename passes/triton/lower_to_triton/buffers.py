@@ -52,14 +52,17 @@ class Gathered:
     """How many elements of the dimension a rank has."""
     stored: str
     """The dimension's name where it is stored."""
-    message: Stride
-    """The size of what one rank sent; empty where it is in that rank's memory."""
+    message: Stride | None
+    """
+    The size of what one rank sent, empty for one element; None where it is in that
+    rank's memory.
+    """
     ranks: RankParameters
 
     @property
     def is_remote(self) -> bool:
         """Whether every source is loaded from its own memory."""
-        return not self.message
+        return self.message is None
 
     @property
     def messages(self) -> int:

@@ -104,7 +104,7 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     if not pushed:
         base = _own_shard(scope, channel, base)
     name_message(base, channel)
-    message = channel.slot_stride if pushed else ()
+    message = channel.slot_stride if pushed else None
     gathered = Gathered(received.gather, shard, stored, message, ranks)
     return replace(_buffer(received, base, {}), gathered=gathered)
 
