@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from comet.dialects.compound.dims import names_of
 from comet.dialects.dataflow import (
     KernelOp,
     ProgramOp,
@@ -41,8 +42,10 @@ def can_merge(producer: KernelOp, consumer: KernelOp) -> bool:
     awaited = {program_value(op.channel) for op in _ops(consumer, WaitOp)}
     nodes = [op for op in consumer.body.block.ops if isinstance(op, SpatialOp)]
     early = [value for node in nodes for value in unawaited(node, producer)]
+    pairs = (producer, consumer), (consumer, producer)
+    known = all(_extents_tell_shards(*pair) for pair in pairs)
     same = _same_global_extents(producer, consumer)
-    return bool(given & awaited) and not early and same
+    return bool(given & awaited) and not early and same and known
 
 
 def _ops(
@@ -55,3 +58,15 @@ def _same_global_extents(producer: KernelOp, consumer: KernelOp) -> bool:
     """Whether both have the same unevenly sharded dimensions."""
     one, other = producer.shard_extents, consumer.shard_extents
     return all(one[dim] == other[dim] for dim in one.keys() & other.keys())
+
+
+def _extents_tell_shards(kernel: KernelOp, other: KernelOp) -> bool:
+    """
+    Whether the extents of `other` tell that it has no shards of what `kernel` shards.
+
+    They do not for a dimension of one element, whose shards are as large as the whole.
+    """
+    single = {dim for dim, extent in kernel.shard_extents.items() if extent == 1}
+    values = (v for node in other.nodes for v in (*node.ins, *node.outs))
+    used = {dim for value in values for dim in names_of(value)}
+    return not used & single - other.shard_extents.keys()

@@ -27,9 +27,19 @@ func.func @f(%x: tensor<{M}x{N}xf16, #compound.dims<M, N>>)
   func.return %sum : tensor<f16, #compound.dims<>>
 }}
 """
+TURNED = """
+func.func @f(%x: tensor<{M}x{N}xf32, #compound.dims<M, N>>
+               {{collective.shard = {{M = ["rank"]}}}})
+    -> (tensor<{M}x{N}xf32, #compound.dims<M, N>>
+          {{collective.shard = {{N = ["rank"]}}}}) {{
+  %y = compound.map neg %x : tensor<{M}x{N}xf32, #compound.dims<M, N>>
+    -> tensor<{M}x{N}xf32, #compound.dims<M, N>>
+  func.return %y : tensor<{M}x{N}xf32, #compound.dims<M, N>>
+}}
+"""
 WORKLOADS = {**TEXTS, **SHARED_TEXTS, "flash_decode": DECODE}
 del WORKLOADS["attention"]  # takes long: six heads, of which no rank has a shard
-FIXED = {**WORKLOADS, "total": TOTAL}
+FIXED = {**WORKLOADS, "total": TOTAL, "turned": TURNED}
 """With programs that are compiled in one way only."""
 PATTERNS = ("bsp", "wait", "pull", "push", "fused", "auto")
 STRATEGIES = ("none", "partial", "full", "auto")
@@ -44,6 +54,7 @@ FOUND = {
     "what is gathered is split": ("ring_attention", 1, 3, 1, 3, 'wait split="N=3"'),
     "parts of a share": ("gemm_reduce_scatter", 3, 2, 8, 2, 'pull split="K=4"'),
     "each rank sends one number": ("total", 5, 3, 1, 2, "fused sources=all dim=M"),
+    "the whole of one row is no shard": ("turned", 1, 2, 1, 3, "fused persistent=true"),
     "a rank sees no key": ("flash_decode", 1, 3, 2, 4, "fused"),
 }
 """Programs that were wrong once: workload, M, N, K, ranks, pattern and more."""
