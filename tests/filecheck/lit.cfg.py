@@ -2,12 +2,9 @@
 
 # lit runs this file with `config` and `lit_config` defined.
 
-import atexit
 import os
-import subprocess
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import lit.formats
 
@@ -15,22 +12,6 @@ ROOT = Path(__file__).parents[2]
 OPT = "comet-opt %s --split-input-file"
 PRINTED_TWICE = "comet-opt --print-op-generic --split-input-file %s"
 READ_AGAIN = "comet-opt --split-input-file"
-SUPPORT = ROOT / "tests" / "support"
-
-
-def preloaded_tools():
-    """Start the process that commands are forked from; return how to call one."""
-    folder = TemporaryDirectory(prefix="comet-lit-")
-    address = f"{folder.name}/socket"
-    server = subprocess.Popen(
-        [sys.executable, str(SUPPORT / "tool_server.py"), address],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    server.stdout.readline()
-    atexit.register(folder.cleanup)
-    atexit.register(server.communicate)
-    return f"{sys.executable} -S -E {SUPPORT / 'tool_client.py'} {address}"
 
 
 config.name = "comet"
@@ -68,6 +49,9 @@ if "COVERAGE" in lit_config.params:
         )
     )
 else:
-    client = preloaded_tools()
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
+    from preloaded_tools import preloaded_tools
+
+    client = " ".join(preloaded_tools())
     for tool in ("comet-opt", "filecheck"):
         config.substitutions.append((rf"\b{tool}(?= )", f"{client} {tool}"))

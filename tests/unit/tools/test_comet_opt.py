@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
+from preloaded_tools import preloaded_tools
 
 GOOD = "func.func @f() {\n  func.return\n}\n"
 PLUGIN = """
@@ -45,7 +46,7 @@ class FailingPipeline(Pipeline):
 
 
 def comet_opt(*args: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "comet.tools.comet_opt", *args]
+    command = [*preloaded_tools(), "comet-opt", *args]
     return subprocess.run(
         command, input=text, capture_output=True, text=True, cwd=ROOT, check=False
     )
