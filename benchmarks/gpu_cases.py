@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpu_programs import (
@@ -71,6 +71,8 @@ class Sizes:
     """The small sizes of each sample for several ranks."""
     element_types: Sequence[tuple[str, Mapping[str, Extents]]]
     """The element types and small sizes of each sample for one rank."""
+    in_all_forms: Collection[str] = SAMPLES
+    """The samples that are timed in every form, not only in that of comet's choice."""
 
 
 REAL = Sizes(
@@ -120,6 +122,7 @@ TINY = Sizes(
     checked_ranks=(2,),
     checked_extents=(SMALLEST,),
     element_types=(("bfloat16", SMALLEST),),
+    in_all_forms=("gemm", "gemm_softmax", "attention_causal", "flash_decode"),
 )
 
 
@@ -166,7 +169,8 @@ def _timed_ones(sizes: Sizes) -> Iterator[Wanted]:
     """Yield the timed sizes of one rank: compared with torch, then timed."""
     for wave, sample, extents in _sizes_of_one(sizes):
         programs = {OURS: of_one_rank(sample, extents, "bfloat16")}
-        programs |= forms_of_one_rank(sample, extents, "bfloat16")
+        if sample in sizes.in_all_forms:
+            programs |= forms_of_one_rank(sample, extents, "bfloat16")
         ragged = sample == "flash_decode"
         for name, program in programs.items():
             about = spelt(extents) + f" {name}" * (name != OURS)
