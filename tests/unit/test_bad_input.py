@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 from programs import graph_text
-from tool_run import comet_opt
+from tool_run import comet_opt, comet_opt_command
 
 HARDWARE = ROOT / "samples" / "hardware"
 SIZES = (8, 4, 64)
@@ -227,12 +227,9 @@ def test_output_files_appear_whole_or_not_at_all(tmp_path: Path):
     good, out = tmp_path / "in.mlir", tmp_path / "out"
     good.write_text(GRAPH)
     target = f'comet{{dir="{out}"}}'
-    command = [sys.executable, "-m", "comet.tools.comet_opt", str(good), "-t", target]
 
     def run(passes: str) -> int:
-        return subprocess.run(
-            [*command, "-p", passes], capture_output=True, check=False
-        ).returncode
+        return comet_opt_command([str(good), "-t", target, "-p", passes]).code
 
     assert run(f"{EDGE},comet-accelerator{{at=L3}}") == 1
     assert not out.exists()

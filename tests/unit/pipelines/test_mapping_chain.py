@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from comet_rules import check
+from covering import EVERY_CASE
 from paths import ROOT
 from sample_blocks import tiny_texts
 from semantics import (
@@ -139,6 +140,8 @@ OPTIONS = {
     "heads": "",
     "vit": f"{FAST} dim=H,M",
 }
+SMALL = ("two", "heads")
+"""Graphs that are compiled for the larger machine, too."""
 CHOICES: dict[tuple[str, str, str], list[Choice]] = {}
 """What was chosen from, for what is compiled."""
 
@@ -179,8 +182,13 @@ def mapped_of(module: ModuleOp) -> list[ModuleOp]:
     return list(chain.folders.values())
 
 
-@pytest.mark.parametrize("machine", ["edge", "cloud"])
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(
+    ("name", "machine"),
+    [
+        *((name, "edge") for name in GRAPHS),
+        *((name, "cloud") for name in GRAPHS if EVERY_CASE or name in SMALL),
+    ],
+)
 def test_each_mapping_is_a_set_of_files_that_keeps_the_rules(name: str, machine: str):
     _, module = compiled(name, machine)
     files = emitted(module)

@@ -113,4 +113,4 @@ def test_emitted_modules_are_right_on_the_scheduler(tail: str, tmp_path: Path):
         )
         for ranks, pattern in ((2, "bsp"), (4, "push"), (4, "fused"))
     }
-    assert set(outcomes(sources, tmp_path, seeds=3).values()) == {"right"}
+    assert set(outcomes(sources, tmp_path).values()) == {"right"}
