@@ -27,15 +27,33 @@ OPS: Mapping[str, Mapping[int, int]] = {
     "gemm_gemm": {128: 4096, 64: 1024, 256: 4096, 32: 128},
     "attention_causal": {1: 4, 8: 32, 128: 4096, 256: 4096, 64: 128, 32: 128},
     "flash_decode": {4: 16, 2: 12, 3: 8, 256: 32768, 32: 128, 16: 128},
+    "gemm_residual": {},
 }
-"""The extents of each op, by those of its sample."""
+"""The extents of each op, by those of its sample; none for `GRAPHS`."""
+GRAPHS: Mapping[str, str] = {
+    "gemm_residual": """
+!a = tensor<4096x4096xf16, #compound.dims<M, K>>
+!b = tensor<4096x4096xf16, #compound.dims<K, N>>
+!x = tensor<4096x4096xf16, #compound.dims<M, N>>
+!y = tensor<4096x4096xf32, #compound.dims<M, N>>
+func.func @gemm_residual(%a: !a, %b: !b, %x: !x) -> !x {
+  %c = compound.contract %a, %b : !a, !b -> !y
+  %wide = compound.cast %x : !x -> !y
+  %y = compound.map add %wide, %c : !y, !y -> !y
+  %z = compound.cast %y : !y -> !x
+  func.return %z : !x
+}
+"""
+}
+"""Ops without a sample, as elementary ops."""
 BEFORE = "decompose{accumulator=f32},sink-renames,stream,fuse{strategy=full}"
 
 
 def fused(op: str, hardware: str) -> ModuleOp:
     """Return an op as one kernel without tiles."""
     path = SAMPLES / "hardware" / f"{hardware}.yaml"
-    return comet.compile(comet.parse(resized(op, OPS[op])), path, BEFORE).module
+    text = GRAPHS.get(op) or resized(op, OPS[op])
+    return comet.compile(comet.parse(text), path, BEFORE).module
 
 
 def kernel_of(module: ModuleOp) -> tuple[FuncOp, KernelSummary, Device]:

@@ -1,5 +1,5 @@
 """
-Compiles random tilings of five ops, and writes what registers each of them takes.
+Compiles random tilings of ten ops, and writes what registers each of them takes.
 
     python benchmarks/registers.py [--seed 1] [--each 70] [--ops gemm attention]
         [--target sm_90] > tests/data/registers.csv

@@ -7,7 +7,7 @@ lies in buffers, one for each rank, whose rows are shards of the gathered dimens
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import TensorType
@@ -160,8 +160,9 @@ class _Walk:
         for inner, alive in alive_before(block, entering, late_loads(op)):
             # An elementwise op writes over the operand that it is the last to use.
             made = () if isinstance(inner, MapOp) else inner.results
-            tiles = self._in_registers(dict.fromkeys((*alive, *made)))
-            vectors = self._in_registers(_broadcast(inner))
+            held = (_not_yet_widened(tile, inner) for tile in _occupying(alive, made))
+            tiles = self._in_registers(held)
+            vectors = self._in_registers(_occupying(_broadcast(inner)))
             self.points.append(Point(tiles, vectors, operands_of(inner, loops)))
             if isinstance(inner, NodeOp):
                 passed = {*inner.operands, *_continued(op, inner)}
@@ -179,8 +180,8 @@ class _Walk:
         converted = self.gpu.compiled.stages_converted
         return converted and in_registers and _feeds_product(tile)
 
-    def _in_registers(self, alive: Collection[SSAValue]) -> tuple[Term, ...]:
-        held = (self._held(tile) for tile in alive if _occupies(tile, alive))
+    def _in_registers(self, tiles: Iterable[SSAValue]) -> tuple[Term, ...]:
+        held = map(self._held, tiles)
         return tuple(term for term in held if term is not None)
 
     def _held(self, tile: SSAValue) -> Term | None:
@@ -243,6 +244,32 @@ def _continued(op: NodeOp, inner: NodeOp) -> Iterator[SSAValue]:
     """Yield the accumulators of a loop that are those of a loop in it, meanwhile."""
     if isinstance(op, TemporalOp):
         yield from (value for value in inner.outs if is_continued(op, value))
+
+
+def _occupying(
+    alive: Sequence[SSAValue], made: Sequence[SSAValue] = ()
+) -> Iterator[SSAValue]:
+    """Yield those of the tiles that are alive, or made, that take registers."""
+    tiles = dict.fromkeys((*alive, *made))
+    yield from (tile for tile in tiles if _occupies(tile, tiles))
+
+
+def _not_yet_widened(value: SSAValue, op: Operation) -> SSAValue:
+    """
+    Return what registers hold of a value while `op` runs.
+
+    A conversion to a wider type that one elementwise op reads is computed with it,
+    element by element: the narrow value is in registers until then, if no loop is
+    between the two.
+    """
+    cast, users = value.owner, [use.operation for use in value.uses]
+    if isinstance(op, NodeOp) or not isinstance(cast, CastOp) or cast.added_bits <= 0:
+        return value
+    together = all(
+        isinstance(user, MapOp | CastOp | ReduceOp) and user.parent is cast.parent
+        for user in users
+    )
+    return cast.input if together and len(users) == 1 else value
 
 
 def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
