@@ -47,6 +47,11 @@ class Strategy:
     """On GPUs, products that two reduction loops need go through device memory."""
     again: bool = False
     """Products that kernels on both sides of a collective need are computed twice."""
+    casts: bool = False
+    """
+    On GPUs, priority fusion counts conversions to wider types in each kernel that reads
+    them from the start, not only at the end.
+    """
 
 
 def begins_nest(name: Name, contracts: bool, after_contraction: bool) -> bool:

@@ -29,7 +29,7 @@ from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Group, disagrees, elementary_ops
 from comet.passes.schedule.fuse.gpu.plan import plan_forms
 from comet.passes.schedule.fuse.gpu.priority import Values, priority_partition
-from comet.passes.schedule.fuse.gpu.recompute import cheap_again
+from comet.passes.schedule.fuse.gpu.recompute import cheap_again, free_again
 from comet.passes.schedule.fuse.gpu.trial import Trials, alone, simplify
 from comet.passes.schedule.fuse.strategy import KERNELS, Strategy
 from comet.passes.schedule.plan_string import PLAN
@@ -191,6 +191,62 @@ def test_large_products_of_small_values_are_computed_again():
     for group in groups:
         missing = {v.owner for op in group for v in op.operands} - group
         assert again.isdisjoint(missing)
+
+
+RESIDUAL = """
+!x = tensor<2048x4096xbf16, #compound.dims<M, D>>
+!y = tensor<2048x4096xf32, #compound.dims<M, D>>
+!k = tensor<2048x4096xbf16, #compound.dims<M, K>>
+!w = tensor<4096x4096xbf16, #compound.dims<K, D>>
+func.func @f(%h: !k, %w: !w, %x: !x) -> (!x, !x) {
+  %wide = compound.cast %x : !x -> !y
+  %e = compound.map exp %wide : !y -> !y
+  %narrow = compound.cast %e : !y -> !x
+  %c = compound.contract %h, %w : !k, !w -> !y
+  %y = compound.map add %wide, %c : !y, !y -> !y
+  %z = compound.cast %y : !y -> !x
+  func.return %narrow, %z : !x, !x
+}
+"""
+
+
+def test_kernels_widen_what_they_read_themselves():
+    """Casts to wider types are in each kernel that reads them, and in no other."""
+    ops = elementary_ops(function(RESIDUAL))
+    casts = free_again(ops)
+    assert {op.results[0].name_hint for op in casts} == {"wide"}
+    parts = priority_partition(ops, Lengths(), casts)
+    groups = [set(part) for part in parts if isinstance(part, tuple)]
+    for group in groups:
+        read = {value.owner for op in group for value in op.operands}
+        assert casts & read == casts & group
+
+
+def test_kernels_that_are_given_stay_together():
+    """A product and what reads it begin as one kernel, which is merged with others."""
+    p = Program({"M": 4, "K": 8, "N": 4})
+    value = p.argument("x", "MK")
+    for number, (dim, to) in enumerate(["KN", "NK", "KN"]):
+        weight = p.argument(f"w{number}", dim + to)
+        value = p.contract(f"c{number}", value, weight, "M" + to)
+    ops = elementary_ops(function(p.returning(value)))
+    _, second, third = ops
+    parts = priority_partition(ops, Lengths(), start=((second, third),))
+    assert any(isinstance(part, tuple) and {second, third} <= {*part} for part in parts)
+    assert len(parts) == 1
+
+
+def test_a_product_of_large_tiles_adds_a_narrow_residual():
+    """128 x 256 results leave room for a residual of bf16, not for one in f32."""
+    module = run_passes(
+        parse_module(RESIDUAL), f"{H200},sink-renames,fuse{{strategy=auto}}"
+    )
+    (func,) = compute_functions(module)
+    said, plan = func.attributes[KERNELS], func.attributes[PLAN]
+    assert isinstance(said, StringAttr)
+    assert isinstance(plan, StringAttr)
+    assert said.data == "narrow; z"
+    assert "z: M=16 D=16 warps=8" in plan.data
 
 
 def test_accelerators_have_no_priority_fusion():

@@ -50,7 +50,7 @@ from comet.passes.schedule.fuse.gpu.plan import (
     plan_steps,
 )
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
-from comet.passes.schedule.fuse.gpu.recompute import cheap_again
+from comet.passes.schedule.fuse.gpu.recompute import cheap_again, free_again
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.machine import Options
 from comet.passes.schedule.fuse.rewrite import rewrite
@@ -116,21 +116,27 @@ def _best(
             store_narrow(product)
     ranks = spmd_region(func) is not None
     choices = tuple(_choices(options.strategy, options.between, ranks))
-    wide, fitting = _search(func, trials, options, choices)
+    forms = Forms(trials, _forms(options.between))
+    wide, fitting = _search(func, trials, options, choices, forms)
     if options.narrow == "auto":
-        return _narrowed(func, trials, wide, fitting)
+        merge = forms if options.kernels == "auto" else None
+        return _narrowed(func, trials, wide, fitting, merge)
     return wide.made, ()
 
 
 def _search(
-    func: FuncOp, trials: Trials, options: Options, choices: Sequence[Strategy]
+    func: FuncOp,
+    trials: Trials,
+    options: Options,
+    choices: Sequence[Strategy],
+    forms: Forms,
 ) -> tuple[Found[_Fused], Sequence[_Fused]]:
     """
     Return the kernels that are given, or the cheapest of the choices.
 
     And all choices that fit the GPU.
     """
-    ops, forms = elementary_ops(func), Forms(trials, _forms(options.between))
+    ops = elementary_ops(func)
     if options.kernels == "auto":
         return _cheapest(
             func, trials, _different(func, ops, choices, forms, trials.gpu)
@@ -163,13 +169,18 @@ def _cheapest(
 
 
 def _narrowed(
-    func: FuncOp, trials: Trials, wide: Found[_Fused], fitting: Sequence[_Fused]
+    func: FuncOp,
+    trials: Trials,
+    wide: Found[_Fused],
+    fitting: Sequence[_Fused],
+    forms: Forms | None,
 ) -> tuple[_Fused, tuple[str, ...]]:
     """
     Return the best choice with products stored narrow where that is faster.
 
     And the names of these products. `wide` is the best of the choices that are
-    `fitting`; their kernels stay, with casts.
+    `fitting`; their kernels stay, with casts. With `forms`, those of priority fusion
+    are merged further: narrow values may leave room where wide ones did not.
     """
     names = value_names(elementary_ops(func))
     storing = {fused: tuple(stored_products(fused.kernels)) for fused in fitting}
@@ -178,7 +189,9 @@ def _narrowed(
         return wide.made, ()
     casts = [store_narrow(product) for product in products]
     choices = [fused.with_casts(casts) for fused, found in storing.items() if found]
-    narrow, _ = _cheapest(func, trials, choices)
+    if forms is not None:
+        choices += [_merged_further(fused, forms, trials.gpu) for fused in choices]
+    narrow, _ = _cheapest(func, trials, _without_repeats(choices))
     best = min(wide, narrow, key=lambda found: found.cost.latency)
     stored = [cast for cast in casts if cast.is_stored(best.made.kernels)]
     unused = [cast for cast in casts if cast not in stored]
@@ -227,6 +240,7 @@ def _choices(
         yield from (Strategy("none", whole=whole) for whole in (True, False))
     if strategy == "priority" or (strategy == "auto" and not ranks):
         yield from (Strategy("priority", again=again) for again in (False, True))
+        yield Strategy("priority", again=True, casts=True)
 
 
 def _forms(between: Between | Auto) -> Iterator[Strategy]:
@@ -254,6 +268,7 @@ def _label(choice: Strategy) -> str:
         "spill": choice.spill,
         "recompute across ranks": choice.again and choice.name != "priority",
         "recompute": choice.again and choice.name == "priority",
+        "own casts": choice.casts,
     }
     return ", ".join((choice.name, *(name for name, on in flags.items() if on)))
 
@@ -328,13 +343,13 @@ def _different(
 
     Where priority fusion is one of them, the others are cut a few times only.
     """
-    found: dict[tuple[Step, ...], _Fused] = {}
+    found: list[_Fused] = []
     choices = tuple(choices)
     merges = any(choice.name == "priority" for choice in choices)
     for choice in choices:
         cuts = CUTS if merges else None
         if choice.name == "priority":
-            again = cheap_again(ops, gpu) if choice.again else frozenset[Operation]()
+            again = _again(ops, choice, gpu)
             if choice.again and not again:
                 continue
             partition = priority_partition(ops, forms, again)
@@ -342,9 +357,34 @@ def _different(
         else:
             partition = partition_of(ops, choice)
             plan = cache(partial(plan_kernel, choice))
-        fused = _Fused.of(func, choice, partition, plan, cuts)
+        found.append(_Fused.of(func, choice, partition, plan, cuts))
+    return _without_repeats(found)
+
+
+def _without_repeats(choices: Iterable[_Fused]) -> Iterable[_Fused]:
+    """Return the first of the choices with the same kernels."""
+    found: dict[tuple[Step, ...], _Fused] = {}
+    for fused in choices:
         found.setdefault(fused.steps, fused)
     return found.values()
+
+
+def _again(
+    ops: Sequence[Operation], choice: Strategy, gpu: Device
+) -> frozenset[Operation]:
+    """Return what each kernel of priority fusion computes itself."""
+    large = cheap_again(ops, gpu) if choice.again else frozenset[Operation]()
+    return large | free_again(ops) if choice.casts else large
+
+
+def _merged_further(fused: _Fused, forms: Forms, gpu: Device) -> _Fused:
+    """Return the kernels of priority fusion, merged where that saves time."""
+    if fused.choice.name != "priority":
+        return fused
+    ops, choice = elementary_ops(fused.func), replace(fused.choice, casts=True)
+    again = _again(ops, choice, gpu)
+    partition = priority_partition(ops, forms, again, fused.partition)
+    return _Fused.of(fused.func, fused.choice, partition, fused.plan)
 
 
 def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:

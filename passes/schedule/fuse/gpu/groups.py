@@ -8,7 +8,7 @@ successive collectives make fewer kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
@@ -170,20 +170,27 @@ def with_own_casts_and_positions(partition: Partition) -> Partition:
     So the narrow value is what goes through device memory. What is computed from
     positions alone, such as the condition of a mask, does not at all.
     """
-    own, parts = dict[Operation, None](), list[Part]()
-    positions = set[Operation]()
+    groups = [part for part in partition if isinstance(part, tuple)]
+    ops = tuple(dict.fromkeys(op for group in groups for op in group))
+    own, parts = casts_and_positions(ops), list[Part]()
     for part in partition:
-        if not isinstance(part, tuple):
+        if isinstance(part, tuple):
+            read = defining_ops(values_read(part), own)
+            parts.append((*(op for op in ops if op in read), *part))
+        else:
             parts.append(part)
-            continue
-        read = defining_ops(values_read(part), own.keys())
-        parts.append((*(op for op in own if op in read), *part))
-        for op in part:
-            if _is_of_positions(op, positions):
-                positions.add(op)
-            if op in positions or (isinstance(op, CastOp) and op.added_bits > 0):
-                own[op] = None
     return tuple(parts)
+
+
+def casts_and_positions(ops: Iterable[Operation]) -> frozenset[Operation]:
+    """Return the casts to wider types, and what is computed from positions alone."""
+    positions, casts = set[Operation](), set[Operation]()
+    for op in ops:
+        if _is_of_positions(op, positions):
+            positions.add(op)
+        if isinstance(op, CastOp) and op.added_bits > 0:
+            casts.add(op)
+    return frozenset(positions | casts)
 
 
 def _is_of_positions(op: Operation, known: AbstractSet[Operation]) -> bool:

@@ -70,13 +70,18 @@ def priority_partition(
     ops: Sequence[Operation],
     prices: Prices,
     again: AbstractSet[Operation] = frozenset(),
+    start: Partition = (),
 ) -> Partition:
     """
     Return `ops` as kernels, views and collectives, in order.
 
-    Kernels that need ops of `again` have them all.
+    Kernels that need ops of `again` have them all. The kernels of `start` stay together
+    and are merged with others.
     """
     graph = _Graph(in_stages(ops), again)
+    for part in start:
+        if isinstance(part, tuple):
+            graph.join(part)
     graph.add_epilogues()
     graph.add_prologues()
     _merge_by_gain(graph, prices)
@@ -149,13 +154,18 @@ class _Graph:
     def __init__(self, ops: Sequence[Operation], again: AbstractSet[Operation]):
         self._again = again
         self._position = {op: index for index, op in enumerate(ops)}
-        self._group_of: dict[Operation, Group] = {
-            op: self._in_order((*defining_ops(op.operands, again), op))
-            for op in ops
-            if op not in again
-        }
+        self._group_of = dict[Operation, Group]()
         self._users_of: dict[SSAValue, frozenset[Operation]] = {}
         self._outputs: dict[Group, Values] = {}
+        for op in ops:
+            self.join((op,))
+
+    def join(self, ops: Iterable[Operation]) -> None:
+        """Put ops into one group, with what it computes again."""
+        own = [op for op in ops if op not in self._again]
+        read = (value for op in own for value in op.operands)
+        if own:
+            self.merge(self._in_order({*own, *defining_ops(read, self._again)}))
 
     def _groups(self) -> tuple[Group, ...]:
         return tuple(dict.fromkeys(self._group_of.values()))

@@ -16,10 +16,20 @@ from xdsl.ir import Operation, SSAValue
 from comet.cost.from_ir.products import operations_of, rate_of
 from comet.cost.gpu.kernel import Device
 from comet.dialects.compound import CastOp, ContractOp, MapOp, View
-from comet.dialects.compound.dims import (
-    element_type_of,
-    extents_of,
-)
+from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.passes.schedule.fuse.gpu.groups import casts_and_positions
+
+
+def free_again(ops: Sequence[Operation]) -> frozenset[Operation]:
+    """
+    Return the ops that every kernel computes itself which reads their results.
+
+    These are casts to wider types, and what is computed from positions alone; not what
+    is returned or seen under another name, which has to be stored.
+    """
+    known = set(ops)
+    own = casts_and_positions(ops)
+    return frozenset(op for op in own if _may_vanish(op.results[0], known))
 
 
 def cheap_again(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
