@@ -17,10 +17,15 @@ from comet.cost.from_ir.exchanges import exchanges_in
 from comet.cost.from_ir.memory import id_bytes, ids_dims, vector_width
 from comet.cost.from_ir.products import (
     Products,
-    adds,
     operands_of,
     sums_of_products,
     tile_bytes,
+)
+from comet.cost.from_ir.register_tiles import (
+    accumulators,
+    broadcast_during,
+    continued,
+    tiles_during,
 )
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.kernel import Device
@@ -40,7 +45,6 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import (
     bits_of,
     extents_of,
-    is_boolean,
     iteration_dims,
     joined_extents,
     level_of,
@@ -52,9 +56,8 @@ from comet.dialects.dataflow.transfer import (
     ReadTileOp,
     WaitOp,
 )
-from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
-from comet.dialects.schedule.accumulators import is_continued
-from comet.dialects.schedule.attributes import Combiner, power_of_two
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.masked_loops import (
@@ -77,9 +80,15 @@ class _Walk:
     """Collects the terms of a summary from a tile tree."""
 
     def __init__(
-        self, levels: GpuLevels, gpu: Device, shared_out: frozenset[str] = frozenset()
+        self,
+        levels: GpuLevels,
+        gpu: Device,
+        shared_out: frozenset[str],
+        *,
+        with_products: bool,
     ):
         self.levels = levels
+        self.with_products = with_products
         self.shared_out = shared_out
         """Dimensions that groups of programs share out: no loop has trips of them."""
         self.gpu = gpu
@@ -156,16 +165,14 @@ class _Walk:
         nested: list[Term] = []
         block = op.body.block
         tiles = (arg for arg in block.args if isinstance(arg.type, TensorType))
-        entering = (*outer, *tiles, *_accumulators(op))
+        entering = (*outer, *tiles, *accumulators(op))
         for inner, alive in alive_before(block, entering, late_loads(op)):
-            # An elementwise op writes over the operand that it is the last to use.
-            made = () if isinstance(inner, MapOp) else inner.results
-            held = (_not_yet_widened(tile, inner) for tile in _occupying(alive, made))
+            held = tiles_during(inner, alive, with_products=self.with_products)
             tiles = self._in_registers(held)
-            vectors = self._in_registers(_occupying(_broadcast(inner)))
+            vectors = self._in_registers(broadcast_during(inner))
             self.points.append(Point(tiles, vectors, operands_of(inner, loops)))
             if isinstance(inner, NodeOp):
-                passed = {*inner.operands, *_continued(op, inner)}
+                passed = {*inner.operands, *continued(op, inner)}
                 around = [value for value in alive if value not in passed]
                 nested += self.node(inner, loops, around, loaded)
             else:
@@ -229,93 +236,6 @@ def _is_mask(op: Operation, conditions: Collection[SSAValue]) -> bool:
     )
 
 
-def _accumulators(op: NodeOp) -> Iterator[SSAValue]:
-    """
-    Yield the yielded values whose running result stays alive in the body.
-
-    That of a fold is the iter_arg, an argument of the body.
-    """
-    for value, combiner in zip(op.yielded, op.combiners, strict=True):
-        if combiner not in (Combiner.NONE, Combiner.FOLD):
-            yield value
-
-
-def _continued(op: NodeOp, inner: NodeOp) -> Iterator[SSAValue]:
-    """Yield the accumulators of a loop that are those of a loop in it, meanwhile."""
-    if isinstance(op, TemporalOp):
-        yield from (value for value in inner.outs if is_continued(op, value))
-
-
-def _occupying(
-    alive: Sequence[SSAValue], made: Sequence[SSAValue] = ()
-) -> Iterator[SSAValue]:
-    """Yield those of the tiles that are alive, or made, that take registers."""
-    tiles = dict.fromkeys((*alive, *made))
-    yield from (tile for tile in tiles if _occupies(tile, tiles))
-
-
-def _not_yet_widened(value: SSAValue, op: Operation) -> SSAValue:
-    """
-    Return what registers hold of a value while `op` runs.
-
-    A conversion to a wider type that one elementwise op reads is computed with it,
-    element by element: the narrow value is in registers until then, if no loop is
-    between the two.
-    """
-    cast, users = value.owner, [use.operation for use in value.uses]
-    if isinstance(op, NodeOp) or not isinstance(cast, CastOp) or cast.added_bits <= 0:
-        return value
-    together = all(
-        isinstance(user, MapOp | CastOp | ReduceOp) and user.parent is cast.parent
-        for user in users
-    )
-    return cast.input if together and len(users) == 1 else value
-
-
-def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
-    """
-    Whether a tile takes registers besides those of the other tiles alive.
-
-    A result of an elementwise op before another one, or before a reduction, is computed
-    with it, element by element, from a tile that is alive; one before a store never is
-    whole. A product that is only added to a value accumulates into it.
-    """
-    op, users = value.owner, {use.operation for use in value.uses}
-    if isinstance(op, FillOp):
-        return any(isinstance(user, YieldOp) for user in users)
-    if len(users) != 1:
-        return True
-    (user,) = users
-    if isinstance(op, ContractOp):
-        return not adds(user)
-    if not isinstance(op, MapOp | CastOp):
-        return True
-    if isinstance(user, YieldOp):
-        return not isinstance(user.parent_op(), SpatialOp)
-    return not isinstance(user, MapOp | CastOp | ReduceOp) or (
-        _computed_from(value) not in alive
-    )
-
-
-def _computed_from(value: SSAValue) -> SSAValue:
-    """Return the tile at the start of a chain of elementwise ops, each used once."""
-    while isinstance(op := value.owner, MapOp | CastOp):
-        names, numbers = names_of(value), [v for v in op.operands if not is_boolean(v)]
-        same = (v for v in numbers if names_of(v) == names)
-        value = next(same, op.operands[0])
-        if len({use.operation for use in value.uses}) > 1:
-            break
-    return value
-
-
-def _broadcast(op: Operation) -> list[SSAValue]:
-    """Return the operands of an elementwise op that lack dimensions of its result."""
-    if not isinstance(op, MapOp):
-        return []
-    dims = names_of(op.result)
-    return [value for value in op.operands if names_of(value) != dims]
-
-
 def _feeds_product(value: SSAValue) -> bool:
     """Whether a contraction reads a value, or what it is converted to elementwise."""
     users = [use.operation for use in value.uses]
@@ -362,7 +282,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     """Return the summary of the kernel under a grid node, whatever its factors."""
     group = group_blocks(node)
     shared_out = frozenset((*node.factors, *group) if group else ())
-    walk = _Walk(levels, gpu, shared_out)
+    with_products = any(isinstance(op, ContractOp) for op in node.walk())
+    walk = _Walk(levels, gpu, shared_out, with_products=with_products)
     walk.node(node, (), ())
     extents: dict[str, int] = {}
     for value in (*node.ins, *node.outs):
