@@ -1,10 +1,9 @@
 """
 `merge-launches`: dataflow level -> the same, with fewer launches on one GPU.
 
-Kernels of which none needs what another makes can be one launch, whose first programs
-do the first of them: the products of queries, keys and values, or the gradients of
-several weights. All programs of a launch have the same numbers of warps and stages, and
-the room of the largest; where that costs less than a launch takes, kernels are merged.
+Kernels of which none needs what another makes can be one launch, such as the products
+of queries, keys and values, or the gradients of several weights. Where that costs less
+than a launch takes, kernels are merged (`launches`).
 Barriers are then where a kernel reads what was written since the last one. Launch plans
 of several ranks stay as they are.
 """
@@ -12,8 +11,8 @@ of several ranks stay as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import inf, isfinite
+from dataclasses import dataclass
+from math import isfinite
 from typing import ClassVar, TypeAlias
 
 from xdsl.context import Context
@@ -22,24 +21,21 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize, tile_blocks
-from comet.cost.gpu.capacity import fits
-from comet.cost.gpu.kernel import Device, kernel_time
-from comet.cost.gpu.registers import LaunchNumbers
-from comet.cost.gpu.summary import Blocks, KernelSummary
-from comet.cost.gpu.tiling import kernel_work
-from comet.cost.reals import longest
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import FillOp, IndexOp, View
-from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp, YieldOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernels import joined, place_barriers
+from comet.passes.dataflow.launches import (
+    LaunchPrices,
+    Needs,
+    Programs,
+    cheapest_launches,
+)
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.tile.gpu import finish_kernel
 
@@ -92,16 +88,22 @@ def plan_merges(
 
     Raises PassFailedException for given launches that are not possible.
     """
-    needs, prices = Needs.of(program), _Prices(system)
+    needs, prices = needs_of(program), prices_on(system)
     groups: list[Group] = [(kernel,) for kernel in needs.kernels]
     if launches not in ("auto", "none"):
         groups = _given(needs, launches, prices)
     elif launches == "auto":
-        groups = _cheapest(needs, prices)
+        groups = cheapest_launches(needs, prices)
     return tuple(
-        Launch(group, prices.numbers(group) if len(group) > 1 else {})
+        Launch(group, _numbers(group, prices) if len(group) > 1 else {})
         for group in needs.in_order(groups)
     )
+
+
+def _numbers(group: Group, prices: LaunchPrices[KernelOp]) -> Mapping[str, int]:
+    """Return the warps and stages of a launch, by name."""
+    numbers = prices.best(group)[1]
+    return {"warps": int(numbers.warps), "stages": int(numbers.stages)}
 
 
 def format_launches(plan: Sequence[Launch]) -> str:
@@ -111,84 +113,22 @@ def format_launches(plan: Sequence[Launch]) -> str:
     return "; ".join(names) or "none"
 
 
-@dataclass(frozen=True)
-class Needs:
-    """The kernels of a program, in order, and which of them each one reads from."""
-
-    kernels: tuple[KernelOp, ...]
-    read: Mapping[KernelOp, frozenset[KernelOp]]
-
-    @classmethod
-    def of(cls, program: ProgramOp) -> Needs:
-        """Read them from a program."""
-        kernels = tuple(program.kernels())
-        made: dict[SSAValue, KernelOp] = {
-            result: kernel for kernel in kernels for result in kernel.results_
-        }
-        read = {
-            kernel: frozenset(made[value] for value in kernel.ins if value in made)
-            for kernel in kernels
-        }
-        return cls(kernels, read)
-
-    def independent(self, one: Group, other: Group, groups: Sequence[Group]) -> bool:
-        """Return whether neither needs the other, directly or through `groups`."""
-        return not (
-            self._reaches(one, other, groups) or self._reaches(other, one, groups)
-        )
-
-    def _reaches(self, start: Group, end: Group, groups: Sequence[Group]) -> bool:
-        """Return whether `start` needs something that `end` makes."""
-        group_of = {kernel: group for group in groups for kernel in group}
-        seen, pending = set[Group](), [start]
-        while pending:
-            for kernel in pending.pop():
-                for needed in (group_of[each] for each in self.read[kernel]):
-                    if needed == end:
-                        return True
-                    if needed not in seen:
-                        seen.add(needed)
-                        pending.append(needed)
-        return False
-
-    def in_order(self, groups: Sequence[Group]) -> Iterator[Group]:
-        """Yield the groups, each after those that it needs."""
-        done, pending = set[KernelOp](), list(groups)
-        while pending:
-            ready = next(
-                group
-                for group in pending
-                if all(self.read[kernel] <= done for kernel in group)
-            )
-            pending.remove(ready)
-            done.update(ready)
-            yield ready
+def needs_of(program: ProgramOp) -> Needs[KernelOp]:
+    """Return the kernels of a program, and which of them each one reads from."""
+    kernels = tuple(program.kernels())
+    made: dict[SSAValue, KernelOp] = {
+        result: kernel for kernel in kernels for result in kernel.results_
+    }
+    read = {
+        kernel: frozenset(made[value] for value in kernel.ins if value in made)
+        for kernel in kernels
+    }
+    return Needs(kernels, read)
 
 
-def _cheapest(needs: Needs, prices: _Prices) -> list[Group]:
-    """
-    Return the groups that save most launches.
-
-    Each kernel in turn joins the earlier group with which that saves most time.
-    """
-    groups: list[Group] = [(kernel,) for kernel in needs.kernels]
-    for kernel in needs.kernels:
-        own = (kernel,)
-        alone = prices.best(own)[0]
-        gains = {
-            group: prices.best(group)[0] + alone - prices.best((*group, kernel))[0]
-            for group in groups[: groups.index(own)]
-            if prices.together((*group, kernel))
-            and needs.independent(group, own, groups)
-        }
-        best = max(gains, key=gains.__getitem__, default=own)
-        if gains.get(best, 0) > 0:
-            groups.remove(own)
-            groups[groups.index(best)] = (*best, kernel)
-    return groups
-
-
-def _given(needs: Needs, text: str, prices: _Prices) -> list[Group]:
+def _given(
+    needs: Needs[KernelOp], text: str, prices: LaunchPrices[KernelOp]
+) -> list[Group]:
     """Return the groups that `text` names, and the other kernels alone."""
     groups: list[Group] = [(kernel,) for kernel in needs.kernels]
     for named in _named(needs, text):
@@ -213,7 +153,7 @@ def _given(needs: Needs, text: str, prices: _Prices) -> list[Group]:
     return groups
 
 
-def _named(needs: Needs, text: str) -> Iterator[Group]:
+def _named(needs: Needs[KernelOp], text: str) -> Iterator[Group]:
     """Yield the kernels of each launch that `text` names."""
     kernels = {kernel.sym_name.data: kernel for kernel in needs.kernels}
     left = dict(kernels)
@@ -233,85 +173,19 @@ def _named(needs: Needs, text: str) -> Iterator[Group]:
         yield tuple(group)
 
 
-class _Prices:
-    """The times of launches on one GPU."""
+def prices_on(system: SystemOp) -> LaunchPrices[KernelOp]:
+    """Return the times of launches of kernels that have their tiles."""
+    gpu, levels = device_of(system), gpu_levels(system)
+    known = (SpatialOp, View, IndexOp, FillOp, YieldOp)
 
-    def __init__(self, system: SystemOp):
-        self.gpu: Device = device_of(system)
-        self._levels = gpu_levels(system)
-        self._read: dict[SpatialOp, tuple[KernelSummary, Blocks]] = {}
-        self._best: dict[Group, tuple[float, tuple[int, int]]] = {}
+    def programs_of(kernel: KernelOp) -> tuple[Programs, ...]:
+        if not all(isinstance(op, known) for op in kernel.body.block.ops):
+            return ()
+        trees = [Programs.of(node, levels, gpu) for node in kernel.nodes]
+        found = tuple(tree for tree in trees if tree is not None)
+        return found if len(found) == len(trees) else ()
 
-    def together(self, group: Group) -> bool:
-        """
-        Return whether kernels have tiles, and agree on the extents of dimensions.
-
-        No program may wait for others, which need not run at the same time.
-        """
-        extents: dict[str, int] = {}
-        for kernel in group:
-            nodes, known = kernel.nodes, (SpatialOp, View, IndexOp, FillOp, YieldOp)
-            if not all(isinstance(op, known) for op in kernel.body.block.ops):
-                return False
-            if any(isinstance(op, CollectiveOp) for op in kernel.walk()):
-                return False
-            if not nodes or any(node.launch is None for node in nodes):
-                return False
-            for value in (v for node in nodes for v in (*node.ins, *node.outs)):
-                for dim, extent in extents_of(value).items():
-                    if extents.setdefault(dim, extent) != extent:
-                        return False
-        return True
-
-    def best(self, group: Group) -> tuple[float, tuple[int, int]]:
-        """
-        Return the seconds of a launch, and its warps and stages: those of a kernel of
-        the group with which it takes least. Infinite if the group is impossible.
-        """
-        if group not in self._best:
-            wanted = [node.launch for kernel in group for node in kernel.nodes]
-            numbers = dict.fromkeys(
-                (n.warps, n.stages) for n in wanted if n is not None
-            )
-            priced = {each: self._seconds(group, each) for each in numbers}
-            if not self.together(group) or not priced:
-                priced = {(0, 0): inf}
-            least = min(priced, key=priced.__getitem__)
-            self._best[group] = priced[least], least
-        return self._best[group]
-
-    def numbers(self, group: Group) -> Mapping[str, int]:
-        """Return the launch numbers of `best`, by name."""
-        warps, stages = self.best(group)[1]
-        return {"warps": warps, "stages": stages}
-
-    def _seconds(self, group: Group, numbers: tuple[int, int]) -> float:
-        nodes = [node for kernel in group for node in kernel.nodes]
-        if not all(self._fits(node, numbers) for node in nodes):
-            return inf
-        works = [
-            kernel_work(*self._summary(node), LaunchNumbers(*numbers), self.gpu)
-            for node in nodes
-        ]
-        registers = longest(work.registers for work in works)
-        shared = longest(work.shared for work in works)
-        largest = [replace(w, registers=registers, shared=shared) for w in works]
-        times = (float(kernel_time(w, self.gpu).seconds) for w in largest)
-        return self.gpu.launch + sum(time - self.gpu.launch for time in times)
-
-    def _fits(self, node: SpatialOp, numbers: tuple[int, int]) -> bool:
-        """Return whether a program has room with these numbers, if not its own."""
-        own = node.launch
-        if own is not None and (own.warps, own.stages) == numbers:
-            return True
-        launch = LaunchNumbers(*numbers)
-        return bool(fits(*self._summary(node), launch, self.gpu) > 0)
-
-    def _summary(self, node: SpatialOp) -> tuple[KernelSummary, Blocks]:
-        if node not in self._read:
-            summary = summarize(node, self._levels, self.gpu)
-            self._read[node] = summary, tile_blocks(node)
-        return self._read[node]
+    return LaunchPrices(gpu, programs_of)
 
 
 def merge_launches(

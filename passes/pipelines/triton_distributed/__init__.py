@@ -299,6 +299,7 @@ class TritonDistributedPass(Pipeline):
                 between=self.between,
                 kernels=self.kernels,
                 narrow=self.narrow,
+                launches=self.launches,
             )
         yield TilePass(factors=self.factors)
         yield OutlineKernelsPass()

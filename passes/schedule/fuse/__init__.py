@@ -95,6 +95,12 @@ class FusePass(ChoosingPass):
     all, where that is faster.
     """
 
+    launches: str = "auto"
+    """
+    On one GPU, how kernels will be launched, as for `merge-launches`: with `none` each
+    is priced with a launch of its own, else those that may share a launch with one.
+    """
+
     model: Literal["tool", "paper", "ideal"] = "paper"
     """The cost model for choices that are `auto`, see `annotate-cost`."""
 
@@ -113,6 +119,7 @@ class FusePass(ChoosingPass):
             self.between,
             self.kernels,
             self.narrow,
+            self.launches,
             goal,
         )
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):

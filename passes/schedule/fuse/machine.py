@@ -27,6 +27,8 @@ class Options:
     The names of the products that a GPU stores in the type of their operands, or `none`
     or `auto`.
     """
+    launches: str
+    """How kernels of a GPU will be launched, as the option of `merge-launches`."""
     goal: Goal
 
 

@@ -25,6 +25,7 @@ from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.grid import grid_nodes
+from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Group, disagrees, elementary_ops
 from comet.passes.schedule.fuse.gpu.plan import plan_forms
@@ -90,6 +91,40 @@ class Lengths:
 
     def least(self, group: Group, outs: Values) -> float:
         return self.seconds(group, outs)
+
+    def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
+        return sum(self.seconds(*kernel) for kernel in needs.kernels)
+
+
+class Squares(Lengths):
+    """The same with all kernels that read of none as one launch, and their squares."""
+
+    def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
+        reading = sum(bool(read) for read in needs.read.values())
+        return 10 * (1 + reading) + sum(len(group) ** 2 for group, _ in needs.kernels)
+
+
+def test_merges_of_kernels_that_share_a_launch_anyway_are_undone():
+    """Two products of %x are one launch, their sum is another one if it is apart."""
+    p = Program({"M": 4, "K": 8, "N": 4})
+    x = p.argument("x", "MK")
+    one, other = (
+        p.contract(f"c{number}", x, p.argument(f"w{number}", "KN"), "MN")
+        for number in range(2)
+    )
+    siblings = elementary_ops(function(p.returning(one, other)))
+    assert len(priority_partition(siblings, Lengths())) == 1
+    assert len(priority_partition(siblings, Squares())) == 2
+
+
+def test_merges_that_save_a_launch_stay():
+    p = Program({"M": 4, "K": 8, "N": 4})
+    value = p.argument("x", "MK")
+    for number, (dim, to) in enumerate(["KN", "NK"]):
+        weight = p.argument(f"w{number}", dim + to)
+        value = p.contract(f"c{number}", value, weight, "M" + to)
+    chain = elementary_ops(function(p.returning(value)))
+    assert len(priority_partition(chain, Squares())) == 1
 
 
 def test_merges_end_where_they_cost_more_than_a_launch():

@@ -275,9 +275,9 @@ def test_the_best_tiling_is_the_cheapest_that_fits() -> None:
     levels = gpu_levels(system)
     gpu = device_of(system)
     (node,) = grid_nodes(function)
-    best = best_tiling(node, levels, gpu)
-    assert best is not None
     summary = summarize(node, levels, gpu)
+    best = best_tiling(node, summary, gpu)
+    assert best is not None
     numbers = LaunchNumbers(best.launch.warps, best.launch.stages)
 
     def ranked(blocks: Mapping[str, int]) -> float:

@@ -36,6 +36,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     elementary_ops,
     partition_of,
 )
+from comet.passes.schedule.fuse.gpu.launching import needs_of, seconds_of_launches
 from comet.passes.schedule.fuse.gpu.narrow import (
     Narrowed,
     named_products,
@@ -88,7 +89,8 @@ def fuse_function(func: FuncOp, system: SystemOp, options: Options) -> None:
     lowered, or is of another level, or if given kernels or narrow products are not
     legal.
     """
-    trials = Trials(system)
+    one = spmd_region(func) is None
+    trials = Trials(system, launches_merged=one and options.launches != "none")
     best, narrow = _best(func, trials, options)
     _record(func, best, narrow, options)
     rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
@@ -398,7 +400,8 @@ def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:
             return _cut(func, trials, fused, kernel, trials.misfit)
     slowest = max(fused.kernels, key=trials.seconds, default=None)
     limit = "" if slowest is None else trials.limit(slowest)
-    return Found(fused, Cost(sum(map(trials.seconds, fused.kernels))), limit)
+    needs = needs_of(fused.steps, trials)
+    return Found(fused, Cost(seconds_of_launches(needs, trials.launches)), limit)
 
 
 def _cut(

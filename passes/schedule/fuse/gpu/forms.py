@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import inf, prod
+from math import inf, isinf, prod
 
 from xdsl.utils.exceptions import PassFailedException
 
@@ -11,7 +11,9 @@ from comet.cost.from_ir.products import seconds_of_products
 from comet.cost.gpu.kernel import least_seconds
 from comet.dialects.compound import IndexOp
 from comet.dialects.compound.dims import bytes_of, joined_extents
+from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import Group
+from comet.passes.schedule.fuse.gpu.launching import seconds_of_launches
 from comet.passes.schedule.fuse.gpu.plan import grid_dims, plan_forms
 from comet.passes.schedule.fuse.gpu.priority import Values, inputs_of
 from comet.passes.schedule.fuse.gpu.trial import Trials
@@ -61,6 +63,20 @@ class Forms:
             return self._trials.seconds(self.cheapest(group, outs))
         except PassFailedException:
             return inf
+
+    def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
+        """Return the time of kernels with the cheapest launches, infinite as above."""
+        if any(isinf(self.seconds(*kernel)) for kernel in needs.kernels):
+            return inf
+        trials = {
+            kernel: self._trials.fitting(self.cheapest(*kernel))
+            for kernel in needs.kernels
+        }
+        read = {
+            trial: frozenset(trials[each] for each in needs.read[kernel])
+            for kernel, trial in trials.items()
+        }
+        return seconds_of_launches(Needs(tuple(read), read), self._trials.launches)
 
     def least(self, group: Group, outs: Values) -> float:
         """

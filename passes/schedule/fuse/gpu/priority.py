@@ -7,6 +7,9 @@ legal if no value goes from one kernel to the other through a third, and if no d
 has two extents. Its gain is priced with the best tiles, but only once the upper bound
 of the gain, which needs no tiles, is the largest of all.
 
+Each kernel is then a launch. At last merges are undone without which all kernels take
+less time, as those that do not need each other share launches.
+
 Ops that are cheap to compute again are in every kernel that reads them, and never
 kernels of their own: what they make is not stored.
 """
@@ -34,6 +37,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.op_groups import defining_ops, disagrees
+from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
     Part,
@@ -65,6 +69,10 @@ class Prices(Protocol):
         """Return a lower bound of that time."""
         ...
 
+    def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
+        """Return the time of kernels, each with its outs, with the best launches."""
+        ...
+
 
 def priority_partition(
     ops: Sequence[Operation],
@@ -85,6 +93,7 @@ def priority_partition(
     graph.add_epilogues()
     graph.add_prologues()
     _merge_by_gain(graph, prices)
+    _undo_merges(graph, prices)
     return graph.partition()
 
 
@@ -121,7 +130,7 @@ def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
             continue
         merged = graph.merged(best.one, best.other)
         if best.priced:
-            graph.merge(merged)
+            graph.merge(merged, best.one, best.other)
             for other in graph.neighbours(merged):
                 propose(merged, other)
         else:
@@ -129,6 +138,22 @@ def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
             after = seconds(merged)
             loss = after - before if isfinite(after) else inf
             heappush(pending, _Merge(loss, next(number), True, best.one, best.other))
+
+
+def _undo_merges(graph: _Graph, prices: Prices) -> None:
+    """Undo the last merge of the kernel that saves most by it, while one saves any."""
+    least = prices.launched(graph.needs())
+    while True:
+        undone: dict[Group, float] = {}
+        for group in tuple(graph.kernels()):
+            if graph.undo(group):
+                undone[group] = prices.launched(graph.needs())
+                graph.redo(group)
+        best = min(undone, key=undone.__getitem__, default=None)
+        if best is None or undone[best] >= least:
+            return
+        least = undone[best]
+        graph.undo(best)
 
 
 @dataclass(frozen=True, order=True)
@@ -157,6 +182,7 @@ class _Graph:
         self._group_of = dict[Operation, Group]()
         self._users_of: dict[SSAValue, frozenset[Operation]] = {}
         self._outputs: dict[Group, Values] = {}
+        self._merged_of: dict[Group, tuple[Group, ...]] = {}
         for op in ops:
             self.join((op,))
 
@@ -181,10 +207,41 @@ class _Graph:
     def _in_order(self, ops: Iterable[Operation]) -> Group:
         return tuple(sorted(ops, key=self._position.__getitem__))
 
-    def merge(self, group: Group) -> None:
-        """Put the ops of `group` into one group."""
+    def merge(self, group: Group, *parts: Group) -> None:
+        """Put the ops of `group` into one group, of `parts` if that may be undone."""
         own = (op for op in group if op not in self._again)
         self._group_of.update(dict.fromkeys(own, group))
+        if parts:
+            self._merged_of[group] = parts
+
+    def undo(self, group: Group) -> bool:
+        """Undo the merge that made `group`; return False if none did."""
+        parts = self._merged_of.get(group, ())
+        for part in parts:
+            self.merge(part)
+        return bool(parts)
+
+    def redo(self, group: Group) -> None:
+        """Merge again what `undo` has put into groups of their own."""
+        self.merge(group)
+
+    def needs(self) -> Needs[tuple[Group, Values]]:
+        """Return the kernels, each with its outs, and which each one reads from."""
+        parts = [part for part in self.partition() if isinstance(part, tuple)]
+        kernels = {part: (part, self.outputs_of(part)) for part in parts}
+        read = {
+            kernel: frozenset(kernels[made] for made in self._kernels_before(part))
+            for part, kernel in kernels.items()
+        }
+        return Needs(tuple(read), read)
+
+    def _kernels_before(self, group: Group) -> Iterator[Group]:
+        """Yield the kernels that `group` reads from, also by views."""
+        for made in self._makers(group):
+            if _is_kernel(made):
+                yield made
+            else:
+                yield from self._kernels_before(made)
 
     def _lead(self, group: Group) -> Operation:
         """Return the first op of a group that is in no other one."""

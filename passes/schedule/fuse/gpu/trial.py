@@ -19,7 +19,9 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import summarize
 from comet.cost.from_ir.products import summarize_products
+from comet.cost.gpu.registers import LaunchNumbers
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
@@ -29,6 +31,12 @@ from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
+from comet.passes.dataflow.launches import (
+    LaunchPrices,
+    Programs,
+    extents_around,
+    waits,
+)
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
@@ -53,51 +61,67 @@ from comet.passes.triton.lower_to_triton import prepare
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
 
-@dataclass(frozen=True)
-class _Trial:
+@dataclass(frozen=True, eq=False)
+class Trial:
     """A kernel that was built, and its best tiles."""
 
     node: SpatialOp
     tiling: KernelTiling
+    programs: tuple[Programs, ...]
+    """What its programs do, nothing if it may not share a launch."""
 
 
 class Trials:
-    """The kernels that were tried on one machine."""
+    """
+    The kernels that were tried on one machine.
 
-    def __init__(self, system: SystemOp):
+    `launches_merged`: those that do not need each other may be one launch.
+    """
+
+    def __init__(self, system: SystemOp, *, launches_merged: bool = False):
         self._system, self._levels = system, gpu_levels(system)
+        self._launches_merged = launches_merged
         self.gpu = device_of(system)
-        self._trials: dict[Spatial, _Trial | None] = {}
+        self.launches = LaunchPrices[Trial](self.gpu, lambda trial: trial.programs)
+        """The prices of launches of several kernels, with their best tiles."""
+        self._trials: dict[Spatial, Trial | None] = {}
         """None for a kernel of which no tiles fit."""
         self._refusals: dict[Spatial, str] = {}
 
-    def _tried(self, kernel: Spatial) -> _Trial | None:
+    def _tried(self, kernel: Spatial) -> Trial | None:
         if kernel not in self._trials:
             self._trials[kernel] = self._try(kernel)
         return self._trials[kernel]
 
-    def _try(self, kernel: Spatial) -> _Trial | None:
+    def _try(self, kernel: Spatial) -> Trial | None:
         """Build a kernel whose products may fit, and find its best tiles."""
         grid = tuple(row.dim for row in kernel.rows)
         products = summarize_products(kernel.ops, grid, tuple(loops_below(kernel)))
         if not may_have_tiling(products, self.gpu):
             return None
         node = self._built(kernel)
-        tiling = best_tiling(node, self._levels, self.gpu)
-        return None if tiling is None else _Trial(node, tiling)
+        summary = summarize(node, self._levels, self.gpu)
+        tiling = best_tiling(node, summary, self.gpu)
+        if tiling is None:
+            return None
+        numbers = LaunchNumbers(tiling.launch.warps, tiling.launch.stages)
+        tree = Programs(summary, tiling.blocks, numbers, extents_around(node))
+        merged = self._launches_merged and not waits(node)
+        return Trial(node, tiling, (tree,) if merged else ())
 
     def _built(self, kernel: Spatial) -> SpatialOp:
         (node,) = grid_nodes(alone(kernel, self._levels))
         return node
 
-    def _fitting(self, kernel: Spatial) -> _Trial:
+    def fitting(self, kernel: Spatial) -> Trial:
+        """Return a kernel that fits, with its best tiles."""
         trial = self._tried(kernel)
         assert trial is not None
         return trial
 
     def tiling(self, kernel: Spatial) -> KernelTiling:
         """Return the best tiles of a kernel that fits."""
-        return self._fitting(kernel).tiling
+        return self.fitting(kernel).tiling
 
     def seconds(self, kernel: Spatial) -> float:
         """Return the time of one launch with the best tiles, infinite if none fit."""
@@ -123,7 +147,7 @@ class Trials:
     def refusal(self, kernel: Spatial) -> str:
         """Return why a kernel with its best tiles is not lowered, empty if it is."""
         if kernel not in self._refusals:
-            trial = self._fitting(kernel)
+            trial = self.fitting(kernel)
             self._refusals[kernel] = refusal(trial.node, trial.tiling, self._system)
         return self._refusals[kernel]
 

@@ -58,7 +58,8 @@ def choose(func: FuncOp, system: SystemOp) -> tuple[PlanEntry, ...]:
     gpu = device_of(system)
     tilings: dict[SpatialOp, KernelTiling] = {}
     for node in grid_nodes(func):
-        if (tiling := best_tiling(node, levels, gpu)) is None:
+        tiling = best_tiling(node, summarize(node, levels, gpu), gpu)
+        if tiling is None:
             raise PassFailedException(
                 f"tile: {misfit(node, levels, gpu)}; fuse less, with strategy=auto"
             )
@@ -130,9 +131,11 @@ def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Rows:
     return (*rows, *tiling.launch.numbers.items()) if op is kernel else rows
 
 
-def best_tiling(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelTiling | None:
+def best_tiling(
+    node: SpatialOp, summary: KernelSummary, gpu: Device
+) -> KernelTiling | None:
     """Return the tiling of a kernel with the smallest time, None if none fits."""
-    priced = tilings_that_fit(summarize(node, levels, gpu), gpu)
+    priced = tilings_that_fit(summary, gpu)
     if priced is None:
         return None
     candidates = priced.candidates(priced.varied())

@@ -1,0 +1,212 @@
+"""
+Which kernels one launch may have, what it takes, and which launches are the cheapest.
+
+Kernels of which none needs what another makes can be one launch, whose first programs
+do the first of them. All programs of a launch have the same numbers of warps and
+stages, and the registers and the shared memory of the largest. `merge-launches` makes
+these launches; `fuse` prices the kernels that it chooses as they will be launched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import inf
+from typing import Generic, TypeVar
+
+from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.gpu.capacity import fits
+from comet.cost.gpu.kernel import Device, kernel_time
+from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.tiling import kernel_work
+from comet.cost.reals import longest
+from comet.dialects.arch.gpu_levels import GpuLevels
+from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.compound.dims import extents_of
+from comet.dialects.schedule import SpatialOp
+
+Kernel = TypeVar("Kernel", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Needs(Generic[Kernel]):
+    """Kernels, in order, and which of them each one reads from."""
+
+    kernels: tuple[Kernel, ...]
+    read: Mapping[Kernel, frozenset[Kernel]]
+
+    def independent(
+        self,
+        one: tuple[Kernel, ...],
+        other: tuple[Kernel, ...],
+        groups: Sequence[tuple[Kernel, ...]],
+    ) -> bool:
+        """Return whether neither needs the other, directly or through `groups`."""
+        return not (
+            self._reaches(one, other, groups) or self._reaches(other, one, groups)
+        )
+
+    def _reaches(
+        self,
+        start: tuple[Kernel, ...],
+        end: tuple[Kernel, ...],
+        groups: Sequence[tuple[Kernel, ...]],
+    ) -> bool:
+        """Return whether `start` needs something that `end` makes."""
+        group_of = {kernel: group for group in groups for kernel in group}
+        seen, pending = set[tuple[Kernel, ...]](), [start]
+        while pending:
+            for kernel in pending.pop():
+                for needed in (group_of[each] for each in self.read[kernel]):
+                    if needed == end:
+                        return True
+                    if needed not in seen:
+                        seen.add(needed)
+                        pending.append(needed)
+        return False
+
+    def in_order(
+        self, groups: Sequence[tuple[Kernel, ...]]
+    ) -> Iterator[tuple[Kernel, ...]]:
+        """Yield the groups, each after those that it needs."""
+        done, pending = set[Kernel](), list(groups)
+        while pending:
+            ready = next(
+                group
+                for group in pending
+                if all(self.read[kernel] <= done for kernel in group)
+            )
+            pending.remove(ready)
+            done.update(ready)
+            yield ready
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The programs of a tile tree that has its tiles."""
+
+    summary: KernelSummary
+    blocks: Blocks
+    numbers: LaunchNumbers
+    """Its own warps and stages."""
+    extents: Mapping[str, int]
+    """Those of the values that it loads and stores."""
+
+    @classmethod
+    def of(cls, node: SpatialOp, levels: GpuLevels, gpu: Device) -> Programs | None:
+        """
+        Return the programs of a node, None if it may not share a launch.
+
+        It needs tiles, and no program of it may wait for others, which need not run at
+        the same time.
+        """
+        if node.launch is None or waits(node):
+            return None
+        numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
+        summary = summarize(node, levels, gpu)
+        return cls(summary, tile_blocks(node), numbers, extents_around(node))
+
+
+def waits(node: SpatialOp) -> bool:
+    """Return whether programs of a node wait for others."""
+    return any(isinstance(op, CollectiveOp) for op in node.walk())
+
+
+def extents_around(node: SpatialOp) -> dict[str, int]:
+    """Return the extents of what a node loads and stores."""
+    return {
+        dim: extent
+        for value in (*node.ins, *node.outs)
+        for dim, extent in extents_of(value).items()
+    }
+
+
+class LaunchPrices(Generic[Kernel]):
+    """
+    The times of launches on one GPU.
+
+    `programs_of` says what the programs of a kernel do: those of one tree after the
+    other, nothing for a kernel that may not share a launch.
+    """
+
+    def __init__(
+        self, gpu: Device, programs_of: Callable[[Kernel], Sequence[Programs]]
+    ):
+        self._gpu = gpu
+        self._programs_of = cache(programs_of)
+        self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
+
+    def together(self, group: Sequence[Kernel]) -> bool:
+        """Return whether kernels may share launches, and agree on their extents."""
+        extents: dict[str, int] = {}
+        for kernel in group:
+            trees = self._programs_of(kernel)
+            pairs = (pair for tree in trees for pair in tree.extents.items())
+            if not trees or any(extents.setdefault(dim, n) != n for dim, n in pairs):
+                return False
+        return True
+
+    def best(self, group: tuple[Kernel, ...]) -> tuple[float, LaunchNumbers]:
+        """
+        Return the seconds of a launch, and its warps and stages: those of a kernel of
+        the group with which it takes least. Infinite if the group is impossible.
+        """
+        if group not in self._best:
+            trees = [tree for kernel in group for tree in self._programs_of(kernel)]
+            numbers = dict.fromkeys(tree.numbers for tree in trees)
+            priced = {each: self._seconds(trees, each) for each in numbers}
+            if not self.together(group) or not priced:
+                priced = {LaunchNumbers(0, 0): inf}
+            least = min(priced, key=priced.__getitem__)
+            self._best[group] = priced[least], least
+        return self._best[group]
+
+    def saved(self, one: tuple[Kernel, ...], other: tuple[Kernel, ...]) -> float:
+        """Return the seconds that two launches take longer than one, 0 if less."""
+        if not self.together((*one, *other)):
+            return 0.0
+        apart = self.best(one)[0] + self.best(other)[0]
+        return max(0.0, apart - self.best((*one, *other))[0])
+
+    def _seconds(self, trees: Sequence[Programs], numbers: LaunchNumbers) -> float:
+        if not all(self._fits(tree, numbers) for tree in trees):
+            return inf
+        gpu = self._gpu
+        works = [kernel_work(t.summary, t.blocks, numbers, gpu) for t in trees]
+        registers = longest(work.registers for work in works)
+        shared = longest(work.shared for work in works)
+        largest = [replace(w, registers=registers, shared=shared) for w in works]
+        times = (float(kernel_time(w, gpu).seconds) for w in largest)
+        return gpu.launch + sum(time - gpu.launch for time in times)
+
+    def _fits(self, tree: Programs, numbers: LaunchNumbers) -> bool:
+        """Return whether a program has room with these numbers, if not its own."""
+        if numbers == tree.numbers:
+            return True
+        return bool(fits(tree.summary, tree.blocks, numbers, self._gpu) > 0)
+
+
+def cheapest_launches(
+    needs: Needs[Kernel], prices: LaunchPrices[Kernel]
+) -> list[tuple[Kernel, ...]]:
+    """
+    Return the groups that save most launches.
+
+    Each kernel in turn joins the earlier group with which that saves most time.
+    """
+    groups: list[tuple[Kernel, ...]] = [(kernel,) for kernel in needs.kernels]
+    for kernel in needs.kernels:
+        own = (kernel,)
+        gains = {
+            group: gain
+            for group in groups[: groups.index(own)]
+            if (gain := prices.saved(group, own)) > 0
+            and needs.independent(group, own, groups)
+        }
+        if gains:
+            best = max(gains, key=gains.__getitem__)
+            groups.remove(own)
+            groups[groups.index(best)] = (*best, kernel)
+    return groups

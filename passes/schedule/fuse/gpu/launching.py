@@ -1,0 +1,52 @@
+"""
+The time of all kernels of a function as `merge-launches` will launch them.
+
+Kernels that do not need each other may be one launch, so several kernels need not take
+more launches than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from xdsl.ir import SSAValue
+
+from comet.passes.dataflow.launches import LaunchPrices, Needs, cheapest_launches
+from comet.passes.schedule.fuse.gpu.groups import values_read
+from comet.passes.schedule.fuse.gpu.plan import Step
+from comet.passes.schedule.fuse.gpu.trial import Trial, Trials
+from comet.passes.schedule.tile_tree import Spatial
+
+
+def seconds_of_launches(needs: Needs[Trial], prices: LaunchPrices[Trial]) -> float:
+    """Return the time of kernels that fit, with the cheapest launches."""
+    alone = sum(trial.tiling.seconds for trial in needs.kernels)
+    merged = (group for group in cheapest_launches(needs, prices) if len(group) > 1)
+    saved = (
+        sum(prices.best((trial,))[0] for trial in group) - prices.best(group)[0]
+        for group in merged
+    )
+    return alone - sum(saved)
+
+
+def needs_of(steps: Iterable[Step], trials: Trials) -> Needs[Trial]:
+    """Return the kernels among `steps`, and which each one reads from."""
+    makers: dict[SSAValue, frozenset[Trial]] = {}
+    read: dict[Trial, frozenset[Trial]] = {}
+    for step in steps:
+        if isinstance(step, Spatial):
+            trial = trials.fitting(step)
+            read[trial] = _made(values_read(step.ops), makers)
+            makers |= dict.fromkeys(step.outs, frozenset((trial,)))
+        else:
+            for op in step.ops:
+                found = _made(op.operands, makers)
+                makers |= dict.fromkeys(op.results, found)
+    return Needs(tuple(read), read)
+
+
+def _made(
+    values: Iterable[SSAValue], makers: Mapping[SSAValue, frozenset[Trial]]
+) -> frozenset[Trial]:
+    """Return the kernels that make values, or what these are views of."""
+    return frozenset[Trial]().union(*(makers.get(v, frozenset()) for v in values))
