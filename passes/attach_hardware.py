@@ -10,6 +10,7 @@ measured rates that are not there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Literal, TypeAlias
 
@@ -50,15 +51,21 @@ def plan_hardware(
             f"the module already has the hardware @{present.system_name}; "
             "attach only one"
         )
-    fields = read_hardware_text(text, path)
-    try:
-        system = system_of_fields(FilePath(path).stem, fields)
-    except ArchError as error:
-        raise PassFailedException(f"{path}: {error}") from error
+    system = _system_of_text(text, path).clone()
     if rates == "measured":
         _use_measured(system, path)
     name_axes(system)
     return HardwarePlan(system, _missing_mesh(module, system))
+
+
+@lru_cache(maxsize=16)
+def _system_of_text(text: str, path: str) -> SystemOp:
+    """Read the text of a hardware file, once for all programs of a process."""
+    fields = read_hardware_text(text, path)
+    try:
+        return system_of_fields(FilePath(path).stem, fields)
+    except ArchError as error:
+        raise PassFailedException(f"{path}: {error}") from error
 
 
 def _use_measured(system: SystemOp, path: str) -> None:
