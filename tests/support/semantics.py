@@ -1,7 +1,7 @@
 """What tests of meaning share: parse IR, run passes, compare what functions compute."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from xdsl.context import Context
@@ -33,11 +33,20 @@ def comet_context() -> Context:
 
 
 def parse_module(text: str, verify: bool = True) -> ModuleOp:
-    """Parse IR, and verify it unless told not to."""
-    module = Parser(comet_context(), text).parse_module()
-    if verify:
-        verify_definitions(module)
-        module.verify()
+    """Parse IR, and verify it unless told not to; the same text is parsed once."""
+    return (_verified if verify else _parsed)(text).clone()
+
+
+@lru_cache(maxsize=1 << 8)
+def _parsed(text: str) -> ModuleOp:
+    return Parser(comet_context(), text).parse_module()
+
+
+@lru_cache(maxsize=1 << 8)
+def _verified(text: str) -> ModuleOp:
+    module = _parsed(text)
+    verify_definitions(module)
+    module.verify()
     return module
 
 

@@ -28,6 +28,7 @@ from comet.passes.schedule.tile.factor_space import (
 from comet.passes.schedule.tile.template import Factor, Template, make_template
 from comet.passes.search import Goal, Objective
 
+MODELS: tuple[Model, ...] = ("paper", "ideal")
 OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp")
 Tree = tuple[str, str, tuple[int, ...]] | tuple[str, str, tuple[int, ...], BindingKind]
 TREES: tuple[Tree, ...] = (
@@ -47,8 +48,21 @@ FEW = {"none": 2}
 """The same for strategies whose trees have many loops."""
 
 
-def tree_name(tree: Tree) -> str:
-    return "-".join((*tree[:2], *map(str, tree[3:])))
+def with_a_model(first: int) -> list[tuple[Tree, Model]]:
+    """Return every tree with one of the models in turn, with both for `EVERY_CASE`."""
+    return [
+        (tree, model)
+        for index, tree in enumerate(TREES)
+        for number, model in enumerate(MODELS)
+        if EVERY_CASE or (index + first) % 2 == number
+    ]
+
+
+def part_name(part: Tree | Model) -> str:
+    """Return the name of a tree or of a model."""
+    if isinstance(part, str):
+        return part
+    return "-".join((*part[:2], *map(str, part[3:])))
 
 
 @cache
@@ -81,8 +95,7 @@ def random_space(template: Template, random: np.random.Generator) -> FactorSpace
     return space.fixing(fixed)
 
 
-@pytest.mark.parametrize("model", ["paper", "ideal"])
-@pytest.mark.parametrize("tree", TREES, ids=tree_name)
+@pytest.mark.parametrize(("tree", "model"), with_a_model(0), ids=part_name)
 def test_as_good_as_brute_force(tree: Tree, model: Model):
     random, legal = np.random.default_rng(7), 0
     for _ in range(FEW.get(tree[1], SPACES) if len(tree) == 3 else SPACES - 1):
@@ -108,8 +121,7 @@ def plans_in(space: FactorSpace, part: Parts) -> Iterator[Parts]:
             yield from plans_in(space, child.where(np.array([index])))
 
 
-@pytest.mark.parametrize("model", ["paper", "ideal"])
-@pytest.mark.parametrize("tree", TREES, ids=tree_name)
+@pytest.mark.parametrize(("tree", "model"), with_a_model(1), ids=part_name)
 def test_no_completion_is_below_its_bounds(tree: Tree, model: Model):
     random, template = np.random.default_rng(3), template_of(*tree)
     for _ in range(FEW.get(tree[1], SPACES - 1)):
