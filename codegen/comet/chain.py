@@ -22,6 +22,7 @@ from comet.dialects.dataflow.chain import (
     chained_mappings,
     returned_values,
 )
+from comet.yaml_file import read_yaml
 
 Entry: TypeAlias = dict[str, object]
 
@@ -91,6 +92,35 @@ def write_plan(chain: Chain) -> str:
         plan, Dumper=_DUMPER, sort_keys=False, default_flow_style=None, width=100
     )
     return HEADER + str(text)
+
+
+def mapping_folders(text: str, name: str) -> tuple[str, ...]:
+    """
+    Return the folders of the mappings of a plan, in order; `text` is the file `name`.
+
+    Raises FileFormatError if it is no plan.
+    """
+    file, folders = read_yaml(text, name), list[str]()
+    steps = file.values.get("steps") if isinstance(file.values, dict) else None
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        match step:
+            case {"folder": int() | str() as folder}:
+                folders.append(str(folder))
+            case {"view": str()}:
+                pass
+            case _:
+                raise file.error(
+                    ("steps", index),
+                    "a step is a mapping with its 'folder', or a 'view'; give the "
+                    "plan that comet-opt -t comet wrote",
+                )
+    if not folders:
+        raise file.error(
+            ("steps",),
+            "'steps' of a plan name the folder of at least one mapping; give the plan "
+            "that comet-opt -t comet wrote",
+        )
+    return tuple(folders)
 
 
 def _root_memory(system: SystemOp) -> str:

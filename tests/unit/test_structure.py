@@ -87,6 +87,7 @@ LATE = {
     "comet.tools.comet_cost:_price": FLAGS,
     "comet.tools.comet_cost:_report": EXTRA,
     "comet.tools.comet_cost:_print_files": FLAGS,
+    "comet.tools.comet_cost:_print_chain": FLAGS,
     "comet.tools.comet_opt:_explaining": "few runs ask for the tables",
     "comet.tools.comet_explore:_several_answered": FLAGS,
     "comet.tools.comet_explore:_explore": FLAGS,

@@ -7,6 +7,7 @@ import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -21,7 +22,8 @@ from comet.cost.accelerator.problem import (
 from comet.cost.accelerator.report import Report
 from comet.cost.estimate import energy_scope
 from comet.kinds import BindingKind
-from comet.tools.diagnostics import one_sentence_errors
+from comet.tools.chain_costs import chain_keys, chain_lines
+from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.flags import FlagParser
 from comet.tools.reporting import Outputs, add_report_flags
 
@@ -34,27 +36,72 @@ BAR = 30
 def main(args: Sequence[str] | None = None) -> None:
     """Price the files that the flags name, and print a report."""
     with one_sentence_errors(TOOL):
-        options = _parser().parse_args(args)
-        outputs = Outputs.of(options)
-        files = _read(options)
-        module = _module(files)
-        if options.to_ir:
-            _print_files(files)
+        parser = _parser()
+        options = parser.parse_args(args)
+        if options.plan is not None:
+            _check_plan_flags(options)
+            _print_chain(options)
             return
-        problem, figures = _price(module, options)
-        if options.json:
-            print(json.dumps(figures.keys))
-        else:
-            print("\n".join(lines(problem, figures)))
-        if outputs is not None:
-            _report(module, files, options, outputs)
+        missing = [f"--{flag}" for flag in FLAGS if getattr(options, flag) is None]
+        if missing:
+            names = ", ".join(missing)
+            parser.error(f"the following arguments are required: {names}")
+        _print_mapping(options)
+
+
+def _print_mapping(options: Namespace) -> None:
+    """Price one mapping, and print what the flags ask for."""
+    outputs = Outputs.of(options)
+    files = _read(options)
+    module = _module(files)
+    if options.to_ir:
+        _print_files(files)
+        return
+    problem, figures = _price(module, options.arch_file, options)
+    if options.json:
+        print(json.dumps(figures.keys))
+    else:
+        print("\n".join(lines(problem, figures)))
+    if outputs is not None:
+        _report(module, files, options, outputs)
+
+
+def _check_plan_flags(options: Namespace) -> None:
+    """Raise UsageError for flags that are of one mapping."""
+    for name in ("to_ir", "report", "plots", "compare", *FLAGS):
+        if getattr(options, name):
+            flag = name if name in FLAGS else name.replace("_", "-")
+            raise UsageError(
+                f"--{flag} is of one mapping, and --plan of several; name the files "
+                "of one folder instead of the plan"
+            )
+
+
+def _print_chain(options: Namespace) -> None:
+    """Price each mapping of a plan, and print them with their sums."""
+    from comet.codegen.comet.chain import mapping_folders
+
+    found: dict[str, Report] = {}
+    plan = Source.read(options.plan)
+    for folder in mapping_folders(plan.text, options.plan):
+        files = [f"{flag.removesuffix('_file')}.yaml" for flag in FLAGS]
+        paths = {name: Path(options.plan).parent / folder / name for name in files}
+        module = _module(read_all(paths))
+        _, found[folder] = _price(module, str(paths["arch.yaml"]), options)
+    if options.json:
+        print(json.dumps(chain_keys(found)))
+    else:
+        print("\n".join(chain_lines(found)))
 
 
 def _parser() -> ArgumentParser:
     parser = FlagParser(prog=TOOL, description=__doc__, allow_abbrev=False)
     for flag in FLAGS:
         what = flag.removesuffix("_file")
-        parser.add_argument(f"--{flag}", required=True, help=f"the {what} YAML file")
+        parser.add_argument(f"--{flag}", help=f"the {what} YAML file")
+    parser.add_argument(
+        "--plan", help="instead of these, the plan.yaml of a chain of mappings"
+    )
     parser.add_argument(
         "--calc_noc_energy", action="store_true", help="count the networks' energy"
     )
@@ -99,11 +146,13 @@ def _print_files(files: Mapping[str, Source]) -> None:
     sys.stdout.write(join_files(ended))
 
 
-def _price(module: ModuleOp, options: Namespace) -> tuple[Problem, Report]:
+def _price(
+    module: ModuleOp, hardware: str, options: Namespace
+) -> tuple[Problem, Report]:
     from comet.api.pricing import mapping_report
 
     noc = bool(options.calc_noc_energy)
-    return mapping_report(module, options.arch_file, options.model, network_energy=noc)
+    return mapping_report(module, hardware, options.model, network_energy=noc)
 
 
 def _report(

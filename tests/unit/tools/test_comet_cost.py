@@ -170,3 +170,61 @@ def test_wrong_flags(
     error = capsys.readouterr().err
     assert reason in error
     assert error.count("\n") == 1
+
+
+def chain(folder: Path, runs: list[dict[str, Any]]) -> Path:
+    """Write a plan, a folder of files for each run, and return the plan's path."""
+    steps: list[object] = [{"view": "t", "of": ["y"], "by": "rename"}]
+    for number, run in enumerate(runs, 1):
+        (own := folder / str(number)).mkdir()
+        _ = flags(own, run)
+        steps.append({"mapping": f"m{number}", "folder": number})
+    (plan := folder / "plan.yaml").write_text(json.dumps({"steps": steps}))
+    return plan
+
+
+def test_a_chain_costs_the_sum_of_its_mappings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = chain(tmp_path, RUNS[:2])
+    main(["--plan", str(plan), "--json"])
+    got = json.loads(capsys.readouterr().out)
+    cycles = [run["result"]["root_cycles"] for run in RUNS[:2]]
+    assert [each["root_cycles"] for each in got["mappings"]] == cycles
+    assert [each["folder"] for each in got["mappings"]] == ["1", "2"]
+    assert got["root_cycles"] == sum(cycles)
+    energies = [each["total_energy_pj"] for each in got["mappings"]]
+    assert got["total_energy_pj"] == sum(energies)
+    main(["--plan", str(plan)])
+    text = capsys.readouterr().out.splitlines()
+    assert text[0] == f"model tool: {sum(cycles):,.0f} cycles in 2 mappings"
+    assert [line.split()[:2] for line in text[4:]] == [
+        [str(i), f"{n:,.0f}"] for i, n in enumerate(cycles, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("steps: []", "1: 'steps' of a plan name the folder of at least one mapping"),
+        ("steps:\n- {of: [x]}", "2: a step is a mapping with its 'folder', or a"),
+        ("problem: {}", "1: 'steps' of a plan name the folder of at least one"),
+    ],
+)
+def test_what_is_no_plan_is_named(
+    text: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (plan := tmp_path / "plan.yaml").write_text(text)
+    with pytest.raises(SystemExit):
+        main(["--plan", str(plan)])
+    assert f"{plan}:{error}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--to-ir", "--report=r.html", "--arch_file=a.yaml"])
+def test_a_plan_is_of_several_mappings(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--plan", str(tmp_path / "plan.yaml"), flag])
+    name = flag.split("=")[0]
+    assert f"{name} is of one mapping, and --plan of several" in capsys.readouterr().err
