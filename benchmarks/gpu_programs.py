@@ -96,6 +96,8 @@ FORMS = {
     "specialized": {"copies": "descriptors", "specialize": True},
     "looped": {"persist": "all"},
     "ahead": {"copies": "descriptors", "specialize": True, "persist": "all"},
+    "grouped": {"ctas": "auto"},
+    "two_launches": {"merge": "launch"},
 }
 """What is compared with the kernels that comet takes by default, by its options."""
 WIDE = ("specialized", "ahead")

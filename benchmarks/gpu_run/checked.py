@@ -16,6 +16,7 @@ from triton.runtime.errors import OutOfResources
 
 from comet.runtime.check import CheckResult, as_tuple, check
 from comet.runtime.check_ranks import check_ranks
+from comet.runtime.one_rank import one_rank
 from comet.runtime.program import Program, load_module, program_of
 from comet.runtime.rank_backends import backend
 from comet.runtime.request import Request
@@ -49,16 +50,16 @@ def fitting(work: Callable[[], Alternative]) -> Alternative:
         return Alternative(missing=sentence(error))
 
 
-def one_rank(path: str) -> Program:
+def alone(path: str) -> Program:
     """Return the program of a module; `ValueError` where it is for several ranks."""
-    program = program_of(load_module(path), path)
-    if not isinstance(program, Program):
+    program = one_rank(program_of(load_module(path), path))
+    if program is None:
         raise ValueError(f"{path} is compiled for several ranks")
     return program
 
 
 def _check_of_one(order: Order, path: str) -> Alternative:
-    return verdict(check(one_rank(path), order.case.seed, order.device))
+    return verdict(check(alone(path), order.case.seed, order.device))
 
 
 def _check_of_ranks(order: Order, path: str) -> Alternative:
@@ -71,7 +72,7 @@ def _check_of_ranks(order: Order, path: str) -> Alternative:
 
 
 def _comparison_of_one(order: Order, path: str) -> Alternative:
-    program = one_rank(path)
+    program = alone(path)
     inputs = drawn(program.inputs, order.case.seed, order.device, order.lengths)
     (result,) = as_tuple(program.launch(*inputs))
     (output,) = program.outputs

@@ -21,7 +21,7 @@ from gpu_device.timing import (
 )
 
 from comet.runtime.virtual import Device
-from gpu_run.checked import fitting, one_rank
+from gpu_run.checked import alone, fitting
 from gpu_run.rank_runs import DeviceHost, host_of, on_device, ready
 from gpu_run.results import Alternative, Times
 from gpu_run.work import Order
@@ -80,7 +80,7 @@ def _timed_one(order: Order, clock: Clock, rounds: Rounds) -> dict[str, Alternat
     """Time a kernel of one rank, with a cold and with a warm L2."""
     together = _Together()
     for name, path in order.modules().items():
-        program = one_rank(path)
+        program = alone(path)
         inputs = drawn(program.inputs, order.case.seed, order.device, order.lengths)
         together.prepare(name, lambda: partial(program.launch, *inputs))
         if order.case.baselines:

@@ -24,7 +24,7 @@ from comet.dialects import tl
 IMPORTED = {
     *("PROGRAM", "Program", "Rank", "RankProgram", "Tensor", "comet_run"),
     *("dot_operand", "expect_tensor", "math", "np", "sys", "tl", "torch", "triton"),
-    *REMOTE.values(),
+    *("function_of", *REMOTE.values()),
 }
 """Names of the emitted module that are not its functions."""
 
@@ -71,6 +71,8 @@ def emitted(module: ModuleOp) -> str:
     else:
         printer = RankPlanPrinter(module, parts.plan, plan)
         sections.append(printer.lines())
+        if plan.ranks.value.data == 1:
+            sections.append(printer.function_lines())
         described = printer.program_lines(parts.reference)
     sections.append(ReferencePrinter(parts.reference).lines())
     sections.append(described)
@@ -131,7 +133,7 @@ def _header(parts: _Parts) -> list[str]:
         "import triton",
         "import triton.language as tl",
         "",
-        *_runtime_imports(parts, plan is not None),
+        *_runtime_imports(parts, plan),
     ]
 
 
@@ -143,14 +145,14 @@ def _usage(name: str) -> list[str]:
 
 
 _WAITING = (
-    "interpreted. Programs of one launch wait for values of each other: all of",
-    "them run at the same time. Flags grow with the epoch, which counts",
-    "launches: nothing is cleared between two.",
+    "Programs of one launch wait for values of each other: all of them run at the",
+    "same time. Flags grow with the epoch, which counts launches: nothing is",
+    "cleared between two.",
 )
 _MERGING = (
-    "interpreted. Programs store partial results and add to a counter of their",
-    "tile; the last one to arrive merges them, and sets the counter to 0 for the",
-    "next launch. No program waits for another.",
+    "Programs store partial results and add to a counter of their tile; the last",
+    "one to arrive merges them, and sets the counter to 0 for the next launch. No",
+    "program waits for another.",
 )
 
 
@@ -164,7 +166,7 @@ def _usage_of_ranks(plan: tl.PlanOp, parts: _Parts) -> list[str]:
     ranks = plan.ranks.value.data
     if ranks == 1:
         return [
-            "Run it to compare it with its reference in numpy; without a GPU it is",
+            *_usage(parts.plan.sym_name.data),
             *(_WAITING if _waits(parts) else _MERGING),
         ]
     return [
@@ -176,10 +178,10 @@ def _usage_of_ranks(plan: tl.PlanOp, parts: _Parts) -> list[str]:
     ]
 
 
-def _runtime_imports(parts: _Parts, has_ranks: bool) -> list[str]:
+def _runtime_imports(parts: _Parts, plan: tl.PlanOp | None) -> list[str]:
     """Return the lines that import what the kernels and the plan use."""
     ops = {type(op) for kernel in parts.kernels for op in kernel.walk()}
-    program = "RankProgram" if has_ranks else "Program"
+    program = "Program" if plan is None else "RankProgram"
     lines = [
         f"from comet.runtime import {program}, Tensor, expect_tensor",
         "from comet.runtime import main as comet_run",
@@ -190,7 +192,9 @@ def _runtime_imports(parts: _Parts, has_ranks: bool) -> list[str]:
     }
     if names := sorted(name for op, name in language.items() if op in ops):
         lines += _import("comet.runtime.language", names)
-    if has_ranks:
+    if plan is not None:
+        if plan.ranks.value.data == 1:
+            lines.append("from comet.runtime.one_rank import function_of")
         lines.append("from comet.runtime.ranks import Rank")
     if verbs := sorted(REMOTE[op] for op in ops if op in REMOTE):
         lines += _import("comet.runtime.shim", verbs)

@@ -36,8 +36,9 @@ def rank_plan(function: func.FuncOp) -> tl.PlanOp | None:
 
 def class_name(function: func.FuncOp) -> str:
     """Return the name of the class of a function's plan: AgGemm of ag_gemm."""
-    parts = function.sym_name.data.split("_")
-    return "".join(part[:1].upper() + part[1:] for part in parts) or "Plan"
+    name = function.sym_name.data
+    own = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    return own if own not in ("", name) else f"{own}Plan"
 
 
 @dataclass
@@ -87,6 +88,14 @@ class RankPlanPrinter:
         for name, op in self._places.values():
             lines += ["", *self._address_method(name, op)]
         return [*lines, "", *self._call()]
+
+    def function_lines(self) -> list[str]:
+        """Return the lines of a function of tensors, of the plan of one rank."""
+        name, made = self.function.sym_name.data, class_name(self.function)
+        return [
+            f"{name} = function_of({made})",
+            f'"""Launch the kernels, with the memory of one {made} on each GPU."""',
+        ]
 
     def program_lines(self, reference: func.FuncOp) -> list[str]:
         """Return the lines that describe the program to `comet.runtime`."""

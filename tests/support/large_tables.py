@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from comet.runtime.program import Program, load_module, program_of
+from comet.runtime.program import load_module, program_of
 
 
 def sums_of_rows(path: Path, ids: Sequence[int]) -> list[float]:
@@ -18,9 +18,10 @@ def sums_of_rows(path: Path, ids: Sequence[int]) -> list[float]:
     import torch
 
     from comet.runtime.check import as_tuple
+    from comet.runtime.one_rank import one_rank
 
-    program = program_of(load_module(str(path)), str(path))
-    assert isinstance(program, Program)
+    program = one_rank(program_of(load_module(str(path)), str(path)))
+    assert program is not None
     table, chosen, weights = (
         torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype))
         for tensor in program.inputs

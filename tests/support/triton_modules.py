@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.codegen.triton import TritonTarget
 from comet.runtime.child import Facts
+from comet.runtime.command import back_ends, ranks_of
 from comet.runtime.request import Request
 
 LOWER = "outline-kernels,lower-to-triton"
@@ -51,9 +52,9 @@ def to_triton(module: ModuleOp) -> str:
 
 
 def check_all(sources: Mapping[str, str], folder: Path) -> dict[str, Facts]:
-    """Run modules in Triton's interpreter; return what comet-run reports, by name."""
-    paths = write_modules(sources, folder)
-    found = reports([Request(str(path), "interpreter", 3) for path in paths])
+    """Run modules without a GPU; return what comet-run reports, by name."""
+    paths = list(map(str, write_modules(sources, folder)))
+    found = reports([Request(p, back_ends(ranks_of(p))[0], 3) for p in paths])
     return dict(zip(sources, found, strict=True))
 
 

@@ -142,7 +142,7 @@ class TritonDistributedPass(Pipeline):
     factors: str = "auto"
     """See `tile`."""
 
-    merge: str = "launch"
+    merge: str = "auto"
     """See `merge-partials`."""
 
     launches: str = "auto"
@@ -341,7 +341,7 @@ class TritonDistributedPass(Pipeline):
             yield HoistCopiesPass()
         if self.ranks > 1 and self.to == "tl":
             yield PlaceWaitsPass()
-        if self.instances > 1 or self.merge != "launch":
+        if self.ranks > 1 or self.ctas != 1 or self.merge != "launch":
             yield VerifySyncPass()
         if self.to == "tl":
             yield BoundLoopsPass()

@@ -67,27 +67,35 @@ def _report_of_one(program: Program, request: Request) -> Facts:
     from comet.runtime.check import check
     from comet.runtime.rank_backends import FAILURES
 
-    counting: AbstractContextManager[None] = nullcontext()
     if request.backend == "scheduler":
         from comet.runtime.check_scheduled import scheduled
 
         program = scheduled(program, request.seed, request.resident)
-    elif request.backend in INTERPRETED:
-        from comet.runtime.interpreted import counted
-
-        counting = counted(PROGRESS)
     device = "cpu" if request.backend in INTERPRETED else "cuda"
     try:
-        with counting:
+        with _counting(request):
             result = check(program, request.seed, device)
     except FAILURES as error:
         return _failed(error, 1, request)
-    facts = _facts(result, 1, request)
-    if request.bench:
-        from comet.runtime.bench import bench_microseconds
+    return _facts(result, 1, request) | _times(program, request)
 
-        facts["microseconds"] = bench_microseconds(program, request.seed)
-    return facts
+
+def _counting(request: Request) -> AbstractContextManager[None]:
+    """Count the programs that Triton's interpreter runs for the progress."""
+    if request.backend != "interpreter":
+        return nullcontext()
+    from comet.runtime.interpreted import counted
+
+    return counted(PROGRESS)
+
+
+def _times(program: Program | RankProgram, request: Request) -> Facts:
+    """Return the time of a program of one rank, if it is asked for."""
+    if not request.bench:
+        return {}
+    from comet.runtime.bench import bench_microseconds
+
+    return {"microseconds": bench_microseconds(program, request.seed)}
 
 
 def _report_of_ranks(program: RankProgram, request: Request) -> Facts:
@@ -102,10 +110,11 @@ def _report_of_ranks(program: RankProgram, request: Request) -> Facts:
         )
     run = backend(request)
     try:
-        result = check_ranks(request.module, request.seed, request.epochs, run)
+        with _counting(request):
+            result = check_ranks(request.module, request.seed, request.epochs, run)
     except FAILURES as error:
         return _failed(error, program.ranks, request)
-    facts = _facts(result, program.ranks, request)
+    facts = _facts(result, program.ranks, request) | _times(program, request)
     facts["epochs"] = request.epochs
     if request.graph:
         facts["replays"] = request.epochs - 1

@@ -18,6 +18,7 @@ from comet.runtime.request import (
     INTERPRETED,
     LIMITED,
     MANY_RANKS,
+    ONE_PLAN,
     ONE_RANK,
     TARGETS,
     TORCHRUN,
@@ -84,6 +85,13 @@ def ranks_of(module: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def back_ends(ranks: int | None) -> Sequence[str]:
+    """Return the back ends for what `ranks_of` returned, the default first."""
+    if ranks is None:
+        return ONE_RANK
+    return ONE_PLAN if ranks == 1 else MANY_RANKS
+
+
 def problem_with(args: argparse.Namespace) -> str | None:
     """Return why the arguments are wrong, in one sentence, or None."""
     if not Path(args.module).is_file():
@@ -100,7 +108,7 @@ def problem_with(args: argparse.Namespace) -> str | None:
         return f"--ranks {args.ranks}: the module was compiled for {of}"
     if args.compile:
         return _problem_with_targets(args)
-    known = ONE_RANK if ranks is None else MANY_RANKS
+    known = back_ends(ranks)
     return _problem_with_backend(args, known) or _problem_with_device(args, ranks)
 
 
@@ -127,7 +135,7 @@ def _problem_with_backend(args: argparse.Namespace, known: Sequence[str]) -> str
     if backend not in (None, *ONE_RANK, *MANY_RANKS):
         return f"--backend {backend} is unknown; choose {' or '.join(known)}"
     if backend not in (None, *known):
-        ranks = "one rank" if known is ONE_RANK else "several ranks"
+        ranks = "several ranks" if known is MANY_RANKS else "one rank"
         return (
             f"--backend {backend}: {args.module} is for {ranks}; choose "
             f"{' or '.join(known)}"
@@ -136,7 +144,7 @@ def _problem_with_backend(args: argparse.Namespace, known: Sequence[str]) -> str
     if args.resident is not None and backend not in LIMITED:
         return f"--resident limits {' and '.join(LIMITED)}, not --backend {backend}"
     if args.epochs is not None and known is ONE_RANK:
-        return "--epochs is for several ranks; one rank launches once"
+        return "--epochs is for several ranks; a function launches once"
     if args.graph and (known is ONE_RANK or backend not in GRAPHS):
         return f"--graph is for several ranks with --backend {' or '.join(GRAPHS)}"
     if args.graph and args.epochs == 1:
@@ -161,7 +169,7 @@ def _problem_with_device(args: argparse.Namespace, ranks: int | None) -> str | N
         )
     if args.bench and (args.backend in INTERPRETED or not has_gpu()):
         return "--bench measures on a GPU only; the interpreter's times mean nothing"
-    if args.bench and ranks is not None:
+    if args.bench and ranks not in (None, 1):
         return "--bench is for one rank; benchmarks/gpu.py times several"
     return None
 
@@ -173,7 +181,7 @@ def chosen_backend(requested: str | None, known: Sequence[str]) -> str:
 
 def request_from(args: argparse.Namespace) -> Request:
     """Return the request for the child process."""
-    known = ONE_RANK if ranks_of(args.module) is None else MANY_RANKS
+    known = back_ends(ranks_of(args.module))
     requested = args.backend or ("distributed" if args.compile else None)
     return Request(
         module=args.module,

@@ -1,8 +1,14 @@
-"""The back ends for programs of several ranks, by the names that users give."""
+"""The back ends for programs whose ranks have a plan, by the names that users give."""
 
 from __future__ import annotations
 
-from comet.runtime import distributed, processes, scheduler, virtual_interpreted
+from comet.runtime import (
+    distributed,
+    one_rank,
+    processes,
+    scheduler,
+    virtual_interpreted,
+)
 from comet.runtime.check_ranks import Run, heap_bytes
 from comet.runtime.deadlock import DeadlockError
 from comet.runtime.engine import ProgramError
@@ -20,6 +26,8 @@ def backend(request: Request) -> Run:
     """Return the requested back end."""
     seed, resident, graph = request.seed, request.resident, request.graph
     match request.backend:
+        case "interpreter":
+            return one_rank.run
         case "virtual":
             return lambda host: virtual_interpreted.run(
                 host, seed=seed, resident=resident, graph=graph

@@ -6,9 +6,11 @@ import json
 from dataclasses import asdict, dataclass
 
 ONE_RANK = ("interpreter", "scheduler", "gpu")
-"""Back ends for programs of one rank."""
+"""Back ends for programs of one rank that are functions."""
 MANY_RANKS = ("scheduler", "processes", "virtual", "gpu", "distributed")
 """Back ends for programs of several ranks."""
+ONE_PLAN = (*MANY_RANKS, "interpreter")
+"""Back ends for programs of one rank with a plan, whose memory outlives a launch."""
 INTERPRETED = ("interpreter", "scheduler", "processes", "virtual")
 """Back ends that need no GPU."""
 LIMITED = ("scheduler", "processes", "virtual")
