@@ -25,12 +25,13 @@ from comet.cost.from_ir.register_tiles import (
     accumulators,
     broadcast_during,
     continued,
+    tiles_before,
     tiles_during,
 )
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import REGISTER
-from comet.cost.gpu.summary import KernelSummary, Point, Term
+from comet.cost.gpu.summary import KernelSummary, Operands, Point, Term
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
@@ -170,7 +171,10 @@ class _Walk:
             held = tiles_during(inner, alive, with_products=self.with_products)
             tiles = self._in_registers(held)
             vectors = self._in_registers(broadcast_during(inner))
-            self.points.append(Point(tiles, vectors, operands_of(inner, loops)))
+            operands = operands_of(inner, loops)
+            if operands is not None:
+                self.points.append(self._before(op, inner, alive, operands))
+            self.points.append(Point(tiles, vectors, operands))
             if isinstance(inner, NodeOp):
                 passed = {*inner.operands, *continued(op, inner)}
                 around = [value for value in alive if value not in passed]
@@ -178,6 +182,20 @@ class _Walk:
             else:
                 self._count(inner, loops)
         return tuple(nested)
+
+    def _before(
+        self,
+        op: NodeOp,
+        product: Operation,
+        alive: Sequence[SSAValue],
+        operands: Operands,
+    ) -> Point:
+        """Return what registers hold just before a contraction in a node."""
+        held = list(tiles_before(product, alive, with_products=self.with_products))
+        sums = set(accumulators(op))
+        other = self._in_registers(value for value in held if value not in sums)
+        summed = self._in_registers(value for value in held if value in sums)
+        return Point(other, operands=operands, before=True, accumulator=summed)
 
     def _is_staged(self, tile: SSAValue) -> bool:
         """Return whether a loop loads a tile ahead, to shared memory."""

@@ -37,7 +37,14 @@ def tiles_during(
     """
     # An elementwise op writes over the operand that it is the last to use.
     made = () if isinstance(op, MapOp) else op.results
-    tiles = _occupying((*alive, *made))
+    yield from tiles_before(op, (*alive, *made), with_products=with_products)
+
+
+def tiles_before(
+    op: Operation, alive: Sequence[SSAValue], *, with_products: bool
+) -> Iterator[SSAValue]:
+    """Yield the tiles that take registers, of those `alive`, just before `op`."""
+    tiles = _occupying(alive)
     if with_products:
         tiles = (_before_widening(tile, op) for tile in tiles)
     yield from dict.fromkeys(tiles)

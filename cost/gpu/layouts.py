@@ -71,6 +71,11 @@ class Layouts:
 
         return max(reversed(self.summary.products), key=common)
 
+    def trips_of(self, made: Product) -> Real:
+        """Return the iterations of loops that sum a product."""
+        dims = (dim for dim in made.loops if dim in made.summed)
+        return product(self.summary.trips(dim, self.blocks) for dim in dims)
+
     @cached_property
     def of(self) -> Mapping[Product, Layout]:
         """The layout of the result of each product."""

@@ -7,7 +7,7 @@ compiled. Block sizes and launch numbers may be arrays, one element per choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,6 +20,11 @@ from comet.cost.reals import Real, longest, product, total
 
 REGISTER = 4
 """Bytes of a register."""
+TERMS = 32
+"""
+The most terms of a contraction whose operands registers hold at a time: those of two
+matrix instructions of 16-bit numbers. Fitted to `tests/data/registers.csv`.
+"""
 SECOND_LOOP = 16
 """
 Registers that a loop in two parts takes more: at most 14 in kernels compiled for sm_90,
@@ -48,16 +53,16 @@ def thread_registers(
     multiplies its elements one by one.
     """
     rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
+    loaded = np.where(np.equal(numbers.stages, 1), rules.load_fraction, 0.0)
+    loaded = loaded * summary.peak(summary.shared, blocks) / threads / REGISTER
     if _has_instructions(summary):
-        tiles = _laid_out(summary, blocks, numbers.warps, gpu)
+        tiles = _laid_out(summary, blocks, numbers, loaded, gpu)
     else:
         tiles = longest(_bytes(point, blocks) for point in summary.points)
         tiles = tiles / threads / REGISTER * (rules.f32_multiple if summary.dots else 1)
-    loaded = np.where(np.equal(numbers.stages, 1), rules.load_fraction, 0.0)
-    passing = summary.peak(summary.narrow, blocks) + loaded * summary.peak(
-        summary.shared, blocks
-    )
-    return rules.thread_registers + tiles + passing / threads / REGISTER
+        tiles = tiles + loaded
+    narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
+    return rules.thread_registers + tiles + narrow
 
 
 def least_registers(
@@ -112,10 +117,22 @@ def _bytes(point: Point, blocks: Blocks) -> Real:
     return total(tile.per_tile(blocks) for tile in (*point.tiles, *read))
 
 
-def _laid_out(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) -> Real:
-    """Return the registers of a thread for tiles and operands, where most are alive."""
-    layouts = Layouts(summary, blocks, warps, gpu)
-    copied = gpu.compiled.operand_fraction * (1 - layouts.direct)
+def _laid_out(
+    summary: KernelSummary,
+    blocks: Blocks,
+    numbers: LaunchNumbers,
+    loaded: Real,
+    gpu: Device,
+) -> Real:
+    """
+    Return the registers of a thread for tiles and operands, where most are alive.
+
+    `loaded` are those of tiles on their way to shared memory, which has arrived when a
+    contraction reads it. Without a pipeline, Triton converts a transposed operand in
+    registers, whole, before the contraction.
+    """
+    layouts = Layouts(summary, blocks, numbers.warps, gpu)
+    converted = np.equal(numbers.stages, 1) * (1 - layouts.direct)
 
     @cache
     def held(tile: Term) -> Real:
@@ -123,10 +140,15 @@ def _laid_out(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) 
 
     def alive(point: Point) -> Real:
         tiles = total(map(held, point.tiles))
-        tiles += total(_of_vector(tile, layouts) for tile in point.broadcast)
+        tiles = tiles + total(_of_vector(tile, layouts) for tile in point.broadcast)
         if point.operands is None:
             return tiles
-        return tiles + copied * _of_operands(point.operands, layouts)
+        if point.before:
+            begun = np.greater(layouts.trips_of(point.operands.product), 1)
+            tiles = tiles + begun * total(map(held, point.accumulator))
+            return tiles + converted * _transposed(point.operands, layouts)
+        read = (1 - layouts.direct) * _read_at_a_time(point.operands, layouts)
+        return tiles + np.maximum(read, loaded)
 
     return longest(map(alive, dict.fromkeys(summary.points)))
 
@@ -162,16 +184,43 @@ def _of_vector(tile: Term, layouts: Layouts) -> Real:
     return tile.weight / REGISTER * np.where(np.greater(columns, 1), own, 0.0)
 
 
-def _of_operands(operands: Operands, layouts: Layouts) -> Real:
-    """Return the registers of a thread for both operands of a contraction."""
-    made, blocks, lanes = operands.product, layouts.blocks, layouts.gpu.warp_threads
+def _read_at_a_time(operands: Operands, layouts: Layouts) -> Real:
+    """
+    Return the registers of a thread for what a contraction reads ahead.
+
+    That is a fraction of both operands, and not more than for `TERMS` terms: the
+    compiler reads the terms of one instruction while another one runs.
+    """
+    fraction, depth = layouts.gpu.compiled.operand_fraction, _depth(operands, layouts)
+    terms = np.minimum(fraction * depth, TERMS)
+    return terms * _of_a_term(operands, (operands.left, operands.right), layouts)
+
+
+def _transposed(operands: Operands, layouts: Layouts) -> Real:
+    """Return the registers of a thread for whole transposed operands."""
+    each = _of_a_term(operands, operands.transposed, layouts)
+    return _depth(operands, layouts) * each
+
+
+def _depth(operands: Operands, layouts: Layouts) -> Real:
+    """Return the terms that one block of a contraction sums."""
+    dims = operands.product.summed & {*operands.left.dims, *operands.right.dims}
+    return product(layouts.blocks[dim] for dim in dims)
+
+
+def _of_a_term(operands: Operands, tiles: Collection[Term], layouts: Layouts) -> Real:
+    """Return the registers of a thread for one term of each element of operands."""
+    made, lanes = operands.product, layouts.gpu.warp_threads
     layout = layouts.of[made]
-
-    def held(tile: Term, warps: Real, least: int) -> Real:
-        depth = product(blocks[dim] for dim in tile.dims if dim in made.summed)
-        kept = product(blocks[dim] for dim in tile.dims if dim not in made.summed)
-        own = np.maximum(kept / warps, least) * depth / lanes
-        return tile.weight / REGISTER * own
-
-    left = held(operands.left, layout.rows, ROWS)
-    return left + held(operands.right, layout.columns, COLUMNS)
+    sides = (
+        (operands.left, layout.rows, ROWS),
+        (operands.right, layout.columns, COLUMNS),
+    )
+    found: Real = 0.0
+    for tile, warps, least in sides:
+        if tile in tiles:
+            dims = (dim for dim in tile.dims if dim not in made.summed)
+            kept = product(layouts.blocks[dim] for dim in dims)
+            own = np.maximum(kept / warps, least) / lanes
+            found = found + tile.weight / REGISTER * own
+    return found

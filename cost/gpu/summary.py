@@ -85,6 +85,15 @@ class Operands:
     right: Term
     product: Product
 
+    @property
+    def transposed(self) -> tuple[Term, ...]:
+        """Those whose terms do not follow each other in memory."""
+        summed = self.product.summed
+        sides = ((self.left, True), (self.right, False))
+        return tuple(
+            tile for tile, last in sides if (tile.dims[-1] in summed) is not last
+        )
+
 
 @dataclass(frozen=True)
 class Point:
@@ -96,6 +105,10 @@ class Point:
     """Bytes; vectors that an elementwise op combines with each row or column."""
     operands: Operands | None = None
     """Those of a contraction."""
+    before: bool = False
+    """Whether the contraction is still to come."""
+    accumulator: tuple[Term, ...] = ()
+    """That of a contraction to come: it is alive if a loop has begun to sum it."""
 
 
 @dataclass(frozen=True)
