@@ -7,7 +7,6 @@ environment, and exits with its code.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import socket
@@ -18,6 +17,8 @@ from pathlib import Path
 from select import select
 from socketserver import BaseRequestHandler, ForkingMixIn, UnixStreamServer
 from threading import Thread
+
+from garbage import look_less_for_garbage
 
 LONGEST = 1 << 20
 """The most bytes of a command."""
@@ -88,7 +89,7 @@ def exit_code(command: Callable[[], object]) -> int:
 
 def serve(address: str, command: Callable[[], object]) -> None:
     """Serve commands, which find their arguments in `sys.argv`."""
-    gc.freeze()
+    look_less_for_garbage()
     with Server(address, command) as server:
         print("ready", flush=True)
         server.serve_forever(poll_interval=0.1)

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import ParamSpec, TypeVar
 
 import pytest
+from garbage import look_less_for_garbage
 
 from comet.runtime.child import Facts, report
 from comet.runtime.request import Request
@@ -51,7 +52,7 @@ def _context() -> ForkServerContext:
 def process() -> ProcessPoolExecutor:
     """Return an executor of one process that interprets Triton."""
     with STARTING:
-        return ProcessPoolExecutor(1, _context())
+        return ProcessPoolExecutor(1, _context(), initializer=look_less_for_garbage)
 
 
 def interpreted(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
