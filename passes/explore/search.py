@@ -2,8 +2,8 @@
 The best mapping of a program, with a lower bound for all others.
 
 The search starts from the mapping of `comet-accelerator`. Structures are realised and
-searched one after the other, each for a short time, with the best known cost as the
-ceiling; then what is unfinished gets more time, the lowest bound first.
+searched, the lowest bound first, each for a short time, with the best known cost as the
+ceiling; then what is unfinished gets more time.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ The work of the search in each structure before any gets more.
 It takes about a second. A limit in seconds would make the answer depend on the load of
 the machine.
 """
+
+
+AHEAD = 200
+"""So many structures, at most, are reached before any of them is searched."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class Exploration:
     seconds: float = field(default=0.0, init=False)
     _coming: Iterator[Structure] | None = field(default=None, init=False)
     """The structures that are not among the items yet."""
+    _ahead: int = field(default=1, init=False)
+    """How many structures are reached before any of them is searched."""
     _rest: float = field(default=0.0, init=False)
     """A bound for these, infinite if there are none."""
 
@@ -198,18 +204,41 @@ class Exploration:
             self._rest = self.space.bound()
             self._coming = self.space.structures(self.closes)
             self._start(end)
-        while monotonic() < end:
-            if self._is_above(self._rest):
-                break
-            if (structure := next(self._coming, None)) is None:
-                self._rest = inf
-                break
-            self._explore(self.noted(structure), FIRST_PATIENCE, end)
+            self._ahead = 1 if self.best is None else AHEAD
+        while monotonic() < end and not self._is_above(self._rest):
+            self._search_first(self._reached(end), end)
         patience = FIRST_PATIENCE
         while (left := self._open()) and monotonic() < end:
             patience *= 4
             for item in left:
                 self._explore(item, patience, end)
+
+    def _reached(self, end: float) -> list[Item]:
+        """
+        Return the next structures, with the bounds that are known of them so far.
+
+        If the search started without a mapping there are few at first, as mappings of
+        these close groups of others.
+        """
+        assert self._coming is not None
+        found: list[Item] = []
+        while monotonic() < end and len(found) < self._ahead:
+            if (structure := next(self._coming, None)) is None:
+                self._rest = inf
+                break
+            found.append(self.noted(structure))
+        self._ahead = min(AHEAD, 2 * self._ahead)
+        return found
+
+    def _search_first(self, items: list[Item], end: float) -> None:
+        """Realise items, and search a little in each, the lowest bound first."""
+        while items and monotonic() < end:
+            item = min(items, key=lambda item: item.bound)
+            if self._closed(item) or (item.space is not None):
+                items.remove(item)
+                self._explore(item, FIRST_PATIENCE, end)
+            else:
+                self._realise(item)
 
     def closes(self, group: Group) -> bool:
         """Return whether no mapping of a group can be better, and note it if so."""
@@ -322,6 +351,12 @@ class Exploration:
     def _failure(self) -> PassFailedException:
         """Say why there is no mapping: tiles that do not fit, or other rules."""
         realised = [item for item in self.items if item.space is not None]
+        if realised and not self.size:
+            return PassFailedException(
+                "explore: the constraint 'factors' contradicts the program: in all of "
+                f"{len(realised)} structures its factors do not divide the extents, or "
+                f"what outer nodes leave of them, such as in {realised[0].label}"
+            )
         for item in realised:
             if (reason := _misfit(item, self.goal)) is not None:
                 return PassFailedException(
@@ -329,7 +364,13 @@ class Exploration:
                     f"{len(realised)} structures do not fit, such as those of "
                     f"{item.label}: {reason}"
                 )
-        if realised or not self.space.rejected:
+        if not self.items and not self.space.rejected:
+            return PassFailedException(
+                "explore: the constraints contradict each other or the program: they "
+                "leave no structure, such as stream: true where nothing streams; "
+                "constrain less"
+            )
+        if realised:
             return PassFailedException(
                 "explore: no valid mapping: in each of the "
                 f"{len(self.items)} structures, the tiles exceed a buffer or the rules "

@@ -27,7 +27,7 @@ from comet.cost.accelerator.volume import relevant
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.capacity import Bytes, Sizes
 from comet.dialects.schedule import TemporalOp
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.node import NodeOp, nodes_around
 from comet.passes.schedule.tile.template import (
     Candidates,
     Factor,
@@ -103,9 +103,18 @@ class FactorSpace:
 
     @classmethod
     def of(cls, template: Template) -> FactorSpace:
-        """Return the whole space of a template."""
-        keys = tuple(key for key, dims in template.loops.items() if dims)
-        return cls(template, keys)
+        """
+        Return the whole space of a template.
+
+        Keys of the same depth follow each other. Bounds of outer nodes are close, so
+        that most parts are closed before the loops of inner ones multiply.
+        """
+        depth: dict[Key, int] = {}
+        for node, key in template.keys.items():
+            around = sum(1 for _ in nodes_around(node))
+            depth[key] = max(around, depth.get(key, 0))
+        keys = (key for key, dims in template.loops.items() if dims)
+        return cls(template, tuple(sorted(keys, key=lambda key: depth[key])))
 
     @cached_property
     def nests(self) -> tuple[FactorSpace, ...]:

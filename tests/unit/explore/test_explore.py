@@ -349,6 +349,27 @@ def test_the_first_rejection_is_named():
     assert "the constraint 'factors' names the node nowhere" in search.rejection
 
 
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (Constraints(stream=(True,)), "contradict .* they leave no structure"),
+        (
+            replace(
+                SHARED,
+                stream=(False,),
+                dim=(BY_N,),
+                strategy=("full",),
+                factors=tuple(parse_plan("y_dram: M=3")),
+            ),
+            "'factors' contradicts .* do not divide the extents",
+        ),
+    ],
+)
+def test_contradictions_are_no_full_buffers(limits: Constraints, message: str):
+    with pytest.raises(PassFailedException, match=message):
+        Exploration(space_of("gemm", (8, 8, 32), limits)).run()
+
+
 def test_products_with_own_loops_are_a_choice():
     """K is cut above the buffer of the weights, which a whole row does not fit."""
     one = Constraints(
