@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from importlib.metadata import version
 from math import isfinite
 from typing import Literal, TypeAlias, TypeVar, cast, get_args
@@ -17,7 +18,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.passes.search import Objective
 
-FORMAT = 1
+FORMAT = 2
 """The number of the file's format."""
 
 BoundedModel: TypeAlias = Literal["paper", "ideal"]
@@ -50,8 +51,8 @@ class Claim:
 
     structure: str
     """The label of the structure, or what the labels of a group start with."""
-    bound: float | None
-    """None if it has no mapping; what matters is that none is below the best one."""
+    bound: float
+    """At most the value of the best mapping, also if there is no mapping."""
     floors: tuple[Floor, ...] = ()
     """What its nests add, if that was used."""
 
@@ -78,9 +79,19 @@ class Certificate:
     """The bound of the structures without a claim; None if there are none."""
     claims: tuple[Claim, ...]
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its inputs."""
+        inputs = (self.program, self.system, self.hardware, self.constraints)
+        return sha256(json.dumps(inputs).encode()).hexdigest()
+
     def text(self) -> str:
         """Return the file."""
-        head = {"format": FORMAT, "comet": version("comet-compiler")}
+        head = {
+            "format": FORMAT,
+            "comet": version("comet-compiler"),
+            "inputs": self.digest,
+        }
         return json.dumps({**head, **asdict(self)}, indent=1) + "\n"
 
 
@@ -103,7 +114,13 @@ def read_certificate(text: str, name: str) -> Certificate:
                 f"{name}: a certificate of format {made[0]} by comet {made[1]}; this "
                 f"is comet {version('comet-compiler')}, which checks its own only"
             )
-        return _certificate(fields)
+        found = _certificate(fields)
+        if fields.text("inputs") != found.digest:
+            raise CertificateError(
+                f"{name}: its program, hardware or constraints are not those that it "
+                "was made with; search again"
+            )
+        return found
     except (ValueError, OverflowError, RecursionError) as error:
         reason = "" if isinstance(error, json.JSONDecodeError) else f" ({error})"
         raise CertificateError(
@@ -137,7 +154,7 @@ def _claim(fields: _Fields) -> Claim:
         )
         for fields in fields.several("floors")
     )
-    return Claim(fields.text("structure"), fields.bound("bound"), floors)
+    return Claim(fields.text("structure"), fields.number("bound"), floors)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,12 @@ def verify(
     """
     _check_winner(certificate, space.goal, mapped)
     claims = {claim.structure: claim for claim in certificate.claims}
+    for claim in certificate.claims:
+        if claim.bound > certificate.value * (1 + EXACT):
+            raise CertificateError(
+                f"the claim for {claim.structure}: a bound of {claim.bound:g}, more "
+                "than the best mapping has"
+            )
     least = certificate.value
 
     def is_closed(group: Group) -> bool:
@@ -98,7 +104,7 @@ def _check_winner(certificate: Certificate, goal: Goal, mapped: ModuleOp) -> Non
 
 def _check_group(group: Group, goal: Goal, claim: Claim, value: float) -> float:
     """Return the bound of a claim, at most `value`, if that of the group proves it."""
-    least = value if claim.bound is None else min(claim.bound, value)
+    least = min(claim.bound, value)
     bound = goal.order(group.bound)[0]
     if bound < least * (1 - EXACT):
         raise CertificateError(f"the claim for {group.label}: its bound is {bound:g}")
@@ -117,8 +123,7 @@ class _Structure:
 
     def check(self) -> float:
         """Return the bound of the claim, at most `value`, once it is proven."""
-        claimed = self.claim.bound
-        least = self.value if claimed is None else min(claimed, self.value)
+        least = min(self.claim.bound, self.value)
         if self.space.goal.order(self.structure.bound)[0] >= least * (1 - EXACT):
             return least
         try:

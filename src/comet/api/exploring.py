@@ -173,14 +173,14 @@ def _certificate(question: Question, state: Exploration, best: Best) -> Certific
         value=state.objective,
         lower_bound=state.lower_bound,
         rest=None if state.rest == inf else state.rest,
-        claims=tuple(map(_claim, state.items)),
+        claims=tuple(_claim(item, state.objective) for item in state.items),
     )
 
 
-def _claim(item: Item) -> Claim:
+def _claim(item: Item, value: float) -> Claim:
+    """Return what is known of an item: nothing of it is below the best value."""
     floors = tuple(
         Floor(tuple(sorted(map(key_text, keys))), cycles, energy)
         for keys, cycles, energy in item.floors
     )
-    bound = None if item.bound == inf else item.bound
-    return Claim(item.label, bound, floors)
+    return Claim(item.label, min(item.bound, value), floors)

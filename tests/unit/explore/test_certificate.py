@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,16 @@ def faster(fields: Fields) -> None:
     fields["hardware"] = fields["hardware"].replace("bw: 25", "bw: 50")
 
 
+def faster_and_signed(fields: Fields) -> None:
+    faster(fields)
+    inputs = [fields[k] for k in ("program", "system", "hardware", "constraints")]
+    fields["inputs"] = sha256(json.dumps(inputs).encode()).hexdigest()
+
+
+def claim_raised(fields: Fields) -> None:
+    fields["claims"][0]["bound"] *= 2
+
+
 def floor_raised(fields: Fields) -> None:
     for claim in fields["claims"]:
         for floor in claim["floors"]:
@@ -141,7 +152,9 @@ def broken_pipeline(fields: Fields) -> None:
         (unknown, "there is no structure another"),
         (better, "the best mapping has the value"),
         (raised, "the claims give"),
-        (faster, "the best mapping has the value"),
+        (faster, "hardware or constraints are not those that it was made with"),
+        (faster_and_signed, "the best mapping has the value"),
+        (claim_raised, "more than the best mapping has"),
         (floor_raised, "a nest adds less than"),
         (version, "which checks its own only"),
         (incomplete, "this is no certificate ('value' is no finite number)"),
@@ -221,7 +234,7 @@ def test_a_structure_without_a_mapping_is_no_gap(
     assert json.loads(capsys.readouterr().out)["proven"]
     fields = json.loads(proof.read_text())
     bounds = [claim["bound"] for claim in fields["claims"]]
-    assert bounds == [None, fields["value"]]
+    assert bounds == [fields["value"], fields["value"]]
     out, err = check(fields, tmp_path, capsys)
     assert err == ""
     assert "true" in out
