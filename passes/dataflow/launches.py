@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.gpu.capacity import fits
-from comet.cost.gpu.kernel import Device, kernel_time
+from comet.cost.gpu.kernel import Device, KernelWork, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.gpu.tiling import kernel_work
@@ -83,7 +83,7 @@ class Needs(Generic[Kernel]):
             yield ready
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Programs:
     """The programs of a tile tree that has its tiles."""
 
@@ -136,6 +136,7 @@ class LaunchPrices(Generic[Kernel]):
     ):
         self._gpu = gpu
         self._programs_of = cache(programs_of)
+        self._work = cache(self._work_with)
         self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
 
     def together(self, group: Sequence[Kernel]) -> bool:
@@ -171,21 +172,23 @@ class LaunchPrices(Generic[Kernel]):
         return max(0.0, apart - self.best((*one, *other))[0])
 
     def _seconds(self, trees: Sequence[Programs], numbers: LaunchNumbers) -> float:
-        if not all(self._fits(tree, numbers) for tree in trees):
+        works = [self._work(tree, numbers) for tree in trees]
+        fitting = [work for work in works if work is not None]
+        if len(fitting) < len(works):
             return inf
-        gpu = self._gpu
-        works = [kernel_work(t.summary, t.blocks, numbers, gpu) for t in trees]
-        registers = longest(work.registers for work in works)
-        shared = longest(work.shared for work in works)
-        largest = [replace(w, registers=registers, shared=shared) for w in works]
-        times = (float(kernel_time(w, gpu).seconds) for w in largest)
-        return gpu.launch + sum(time - gpu.launch for time in times)
+        registers = longest(work.registers for work in fitting)
+        shared = longest(work.shared for work in fitting)
+        largest = [replace(w, registers=registers, shared=shared) for w in fitting]
+        launch = self._gpu.launch
+        times = (float(kernel_time(work, self._gpu).seconds) for work in largest)
+        return launch + sum(time - launch for time in times)
 
-    def _fits(self, tree: Programs, numbers: LaunchNumbers) -> bool:
-        """Return whether a program has room with these numbers, if not its own."""
-        if numbers == tree.numbers:
-            return True
-        return bool(fits(tree.summary, tree.blocks, numbers, self._gpu) > 0)
+    def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
+        """Return what programs do, None without room with numbers not their own."""
+        known, gpu = (tree.summary, tree.blocks, numbers), self._gpu
+        if numbers == tree.numbers or fits(*known, gpu) > 0:
+            return kernel_work(*known, gpu)
+        return None
 
 
 def cheapest_launches(

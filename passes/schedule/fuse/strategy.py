@@ -46,11 +46,9 @@ class Strategy:
     spill: bool = False
     """On GPUs, products that two reduction loops need go through device memory."""
     again: bool = False
-    """Products that kernels on both sides of a collective need are computed twice."""
-    casts: bool = False
     """
-    On GPUs, priority fusion counts conversions to wider types in each kernel that reads
-    them from the start, not only at the end.
+    Products that kernels on both sides of a collective need are computed twice; with
+    priority fusion each kernel computes what it can of `ops_again`.
     """
 
 

@@ -51,7 +51,7 @@ from comet.passes.schedule.fuse.gpu.plan import (
     plan_steps,
 )
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
-from comet.passes.schedule.fuse.gpu.recompute import cheap_again, free_again
+from comet.passes.schedule.fuse.gpu.recompute import free_again, ops_again
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.machine import Options
 from comet.passes.schedule.fuse.rewrite import rewrite
@@ -181,8 +181,8 @@ def _narrowed(
     Return the best choice with products stored narrow where that is faster.
 
     And the names of these products. `wide` is the best of the choices that are
-    `fitting`; their kernels stay, with casts. With `forms`, those of priority fusion
-    are merged further: narrow values may leave room where wide ones did not.
+    `fitting`; their kernels stay, with casts. With `forms`, the best ones are merged
+    further by priority fusion: narrow values may leave room where wide ones did not.
     """
     names = value_names(elementary_ops(func))
     storing = {fused: tuple(stored_products(fused.kernels)) for fused in fitting}
@@ -190,9 +190,10 @@ def _narrowed(
     if not products:
         return wide.made, ()
     casts = [store_narrow(product) for product in products]
-    choices = [fused.with_casts(casts) for fused, found in storing.items() if found]
-    if forms is not None:
-        choices += [_merged_further(fused, forms, trials.gpu) for fused in choices]
+    made = {fused: fused.with_casts(casts) for fused, found in storing.items() if found}
+    choices, start = list(made.values()), made.get(wide.made)
+    if forms is not None and start is not None and start.choice.name == "priority":
+        choices.append(_merged_further(start, forms, trials.gpu))
     narrow, _ = _cheapest(func, trials, _without_repeats(choices))
     best = min(wide, narrow, key=lambda found: found.cost.latency)
     stored = [cast for cast in casts if cast.is_stored(best.made.kernels)]
@@ -242,7 +243,6 @@ def _choices(
         yield from (Strategy("none", whole=whole) for whole in (True, False))
     if strategy == "priority" or (strategy == "auto" and not ranks):
         yield from (Strategy("priority", again=again) for again in (False, True))
-        yield Strategy("priority", again=True, casts=True)
 
 
 def _forms(between: Between | Auto) -> Iterator[Strategy]:
@@ -270,7 +270,6 @@ def _label(choice: Strategy) -> str:
         "spill": choice.spill,
         "recompute across ranks": choice.again and choice.name != "priority",
         "recompute": choice.again and choice.name == "priority",
-        "own casts": choice.casts,
     }
     return ", ".join((choice.name, *(name for name, on in flags.items() if on)))
 
@@ -351,7 +350,7 @@ def _different(
     for choice in choices:
         cuts = CUTS if merges else None
         if choice.name == "priority":
-            again = _again(ops, choice, gpu)
+            again = ops_again(ops, gpu) if choice.again else frozenset[Operation]()
             if choice.again and not again:
                 continue
             partition = priority_partition(ops, forms, again)
@@ -371,20 +370,10 @@ def _without_repeats(choices: Iterable[_Fused]) -> Iterable[_Fused]:
     return found.values()
 
 
-def _again(
-    ops: Sequence[Operation], choice: Strategy, gpu: Device
-) -> frozenset[Operation]:
-    """Return what each kernel of priority fusion computes itself."""
-    large = cheap_again(ops, gpu) if choice.again else frozenset[Operation]()
-    return large | free_again(ops) if choice.casts else large
-
-
 def _merged_further(fused: _Fused, forms: Forms, gpu: Device) -> _Fused:
     """Return the kernels of priority fusion, merged where that saves time."""
-    if fused.choice.name != "priority":
-        return fused
-    ops, choice = elementary_ops(fused.func), replace(fused.choice, casts=True)
-    again = _again(ops, choice, gpu)
+    ops = elementary_ops(fused.func)
+    again = ops_again(ops, gpu) if fused.choice.again else free_again(ops)
     partition = priority_partition(ops, forms, again, fused.partition)
     return _Fused.of(fused.func, fused.choice, partition, fused.plan)
 

@@ -20,6 +20,11 @@ from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.passes.schedule.fuse.gpu.groups import casts_and_positions
 
 
+def ops_again(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
+    """Return the ops that are computed again for nothing, or cheaply."""
+    return free_again(ops) | cheap_again(ops, gpu)
+
+
 def free_again(ops: Sequence[Operation]) -> frozenset[Operation]:
     """
     Return the ops that every kernel computes itself which reads their results.
