@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from covering import EVERY_CASE
 from gpu_ranks import H200X8
 from rank_runs import outcomes
 from triton_modules import check_all, emitted, hardware
@@ -39,9 +40,11 @@ PROGRAMS = {
 
 
 def test_kernels_agree_with_their_references(tmp_path: Path):
+    """Of all programs on one machine, of every other on the other."""
     for gpu in ("h200x1", "mi300x8"):
         pipeline = f"{hardware(f'{gpu}.yaml')},triton-distributed"
-        sources = {name: emitted(text, pipeline) for name, text in PROGRAMS.items()}
+        some = list(PROGRAMS)[:: 1 if EVERY_CASE or gpu == "h200x1" else 2]
+        sources = {name: emitted(PROGRAMS[name], pipeline) for name in some}
         reports = check_all(sources, tmp_path)
         assert [name for name, report in reports.items() if not report["ok"]] == []
 
