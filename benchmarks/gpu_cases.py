@@ -71,7 +71,7 @@ class Sizes:
     """The small sizes of each sample for several ranks."""
     element_types: Sequence[tuple[str, Mapping[str, Extents]]]
     """The element types and small sizes of each sample for one rank."""
-    in_all_forms: Collection[str] = SAMPLES
+    in_all_forms: Collection[str]
     """The samples that are timed in every form, not only in that of comet's choice."""
 
 
@@ -103,6 +103,7 @@ REAL = Sizes(
     checked_ranks=(2, 4, 8),
     checked_extents=(SAMPLES, ODD),
     element_types=(("float16", SAMPLES), ("bfloat16", ODD)),
+    in_all_forms=SAMPLES,
 )
 
 TINY = Sizes(
