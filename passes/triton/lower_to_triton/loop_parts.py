@@ -23,7 +23,10 @@ from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.channels import combined
 from comet.passes.triton.lower_to_triton.offsets import step_of
 from comet.passes.triton.lower_to_triton.values import Scope, Tile, converted
-from comet.passes.triton.lower_to_triton.workarounds import with_a_block
+from comet.passes.triton.lower_to_triton.workarounds import (
+    end_at_run_time,
+    with_a_block,
+)
 from comet.passes.triton.slices import LoopSlice, is_rank_loop
 
 
@@ -58,6 +61,8 @@ def parts_of(
     if node.since is not None and part.start is None:
         first = _start(node, scope, outer, part.stop, step)
     if node.unmask is None or part.start is not None:
+        if isinstance(stop.type, tl.ConstexprType):
+            stop = end_at_run_time(scope, node, loop.factor, stop)
         return [Part(first, stop, step)]
     return _unmasked(node, Part(first, stop, step), scope, outer)
 

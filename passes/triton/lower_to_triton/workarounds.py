@@ -15,8 +15,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from comet.dialects import tl
 from comet.dialects.compound import MapOp, ReduceOp
 from comet.dialects.compound.dims import element_type_of
+from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
-from comet.dialects.tl.types import CompareKind, element_of
+from comet.dialects.tl.types import BinaryKind, CompareKind, element_of
 from comet.passes.triton.lower_to_triton.values import Scope, converted, literal
 from comet.passes.triton.slices import kernel_slices
 from comet.passes.triton.use_descriptors import has_other_axes
@@ -54,6 +55,37 @@ def breaks_warp_groups(grid: SpatialOp) -> bool:
     slices = kernel_slices(grid)
     copies = (op for op in grid.walk() if isinstance(op, CopyOp) and op.descriptor)
     return any(has_other_axes(op, slices[op.parent_op()]) for op in copies)
+
+
+UNROLLED = 4
+"""The most iterations of a loop with a constant end."""
+
+GRID_AXES = 3
+"""The axes of a launch grid."""
+
+
+def end_at_run_time(
+    scope: Scope, node: TemporalOp, iterations: int, end: SSAValue
+) -> SSAValue:
+    """
+    Return the end of a loop; ptxas does not know that of a long one.
+
+    Where it does, it unrolls loops of PTX whole: 16 iterations of a product of 128 x
+    256 x 64 to 64 instead of 4 matrix instructions, 64 of 16 x 64 x 64 to 512 instead
+    of 8, in twice the time. Triton's `loop_unroll_factor` does not reach it. What is
+    added is 0: the program id along an axis that the grid does not have.
+    """
+    kernel = node.parent_op()
+    while kernel is not None and not isinstance(kernel, KernelOp):
+        kernel = kernel.parent_op()
+    if iterations <= UNROLLED or kernel is None:
+        return end
+    nodes = (op for op in kernel.walk() if isinstance(op, SpatialOp))
+    axes = max((len(op.programs.tiles) for op in nodes if op.programs), default=1)
+    if axes == GRID_AXES:
+        return end
+    zero = scope.prologue.add(tl.ProgramIdOp(GRID_AXES - 1), "zero")
+    return scope.insert(tl.BinaryOp(BinaryKind.ADD, end, zero), "end")
 
 
 def keep_branches_apart(branches: Iterable[Block]) -> None:
