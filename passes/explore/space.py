@@ -226,7 +226,7 @@ class StructureSpace:
             if not is_closed(Group(form_label(pad, stream=stream), bound)):
                 for dims in self.shardings(form):
                     config = ShardingConfig(pad, stream, dims, {})
-                    yield from self._sharded(config, is_closed)
+                    yield from self._sharded(form, config, is_closed)
 
     def _bound_of(self, form: ModuleOp) -> Cost:
         copy = form.clone()
@@ -267,12 +267,19 @@ class StructureSpace:
         return sorted(found, key=lambda dims: -_instances(system, dims))
 
     def _sharded(
-        self, config: ShardingConfig, is_closed: Callable[[Group], bool]
+        self,
+        form: ModuleOp,
+        config: ShardingConfig,
+        is_closed: Callable[[Group], bool],
     ) -> Iterator[Structure]:
-        """Yield the structures of a sharding: kinds of collectives, then strategies."""
+        """
+        Yield the structures of a sharding: kinds of collectives, then strategies.
+
+        `form` has the extents that are sharded, padding included.
+        """
         copy, known = self._elementary.clone(), list[ModuleOp]()
-        *spread, _ = self._pipeline.spread(copy, attached_system(copy), config)
         try:
+            *spread, _ = self._pipeline.spread(form, attached_system(form), config)
             passes = run_settled(spread, self.ctx, copy)
         except REJECTED as error:
             self.rejected[config.label] = str(error)

@@ -35,11 +35,18 @@ def main(args: Sequence[str] | None = None) -> None:
 def _explore(options: Namespace) -> None:
     from comet.tools.exploring import explore_and_write
 
+    gone: list[BrokenPipeError] = []
+
     def show(answer: Answer) -> None:
         text = json.dumps(answer.to_json()) if options.json else str(answer)
-        print(text, flush=True)
+        try:
+            print(text, flush=True)
+        except BrokenPipeError as error:  # as with `| head`; the files are still wanted
+            gone.append(error)
 
     explore_and_write(options, show)
+    if gone:
+        raise gone[0]
 
 
 def _several_answered(options: Namespace) -> bool:

@@ -1,6 +1,7 @@
 """comet-explore: the best mapping, its bound, its pipeline, and its errors."""
 
 import json
+import os
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -123,6 +124,26 @@ def test_the_answer_is_proven_and_its_pipeline_makes_it(
     assert energy == pytest.approx(found["energy_pj"], rel=1e-12)
     assert {path.name: path.read_text() for path in out.iterdir()} == write_files(again)
     assert figures_of(parse_module(mlir.read_text())) == found["latency_cycles"]
+
+
+class Gone(StringIO):
+    """A pipe that nobody reads any more."""
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+    def fileno(self) -> int:
+        return os.open(os.devnull, os.O_WRONLY)
+
+
+def test_files_are_written_though_the_reader_of_the_answer_is_gone(
+    program: str, few: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mlir = tmp_path / "best.mlir"
+    monkeypatch.setattr("sys.stdout", Gone())
+    with pytest.raises(SystemExit):
+        main([program, *few, "--hardware", EDGE, "--output", str(mlir)])
+    assert "comet.pipeline" in mlir.read_text()
 
 
 def test_no_worse_than_the_pipeline(program: str, fast: dict[str, object]):
@@ -375,6 +396,23 @@ def test_the_first_rejection_is_named():
 def test_contradictions_are_no_full_buffers(limits: Constraints, message: str):
     with pytest.raises(PassFailedException, match=message):
         Exploration(space_of("gemm", (8, 8, 32), limits)).run()
+
+
+def test_padded_extents_are_sharded():
+    """The instances divide 16 rows, and not 13."""
+    limits = replace(SHARED, pad="auto", strategy=("full",), kind=KIND, stream=(False,))
+    search = Exploration(space_of("gemm", (13, 8, 16), limits))
+    search.run()
+    assert search.proven
+    padded = [each.label for each in search.items if "pad=M=16" in each.label]
+    assert any("M:cx,cy;" in label for label in padded)
+    named = replace(limits, dim=(parse_dims(["M:cx", "cy"]),))
+    search = Exploration(space_of("gemm", (13, 8, 16), named))
+    search.run()
+    (reason,) = search.rejected_by
+    assert "do not divide M = 13" in reason
+    assert search.best is not None
+    assert search.best.label.startswith("pad=M=16")
 
 
 def test_products_with_own_loops_are_a_choice():
