@@ -109,7 +109,7 @@ def embedding(**extents: int) -> str:
 def test_a_product_loads_the_chosen_rows_itself():
     source = emitted(embedding(V=640, T=4096, D=4096, N=4096), ONE_GPU)
     assert source.count("@triton.jit") == 1
-    before, loop = source.split(" in range(0, D, BLOCK_D):")
+    before, loop = source.split(" in range(0, end, BLOCK_D):")
     assert "ids_tile = tl.load(ids_ptr + offs_t)" in before
     assert "tl.load(table_ptr + ids_tile[:, None] * D + offs_d[None, :])" in loop
 
