@@ -91,7 +91,9 @@ class Operands:
         summed = self.product.summed
         sides = ((self.left, True), (self.right, False))
         return tuple(
-            tile for tile, last in sides if (tile.dims[-1] in summed) is not last
+            tile
+            for tile, last in sides
+            if tile.dims and (tile.dims[-1] in summed) is not last
         )
 
 
