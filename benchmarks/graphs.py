@@ -94,14 +94,11 @@ def main() -> None:
 
 def row(case: Case, machine: str) -> list[str]:
     """Return the cells of a block."""
-    graph = after_passes(case, machine, (DecomposePass("f32"), LowerViewsPass()))
     plan = after_passes(case, machine, (TritonDistributedPass(to="dataflow"),))
     kernels = sum(isinstance(op, KernelOp) for op in plan.walk())
     ours = Time(kernels, predicted_times(plan).eager)
-    trials = Trials(attached_system(graph))
-    (function,) = compute_functions(graph)
-    simplify(function)
-    ops = elementary_ops(function)
+    ops = elementary(case, machine)
+    trials = Trials(attached_system(plan))
     alone, library = one_by_one(ops, trials), by_library(ops, trials.gpu)
     launch = trials.gpu.launch
     return [
@@ -113,6 +110,14 @@ def row(case: Case, machine: str) -> list[str]:
         compared(alone, ours, launch),
         compared(library, ours, launch),
     ]
+
+
+def elementary(case: Case, machine: str) -> Sequence[Operation]:
+    """Return the ops of a program that kernels execute."""
+    graph = after_passes(case, machine, (DecomposePass("f32"), LowerViewsPass()))
+    (function,) = compute_functions(graph)
+    simplify(function)
+    return elementary_ops(function)
 
 
 def compared(other: Time, ours: Time, launch: float) -> str:

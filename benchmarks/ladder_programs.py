@@ -133,12 +133,17 @@ def resized(sample: str, sizes: Mapping[int, int]) -> str:
     return re.sub(r"tensor<(\d+(?:x\d+)*)x([a-z]\w*)>", tensor, text)
 
 
-def after_passes(case: Case, hardware: str, passes: Iterable[ModulePass]) -> ModuleOp:
-    """Return the module of a case, with hardware attached, after some passes."""
+def parsed(text: str) -> tuple[Context, ModuleOp]:
+    """Return the module of a text, and a context with all dialects."""
     context = Context()
     for name, factory in installed().all_dialects.items():
         context.register_dialect(name, factory)
-    module = Parser(context, case.text).parse_module()
+    return context, Parser(context, text).parse_module()
+
+
+def after_passes(case: Case, hardware: str, passes: Iterable[ModulePass]) -> ModuleOp:
+    """Return the module of a case, with hardware attached, after some passes."""
+    context, module = parsed(case.text)
     attach = AttachHardwarePass(str(SAMPLES / "hardware" / f"{hardware}.yaml"))
     PassPipeline((attach, *passes)).apply(context, module)
     return module

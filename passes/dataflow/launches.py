@@ -205,8 +205,8 @@ def cheapest_launches(
         gains = {
             group: gain
             for group in groups[: groups.index(own)]
-            if (gain := prices.saved(group, own)) > 0
-            and needs.independent(group, own, groups)
+            if needs.independent(group, own, groups)
+            and (gain := prices.saved(group, own)) > 0
         }
         if gains:
             best = max(gains, key=gains.__getitem__)
