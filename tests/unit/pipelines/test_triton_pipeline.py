@@ -1,5 +1,6 @@
 """Named ops through `triton-distributed`: right at any size and type, and no spills."""
 
+import re
 from itertools import product
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_wide_rows_take_two_sweeps(sources: dict[str, str]):
     )
     for source in (again, kept):
         assert source.count("@triton.jit") == 1
-        assert source.count("for n in range(0, N, BLOCK_N)") == 2
+        assert len(re.findall(r"for n in range\(0, \w+, BLOCK_N\)", source)) == 2
     assert (again.count("tl.dot("), kept.count("tl.dot(")) == (2, 1)
 
 
