@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,10 +16,23 @@ SUPPORT = Path(__file__).parent
 @cache
 def preloaded_tools() -> list[str]:
     """Start the process that commands are forked from; return how to call one."""
-    folder = TemporaryDirectory(prefix="comet-tools-")
-    address = f"{folder.name}/socket"
+    folder = started_server("tool_server.py", "comet-tools-")
+    client = str(SUPPORT / "tool_client.py")
+    return [sys.executable, "-S", "-E", client, f"{folder}/socket"]
+
+
+def started_server(
+    script: str, prefix: str, env: Mapping[str, str] | None = None
+) -> str:
+    """
+    Start a script that listens at `socket` in a new folder; return the folder.
+
+    It ends, and the folder with it, when this process does.
+    """
+    folder = TemporaryDirectory(prefix=prefix)
     server = subprocess.Popen(
-        [sys.executable, str(SUPPORT / "tool_server.py"), address],
+        [sys.executable, str(SUPPORT / script), f"{folder.name}/socket"],
+        env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -26,4 +40,4 @@ def preloaded_tools() -> list[str]:
     server.stdout.readline()
     atexit.register(folder.cleanup)
     atexit.register(server.communicate)
-    return [sys.executable, "-S", "-E", str(SUPPORT / "tool_client.py"), address]
+    return folder.name

@@ -33,7 +33,7 @@ def comet_context() -> Context:
 
 
 def parse_module(text: str, verify: bool = True) -> ModuleOp:
-    """Parse IR, and verify it unless told not to; the same text is parsed once."""
+    """Parse IR, and verify it if `verify`; the same text is parsed once."""
     return (_verified if verify else _parsed)(text).clone()
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from interpreting import SETTINGS
 from paths import SUPPORT
+from preloaded_tools import started_server
 
 TOOLS = {"comet-opt": "comet.tools.comet_opt", "comet-run": "comet.tools.comet_run"}
 """The tools that stand beside that Python."""
@@ -25,19 +24,10 @@ def torch_python() -> Path:
 
     The tools are beside it. What it starts by `sys.executable` has torch as well.
     """
-    folder = TemporaryDirectory(prefix="comet-torch-")
-    server = subprocess.Popen(
-        [sys.executable, str(SUPPORT / "torch_server.py"), f"{folder.name}/socket"],
-        env={**os.environ, **SETTINGS, "TRITON_INTERPRET": "0"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert server.stdout is not None
-    server.stdout.readline()
-    atexit.register(folder.cleanup)
-    atexit.register(server.communicate)
-    python = Path(folder.name, "python")
-    client = f"{sys.executable} -S -E {SUPPORT / 'tool_client.py'} {folder.name}/socket"
+    settings = {**os.environ, **SETTINGS, "TRITON_INTERPRET": "0"}
+    folder = started_server("torch_server.py", "comet-torch-", settings)
+    python = Path(folder, "python")
+    client = f"{sys.executable} -S -E {SUPPORT / 'tool_client.py'} {folder}/socket"
     _write_program(python, f"{client} {python}")
     for tool, module in TOOLS.items():
         _write_program(python.with_name(tool), f"{client} {python} -m {module}")
