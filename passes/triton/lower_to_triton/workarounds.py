@@ -17,6 +17,7 @@ from comet.dialects.compound import MapOp, ReduceOp
 from comet.dialects.compound.dims import element_type_of
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
+from comet.dialects.schedule.attributes import GRID_AXES
 from comet.dialects.tl.types import BinaryKind, CompareKind, element_of
 from comet.passes.triton.lower_to_triton.values import Scope, converted, literal
 from comet.passes.triton.slices import kernel_slices
@@ -59,9 +60,6 @@ def breaks_warp_groups(grid: SpatialOp) -> bool:
 
 UNROLLED = 4
 """The most iterations of a loop with a constant end."""
-
-GRID_AXES = 3
-"""The axes of a launch grid."""
 
 
 def end_at_run_time(
