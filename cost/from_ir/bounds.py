@@ -21,12 +21,10 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.comet.kinds import operation_kind
-from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp
+from comet.dialects.compound import ContractOp, FoldOp
+from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bytes_of, merged_extents
 from comet.dialects.compound.pad import PadOp
-
-Work: TypeAlias = ContractOp | MapOp | ReduceOp
-"""The ops that units compute."""
 
 OPERATIONS, COLLECTIVES = "operations", "collectives"
 """What bounds count, besides bytes."""
@@ -109,7 +107,9 @@ def _given_and_returned(func: FuncOp) -> tuple[float, float]:
     return read, sum(map(bytes_of, set(_returned(func))))
 
 
-def _in_turn(func: FuncOp, cycles: Mapping[Work, float], hardware: Hardware) -> float:
+def _in_turn(
+    func: FuncOp, cycles: Mapping[ComputeOp, float], hardware: Hardware
+) -> float:
     """Return how long ops take one after the other, with what is theirs alone."""
     read, written = Counter[Operation](), Counter[Operation | None]()
     for value in func.body.block.args:
@@ -123,22 +123,24 @@ def _in_turn(func: FuncOp, cycles: Mapping[Work, float], hardware: Hardware) -> 
     )
 
 
-def _by_unit(cycles: Mapping[Work, float]) -> tuple[float, float]:
+def _by_unit(cycles: Mapping[ComputeOp, float]) -> tuple[float, float]:
     """Return for how long matrix and vector units compute."""
     matrix = sum(work for op, work in cycles.items() if isinstance(op, ContractOp))
     return matrix, sum(cycles.values()) - matrix
 
 
-def work_of(ops: Iterable[Operation]) -> Iterator[Work]:
+def work_of(ops: Iterable[Operation]) -> Iterator[ComputeOp]:
     """Yield the ops that run at least once; partial folds need not be merged."""
     for op in ops:
         above = op.parent_op()
         merges = isinstance(above, FoldOp) and op.parent is above.merge.block
-        if isinstance(op, Work) and not merges:
+        if isinstance(op, ComputeOp) and not merges:
             yield op
 
 
-def op_cycles(op: Work, instances: int, hardware: Hardware, *, sharded: bool) -> float:
+def op_cycles(
+    op: ComputeOp, instances: int, hardware: Hardware, *, sharded: bool
+) -> float:
     """
     Return how many cycles an op takes at least on all units that can compute it.
 

@@ -10,6 +10,7 @@ by the op that computes the value, which then stores fewer bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
@@ -22,7 +23,7 @@ from comet.dialects.compound.elementary import (
 from comet.dialects.compound.map import MapOp
 from comet.dialects.compound.pad import PadOp
 
-COMPUTING = MapOp | ReduceOp | ContractOp
+ComputeOp: TypeAlias = ContractOp | ReduceOp | MapOp
 """Ops that a unit computes: they may read or store another element type."""
 
 
@@ -43,12 +44,12 @@ def reads_through(op: Operation) -> SSAValue | None:
 def _is_stored(op: CastOp) -> bool:
     """Return whether what computes the operand of a cast stores it as its result."""
     made = op.input.owner
-    computes = isinstance(made, COMPUTING)
+    computes = isinstance(made, ComputeOp)
     if not computes and not (isinstance(made, CastOp) and _is_stored(made)):
         return False
     if not op.input.has_one_use():
         return False
-    computed = (isinstance(use.operation, COMPUTING) for use in op.result.uses)
+    computed = (isinstance(use.operation, ComputeOp) for use in op.result.uses)
     return op.added_bits < 0 or not all(computed)
 
 

@@ -28,6 +28,7 @@ from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
+from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import merged_extents
 from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
@@ -35,7 +36,6 @@ from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
-from comet.passes.comet.lower_to_comet.tree import COMPUTE
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.pad import PadPass
 from comet.passes.graph.pad.extents import (
@@ -465,7 +465,7 @@ def operations(func: FuncOp) -> int:
     spaces = (
         merged_extents((*op.operands, *op.results), op.name)
         for op in func.walk()
-        if isinstance(op, COMPUTE)
+        if isinstance(op, ComputeOp)
     )
     return sum(prod(extents.values()) for extents in spaces)
 

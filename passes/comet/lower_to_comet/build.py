@@ -28,7 +28,7 @@ from comet.dialects.comet.attributes import (
     Step,
 )
 from comet.dialects.compound import ContractOp
-from comet.dialects.compound.copied import origin_of, stored_as
+from comet.dialects.compound.copied import ComputeOp, origin_of, stored_as
 from comet.dialects.compound.dims import bits_of, level_of, names_of
 from comet.dialects.schedule.attributes import BindingKind as Bind
 from comet.dialects.schedule.attributes import LoopAttr
@@ -45,8 +45,6 @@ from comet.passes.comet.lower_to_comet.factors import (
 )
 from comet.passes.comet.lower_to_comet.names import Names, kind_of
 from comet.passes.comet.lower_to_comet.tree import (
-    COMPUTE,
-    ComputeOp,
     Item,
     Notes,
     PlacedCollective,
@@ -319,7 +317,7 @@ class _Nodes:
 def _ops_below(node: Spatial) -> Iterator[ComputeOp]:
     for child in node.children:
         for item in child.node.items if isinstance(child.node, Temporal) else ():
-            if isinstance(item.node, COMPUTE):
+            if isinstance(item.node, ComputeOp):
                 yield item.node
             elif isinstance(item.node, Spatial):
                 yield from _ops_below(item.node)

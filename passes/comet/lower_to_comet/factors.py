@@ -11,10 +11,9 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.accelerator.factors import merged_order
 from comet.cost.accelerator.partial_sums import Accumulation, accumulation
 from comet.cost.reals import Truth
+from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import merged_extents, names_of
 from comet.passes.comet.lower_to_comet.tree import (
-    COMPUTE,
-    ComputeOp,
     PlacedCollective,
     Rows,
     Spatial,
@@ -52,7 +51,7 @@ def busy_rows(loops: Rows, op: ComputeOp, idle: Idle) -> Rows:
 def _paths(node: Temporal, above: Rows) -> Iterator[tuple[ComputeOp, Rows]]:
     for item in node.items:
         here = (*above, *item.rows)
-        if isinstance(item.node, COMPUTE):
+        if isinstance(item.node, ComputeOp):
             yield item.node, here
         elif isinstance(item.node, Spatial):
             for child in item.node.children:

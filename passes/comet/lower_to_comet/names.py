@@ -16,9 +16,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.comet.kinds import operation_kind
 from comet.dialects.compound import MapOp
+from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import unused
 from comet.kinds import OperationKind
-from comet.passes.comet.lower_to_comet.tree import ComputeOp
 
 
 @dataclass(frozen=True)

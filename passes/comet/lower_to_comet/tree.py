@@ -17,7 +17,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp
+from comet.dialects.compound import FoldOp
+from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bits_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import BindingAttr, BindingKind, LoopAttr
@@ -25,14 +26,9 @@ from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, transfers
 from comet.passes.comet.lower_to_comet.values import Values
 
-ComputeOp: TypeAlias = ContractOp | ReduceOp | MapOp
-"""The ops that can be leaves of a mapping."""
-
 Rows: TypeAlias = tuple[LoopAttr, ...]
 Notes: TypeAlias = tuple[tuple[str, Attribute], ...]
 """Attributes of the dialect-independent prefix `comet.`: estimates and choices."""
-
-COMPUTE = (ContractOp, ReduceOp, MapOp)
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ class Temporal:
     def leaf(self) -> ComputeOp | None:
         """The op of a node that has no other child."""
         node = self.items[0].node
-        return node if len(self.items) == 1 and isinstance(node, COMPUTE) else None
+        return node if len(self.items) == 1 and isinstance(node, ComputeOp) else None
 
 
 @dataclass(frozen=True)
@@ -241,7 +237,7 @@ class _Builder:
     def _user(self, op: NodeOp, value: SSAValue, *, written: bool) -> ComputeOp:
         """Return the op in `op` that defines `value`, or the first that reads it."""
         for inner in op.body.walk():
-            if isinstance(inner, COMPUTE):
+            if isinstance(inner, ComputeOp):
                 touched = inner.results if written else inner.operands
                 if any(self.values.root(v) is value for v in touched):
                     return inner
@@ -253,7 +249,7 @@ class _Builder:
 
 
 def _compute(op: Operation) -> ComputeOp:
-    if isinstance(op, FoldOp) or not isinstance(op, COMPUTE):
+    if isinstance(op, FoldOp) or not isinstance(op, ComputeOp):
         raise PassFailedException(
             f"lower-to-comet: the COMET files have no '{op.name}', only loops over its "
             "steps; run fuse, which makes one of it"
@@ -263,7 +259,7 @@ def _compute(op: Operation) -> ComputeOp:
 
 def _reject_shared_loops(items: Sequence[Item]) -> None:
     for item in items:
-        if isinstance(op := item.node, COMPUTE):
+        if isinstance(op := item.node, ComputeOp):
             raise PassFailedException(
                 f"lower-to-comet: '{op.name}' shares its loops with other ops, and the "
                 "COMET files give every operation a nest of its own; put it into a "

@@ -11,8 +11,8 @@ from comet.cost.accelerator.compute import MATRIX_UNITS, VECTOR_UNITS
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.nodes import UnitOp
 from comet.dialects.compound import ContractOp
+from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import level_of
-from comet.passes.comet.lower_to_comet.tree import ComputeOp
 
 
 @dataclass(frozen=True)

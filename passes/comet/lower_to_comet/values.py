@@ -17,7 +17,7 @@ from comet.dialects.compound import (
     RenameOp,
     SliceOp,
 )
-from comet.dialects.compound.copied import COMPUTING, readers_of
+from comet.dialects.compound.copied import ComputeOp, readers_of
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import YieldOp
 from comet.dialects.schedule.attributes import Combiner
@@ -125,9 +125,9 @@ def _enter_iter_args(op: NodeOp, values: Values) -> None:
 
 def _check_cast(op: CastOp) -> None:
     """Raise PassFailedException for a cast that no read or store of an op includes."""
-    stores = isinstance(op.input.owner, COMPUTING | CastOp) and op.input.has_one_use()
+    stores = isinstance(op.input.owner, ComputeOp | CastOp) and op.input.has_one_use()
     users = [user for user in readers_of(op.result) if not isinstance(user, YieldOp)]
-    if stores or (users and all(isinstance(user, COMPUTING) for user in users)):
+    if stores or (users and all(isinstance(user, ComputeOp) for user in users)):
         return
     raise PassFailedException(
         f"lower-to-comet: the cast of {op.input.type} is neither of what one op "

@@ -34,6 +34,7 @@ from comet.cost.reals import Products, Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.state import States
 from comet.dialects.compound import ContractOp
+from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bits_of, extents_of, merged_extents
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.analysis import needed_combiners, states_around
@@ -41,7 +42,6 @@ from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import compute_block
 from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
-from comet.passes.comet.lower_to_comet.tree import COMPUTE
 from comet.passes.schedule.node_names import nest_number, node_kinds, node_level
 from comet.passes.schedule.plan_string import PlanEntry, cuttable, plan_nodes
 from comet.passes.schedule.retile import retile, set_loops
@@ -194,7 +194,7 @@ class Template:
         nodes. Raises PassFailedException if a node is several of the problem.
         """
         leaves = paths_of(self.problem.root, ())
-        ops = [op for op in self.func.walk() if isinstance(op, COMPUTE)]
+        ops = [op for op in self.func.walk() if isinstance(op, ComputeOp)]
         found: dict[tuple[int, str], tuple[TemporalOp, ...]] = {}
         for (leaf, path), op in zip(leaves, ops, strict=True):
             around = () if op.parent is None else self.above[op.parent]
@@ -434,7 +434,7 @@ def _uses(nodes: Sequence[TemporalOp]) -> Mapping[str, Counter[Use]]:
     """Return how often each dimension is used in each way by the ops in some nodes."""
     found: dict[str, Counter[Use]] = {}
     for op in chain.from_iterable(node.walk() for node in nodes):
-        if isinstance(op, COMPUTE):
+        if isinstance(op, ComputeOp):
             what = " ".join([op.name, *map(str, op.properties.values())])
             for position, value in enumerate((*op.operands, *op.results)):
                 for axis, (dim, extent) in enumerate(extents_of(value).items()):

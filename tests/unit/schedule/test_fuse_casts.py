@@ -9,7 +9,7 @@ from tile_trees import ops_of
 
 from comet.codegen.comet import write_files
 from comet.dialects.compound import CastOp
-from comet.dialects.compound.copied import COMPUTING
+from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.schedule import YieldOp
 
 ATTACH = f'attach-hardware{{path="{ROOT}/samples/hardware/edge.yaml"}}'
@@ -68,7 +68,7 @@ def test_casts_keep_their_meaning(strategy: str, rank: int):
         for op in ops_of(tree, CastOp):
             users = [use.operation for use in op.result.uses]
             assert users
-            assert isinstance(op.input.owner, COMPUTING | CastOp) or not any(
+            assert isinstance(op.input.owner, ComputeOp | CastOp) or not any(
                 isinstance(user, YieldOp) for user in users
             )
 

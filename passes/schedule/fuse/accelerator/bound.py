@@ -15,7 +15,6 @@ from comet.cost.accelerator.paper.nest import Stream
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.bounds import (
     ProgramBound,
-    Work,
     op_cycles,
     placed_prices,
     program_bound,
@@ -24,6 +23,7 @@ from comet.cost.from_ir.bounds import (
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.state import States
+from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bits_of, bytes_of, iteration_dims, names_of
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
 from comet.passes.schedule.fuse.accelerator.folds import states_in_steps
@@ -147,7 +147,7 @@ def nests_of(
 
 def _dims(value: SSAValue, op: Operation | Block) -> frozenset[str]:
     """Return the dimensions of a value and of what uses it, if units compute that."""
-    used = iteration_dims(op) if isinstance(op, Work) else ()
+    used = iteration_dims(op) if isinstance(op, ComputeOp) else ()
     return frozenset((*names_of(value), *used))
 
 

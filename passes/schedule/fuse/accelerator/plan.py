@@ -22,7 +22,7 @@ from comet.dialects.compound import (
     gather,
 )
 from comet.dialects.compound.copied import (
-    COMPUTING,
+    ComputeOp,
     origins_of,
     readers_of,
     reads_through,
@@ -190,7 +190,7 @@ def _check_cast(op: CastOp) -> None:
     if reads_through(op) is None:
         return
     for user in readers_of(op.result):
-        if not isinstance(user, COMPUTING | FoldOp | CastOp):
+        if not isinstance(user, ComputeOp | FoldOp | CastOp):
             name = op.result.name_hint or "a value"
             raise PassFailedException(
                 f"fuse: '{user.name}' takes %{name}, and accelerators cast only what "
