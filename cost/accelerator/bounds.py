@@ -13,7 +13,7 @@ from comet.cost.accelerator.paper.bound import OpenLoops, least_cycles
 from comet.cost.accelerator.paper.energy import energies
 from comet.cost.accelerator.problem import Problem
 from comet.cost.accelerator.visits import visits
-from comet.cost.estimate import ModelName
+from comet.cost.estimate import CostError, ModelName
 from comet.cost.reals import Real
 
 
@@ -102,10 +102,16 @@ def roofline(problem: Problem, hardware: Hardware) -> float:
 
     The busier of reads and writes counts, at the memory's full bandwidth. No machine
     runs the mapping in less; the model `tool` may say so, as it loses stalls of reads.
+    0, which says nothing, if a spatial node moves a tensor that the node above does not
+    list: the tool prices such mappings, but what they move is not known.
     """
     root, mappings = hardware.levels[0], Mappings(problem)
+    try:
+        flows = build_flows(mappings, hardware)
+    except CostError:
+        return 0.0
     moved = {False: 0.0, True: 0.0}
-    for visit in visits(mappings, build_flows(mappings, hardware)):
+    for visit in visits(mappings, flows):
         for flow, size in zip(visit.flows, visit.moved, strict=True):
             if flow.entry.source == root.name:
                 moved[flow.writes] += float(size) * float(flow.unique)

@@ -168,6 +168,7 @@ def test_mend_missing_parent_entry_is_an_error() -> None:
     broken = replace(problem, root=rebuilt(problem.root, forget))
     with pytest.raises(CostError, match="X for EXP, but the temporal node above"):
         price(broken, hardware)
+    assert price(broken, hardware, "tool").roofline == 0
 
 
 def test_mend_forced_stalls_are_charged_once() -> None:
