@@ -54,6 +54,8 @@ FIGURES = (
 class Progress:
     """How far a search is."""
 
+    objective: Objective
+    """What is minimized."""
     best: float
     """The best known value of the objective; infinite if no mapping is known."""
     lower_bound: float
@@ -69,7 +71,7 @@ class Progress:
     def __str__(self) -> str:
         """Return one line."""
         return (
-            f"best {self.best:,.0f}, bound {self.lower_bound:,.0f}, gap "
+            f"best {self.objective} {self.best:,.0f}, bound {self.lower_bound:,.0f}, gap "
             f"{100 * self.gap:.1f} %, {self.closed} of {self.structures} structures "
             "closed"
         )

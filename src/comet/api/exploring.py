@@ -84,7 +84,7 @@ def _exploration(question: Question, progress: Notify) -> Exploration:
         space,
         question.time_limit,
         question.tolerance,
-        lambda state: progress(_progress(state)),
+        lambda state: progress(_progress(question, state)),
     )
 
 
@@ -98,8 +98,9 @@ def _check_start(space: StructureSpace, name: str) -> None:
         ) from error
 
 
-def _progress(state: Exploration) -> Progress:
+def _progress(question: Question, state: Exploration) -> Progress:
     return Progress(
+        objective=question.objective,
         best=state.objective,
         lower_bound=state.lower_bound,
         gap=state.gap,

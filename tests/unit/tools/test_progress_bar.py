@@ -16,7 +16,7 @@ from comet.api.answer import Progress
 from comet.tools import progress_bar
 from comet.tools.progress_bar import CLEAR, ProgressBar, bar
 
-HALF = Progress(200.0, 100.0, 0.5, 4, 1, 30)
+HALF = Progress("latency", 200.0, 100.0, 0.5, 4, 1, 30)
 
 EXPLORE = """
 import signal
@@ -51,18 +51,18 @@ def shown(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
 def test_lines(monkeypatch: pytest.MonkeyPatch):
     line = shown(monkeypatch, io.StringIO()).splitlines()[0]
     assert line == f"{HALF}, 0 s"
-    assert "best 200, bound 100, gap 50.0 %" in line
+    assert "best latency 200, bound 100, gap 50.0 %" in line
 
 
 def test_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch):
     text = shown(monkeypatch, Terminal())
-    assert text.startswith(f"{CLEAR}[##########----------] best 200, bound 100")
+    assert text.startswith(f"{CLEAR}[##########----------] best latency 200, bound 100")
     assert text.endswith(CLEAR)
     assert "\n" not in text
 
 
 def test_a_bar_before_there_is_a_mapping():
-    assert bar(Progress(inf, 0.0, 0.0, 0, 0, 0)) == f"[{'-' * 20}]"
+    assert bar(Progress("latency", inf, 0.0, 0.0, 0, 0, 0)) == f"[{'-' * 20}]"
 
 
 def test_ctrl_c_gives_the_best_mapping_and_its_proof(tmp_path: Path):
@@ -78,7 +78,7 @@ def test_ctrl_c_gives_the_best_mapping_and_its_proof(tmp_path: Path):
         text=True,
     ) as search:
         assert search.stderr is not None
-        while "best inf" in search.stderr.readline():
+        while "best latency inf" in search.stderr.readline():
             pass
         search.send_signal(signal.SIGINT)
         start = monotonic()
