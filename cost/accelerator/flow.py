@@ -217,9 +217,8 @@ def _flow(
     if parent is None or entry.key not in above:
         raise CostError(
             f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, but the "
-            "temporal "
-            "node above it has no such entry; list it there, or use model tool, which "
-            "takes another tensor's counts"
+            "temporal node above it has no such entry; list it there, or price it by "
+            "the model tool alone, which takes another tensor's counts"
         )
     spread = multiply(f for row in rows for f in row.values())
     unique = multiply(f for row in rows for dim, f in row.items() if dim in dims)

@@ -71,9 +71,9 @@ class Progress:
     def __str__(self) -> str:
         """Return one line."""
         return (
-            f"best {self.objective} {self.best:,.0f}, bound {self.lower_bound:,.0f}, gap "
-            f"{100 * self.gap:.1f} %, {self.closed} of {self.structures} structures "
-            "closed"
+            f"best {self.objective} {self.best:,.0f}, bound {self.lower_bound:,.0f}, "
+            f"gap {100 * self.gap:.1f} %, {self.closed} of {self.structures} "
+            "structures closed"
         )
 
     def _repr_html_(self) -> str:

@@ -20,7 +20,7 @@ from comet.cost.accelerator.problem import (
     Tile,
 )
 from comet.cost.accelerator.report import Report
-from comet.cost.estimate import energy_scope
+from comet.cost.estimate import CostError, energy_scope
 from comet.kinds import BindingKind
 from comet.tools.chain_costs import chain_keys, chain_lines
 from comet.tools.diagnostics import UsageError, one_sentence_errors
@@ -164,7 +164,8 @@ def _report(
     """
     Write the report.
 
-    Under the model `tool`, whose rows do not add up, it is that of `paper`.
+    Under the model `tool`, whose rows do not add up, it is that of `paper`. Raises
+    UsageError if `paper` cannot price what the tool can.
     """
     from comet.report.compiled_report import Compilation, page_of_compiled
     from comet.tools.compile_reporting import compared
@@ -179,7 +180,11 @@ def _report(
         [*files.values()],
         model=model,
     )
-    outputs.write(page_of_compiled(made, compared(outputs)))
+    try:
+        page = page_of_compiled(made, compared(outputs))
+    except CostError as error:
+        raise UsageError(f"the report is that of model {model}: {error}") from error
+    outputs.write(page)
 
 
 def lines(problem: Problem, figures: Report) -> Iterator[str]:

@@ -80,6 +80,34 @@ def test_what_is_below_the_roofline_is_called_impossible(
     assert "impossible" not in capsys.readouterr().out
 
 
+def without_entry(mapping: str, entry: int) -> str:
+    """Return a mapping whose third node, the temporal one at GB, lacks an entry."""
+    tree = json.loads(mapping)
+    node = tree["mapping"]["subtree"][0]["subtree"][0]
+    for key in ("target", "tensors", "precision", "rmw", "wb_output", "tag", "child"):
+        del node[key][entry]
+    factors = re.sub(r"\[1,", "[", node["factors"][0])
+    return json.dumps(tree).replace(json.dumps(node["factors"]), f'["{factors}"]')
+
+
+def test_only_the_tool_prices_what_the_node_above_does_not_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = next(r for r in RUNS if r["family"] == "softmax-fused")
+    given = flags(tmp_path, {**run, "mapping": without_entry(run["mapping"], 5)})
+    main(given)
+    assert capsys.readouterr().out.startswith("model tool: ")
+    for more, said in (
+        (["--model", "paper"], "error: DataMovementTileNode"),
+        (["--report", str(tmp_path / "r.html")], "error: the report is that of model"),
+    ):
+        with pytest.raises(SystemExit):
+            main([*given, *more])
+        error = capsys.readouterr().err
+        assert said in error
+        assert "moves tensor X for EXP" in error
+
+
 @pytest.mark.parametrize("model", ["tool", "paper", "ideal"])
 def test_report_for_people(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
