@@ -31,11 +31,11 @@ $(STAMP): pyproject.toml setup.py
 demo: venv
 	$(BIN)/python -m comet.tools.demo
 
-test: lint checks pytest
+test: lint checks
 
-# Types are checked by one process, so lit has the other processor.
+# Types are checked by one process, so lit, and then pytest, has the other processor.
 checks: venv
-	$(MAKE) --jobs=2 types filecheck
+	$(MAKE) --jobs=2 types filecheck pytest
 
 # Where `make pytest` takes combinations in which all values meet, this takes all of them.
 exhaustive: venv
