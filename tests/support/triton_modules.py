@@ -8,6 +8,7 @@ from pathlib import Path
 
 from interpreting import reports, write_modules
 from paths import ROOT
+from rank_runs import EPOCHS
 from semantics import comet_context, parse_module, run_passes
 from torch_python import run_python
 from xdsl.dialects.builtin import ModuleOp
@@ -54,7 +55,8 @@ def to_triton(module: ModuleOp) -> str:
 def check_all(sources: Mapping[str, str], folder: Path) -> dict[str, Facts]:
     """Run modules without a GPU; return what comet-run reports, by name."""
     paths = list(map(str, write_modules(sources, folder)))
-    found = reports([Request(p, back_ends(ranks_of(p))[0], 3) for p in paths])
+    asked = [Request(p, back_ends(ranks_of(p))[0], 3, epochs=EPOCHS) for p in paths]
+    found = reports(asked)
     return dict(zip(sources, found, strict=True))
 
 

@@ -3,10 +3,14 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gpu
+import gpu_cases
 import pytest
+from covering import EVERY_CASE
+from gpu_cases import TINY
 from gpu_run.case import MODULES, manifest_in
 from gpu_run.results import is_lost, is_wrong, results_in
 from torch_python import run_python
@@ -16,12 +20,17 @@ COMPILER = re.compile(r"(?:from|import) (?:xdsl|yaml|comet\.(?!runtime)\w+)")
 
 MISSING = 'raise ImportError("this machine has no compiler")\n'
 
+FURTHER_FORMS = ("gemm_softmax", "attention_causal")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the tiny cases."""
+    """Return a folder with the tiny cases; `make exhaustive` has more in all forms."""
     path = tmp_path_factory.mktemp("gpu") / "cases"
-    assert gpu.main(["emit", str(path), "--dry-run", "--jobs", "1"]) == 0
+    forms = (*TINY.in_all_forms, *(FURTHER_FORMS if EVERY_CASE else ()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_cases, "TINY", replace(TINY, in_all_forms=forms))
+        assert gpu.main(["emit", str(path), "--dry-run", "--jobs", "1"]) == 0
     return path
 
 
