@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
@@ -25,6 +26,7 @@ from comet.cost.from_ir.register_tiles import (
     accumulators,
     broadcast_during,
     continued,
+    kept_vectors,
     tiles_before,
     tiles_during,
 )
@@ -70,6 +72,11 @@ from comet.dialects.schedule.masked_loops import (
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores
 
+Kept: TypeAlias = "Mapping[SSAValue, tuple[str, ...]]"
+"""Vectors that loops keep in the layout of a product, and these loops."""
+
+NOTHING_KEPT: Kept = {}
+
 MOVES = (PushOp, ReadTileOp, WaitOp)
 """What programs exchange by: it computes nothing."""
 
@@ -113,9 +120,11 @@ class _Walk:
         loops: tuple[str, ...],
         outer: Sequence[SSAValue],
         loaded: tuple[SSAValue, ...] = (),
+        kept: Kept = NOTHING_KEPT,
     ) -> tuple[Term, ...]:
         """
         Visit a node; `outer` is alive in registers around it, `loaded` in shared.
+        `kept` are the vectors that loops around it keep, and these loops.
 
         Returns what it loads to shared memory, for the loop around it: loops of one
         trip are none, and their loads are then those of that loop.
@@ -126,7 +135,10 @@ class _Walk:
             self.conditions |= set(visible_conditions(op))
             self.inner_dims |= set(op.factors) if loops else set()
         loaded_here, late = tuple(loads(op)), late_loads(op)
-        self.loads += [tile_bytes(load.tile, inside) for load in loaded_here]
+        self.loads += [
+            replace(tile_bytes(load.tile, inside), late=load.tile in late)
+            for load in loaded_here
+        ]
         self.ids += self._ids(loaded_here, inside)
         # A program waits for what it loads early, and for what it loads late.
         self.rounds += [inside] * len({load.tile in late for load in loaded_here})
@@ -135,7 +147,7 @@ class _Walk:
         own = tuple(filter(self._is_staged, op.tiles))
         loaded = (*loaded, *own)
         self.stores += [tile_bytes(store.tile, inside) for store in stores(op)]
-        nested = self.body(op, inside, outer, loaded)
+        nested = self.body(op, inside, outer, loaded, self._kept(op, kept))
         filled = tuple(tile_bytes(tile, inside) for tile in loaded)
         self.shared.append(filled)
         if isinstance(op, TemporalOp) and nested:
@@ -157,6 +169,7 @@ class _Walk:
         loops: tuple[str, ...],
         outer: Sequence[SSAValue],
         loaded: tuple[SSAValue, ...],
+        kept: Kept,
     ) -> tuple[Term, ...]:
         """
         Visit the ops of a node and record what is alive before and during each.
@@ -170,24 +183,51 @@ class _Walk:
         for inner, alive in alive_before(block, entering, late_loads(op)):
             held = tiles_during(inner, alive, with_products=self.with_products)
             tiles = self._in_registers(held)
-            vectors = self._in_registers(broadcast_during(inner))
+            vectors = self._vectors(inner, kept)
             operands = operands_of(inner, loops)
             if operands is not None:
-                self.points.append(self._before(op, inner, alive, operands))
+                self.points.append(self._before(op, inner, alive, kept, operands))
             self.points.append(Point(tiles, vectors, operands))
             if isinstance(inner, NodeOp):
                 passed = {*inner.operands, *continued(op, inner)}
                 around = [value for value in alive if value not in passed]
-                nested += self.node(inner, loops, around, loaded)
+                nested += self.node(inner, loops, around, loaded, kept)
             else:
                 self._count(inner, loops)
         return tuple(nested)
+
+    def _kept(self, op: NodeOp, kept: Kept) -> Kept:
+        """
+        Return the vectors that a node and the loops around it keep.
+
+        Each has the loops of which one has to have several iterations: none if programs
+        of a group have several tiles anyway.
+        """
+        if not isinstance(op, TemporalOp) or not self.with_products:
+            return kept
+        always = bool(self.shared_out & op.factors.keys())
+        found = dict(kept)
+        for value in kept_vectors(op):
+            around = found.get(value)
+            if always or around == ():
+                found[value] = ()
+            else:
+                found[value] = (*(around or ()), *op.factors)
+        return found
+
+    def _vectors(self, op: Operation, kept: Kept) -> tuple[Term, ...]:
+        """Return the vectors in the layout of a product while an op runs."""
+        own = tuple(broadcast_during(op))
+        others = [value for value in kept if value not in own]
+        held = (tile_bytes(value, kept[value]) for value in others)
+        return (*self._in_registers(own), *held)
 
     def _before(
         self,
         op: NodeOp,
         product: Operation,
         alive: Sequence[SSAValue],
+        kept: Kept,
         operands: Operands,
     ) -> Point:
         """Return what registers hold just before a contraction in a node."""
@@ -195,7 +235,8 @@ class _Walk:
         sums = set(accumulators(op))
         other = self._in_registers(value for value in held if value not in sums)
         summed = self._in_registers(value for value in held if value in sums)
-        return Point(other, operands=operands, before=True, accumulator=summed)
+        vectors = self._vectors(product, kept)
+        return Point(other, vectors, operands, before=True, accumulator=summed)
 
     def _is_staged(self, tile: SSAValue) -> bool:
         """Return whether a loop loads a tile ahead, to shared memory."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from comet.cost.from_ir.products import adds
 from comet.dialects.compound import (
@@ -23,6 +23,7 @@ from comet.dialects.compound.dims import is_boolean, names_of
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.accumulators import is_continued
 from comet.dialects.schedule.attributes import Combiner
+from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.node import NodeOp
 
 
@@ -55,6 +56,34 @@ def broadcast_during(op: Operation) -> Iterator[SSAValue]:
     if isinstance(op, MapOp):
         dims = names_of(op.result)
         yield from _occupying([v for v in op.operands if names_of(v) != dims])
+
+
+def kept_vectors(loop: TemporalOp) -> Iterator[SSAValue]:
+    """
+    Yield the operands of elementwise ops in a loop that it does not change, and that
+    lack dimensions of the result, from outside of the loop.
+
+    Triton widens them and converts them to the layout of the result before the loop.
+    """
+    for op in loop.walk():
+        for value in broadcast_during(op):
+            if _enters(value, loop):
+                yield value
+
+
+def _enters(value: SSAValue, loop: TemporalOp) -> bool:
+    """Return whether a value is a tile from outside of a loop, unchanged, or a cast."""
+    while not isinstance(value, BlockArgument):
+        if not isinstance(value.owner, CastOp):
+            return False
+        value = value.owner.input
+    node = value.block.parent_op()
+    if not isinstance(node, TemporalOp) or value.index >= len(node.ins):
+        return False
+    changed = not node.factors.keys().isdisjoint(names_of(value))
+    if changed or value in late_loads(node):
+        return False
+    return node is loop or _enters(node.ins[value.index], loop)
 
 
 def accumulators(op: NodeOp) -> Iterator[SSAValue]:

@@ -10,7 +10,10 @@ from comet.cost.reals import Real, Truth
 
 
 def loops_around(
-    tile: Collection[str], loops: Sequence[tuple[str, Real]]
+    tile: Collection[str],
+    loops: Sequence[tuple[str, Real]],
+    *,
+    late: bool = False,
 ) -> list[Truth]:
     """
     Return, for each loop, whether the copy of a tile must be inside it.
@@ -18,9 +21,11 @@ def loops_around(
     `tile` has the dimensions of the tile; `loops` are dimensions and trip counts,
     outermost first. A loop of several trips changes a tile that has its dimension; a
     copy is inside all loops that change its tile, and inside the loops around these. It
-    is loop-invariant in the others, and can be hoisted before them.
+    is loop-invariant in the others, and can be hoisted before them. A `late` copy stays
+    in all loops: it comes after a loop inside of them, so that no registers hold the
+    tile while that loop runs, and to load it again from L2 takes less than they would.
     """
-    changed: Truth = False
+    changed: Truth = late
     around: list[Truth] = []
     for dim, trips in reversed(loops):
         if dim in tile:

@@ -175,13 +175,19 @@ def _of_tile(tile: Term, layouts: Layouts) -> Real:
 
 
 def _of_vector(tile: Term, layouts: Layouts) -> Real:
-    """Return the registers of a thread for what it combines with the rows of a tile."""
+    """
+    Return the registers of a thread for what it combines with the rows of a tile.
+
+    What comes from outside of a loop is kept so if the loop has several iterations.
+    """
+    trips = product(layouts.summary.trips(dim, layouts.blocks) for dim in tile.loops)
+    needed = np.greater(trips, 1) if tile.loops else 1.0
     made = layouts.product_of(tile.dims)
     if made.rows & set(tile.dims):
         return 0.0
     columns = product(layouts.blocks[dim] for dim in tile.dims)
     own = np.maximum(columns / layouts.of[made].columns, COLUMNS) / QUAD
-    return tile.weight / REGISTER * np.where(np.greater(columns, 1), own, 0.0)
+    return needed * tile.weight / REGISTER * np.where(np.greater(columns, 1), own, 0.0)
 
 
 def _read_at_a_time(operands: Operands, layouts: Layouts) -> Real:

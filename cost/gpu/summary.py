@@ -40,6 +40,8 @@ class Term:
     """Loops inside of those: it costs nothing unless each of them has one trip."""
     mask: str = ""
     """The loop whose mask it computes; see `KernelSummary.unmasked`."""
+    late: bool = False
+    """Whether it is loaded after a loop inside of those, and so not hoisted."""
 
     def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""
@@ -104,7 +106,10 @@ class Point:
     tiles: tuple[Term, ...]
     """Bytes; without what is computed element by element."""
     broadcast: tuple[Term, ...] = ()
-    """Bytes; vectors that an elementwise op combines with each row or column."""
+    """
+    Bytes; vectors that an elementwise op combines with each row or column, and those
+    that loops of several iterations keep so.
+    """
     operands: Operands | None = None
     """Those of a contraction."""
     before: bool = False
@@ -268,7 +273,8 @@ class KernelSummary:
     def _loops_around(self, tile: Term, blocks: Blocks) -> list[tuple[Real, Truth]]:
         """Return the trips of each loop, and whether it is around the tile's copy."""
         trips = [self.trips(dim, blocks) for dim in tile.loops]
-        around = loops_around(tile.dims, list(zip(tile.loops, trips, strict=True)))
+        loops = list(zip(tile.loops, trips, strict=True))
+        around = loops_around(tile.dims, loops, late=tile.late)
         return list(zip(trips, around, strict=True))
 
     def is_invariant(self, tile: Term, blocks: Blocks) -> Real:

@@ -6,22 +6,25 @@ from collections.abc import Mapping
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule import CopyOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import loads
 
 
 def late_loads(node: NodeOp) -> Mapping[SSAValue, Operation]:
     """
-    Return the tiles that a program loads after its loops, with their first use.
+    Return the tiles that a program loads after loops in a node, with their first use.
 
     So it need not keep a tile for the result of a loop, such as a bias, while the loop
-    runs. All other tiles are loaded at the start of the body; loops load ahead anyway.
+    runs. All other tiles are loaded at the start of the body, and so are those that the
+    loops of the node change: they are loaded ahead.
     """
     late: dict[SSAValue, Operation] = {}
-    if not isinstance(node, SpatialOp):
-        return late
-    waiting, after = {load.tile for load in loads(node)}, False
+    changing = set(node.factors) if isinstance(node, TemporalOp) else set[str]()
+    waiting = {load.tile for load in loads(node)}
+    waiting = {tile for tile in waiting if changing.isdisjoint(names_of(tile))}
+    after = False
     for op in node.body.block.ops:
         first = waiting.intersection(op.operands)
         waiting -= first
@@ -29,3 +32,11 @@ def late_loads(node: NodeOp) -> Mapping[SSAValue, Operation]:
             late |= {value: op for value in op.operands if value in first}
         after |= isinstance(op, NodeOp)
     return late
+
+
+def is_late(copy: CopyOp) -> bool:
+    """Return whether a copy is after a loop in its node, as late loads are."""
+    op = copy.prev_op
+    while op is not None and not isinstance(op, NodeOp):
+        op = op.prev_op
+    return op is not None

@@ -4,7 +4,8 @@
 Takes functions at the schedule or the dataflow level with copies in their nodes. A
 loop-invariant copy of a tile from outside the loop moves before the loop; a node is
 split if the copy has to be between its loops. Equal copies at one position become one.
-Stores stay where they are.
+Stores stay where they are, and so do loads after a loop in the body of their node:
+before the outer loop, registers would hold the tile while the inner one runs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from comet.cost.gpu.hoisting import loops_around
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import CopyOp, TemporalOp, YieldOp
+from comet.dialects.schedule.late_loads import is_late
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.schedule.split_loops import split_loops
 
@@ -84,9 +86,8 @@ def plan_hoist(copy: CopyOp) -> Hoist | None:
     nodes = [_node_of(tile) for tile in handed_down(copy)]
     loops = [(node, i) for node in reversed(nodes) for i in range(len(node.loops))]
     rows = [node.loops.data[i] for node, i in loops]
-    around = loops_around(
-        names_of(copy.result), [(row.dim, row.factor) for row in rows]
-    )
+    trips = [(row.dim, row.factor) for row in rows]
+    around = loops_around(names_of(copy.result), trips, late=is_late(copy))
     for (node, index), row, changes in zip(loops, rows, around, strict=True):
         if row.factor > 1 and not changes:
             before = node.loops.data[:index]

@@ -16,6 +16,11 @@ def test_a_loop_of_one_trip_changes_nothing():
     assert loops_around("MK", [("M", 2), ("N", 3), ("K", 1)]) == [True, False, False]
 
 
+def test_a_late_copy_stays_in_all_loops():
+    loops = [("M", 2), ("N", 3)]
+    assert loops_around("K", loops, late=True) == [True, True]
+
+
 def test_arrays_answer_for_many_loops_at_once():
     trips = np.array([1.0, 2.0])
     outer, inner = loops_around("K", [("N", 3.0), ("K", trips)])

@@ -87,6 +87,14 @@ def test_a_group_at_a_time_is_enough_and_one_less_is_not(
     assert run_groups(source, tmp_path, (3, ctas - 1)) == {"module": "DeadlockError"}
 
 
+def test_vectors_along_the_row_are_loaded_after_the_product():
+    """Before the loop over rows, registers would hold them during the product."""
+    _, product, after = grouped("layernorm", 2).partition("tl.dot(")
+    assert product
+    assert after.count("gamma_tile = tl.load(") == after.count("beta_tile = tl.load(")
+    assert "gamma_tile = tl.load(" in after
+
+
 def test_compiled_kernels_have_flags_of_gpu_scope(tmp_path: Path):
     source = grouped("softmax", 3)
     weak = source.replace(SIGNAL, FLAG.format('"relaxed"', '"gpu"'))

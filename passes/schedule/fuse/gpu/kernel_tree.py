@@ -169,7 +169,8 @@ class KernelLevels(Levels):
         self, value: SSAValue, op: Operation, node: Node, loops: AbstractSet[str]
     ) -> str:
         later = loops & set(names_of(value))
-        return self.gpu.memory if later else self.operand(value, op, node)
+        group = isinstance(node, Spatial) and node.mesh is not None
+        return self.gpu.memory if later or group else self.operand(value, op, node)
 
     def stays(self, level: str) -> bool:
         return level != self.gpu.memory

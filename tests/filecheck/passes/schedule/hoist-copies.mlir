@@ -220,3 +220,46 @@ func.func @between(%a: !a, %b: !b) -> !out {
 // TRITON:           %b_tile = tl.load
 // TRITON:           tl.for %k{{.*}} iter_args(%{{.*}} = %[[ACC]])
 // TRITON:             %a_tile = tl.load
+
+// What is first read after a loop stays in the outer loop, though that does not change it.
+
+!left = tensor<32x64xf16, #compound.dims<M, K @HBM>>
+!leftm = tensor<16x64xf16, #compound.dims<M, K @HBM>>
+!leftt = tensor<16x32xf16, #compound.dims<M, K @SMEM>>
+!right = tensor<64x16xf16, #compound.dims<K, N @HBM>>
+!rightt = tensor<32x16xf16, #compound.dims<K, N @SMEM>>
+!shift = tensor<16xf32, #compound.dims<N @HBM>>
+!shiftt = tensor<16xf32, #compound.dims<N @REG>>
+!made = tensor<32x16xf32, #compound.dims<M, N @HBM>>
+!madet = tensor<16x16xf32, #compound.dims<M, N @REG>>
+
+func.func @late(%a: !left, %b: !right, %v: !shift) -> !made {
+  %y = schedule.spatial on grid [g0: M = 1] ins(%a, %b, %v : !left, !right, !shift) outs(!made) {
+  ^bb0(%a1: !left, %b1: !right, %v1: !shift):
+    %y1 = schedule.temporal [M = 2] ins(%a1, %b1, %v1 : !left, !right, !shift) outs(!made) {
+    ^bb1(%a2: !leftm, %b2: !right, %v2: !shiftt):
+      %c = schedule.temporal [K = 2] ins(%a2, %b2 : !leftm, !right) outs(!madet) combine ["add"] {
+      ^bb2(%a3: !leftt, %b3: !rightt):
+        %c1 = compound.contract %a3, %b3 : !leftt, !rightt -> !madet
+        schedule.yield %c1 : !madet
+      }
+      %s = compound.map add %c, %v2 : !madet, !shiftt -> !madet
+      schedule.yield %s : !madet
+    }
+    schedule.yield %y1 : !made
+  }
+  func.return %y : !made
+}
+
+// CHECK-LABEL: func.func @late
+// CHECK-NOT:     schedule.copy
+// CHECK:         schedule.temporal [M = 2] ins(%a1, %b1, %v1
+// CHECK:           schedule.temporal [K = 2]
+// CHECK:           %[[V:.*]] = schedule.copy %v2 : {{.*}} @REG>>
+// CHECK-NEXT:      compound.map add %c, %[[V]]
+
+// TRITON-LABEL: tl.kernel @late_kernel
+// TRITON:         tl.for %m
+// TRITON-NOT:       %v_tile = tl.load
+// TRITON:           tl.for %k
+// TRITON:           %v_tile = tl.load
