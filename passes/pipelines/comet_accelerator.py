@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
@@ -16,13 +16,21 @@ from comet.dialects.arch import attached_system
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
-from comet.passes.dataflow.outline_mappings.plan import Graph
+from comet.passes.dataflow.outline_mappings.cuts import cuts
+from comet.passes.dataflow.outline_mappings.plan import Graph, check_graph
 from comet.passes.explore.constraints import Constraints
-from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
+from comet.passes.explore.quick import (
+    AUTO_DIM,
+    AcceleratorPipeline,
+    ShardingConfig,
+    Trial,
+    function_names,
+)
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.expand_maps import ExpandMapsPass, expandable_maps
 from comet.passes.pipeline import AUTO, run_passes
-from comet.passes.pipelines.mapping_chain import ChainSearch
+from comet.passes.pipelines.mapping_chain import ONE, ChainSearch
+from comet.passes.schedule.tile.accelerator import NothingFits
 from comet.passes.search import Goal, session
 from comet.passes.search.record import Choice, Row
 from comet.passes.sharding.dim_axes import parse_dims
@@ -52,8 +60,8 @@ class CometAcceleratorPass(AcceleratorPipeline):
     mappings: str = AUTO
     """
     See `outline-mappings`; `auto` compares ways to cut a graph that one mapping cannot
-    hold, and `merged` also merges neighbours while that makes the chain cheaper, which
-    takes several times as long.
+    hold, or whose tiles do not fit in one, and `merged` also merges neighbours while
+    that makes the chain cheaper, which takes several times as long. `one` never cuts.
     """
 
     def __post_init__(self) -> None:
@@ -82,14 +90,14 @@ class CometAcceleratorPass(AcceleratorPipeline):
         require_accelerator(self.name, attached_system(module))
         if any(narrowed(attached_system(module))):
             yield KnownMeshesPass()
-        expands, cuts = self.needs(ctx, module)
-        if expands or cuts:
+        expands, is_chain = self.needs(ctx, module)
+        if expands or is_chain:
             yield DECOMPOSE
         if expands:
             yield ExpandMapsPass()
-        if cuts:
+        if is_chain:
             (func,) = compute_functions(module)
-            pipeline = replace(self, mappings=AUTO)
+            pipeline = replace(self, mappings=ONE)
             yield from ChainSearch(ctx, Graph(func), pipeline).passes(self.mappings)
         elif self.search == "quick":
             yield from super().parts(ctx, module)
@@ -104,7 +112,40 @@ class CometAcceleratorPass(AcceleratorPipeline):
         graphs = [Graph(func) for func in compute_functions(elementary)]
         if len(graphs) != 1:
             return expands, False
-        return expands, self.mappings != AUTO or not graphs[0].is_one_mapping
+        if self.mappings in (AUTO, ONE):
+            return expands, self.mappings == AUTO and not graphs[0].is_one_mapping
+        return expands, True
+
+    def chosen(
+        self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
+    ) -> Trial:
+        """
+        Return the passes that make the cheapest mapping, or a chain where none fits.
+
+        Raises PassFailedException, with what one mapping needs, if no chain fits.
+        """
+        graph = self.divisible(module)
+        if graph is None:
+            return super().chosen(ctx, module, configs)
+        try:
+            if len(configs) == 1:
+                return self.cheapest(ctx, module, configs)
+            return super().chosen(ctx, module, configs)
+        except NothingFits as error:
+            search = ChainSearch(ctx, graph, replace(self, mappings=ONE), error)
+            return Trial(tuple(search.passes(AUTO)), {})
+
+    def divisible(self, module: ModuleOp) -> Graph | None:
+        """Return the graph of a program that `auto` may cut into several mappings."""
+        funcs = tuple(compute_functions(module))
+        if self.mappings != AUTO or self.factors != AUTO or len(funcs) != 1:
+            return None
+        (graph,) = map(Graph, funcs)
+        try:
+            check_graph(graph)
+        except PassFailedException:
+            return None
+        return graph if any(len(parts) > 1 for _, parts in cuts(graph)) else None
 
     def best(self, ctx: Context, module: ModuleOp) -> tuple[ModulePass, ...]:
         """
@@ -122,7 +163,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             module,
             Goal(self.model, self.objective),
             self.constraints(),
-            quick=replace(self, search="quick"),
+            quick=replace(self, search="quick", mappings=ONE),
         )
         found = Exploration(space, self.time_limit)
         with session() as current:

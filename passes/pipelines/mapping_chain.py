@@ -29,11 +29,24 @@ from comet.passes.explore.quick import AUTO_DIM, UNPADDED, AcceleratorPipeline, 
 from comet.passes.graph.pad.extents import format_extents, parse_extents
 from comet.passes.pipeline import AUTO, run_settled, spelled
 from comet.passes.schedule.fuse.accelerator.plan import check_addresses
-from comet.passes.search import FREE, Candidate, Cost, Found, Goal, cheapest, session
+from comet.passes.schedule.tile.accelerator import NothingFits
+from comet.passes.search import (
+    FREE,
+    Candidate,
+    Cost,
+    Found,
+    Goal,
+    cheapest,
+    refuse,
+    session,
+)
 from comet.passes.sharding.dim_axes import dims_in, format_dims, parse_dims
 
 MERGED = "merged"
 """The option for chains whose mappings are merged, too."""
+
+ONE = "one"
+"""The option for one mapping, also where none fits."""
 
 Mapped = Found[tuple[ModulePass, ...]]
 """The passes that make a mapping without a search, and its cost."""
@@ -62,6 +75,8 @@ class ChainSearch:
     graph: Graph
     pipeline: AcceleratorPipeline
     """What maps a function that one mapping holds."""
+    whole: NothingFits | None = None
+    """Why one mapping does not hold the graph, if its tiles are the reason."""
     _known: dict[tuple[Operation, ...], Mapped | Rejected] = field(
         default_factory=dict[tuple[Operation, ...], "Mapped | Rejected"]
     )
@@ -109,12 +124,14 @@ class ChainSearch:
         if mappings == MERGED:
             _, parts = next(cuts(self.graph))
             yield Candidate(MERGED, partial(self.merged, parts))
+        if self.whole is not None:
+            yield Candidate("one mapping", partial(refuse, self.whole))
 
     def different_cuts(self) -> Iterator[tuple[str, tuple[Part, ...]]]:
-        """Yield the ways to cut the graph, each once."""
+        """Yield the ways to cut the graph, each once, and not what fits nowhere."""
         known: list[tuple[Part, ...]] = []
         for label, parts in cuts(self.graph):
-            if parts not in known:
+            if parts not in known and (self.whole is None or len(parts) > 1):
                 known.append(parts)
                 yield f"{label}: {len(parts)} mappings", parts
 

@@ -437,6 +437,10 @@ def _single(template: Template, plan: Plan) -> Candidates:
     return Candidates(template, values)
 
 
+class NothingFits(PassFailedException):
+    """No tiles of a tile tree fit the memory levels, not even the finest."""
+
+
 def _failure(template: Template, plan: Plan, model: ModelName) -> PassFailedException:
     """Say why the finest tiles are not legal."""
     single = _single(template, plan)
@@ -446,7 +450,7 @@ def _failure(template: Template, plan: Plan, model: ModelName) -> PassFailedExce
     )
     block = compute_block(template.func)
     if (found := overflow(block, template.system, sizes)) is not None:
-        return PassFailedException(
+        return NothingFits(
             "tile: no valid mapping; with the finest tiles, "
             f"{describe_overflow(found, template.system)}"
             f"{_uncut(single, found.level)}: fuse less, give products loops of their "

@@ -185,6 +185,7 @@ class Answer:
             pad=limits.pad,
             model=self.model,
             objective=self.objective,
+            mappings="one",
         )
         pipeline.apply(context, module)
         return module
