@@ -1,14 +1,12 @@
 """Programs that exchange in groups, on one GPU or several: functions and pipeline."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from gpu_ranks import H200X8, TEXTS
-from interpreting import reports, write_modules
+from rank_runs import Room, outcomes_in
 from triton_modules import emitted, hardware
-
-from comet.runtime.request import Request
 
 H200 = hardware("h200x1.yaml")
 SIZES = {"M": 37, "N": 43, "K": 19}
@@ -24,8 +22,7 @@ def grouped(name: str, ctas: int, options: str = "", ranks: int = 1) -> str:
     return emitted(text, f"{H200X8},triton-distributed{{ranks={ranks} {how}}}")
 
 
-ROOMS = ((0, None), (1, 4), (2, None))
-"""Seeds, and how many programs of a rank run at the same time."""
+ROOMS: Sequence[Room] = ((0, None), (1, 4), (2, None))
 
 Mutation: TypeAlias = tuple[str, str, set[str]]
 """A part of an emitted module, what replaces it, and the failures that may follow."""
@@ -40,28 +37,5 @@ def run_mutations(
         assert old in sources[of], name
         every[name] = sources[of].replace(old, new)
     numbered = {f"module_{i}": source for i, source in enumerate(every.values())}
-    became = run_groups(numbered, folder, *ROOMS)
+    became = outcomes_in(numbered, folder, ROOMS)
     return dict(zip(every, became.values(), strict=True))
-
-
-def run_groups(
-    sources: Mapping[str, str], folder: Path, *rooms: tuple[int, int | None]
-) -> dict[str, str]:
-    """Return what became of each module: right, or the first failure of any run."""
-    paths = write_modules(sources, folder)
-    requests = [
-        Request(str(path), "scheduler", seed, resident=resident, epochs=3)
-        for path in paths
-        for seed, resident in rooms
-    ]
-    became = [
-        "right"
-        if report["ok"]
-        else str(report.get("failure", "wrong result")).partition(":")[0]
-        for report in reports(requests)
-    ]
-    runs = len(rooms)
-    each = (became[runs * i : runs * (i + 1)] for i in range(len(paths)))
-    wrong = ([kind for kind in kinds if kind != "right"] for kinds in each)
-    worst = ([*kinds, "right"][0] for kinds in wrong)
-    return dict(zip(sources, worst, strict=True))

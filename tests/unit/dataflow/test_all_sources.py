@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from covering import covering
 from gpu_ranks import H200X8
-from group_programs import run_groups
+from rank_runs import outcomes_in
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import compile_all, emitted
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -105,7 +105,7 @@ def test_they_wait_for_every_block_of_every_source(tmp_path: Path):
         imported = right.replace("    wait_all,\n", "    wait,\n    wait_all,\n")
         sources[name] = imported.replace(old, new)
     named = {f"module_{index}": source for index, source in enumerate(sources.values())}
-    became = run_groups(named, tmp_path, (0, None), (1, None), (2, 2))
+    became = outcomes_in(named, tmp_path, [(0, None), (1, None), (2, 2)])
     found = dict(zip(sources, became.values(), strict=True))
     assert found["right"] == found["columns"] == "right"
     assert {found[name] for name in MUTATIONS} == {"RaceError"}

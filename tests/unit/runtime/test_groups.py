@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from group_programs import Mutation, grouped, run_groups, run_mutations
+from group_programs import Mutation, grouped, run_mutations
+from rank_runs import outcomes_in
 from triton_modules import compile_all
 
 from comet.runtime.gpu import Launcher
@@ -83,8 +84,8 @@ def test_a_group_at_a_time_is_enough_and_one_less_is_not(
     name: str, ctas: int, options: str, tmp_path: Path
 ):
     source = {"module": grouped(name, ctas, options)}
-    assert run_groups(source, tmp_path, (3, ctas)) == {"module": "right"}
-    assert run_groups(source, tmp_path, (3, ctas - 1)) == {"module": "DeadlockError"}
+    assert outcomes_in(source, tmp_path, [(3, ctas)]) == {"module": "right"}
+    assert outcomes_in(source, tmp_path, [(3, ctas - 1)]) == {"module": "DeadlockError"}
 
 
 def test_vectors_along_the_row_are_loaded_after_the_product():

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from group_programs import Mutation, grouped, run_groups, run_mutations
+from group_programs import Mutation, grouped, run_mutations
+from rank_runs import outcomes_in
 from triton_modules import compile_all
 
 PROGRAMS = {
@@ -92,8 +93,8 @@ def test_a_group_of_each_rank_is_enough_and_one_program_less_is_not(
 ):
     how = PROGRAMS[name]
     source, ctas = {"module": grouped(*how)}, how[1]
-    assert run_groups(source, tmp_path, (3, ctas)) == {"module": "right"}
-    assert run_groups(source, tmp_path, (3, ctas - 1)) == {"module": "DeadlockError"}
+    assert outcomes_in(source, tmp_path, [(3, ctas)]) == {"module": "right"}
+    assert outcomes_in(source, tmp_path, [(3, ctas - 1)]) == {"module": "DeadlockError"}
 
 
 def test_compiled_kernels_have_flags_of_both_scopes(tmp_path: Path):
