@@ -325,14 +325,21 @@ class _Graph:
                 yield other
 
     def add_epilogues(self) -> None:
-        """Merge elementwise ops with what computes an operand for them alone."""
+        """
+        Merge elementwise ops with what computes an operand for them alone.
+
+        With what they compute again, if that reads nothing else.
+        """
         for op in self._group_of:
-            makers = self._makers((op,))
+            group, makers = self._group_of[op], self._makers((op,))
             if isinstance(op, ELEMENTWISE) and len(makers) == 1:
                 (maker,) = makers
+                again = tuple(each for each in group if each in self._again)
+                if not set(inputs_of(again)).issubset(inputs_of(maker)):
+                    continue
                 made = [value for value in op.operands if value.owner in maker]
                 if all(_is_for(value, op) for value in made):
-                    self._join((op,), maker)
+                    self._join(group, maker)
 
     def add_prologues(self) -> None:
         """Merge elementwise ops with the only op that reads them."""

@@ -8,21 +8,27 @@ compute them from queries and keys: then none of them goes through device memory
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.products import operations_of, rate_of
 from comet.cost.gpu.kernel import Device
-from comet.dialects.compound import CastOp, ContractOp, MapOp, View
+from comet.dialects.compound import CastOp, ContractOp, MapKind, MapOp, View
 from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.passes.analysis.row_statistics import (
+    elementwise_ops,
+    elementwise_sources,
+    needed_by,
+    statistic_ops,
+)
 from comet.passes.schedule.fuse.gpu.groups import casts_and_positions
 
 
 def ops_again(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
     """Return the ops that are computed again for nothing, or cheaply."""
-    return free_again(ops) | cheap_again(ops, gpu)
+    return free_again(ops) | cheap_again(ops, gpu) | statistics_again(ops)
 
 
 def free_again(ops: Sequence[Operation]) -> frozenset[Operation]:
@@ -61,6 +67,35 @@ def cheap_again(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
         if use.operation not in found
     }
     return frozenset(found if len(readers) > 1 else ())
+
+
+def statistics_again(ops: Sequence[Operation]) -> frozenset[Operation]:
+    """
+    Return the ops of statistics that products can compute in their own loops.
+
+    Where a product is scaled by a reduction of what it reads, over the dimensions that
+    it sums, one loop makes both: every kernel with such a product computes the
+    statistic again, and what the product reads from the same values. Only ops that
+    nothing else needs.
+    """
+    found, readers = set[Operation](), set[Operation]()
+    for product in ops:
+        if isinstance(product, ContractOp):
+            for scaling, statistic in _scalings(product):
+                found |= statistic | elementwise_ops(product.operands)
+                readers |= {product, scaling}
+    return needed_by(found, readers)
+
+
+def _scalings(product: ContractOp) -> Iterator[tuple[MapOp, frozenset[Operation]]]:
+    """Yield the ops that scale a product by a statistic of what it reads."""
+    sources = elementwise_sources(product.operands)
+    for user in (use.operation for use in product.result.uses):
+        if isinstance(user, MapOp) and user.kind.data in (MapKind.MULT, MapKind.DIV):
+            others = (value for value in user.inputs if value is not product.result)
+            for value in others:
+                if made := statistic_ops(value, product.contracted, sources):
+                    yield user, made
 
 
 def _may_vanish(value: SSAValue, known: set[Operation]) -> bool:
