@@ -17,6 +17,7 @@ PASSES = {
     "lower-views": "graph.lower_views:LowerViewsPass",
     "sink-renames": "graph.sink_renames:SinkRenamesPass",
     "stream": "graph.stream:StreamPass",
+    "sink-scales": "graph.sink_scales:SinkScalesPass",
     "use-exp2": "graph.use_exp2:UseExp2Pass",
     "split": "graph.split:SplitPass",
     "expand-maps": "graph.expand_maps:ExpandMapsPass",

@@ -55,6 +55,7 @@ TOO_EARLY: dict[tuple[str, str], str] = {
         for name in (
             "lower-views",
             "sink-renames",
+            "sink-scales{scales=all}",
             "stream",
             "distribute{dim=N axes=cx}",
             "insert-collectives",
@@ -97,6 +98,7 @@ BEFORE = {
     "decompose": ("spmd", "schedule", "dataflow", "target"),
     "lower-views": ("schedule", "dataflow", "target"),
     "sink-renames": ("spmd", "schedule", "dataflow", "target"),
+    "sink-scales{scales=all}": ("spmd", "schedule", "dataflow", "target"),
     "stream": ("spmd", "schedule", "dataflow", "target"),
     "distribute{dim=N axes=cx}": ("spmd", "schedule"),
     "propagate-shardings": ("spmd", "schedule", "dataflow", "target"),
@@ -144,6 +146,7 @@ def test_a_pass_that_comes_too_late_says_where_it_belongs(case: tuple[str, str])
     [
         "decompose",
         "sink-renames",
+        "sink-scales{scales=all}",
         "stream",
         "distribute{dim=N axes=cx}",
         "insert-collectives",

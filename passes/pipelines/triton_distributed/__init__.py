@@ -31,6 +31,7 @@ from comet.passes.dataflow.verify_sync import VerifySyncPass
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.lower_views import LowerViewsPass
 from comet.passes.graph.sink_renames import SinkRenamesPass
+from comet.passes.graph.sink_scales import Scales, SinkScalesPass
 from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import choose_split
 from comet.passes.graph.stream import StreamPass
@@ -123,6 +124,9 @@ class TritonDistributedPass(Pipeline):
 
     stream: bool = True
     """Compute reductions that depend on each other as one running fold."""
+
+    scales: Scales = "auto"
+    """See `sink-scales`; `auto` sinks none where programs exchange."""
 
     exp: Literal["auto", "exp", "exp2"] = "auto"
     """See `use-exp2`."""
@@ -258,6 +262,8 @@ class TritonDistributedPass(Pipeline):
         yield SinkRenamesPass()
         if self.stream:
             yield StreamPass(counts=self.group == 1)
+        if self.scales == "all" or (self.scales == "auto" and self.instances == 1):
+            yield SinkScalesPass(self.scales)
 
     def _split(
         self, module: ModuleOp, then: Sequence[ModulePass]

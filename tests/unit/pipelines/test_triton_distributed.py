@@ -115,7 +115,7 @@ def test_one_rank_needs_no_collectives() -> None:
     assert "insert-collectives" not in plain
     shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
     first = ["select-ranks", *plain]
-    first.insert(first.index("stream") + 1, "propagate-shardings")
+    first.insert(first.index("sink-scales") + 1, "propagate-shardings")
     assert names(shared) == first
 
 

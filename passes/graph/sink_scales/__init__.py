@@ -1,0 +1,55 @@
+"""
+`sink-scales`: elementary level -> the same, with products scaled after they are summed.
+
+A factor that has none of the dimensions that a product sums is the same in all terms:
+sum_k (x_mk r_m) w_kn = r_m sum_k x_mk w_kn, by distributivity. So RMSNorm before a
+product becomes a factor of its result, and the sum of squares and the product are one
+loop over what both read, where the product had to wait for the sum.
+
+Needs the hardware of a GPU for `auto`; after `stream`, whose folds begin with quotients
+as they are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from comet.dialects.arch import attached_system
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.graph.sink_scales.choose import chosen
+from comet.passes.graph.sink_scales.plan import plan_scales
+from comet.passes.graph.sink_scales.rewrite import rewrite
+
+Scales: TypeAlias = Literal["auto", "all", "none"]
+"""Which scales are sunk."""
+
+
+@dataclass(frozen=True)
+class SinkScalesPass(ModulePass):
+    """Multiply products by what their operands were multiplied by."""
+
+    name = "sink-scales"
+
+    scales: Scales = "auto"
+    """
+    Which factors go behind products: `all`; `none`; or `auto`, those that are
+    reductions over what the product sums, if that is faster. With `auto` none goes
+    behind a cast to a type of a smaller range, such as f16: what is cast is not scaled.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every function of the module that is no reference."""
+        if self.scales == "none":
+            return
+        system = attached_system(op) if self.scales == "auto" else None
+        if system is not None:
+            require_gpu(self.name, system)
+        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
+            plan = plan_scales(func, every=system is None)
+            rewrite(plan if system is None else chosen(func, plan, system))

@@ -1,0 +1,161 @@
+"""
+Which scales go behind products, by the estimated time of kernels.
+
+Kept, a kernel stores the scaled value and products read it. Sunk, each product computes
+its scale and its operand in its own loop, once for each tile of columns. Both are
+priced as kernels of the products alone, without what follows these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from comet.dialects.arch import SystemOp
+from comet.dialects.compound import CastOp, ContractOp
+from comet.dialects.compound.dims import with_element_type
+from comet.passes.analysis.levels import compute_block
+from comet.passes.analysis.op_groups import defining_ops
+from comet.passes.analysis.reduction_loops import without_constants
+from comet.passes.analysis.row_statistics import (
+    elementwise_ops,
+    elementwise_sources,
+    needed_by,
+    statistic_ops,
+)
+from comet.passes.graph.sink_scales.plan import ScalePlan, Sinking, plan_scales
+from comet.passes.graph.sink_scales.rewrite import rewrite
+from comet.passes.schedule.fuse.gpu.forms import Forms
+from comet.passes.schedule.fuse.gpu.narrow import narrow_type
+from comet.passes.schedule.fuse.gpu.trial import Trials
+from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.search import Candidate, Cost, Found, cheapest
+
+STRATEGIES = (Strategy("full", whole=True), Strategy("partial"))
+"""How the kernels that are priced may be fused."""
+
+
+def chosen(func: FuncOp, plan: ScalePlan, system: SystemOp) -> ScalePlan:
+    """Return what of a plan for a function makes it faster on one GPU."""
+    forms, known = Forms(Trials(system), STRATEGIES), dict[str, bool]()
+    sunk: list[Sinking] = []
+    for sinking in plan:
+        if (ops := _ops_of(sinking)) is None:
+            continue
+        alone = _alone(func, sinking, ops)
+        if (text := str(alone.clone(clone_name_hints=False))) not in known:
+            known[text] = _is_faster(alone, sinking.operand.name_hint, forms)
+        if known[text]:
+            sunk.append(sinking)
+    return tuple(sunk)
+
+
+def _ops_of(sinking: Sinking) -> frozenset[Operation] | None:
+    """
+    Return the ops that only products of a sinking need, with their casts.
+
+    None if others read the scaled value, too: it is stored anyway then.
+    """
+    products = frozenset[Operation](sinking.products)
+    found = set(elementwise_ops([sinking.operand]))
+    for product in sinking.products:
+        sources = elementwise_sources(product.operands)
+        for factor in sinking.factors:
+            found |= statistic_ops(factor.value, product.contracted, sources)
+    needed = needed_by(found, products)
+    if sinking.operand.owner not in needed:
+        return None
+    read = {value.owner for op in needed for value in op.operands}
+    casts = {op for op in read if isinstance(op, CastOp) and op.added_bits > 0}
+    return needed | casts | products
+
+
+def _alone(func: FuncOp, sinking: Sinking, ops: frozenset[Operation]) -> FuncOp:
+    """Return a function of the products of a sinking and of what they read."""
+    block, copies = Block(), dict[SSAValue, SSAValue]()
+    inside = [op for op in compute_block(func).ops if op in ops]
+    for op in inside:
+        for value in op.operands:
+            if value not in copies:
+                copies[value] = _read(value, block)
+        made = op.clone(copies)
+        block.add_op(made)
+    results = [copies[product.result] for product in sinking.products]
+    block.add_op(ReturnOp(*results))
+    types = block.arg_types, [value.type for value in results]
+    return FuncOp("alone", types, Region(block))
+
+
+def _read(value: SSAValue, block: Block) -> SSAValue:
+    """
+    Return a constant again, and an argument for any other value.
+
+    A product that `fuse` may store narrow is read as such.
+    """
+    if isinstance(op := value.owner, Operation) and not op.operands:
+        block.add_op(made := op.clone())
+        return made.results[0]
+    narrow = narrow_type(value)
+    type_ = value.type if narrow is None else with_element_type(value.type, narrow)
+    argument = block.insert_arg(type_, len(block.args))
+    argument.name_hint = value.name_hint
+    if narrow is None:
+        return argument
+    block.add_op(wide := CastOp(argument, value.type))
+    return wide.result
+
+
+def _is_faster(alone: FuncOp, name: str | None, forms: Forms) -> bool:
+    """Return whether the products of a function are faster with their scales sunk."""
+
+    def priced(sunk: bool) -> Found[bool]:
+        copy = alone.clone()
+        kernels = _sunk(copy) if sunk else _kept(copy)
+        return Found(sunk, Cost(sum(forms.seconds(*kernel) for kernel in kernels)))
+
+    candidates = [
+        Candidate("kept", partial(priced, False)),
+        Candidate("sunk", partial(priced, True)),
+    ]
+    return cheapest("scales", f"%{name}", candidates).made
+
+
+Kernel = tuple[tuple[Operation, ...], tuple[SSAValue, ...]]
+"""Ops, and what they store."""
+
+
+def _kept(func: FuncOp) -> Iterator[Kernel]:
+    """Yield the kernel of what products read, then those of products."""
+    ops = _ops(func)
+    products = [op for op in ops if isinstance(op, ContractOp)]
+    before = tuple(op for op in ops if not isinstance(op, ContractOp))
+    read = {value for product in products for value in product.operands}
+    yield before, tuple(v for op in before for v in op.results if v in read)
+    for outs in _alike(op.result for op in products):
+        yield tuple(op for op in products if op.result in outs), outs
+
+
+def _sunk(func: FuncOp) -> Iterator[Kernel]:
+    """Yield the kernels of scaled products."""
+    rewrite(plan_scales(func, every=False))
+    terminator, ops = compute_block(func).last_op, _ops(func)
+    assert terminator is not None
+    for outs in _alike(terminator.operands):
+        needed = defining_ops(outs, set(ops))
+        yield tuple(op for op in ops if op in needed), outs
+
+
+def _ops(func: FuncOp) -> tuple[Operation, ...]:
+    *ops, _ = compute_block(func).ops
+    return without_constants(ops)
+
+
+def _alike(values: Iterable[SSAValue]) -> Iterator[tuple[SSAValue, ...]]:
+    """Yield the values of each type, which one kernel computes, as gate and up are."""
+    found: dict[Attribute, list[SSAValue]] = {}
+    for value in values:
+        found.setdefault(value.type, []).append(value)
+    yield from map(tuple, found.values())

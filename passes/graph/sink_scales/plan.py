@@ -1,0 +1,140 @@
+"""The factors of products' operands that are the same in all terms of their sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import frexp
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound import CastOp, ContractOp, MapKind, MapOp
+from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.map import lowest_finite
+from comet.passes.analysis.levels import compute_block
+from comet.passes.analysis.row_statistics import elementwise_sources, statistic_ops
+
+PRODUCTS = (MapKind.MULT, MapKind.DIV)
+"""Functions with which a sum is distributive; of `div` the dividend is summed."""
+
+KNOWN = Float16Type | BFloat16Type | Float32Type | Float64Type
+"""Element types whose range is known."""
+
+Read: TypeAlias = tuple[Operation, int]
+"""An op, and which of its operands."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The operand of a multiplication, or of a division, that is loop-invariant."""
+
+    op: MapOp
+    index: int
+    path: tuple[Read, ...]
+    """From the operand of a product down to what `op` computes."""
+
+    @property
+    def value(self) -> SSAValue:
+        """The factor, or divisor."""
+        return self.op.inputs[self.index]
+
+    @property
+    def scaled(self) -> SSAValue:
+        """What is multiplied, or divided."""
+        return self.op.inputs[1 - self.index]
+
+
+@dataclass(frozen=True)
+class Sinking:
+    """Factors of a value that scale the products of that value instead."""
+
+    operand: SSAValue
+    factors: tuple[Factor, ...]
+    products: tuple[ContractOp, ...]
+
+
+ScalePlan: TypeAlias = tuple[Sinking, ...]
+"""What is sunk, in the order of the products."""
+
+
+def plan_scales(func: FuncOp, *, every: bool) -> ScalePlan:
+    """
+    Return the factors that may scale products of `func` after these are summed.
+
+    With `every` all that are equal in value; else those that depend on a reduction over
+    what the product sums, of what it reads, and that no cast to a smaller range
+    follows.
+    """
+    found: dict[tuple[SSAValue, tuple[Factor, ...]], list[ContractOp]] = {}
+    for op in compute_block(func).ops:
+        if isinstance(op, ContractOp) and op.lhs is not op.rhs:
+            for operand in op.operands:
+                if factors := tuple(_factors(op, operand, every)):
+                    found.setdefault((operand, factors), []).append(op)
+    return tuple(
+        Sinking(operand, factors, tuple(products))
+        for (operand, factors), products in found.items()
+    )
+
+
+def _factors(product: ContractOp, operand: SSAValue, every: bool) -> Iterator[Factor]:
+    """Yield the factors of an operand that may scale the product."""
+    sources = elementwise_sources(product.operands)
+    for factor in _invariant(operand, product, every):
+        if every or statistic_ops(factor.value, product.contracted, sources):
+            yield factor
+
+
+def _invariant(
+    value: SSAValue, product: ContractOp, every: bool, path: tuple[Read, ...] = ()
+) -> Iterator[Factor]:
+    """Yield the factors of `value` without a summed dimension, the last one first."""
+    op = value.owner
+    if isinstance(op, CastOp) and (every or _keeps_range(op)):
+        yield from _invariant(op.input, product, every, (*path, (op, 0)))
+    if not isinstance(op, MapOp) or op.kind.data not in PRODUCTS:
+        return
+    factors = [Factor(op, index, path) for index in _scaling(op)]
+    if sunk := [each for each in factors if _may_scale(each, product)]:
+        factors = sunk[:1]
+        yield sunk[0]
+    for factor in factors:
+        below = (*path, (op, 1 - factor.index))
+        yield from _invariant(factor.scaled, product, every, below)
+
+
+def _scaling(op: MapOp) -> Sequence[int]:
+    """Return which operands scale the other one."""
+    return (1, 0) if op.kind.data is MapKind.MULT else (1,)
+
+
+def _may_scale(factor: Factor, product: ContractOp) -> bool:
+    """Whether a product may have a factor: dimensions and types stay as they are."""
+    dims = set(names_of(factor.value))
+    whole = set(extents_of(factor.scaled)) == set(extents_of(factor.op.result))
+    given, made = element_type_of(factor.value), element_type_of(product.result)
+    exact = given == made or (
+        isinstance(given, AnyFloat) and given.bitwidth < made.bitwidth
+    )
+    return whole and exact and dims.isdisjoint(product.contracted)
+
+
+def _keeps_range(cast: CastOp) -> bool:
+    """Whether no finite number overflows: exponents of bf16 are as large as of f32."""
+    before, after = element_type_of(cast.input), element_type_of(cast.result)
+    if not isinstance(before, KNOWN) or not isinstance(after, KNOWN):
+        return False
+    return _largest_exponent(before) <= _largest_exponent(after)
+
+
+def _largest_exponent(type_: AnyFloat) -> int:
+    return frexp(lowest_finite(type_))[1]

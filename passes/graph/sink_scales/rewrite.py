@@ -1,0 +1,105 @@
+"""The rewrite of `sink-scales`: operands without factors, and scaled results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Self
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from comet.dialects.compound import CastOp, ContractOp, MapOp
+from comet.dialects.compound.dims import element_type_of, with_element_type
+from comet.passes.graph.sink_scales.plan import Factor, Read, ScalePlan, Sinking
+
+
+def rewrite(plan: ScalePlan) -> None:
+    """Carry out a plan, and remove what nothing reads any more."""
+    for sinking in plan:
+        _sink(sinking)
+    for operand in dict.fromkeys(sinking.operand for sinking in plan):
+        _erase_unused(operand)
+
+
+def _sink(sinking: Sinking) -> None:
+    """
+    Let products read their operand without some factors, and scale the results.
+
+    A factor that a value has twice scales twice.
+    """
+    operand, factors = sinking.operand, sinking.factors
+    bare = _without(operand, _Chain.of(factors))
+    for product in sinking.products:
+        index = product.operands.index(operand)
+        product.operands[index] = bare
+        _scale(product, factors)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """The multiplications from an operand down to the factors that it loses."""
+
+    lost: Mapping[Operation, Factor]
+    reads: AbstractSet[Read]
+
+    @classmethod
+    def of(cls, factors: Iterable[Factor]) -> Self:
+        lost: dict[Operation, Factor] = {factor.op: factor for factor in factors}
+        return cls(lost, {read for factor in factors for read in factor.path})
+
+
+def _without(value: SSAValue, chain: _Chain) -> SSAValue:
+    """Insert the ops that compute `value` without factors; others stay as they are."""
+    op = value.owner
+    if not isinstance(op, MapOp | CastOp):
+        return value
+    if op in chain.lost:
+        return _without(chain.lost[op].scaled, chain)
+    operands = [
+        _without(operand, chain) if (op, index) in chain.reads else operand
+        for index, operand in enumerate(op.operands)
+    ]
+    if operands == list(op.operands):
+        return value
+    made = op.create(
+        operands=operands,
+        result_types=[value.type],
+        properties=op.properties.copy(),
+        attributes=op.attributes.copy(),
+    )
+    made.results[0].name_hint = value.name_hint
+    Rewriter.insert_op(made, InsertPoint.before(op))
+    return made.results[0]
+
+
+def _scale(product: ContractOp, factors: tuple[Factor, ...]) -> None:
+    """Insert the factors after a product, the first one that was applied first."""
+    scaled, uses = product.result, list(product.result.uses)
+    made: list[Operation] = []
+    for factor in reversed(factors):
+        value = factor.value
+        if (type_ := element_type_of(product.result)) != element_type_of(value):
+            cast = CastOp(value, with_element_type(value.type, type_))
+            cast.result.name_hint, value = value.name_hint, cast.result
+            made.append(cast)
+        op = MapOp(factor.op.kind.data, (scaled, value), product.result.type)
+        made.append(op)
+        scaled = op.result
+    name = product.result.name_hint
+    product.result.name_hint = f"{name or 'product'}_sum"
+    scaled.name_hint = name
+    Rewriter.insert_op(made, InsertPoint.after(product))
+    for use in uses:
+        use.operation.operands[use.index] = scaled
+
+
+def _erase_unused(value: SSAValue) -> None:
+    """Remove the elementwise ops that only an unused value needs."""
+    op = value.owner
+    if isinstance(op, MapOp | CastOp) and op.parent is not None and not value.uses:
+        operands = tuple(op.operands)
+        Rewriter.erase_op(op)
+        for operand in operands:
+            _erase_unused(operand)
