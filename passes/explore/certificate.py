@@ -12,19 +12,17 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from math import isfinite
-from typing import Literal, TypeAlias, TypeVar, cast, get_args
+from typing import TypeVar, cast, get_args
 
 from xdsl.utils.exceptions import DiagnosticException
 
+from comet.cost.estimate import ModelName
 from comet.passes.search import Objective
 
-FORMAT = 2
+FORMAT = 3
 """The number of the file's format."""
 
-BoundedModel: TypeAlias = Literal["paper", "ideal"]
-"""The cost models that have lower bounds."""
-
-MODELS: Mapping[str, BoundedModel] = {name: name for name in get_args(BoundedModel)}
+MODELS: Mapping[str, ModelName] = {name: name for name in get_args(ModelName)}
 OBJECTIVES: Mapping[str, Objective] = {name: name for name in get_args(Objective)}
 
 T = TypeVar("T")
@@ -68,13 +66,16 @@ class Certificate:
     hardware: str
     """The text of the hardware file."""
     constraints: str
-    model: BoundedModel
+    model: ModelName
     objective: Objective
+    allow_artifacts: bool
+    """Whether mappings below the roofline of the model `tool` count."""
     pipeline: str
     """The passes that make the best mapping, hardware attached."""
     value: float
     """Its objective: cycles, pJ, or their product."""
     lower_bound: float
+    """0 if nothing is known, as of an unfinished search under `tool`."""
     rest: float | None
     """The bound of the structures without a claim; None if there are none."""
     claims: tuple[Claim, ...]
@@ -137,6 +138,7 @@ def _certificate(fields: _Fields) -> Certificate:
         constraints=fields.text("constraints"),
         model=fields.one_of("model", MODELS),
         objective=fields.one_of("objective", OBJECTIVES),
+        allow_artifacts=fields.truth("allow_artifacts"),
         pipeline=fields.text("pipeline"),
         value=fields.number("value"),
         lower_bound=fields.number("lower_bound"),
@@ -186,6 +188,13 @@ class _Fields:
         if text not in known:
             raise ValueError(f"'{key}' is none of {', '.join(known)}")
         return known[text]
+
+    def truth(self, key: str) -> bool:
+        """Return true or false."""
+        value = self.values.get(key)
+        if not isinstance(value, bool):
+            raise ValueError(f"'{key}' is neither true nor false")
+        return value
 
     def number(self, key: str) -> float:
         """Return a finite number."""

@@ -25,6 +25,7 @@ from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.tile.accelerator import Factors, TilePlan, search
+from comet.passes.schedule.tile.enumerate_plans import Enumeration
 from comet.passes.schedule.tile.exact import CAPACITY, LOWER_BOUND, Exact, Floors
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.search import Cost, Found, Goal, cost_of, session
@@ -193,7 +194,9 @@ class Exploration:
         Raises PassFailedException if there is no valid mapping.
         """
         start = monotonic()
-        with suppress(KeyboardInterrupt) if self.keeps_best else nullcontext():
+        interrupts = suppress(KeyboardInterrupt) if self.keeps_best else nullcontext()
+        allowed = self.space.allow_artifacts
+        with interrupts, session() as current, current.allowing_artifacts(allowed):
             self._search(start + self.time_limit)
         self.seconds += monotonic() - start
         if self.best is None and self.complete:
@@ -296,14 +299,7 @@ class Exploration:
             return
         if self.best is None:
             self._sample(item, space, end)
-        exact = Exact(
-            space,
-            self.goal,
-            ceiling=self.objective,
-            tolerance=self.tolerance,
-            deadline=end,
-            patience=patience,
-        )
+        exact = self._exact(space, patience, end)
         try:
             exact.run()
         finally:
@@ -321,6 +317,32 @@ class Exploration:
             self._sample(item, space, end)
         self.notify(self)
 
+    def _exact(self, space: FactorSpace, patience: int, end: float) -> Exact:
+        """Return the search in one structure, for what is better than the best."""
+        if self.goal.model == "tool":
+            known = None if self.best is None else self.best.cost
+            return Enumeration(
+                space,
+                self.goal,
+                ceiling=self.objective,
+                deadline=end,
+                patience=patience,
+                known=known,
+            )
+        return Exact(
+            space,
+            self.goal,
+            ceiling=self.objective,
+            tolerance=self.tolerance,
+            deadline=end,
+            patience=patience,
+        )
+
+    def is_better(self, cost: Cost) -> bool:
+        """Return whether a mapping is better than the best; any is if there is none."""
+        order = self.goal.order
+        return self.best is None or order(cost) < order(self.best.cost)
+
     def _sample(self, item: Item, space: FactorSpace, end: float) -> None:
         """Look for a better mapping in a structure by samples and descent, once."""
         if item.sampled or monotonic() >= end:
@@ -331,7 +353,7 @@ class Exploration:
             with current.trying(item.label, known):
                 made = search(space.template, self.goal, space.fixed)
             found = Found(made, cost_of(made.estimate))
-            if self.goal.order(found.cost)[0] < self.objective:
+            if self.is_better(found.cost):
                 self.best = self._best(item, found)
 
     def _best(self, item: Item, found: Found[TilePlan]) -> Best:

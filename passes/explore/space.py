@@ -150,6 +150,8 @@ class StructureSpace:
     """A pipeline whose mapping meets the constraints, if one is known."""
     start: tuple[ModulePass, ...] = ()
     """The passes of a mapping to start from instead, if there are any."""
+    allow_artifacts: bool = False
+    """Whether mappings that only a defect of `tool` allows are as good as others."""
     rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The structures without a mapping, and the reasons."""
 
@@ -182,6 +184,7 @@ class StructureSpace:
             partials="reduce",
             model=self.goal.model,
             objective=self.goal.objective,
+            allow_artifacts=self.allow_artifacts,
         )
 
     def default(self) -> Found[tuple[ModulePass, ...]] | None:

@@ -3,7 +3,7 @@ The checker of certificates: it shares the space, bounds and prices with the sea
 
 It makes its own way through the space: every part of a structure has to have a bound
 that is not below the claim, or all its parts have to; every plan that is priced below
-the claim has to be illegal.
+the claim has to be illegal. Under `tool`, which has no bounds, that is every plan.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from comet.passes.explore.certificate import (
 from comet.passes.explore.space import REJECTED, Group, Structure, StructureSpace
 from comet.passes.schedule.tile.factor_space import FactorSpace, Parts
 from comet.passes.schedule.tile.template import Candidates, Key
-from comet.passes.search import Goal
+from comet.passes.search import Cost, Goal, cost_of
 
 ROWS = 20_000
 """About how many parts are checked at once."""
@@ -53,7 +53,7 @@ def verify(
     `mapped` is the program after the certificate's pipeline. Raises CertificateError
     that names the first false line.
     """
-    _check_winner(certificate, space.goal, mapped)
+    winner = _check_winner(certificate, space.goal, mapped)
     claims = {claim.structure: claim for claim in certificate.claims}
     for claim in certificate.claims:
         if claim.bound > certificate.value * (1 + EXACT):
@@ -78,7 +78,7 @@ def verify(
             if certificate.rest is None:
                 raise CertificateError(f"the structure {structure.label} is missing")
             continue
-        bound = _Structure(structure, space, claim, certificate.value).check()
+        bound = _Structure(structure, space, claim, certificate.value, winner).check()
         least = min(least, bound)
     if claims:
         raise CertificateError(f"there is no structure {next(iter(claims))}")
@@ -92,14 +92,15 @@ def verify(
         )
 
 
-def _check_winner(certificate: Certificate, goal: Goal, mapped: ModuleOp) -> None:
-    """Check that the pipeline's mapping is legal, and has the value that is said."""
+def _check_winner(certificate: Certificate, goal: Goal, mapped: ModuleOp) -> Cost:
+    """Return the cost of the pipeline's mapping, if legal and of the value said."""
     found = estimate_module(mapped, goal.model)
     value = goal.rank(found.latency, found.energy)[0]
     if abs(value - certificate.value) > EXACT * value:
         raise CertificateError(
             f"the best mapping has the value {value:g}, not {certificate.value:g}"
         )
+    return cost_of(found)
 
 
 def _check_group(group: Group, goal: Goal, claim: Claim, value: float) -> float:
@@ -120,6 +121,8 @@ class _Structure:
     claim: Claim
     value: float
     """What a claim need not exceed."""
+    winner: Cost
+    """The cost of the best mapping."""
 
     def check(self) -> float:
         """Return the bound of the claim, at most `value`, once it is proven."""
@@ -227,6 +230,9 @@ class _Structure:
     def _plans(self, factors: FactorSpace, parts: Parts, least: float) -> None:
         """Check that plans priced below `least` are illegal."""
         template, goal = factors.template, self.space.goal
+        if goal.model == "tool":
+            self._all_plans(factors, parts)
+            return
         prices = price_many(factors.mappings(parts), template.hardware, goal.model)
         low = np.broadcast_to(
             goal.rank(prices.latency, prices.energy)[0] < least, parts.count
@@ -245,6 +251,23 @@ class _Structure:
             except CostError:
                 continue
             raise self._false(f"it has a mapping below {least:g}")
+
+    def _all_plans(self, factors: FactorSpace, parts: Parts) -> None:
+        """Check that each plan is illegal, or no better than the best mapping."""
+        template, order = factors.template, self.space.goal.order
+        candidates = Candidates(template, parts.factors)
+        room = room_many(factors.mappings(parts), template.hardware)
+        legal = candidates.multiply() & candidates.fit() & room
+        for index in np.flatnonzero(np.broadcast_to(legal, parts.count)):
+            try:
+                problem = template.problem_for(factors.plan(parts, int(index)))
+                cost = cost_of(price(problem, template.hardware, "tool"))
+            except CostError:
+                continue
+            if order(cost)[0] < order(self.winner)[0] or (
+                self.winner.artifact and order(cost) < order(self.winner)
+            ):
+                raise self._false(f"it has a mapping below {self.value:g}")
 
     def _false(self, reason: str) -> CertificateError:
         return CertificateError(f"the claim for {self.structure.label}: {reason}")

@@ -79,11 +79,6 @@ class CometAcceleratorPass(AcceleratorPipeline):
                     f"{self.name}: search=exact has no choice of '{option}'; leave it "
                     "out, or use search=quick"
                 )
-        if self.model == "tool":
-            raise PassFailedException(
-                f"{self.name}: model=tool has no lower bounds; use search=quick, or "
-                "another model"
-            )
 
     def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
@@ -164,6 +159,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             Goal(self.model, self.objective),
             self.constraints(),
             quick=replace(self, search="quick", mappings=ONE),
+            allow_artifacts=self.allow_artifacts,
         )
         found = Exploration(space, self.time_limit)
         with session() as current:

@@ -92,7 +92,7 @@ def _least_legal(
         if cost[index] >= least:
             break
         found = pricer.priced(_plan(orders, values, int(index)))
-        if found is not None:
+        if found is not None and not found.cost.artifact:
             return goal.order(found.cost)[0]
     return least
 

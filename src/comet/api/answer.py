@@ -16,9 +16,12 @@ from comet.api.saved import with_pipeline
 from comet.codegen.comet import write_files, write_folder
 from comet.codegen.comet.arch import left_out
 from comet.codegen.comet.tool_rules import check_tool
+from comet.cost.estimate import ModelName
 from comet.dialects.arch import attached_system
+from comet.dialects.comet import MappingOp
+from comet.dialects.cost import estimate_of
 from comet.passes.attach_hardware import attach_hardware
-from comet.passes.explore.certificate import BoundedModel, Certificate
+from comet.passes.explore.certificate import Certificate
 from comet.passes.explore.constraints import ALL, read_constraints
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.search import Objective
@@ -31,6 +34,7 @@ FIGURES = (
     "lower_bound",
     "gap_percent",
     "proven",
+    "artifact",
     "space_size",
     "evaluated",
     "pruned",
@@ -90,10 +94,15 @@ class Answer:
     """pJ of one run; with the model `paper` networks count, too."""
     objective: Objective
     """What was minimized."""
-    lower_bound: float
-    """No mapping of the space has a lower objective: cycles, pJ, or their product."""
-    gap_percent: float
-    """By how much the objective could still shrink, in percent of it."""
+    lower_bound: float | None
+    """
+    No mapping of the space has a lower objective: cycles, pJ, or their product.
+
+    None under the model `tool`, unless every mapping was priced; artifacts do not count
+    if another mapping is preferred.
+    """
+    gap_percent: float | None
+    """By how much the objective could still shrink, in percent; None without bound."""
     proven: bool
     """Whether no mapping of the space is better."""
     space_size: int
@@ -124,7 +133,7 @@ class Answer:
     """The structure of the best mapping."""
     pipeline: str
     """What makes the mapping from the program: a text for `comet-opt -p`."""
-    model: BoundedModel
+    model: ModelName
     versions: Mapping[str, str]
     """The versions of the packages that decide about the answer."""
     module: ModuleOp = field(repr=False)
@@ -136,6 +145,30 @@ class Answer:
     def edp(self) -> float:
         """The product of energy and latency, in pJ x cycles."""
         return self.latency_cycles * self.energy_pj
+
+    @property
+    def artifact(self) -> bool:
+        """Whether no machine can be as fast as `tool` says, as it loses stalls."""
+        return self.roofline is not None
+
+    @property
+    def roofline(self) -> float | None:
+        """What the root memory takes, in cycles, if `tool` says less; otherwise None"""
+        (mapping,) = (op for op in self.module.ops if isinstance(op, MappingOp))
+        figures = estimate_of(mapping)
+        found = None if figures is None else figures.roofline
+        return None if found is None else float(found)
+
+    @property
+    def bound_text(self) -> str:
+        """What is known of other mappings, in a few words."""
+        if self.lower_bound is None or self.gap_percent is None:
+            return f"no lower bound of the {self.objective}, not proven"
+        state = "proven" if self.proven else "not proven"
+        return (
+            f"lower bound of the {self.objective}: {self.lower_bound:,.6g}, gap "
+            f"{self.gap_percent:.2f} %, {state}"
+        )
 
     @property
     def pruned(self) -> int:
@@ -186,16 +219,16 @@ class Answer:
             model=self.model,
             objective=self.objective,
             mappings="one",
+            allow_artifacts=proof.allow_artifacts,
         )
         pipeline.apply(context, module)
         return module
 
     def _repr_html_(self) -> str:
-        state = "proven" if self.proven else f"gap {self.gap_percent:.2f} %"
         rows = {
             "latency": f"{self.latency_cycles:,.0f} cycles",
             "energy": f"{self.energy_pj:,.0f} pJ",
-            f"bound of the {self.objective}": f"{self.lower_bound:,.6g} ({state})",
+            "other mappings": self.bound_text,
             "priced": f"{self.evaluated:,} of {self.space_size:.3g} mappings",
             "structures closed by": counts(self.closed_by),
             "mapping": self.mapping,
@@ -205,13 +238,12 @@ class Answer:
 
     def __str__(self) -> str:
         """Return the answer as `comet-explore` prints it."""
-        state = "proven" if self.proven else "not proven"
         return "\n".join(
             (
                 f"model {self.model}: {self.latency_cycles:,.0f} cycles",
                 f"energy: {self.energy_pj:,.0f} pJ",
-                f"lower bound of the {self.objective}: {self.lower_bound:,.6g}, "
-                f"gap {self.gap_percent:.2f} %, {state}",
+                *self._impossible(),
+                self.bound_text,
                 f"mapping: {self.mapping}",
                 f"priced {self.evaluated:,} of {self.space_size:.3g} mappings in "
                 f"{self.seconds:.1f} s; {self.structures_closed} of {self.structures} "
@@ -220,6 +252,14 @@ class Answer:
                 f"comet-opt -p '{self.pipeline}'",
             )
         )
+
+    def _impossible(self) -> Iterator[str]:
+        """Yield a line if no machine can be as fast as the model says."""
+        if (least := self.roofline) is not None:
+            yield (
+                f"impossible: the root memory alone takes {least:,.0f} cycles, and the "
+                "tool loses stalls of reads"
+            )
 
     def _pruning(self) -> Iterator[str]:
         """Yield lines that say what was closed by which bound, and what was not."""
@@ -230,7 +270,9 @@ class Answer:
         if left := self.structures - self.structures_closed:
             yield f"structures left open: {left}"
         if self.bound_of_unreached is not None and not self.proven:
-            yield f"not reached: structures of at least {self.bound_of_unreached:,.6g}"
+            least = f" of at least {self.bound_of_unreached:,.6g}"
+            known = least if self.bound_of_unreached else ", all without a bound"
+            yield f"not reached: structures{known}"
 
 
 def counts(by_reason: Mapping[str, int]) -> str:

@@ -77,7 +77,14 @@ def _exploration(question: Question, progress: Notify) -> Exploration:
         else partial(Sampled, sampling=question.sampling)
     )
     start = () if question.start is None else saved_passes(question.start)
-    space = StructureSpace(context, module, goal, constraints, start=start)
+    space = StructureSpace(
+        context,
+        module,
+        goal,
+        constraints,
+        start=start,
+        allow_artifacts=question.allow_artifacts,
+    )
     if question.start is not None:
         _check_start(space, question.start.name)
     return search(
@@ -122,8 +129,8 @@ def _answer(question: Question, state: Exploration, best: Best) -> Answer:
         latency_cycles=best.cost.latency,
         energy_pj=best.cost.energy,
         objective=question.objective,
-        lower_bound=state.lower_bound,
-        gap_percent=100 * state.gap,
+        lower_bound=_known_bound(state, best),
+        gap_percent=None if _known_bound(state, best) is None else 100 * state.gap,
         proven=state.proven,
         space_size=state.size,
         evaluated=state.evaluated,
@@ -144,25 +151,40 @@ def _answer(question: Question, state: Exploration, best: Best) -> Answer:
     )
 
 
+def _known_bound(state: Exploration, best: Best) -> float | None:
+    """Return the lower bound; None under `tool`, unless all mappings were priced."""
+    if state.goal.model != "tool":
+        return state.lower_bound
+    return _value(state, best) if state.proven else None
+
+
+def _value(state: Exploration, best: Best) -> float:
+    """Return the objective of a mapping, also of an artifact."""
+    return state.goal.rank(best.cost.latency, best.cost.energy)[0]
+
+
 def _lowered(state: Exploration, best: Best) -> tuple[Best, ModuleOp]:
     """Return `best` with its mapping, for the model alone if the files cannot be."""
-    *passes, _ = best.passes
-    model = state.goal.model
-    assert model != "tool"
-    for lower in (LowerToCometPass(), LowerToCometPass(model)):
-        mapped = state.space.module.clone()
-        made = replace(best, passes=(*passes, lower))
-        try:
-            run_passes(made.passes, state.space.ctx, mapped)
-        except PassFailedException:
-            if lower.model is not None:
-                raise
-        else:
-            break
+    try:
+        return _mapped(state, best, LowerToCometPass())
+    except PassFailedException:
+        if (model := state.goal.model) == "tool":
+            raise
+        return _mapped(state, best, LowerToCometPass(model))
+
+
+def _mapped(
+    state: Exploration, best: Best, lower: LowerToCometPass
+) -> tuple[Best, ModuleOp]:
+    """Return `best` and its mapping with another pass in place of the last one."""
+    made = replace(best, passes=(*best.passes[:-1], lower))
+    mapped = state.space.module.clone()
+    run_passes(made.passes, state.space.ctx, mapped)
     return made, mapped
 
 
 def _certificate(question: Question, state: Exploration, best: Best) -> Certificate:
+    value = _value(state, best)
     return Certificate(
         program=question.program.text,
         system=Path(question.hardware.name).stem,
@@ -170,11 +192,12 @@ def _certificate(question: Question, state: Exploration, best: Best) -> Certific
         constraints=question.constraints.text,
         model=question.model,
         objective=question.objective,
+        allow_artifacts=question.allow_artifacts,
         pipeline=spelled(best.passes),
-        value=state.objective,
-        lower_bound=state.lower_bound,
+        value=value,
+        lower_bound=min(state.lower_bound, value),
         rest=None if state.rest == inf else state.rest,
-        claims=tuple(_claim(item, state.objective) for item in state.items),
+        claims=tuple(_claim(item, value) for item in state.items),
     )
 
 

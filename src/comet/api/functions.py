@@ -25,7 +25,6 @@ from comet.batch.store import Store, recalled
 from comet.cost.estimate import ModelName
 from comet.dialects.arch import find_system
 from comet.passes.attach_hardware import AttachHardwarePass
-from comet.passes.explore.certificate import BoundedModel
 from comet.passes.pipeline import run_settled, spelled
 from comet.passes.search import Objective
 from comet.tools.diagnostics import UsageError, errors_as_sentences
@@ -102,7 +101,7 @@ def question(
     hardware: FilePath,
     constraints: PathOrText | Mapping[str, object] | None = None,
     *,
-    model: BoundedModel = "paper",
+    model: ModelName = "paper",
     objective: Objective = "latency",
     time_limit: float = 60.0,
     tolerance: float = 0.0,
@@ -110,6 +109,7 @@ def question(
     seed: int = 0,
     samples: int = 1000,
     start: PathOrText | None = None,
+    allow_artifacts: bool = False,
 ) -> Question:
     """
     Return what `explore` searches for with the same arguments, for `explore_all`.
@@ -127,6 +127,7 @@ def question(
             tolerance,
             None if sampler is None else Sampling(sampler, seed, samples),
             None if start is None else Source.of(start),
+            allow_artifacts,
         )
 
 
@@ -135,7 +136,7 @@ def explore(
     hardware: FilePath,
     constraints: PathOrText | Mapping[str, object] | None = None,
     *,
-    model: BoundedModel = "paper",
+    model: ModelName = "paper",
     objective: Objective = "latency",
     time_limit: float = 60.0,
     tolerance: float = 0.0,
@@ -143,6 +144,7 @@ def explore(
     seed: int = 0,
     samples: int = 1000,
     start: PathOrText | None = None,
+    allow_artifacts: bool = False,
     store: FilePath | None = None,
     progress: Notify | None = None,
 ) -> Answer:
@@ -156,7 +158,9 @@ def explore(
     a quick search. `objective` is what is minimized: `latency` (cycles), `energy` (pJ)
     or `edp` (their product), by `model`. The search ends after `time_limit` seconds, at
     Ctrl-C, or when the gap to the lower bound is proven to be at most `tolerance`, a
-    fraction.
+    fraction. The model `tool` has no lower bounds, so that an answer is proven only if
+    every mapping was priced; with `allow_artifacts` it may take less than its transfers
+    of the root memory do.
 
     With a `sampler` (`tpe`, `cmaes` or `nsga2`, extra `search`) it takes `samples`
     samples from `seed` instead, and is exact only about the bound. `store` is an SQLite
@@ -177,6 +181,7 @@ def explore(
         seed=seed,
         samples=samples,
         start=start,
+        allow_artifacts=allow_artifacts,
     )
     with errors_as_sentences():
         return recalled(asked, _store(store), progress or _default_progress())

@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias, get_args
 
 from comet.api.choices import expect_one_of
 from comet.api.source import Source
-from comet.passes.explore.certificate import MODELS, OBJECTIVES, BoundedModel
+from comet.cost.estimate import ModelName
+from comet.passes.explore.certificate import MODELS, OBJECTIVES
 from comet.passes.search import Objective
 from comet.tools.diagnostics import UsageError
 
@@ -52,8 +53,8 @@ class Question:
     """A hardware file; the stem of its path is the name of the machine."""
     constraints: Source = NOTHING
     """A file of constraints."""
-    model: BoundedModel = "paper"
-    """The cost model."""
+    model: ModelName = "paper"
+    """The cost model; `tool` has no lower bounds, so all mappings have to be priced."""
     objective: Objective = "latency"
     """What is minimized: cycles, pJ, or their product."""
     time_limit: float = 60.0
@@ -64,11 +65,21 @@ class Question:
     """How to sample the space; None to search it exactly."""
     start: Source | None = None
     """A mapping to start from, which `Answer.mlir` wrote, instead of a quick search."""
+    allow_artifacts: bool = False
+    """
+    Whether mappings that the model `tool` prices below the roofline of the root memory,
+    by a defect, are as good as others; otherwise they come after all others.
+    """
 
     def __post_init__(self) -> None:
         """Check the fields."""
         expect_one_of("model", self.model, MODELS)
         expect_one_of("objective", self.objective, OBJECTIVES)
+        if self.allow_artifacts and self.model != "tool":
+            raise UsageError(
+                f"the model {self.model} has no artifacts to allow; leave that out, or "
+                "use the model tool"
+            )
         if not 0 < self.time_limit < inf:
             raise UsageError("the time limit is a positive number of seconds")
         if not 0 <= self.tolerance < 1:

@@ -108,11 +108,10 @@ class Sampled(Exploration):
         if (found := priced(item.space, self.goal, plan)) is None:
             return PENALTY
         item.evaluated += 1
-        value = self.goal.order(found.cost)[0]
-        if value < self.objective:
+        if self.is_better(found.cost):
             self.best = self._best(item, found)
             self.notify(self)
-        return value
+        return min(PENALTY, self.goal.order(found.cost)[0])
 
 
 def _place(trial: Trial, name: str, count: int) -> int:

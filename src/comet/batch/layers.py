@@ -10,7 +10,7 @@ from typing import cast
 
 from comet.api.question import Question
 from comet.api.source import Source
-from comet.passes.explore.certificate import BoundedModel
+from comet.cost.estimate import ModelName
 from comet.passes.search import Objective
 from comet.tools.diagnostics import UsageError
 from comet.yaml_file import FileFormatError, Yaml, YamlFile, read_yaml
@@ -66,7 +66,7 @@ class _Layer:
                 program=program,
                 hardware=machine,
                 constraints=self._constraints(values) or rest.constraints,
-                model=cast(BoundedModel, values.get("model", rest.model)),
+                model=cast(ModelName, values.get("model", rest.model)),
                 objective=cast(Objective, values.get("objective", rest.objective)),
                 time_limit=self._number(values, "time_limit", rest.time_limit),
                 tolerance=self._number(values, "tolerance", rest.tolerance),

@@ -58,6 +58,7 @@ def digest(question: Question) -> str:
         question.constraints.text,
         question.model,
         question.objective,
+        question.allow_artifacts,
         question.tolerance,
         None if question.sampling is None else asdict(question.sampling),
         None if question.start is None else question.start.text,
@@ -67,7 +68,8 @@ def digest(question: Question) -> str:
 
 def is_finished(question: Question, answer: Answer) -> bool:
     """Return whether more time would not change an answer."""
-    return answer.proven or answer.gap_percent <= 100 * question.tolerance
+    gap = answer.gap_percent
+    return answer.proven or (gap is not None and gap <= 100 * question.tolerance)
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,8 @@ def plot(results: Mapping[str, Result], path: Path) -> None:
         field = "latency_cycles" if what == "latency" else "energy_pj"
         axes.bar([*found], [getattr(answer, field) for answer in found.values()])
         for place, answer in enumerate(found.values()):
-            if answer.objective == what:
-                left, right = place - 0.4, place + 0.4
-                axes.hlines(answer.lower_bound, left, right, "black", "dashed")
+            if answer.objective == what and (least := answer.lower_bound) is not None:
+                axes.hlines(least, place - 0.4, place + 0.4, "black", "dashed")
         axes.set_title(what)
         axes.set_ylabel(unit)
         axes.tick_params("x", labelrotation=20)

@@ -57,8 +57,8 @@ def front_of(
 
 def _interrupted(question: Question, answer: Answer) -> bool:
     """Whether a search ended before its time, and before its gap was closed."""
-    early = answer.seconds < question.time_limit
-    return early and answer.gap_percent > 100 * question.tolerance + 1e-9
+    early, gap = answer.seconds < question.time_limit, answer.gap_percent
+    return early and (gap is None or gap > 100 * question.tolerance + 1e-9)
 
 
 def not_beaten(points: list[Point]) -> tuple[Point, ...]:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.api.answer import Answer
 from comet.api.question import NOTHING, Question
 from comet.codegen.chrome_trace import Process
-from comet.cost.estimate import energy_scope
+from comet.cost.estimate import ModelName, energy_scope
 from comet.cost.from_ir.mapping import system_hardware
 from comet.report.front import MOST_SECONDS, Point
 from comet.report.mapping_figures import Figures, TreeNode, figures_of
@@ -71,7 +71,7 @@ def page_of(
     `front` has the best mappings by objective; it is empty if they were not searched
     for. Raises CostError if the other module has no mapping that the model can price.
     """
-    figures = figures_of(answer.module, question.model)
+    figures = figures_of(answer.module, explained_by(question.model))
     program, machine = Path(question.program.name), Path(question.hardware.name)
     title = f"{program.stem} on {machine.stem}"
     sections = [*sections_of(figures, program.stem, title), _front(question, front)]
@@ -90,11 +90,16 @@ def page_of(
     sections.append(reproduce_section(commands, inputs, answer.versions))
     return Page(
         title,
-        {**facts_of(figures), **_bound(answer)},
+        {**_by_tool(answer), **facts_of(figures), **_bound(answer)},
         figures.bottleneck,
         _searched(figures, answer),
         tuple(sections),
     )
+
+
+def explained_by(model: ModelName) -> ModelName:
+    """Return the model of a report's figures: those of `tool` do not add up."""
+    return "paper" if model == "tool" else model
 
 
 def compared_with(
@@ -115,6 +120,8 @@ def command_of(question: Question) -> str:
     words += ["--model", question.model, "--objective", question.objective]
     words += ["--time-limit", f"{question.time_limit:g}"]
     words += ["--tolerance", f"{question.tolerance:g}"]
+    if question.allow_artifacts:
+        words.append("--allow-artifacts")
     return shlex.join(words)
 
 
@@ -127,21 +134,38 @@ def facts_of(figures: Figures) -> dict[str, str]:
     }
 
 
+def _by_tool(answer: Answer) -> dict[str, str]:
+    """Return what the model `tool` says, if it was asked; the rest is of `paper`."""
+    if answer.model != "tool":
+        return {}
+    facts = {
+        "latency by the model tool, cycles": f"{answer.latency_cycles:,.0f}",
+        "energy by the model tool, pJ": f"{answer.energy_pj:,.0f}",
+    }
+    if answer.roofline is not None:
+        facts["the root memory alone, cycles"] = f"{answer.roofline:,.0f}"
+    return facts
+
+
 def _bound(answer: Answer) -> dict[str, str]:
-    unit = UNITS[answer.objective]
+    unit, least, gap = UNITS[answer.objective], answer.lower_bound, answer.gap_percent
     return {
-        f"lower bound of the {answer.objective}, {unit}": f"{answer.lower_bound:,.6g}",
-        "gap": f"{answer.gap_percent:.2f} %",
+        f"lower bound of the {answer.objective}, {unit}": (
+            "none" if least is None else f"{least:,.6g}"
+        ),
+        "gap": "unknown" if gap is None else f"{gap:.2f} %",
         "the best of all mappings?": "proven" if answer.proven else "not proven",
     }
 
 
 def _searched(figures: Figures, answer: Answer) -> str:
+    asked = "" if figures.model == answer.model else f" by the model {answer.model}"
     return (
         f"Model {figures.model}, {energy_scope(figures.model)}; {answer.objective} was "
-        f"minimized. The search priced {answer.evaluated:,} of {answer.space_size:.3g} "
-        f"mappings in {answer.seconds:.1f} s; {answer.structures_closed} of "
-        f"{answer.structures} structures are closed, {answer.structures_rejected} have "
+        f"minimized{asked}. The search priced {answer.evaluated:,} of "
+        f"{answer.space_size:.3g} mappings in {answer.seconds:.1f} s; "
+        f"{answer.structures_closed} of {answer.structures} structures are closed, "
+        f"{answer.structures_rejected} have "
         f"no mapping. Chosen: {answer.mapping}"
     )
 

@@ -98,8 +98,8 @@ def _cells(answer: Answer) -> tuple[str, ...]:
         f"{answer.objective} ({answer.model})",
         f"{answer.latency_cycles:,.0f}",
         f"{answer.energy_pj:,.0f}",
-        f"{answer.lower_bound:,.6g}",
-        f"{answer.gap_percent:.2f}",
+        "none" if answer.lower_bound is None else f"{answer.lower_bound:,.6g}",
+        "-" if answer.gap_percent is None else f"{answer.gap_percent:.2f}",
         f"{answer.seconds:.1f}",
         answer.mapping,
     )

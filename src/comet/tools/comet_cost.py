@@ -168,9 +168,10 @@ def _report(
     UsageError if `paper` cannot price what the tool can.
     """
     from comet.report.compiled_report import Compilation, page_of_compiled
+    from comet.report.mapping_report import explained_by
     from comet.tools.compile_reporting import compared
 
-    model = "paper" if options.model == "tool" else options.model
+    model = explained_by(options.model)
     words = [f"--{flag}={getattr(options, flag)}" for flag in FLAGS]
     command = shlex.join((TOOL, *words, f"--model={model}", "--calc_noc_energy"))
     made = Compilation(

@@ -76,18 +76,7 @@ def _parser() -> ArgumentParser:
         metavar="FILE",
         help="start from a mapping that --output wrote, instead of a quick search",
     )
-    parser.add_argument(
-        "--model",
-        choices=("paper", "ideal"),
-        default="paper",
-        help="paper: the COMET model (default); ideal: perfect overlap",
-    )
-    parser.add_argument(
-        "--objective",
-        choices=("latency", "energy", "edp"),
-        default="latency",
-        help="what is minimized (default: latency)",
-    )
+    _add_goal(parser)
     parser.add_argument(
         "--time-limit",
         type=float,
@@ -117,6 +106,29 @@ def _parser() -> ArgumentParser:
     _add_flags_of_samplers(parser)
     _add_flags_of_batches(parser)
     return parser
+
+
+def _add_goal(parser: ArgumentParser) -> None:
+    """Add the flags that say by which model what is minimized."""
+    parser.add_argument(
+        "--model",
+        choices=("paper", "ideal", "tool"),
+        default="paper",
+        help="paper: the COMET model (default); ideal: perfect overlap; tool: the "
+        "COMET tool bit for bit, which has no lower bounds",
+    )
+    parser.add_argument(
+        "--allow-artifacts",
+        action="store_true",
+        help="with --model tool, take mappings that take less than their transfers of "
+        "the root memory do, by a defect of the tool",
+    )
+    parser.add_argument(
+        "--objective",
+        choices=("latency", "energy", "edp"),
+        default="latency",
+        help="what is minimized (default: latency)",
+    )
 
 
 def _add_outputs(parser: ArgumentParser) -> None:

@@ -57,6 +57,7 @@ def question_of(options: Namespace, program: Source, hardware: Source) -> Questi
         if options.sampler is None
         else Sampling(options.sampler, options.seed, options.samples),
         None if options.start is None else Source.read(options.start),
+        options.allow_artifacts,
     )
 
 

@@ -165,6 +165,7 @@ def test_an_answer_is_kept_and_found_again(tmp_path: Path):
 def test_a_sampler_takes_samples():
     answer = comet.explore(PROGRAM, EDGE, FEW, sampler="tpe", seed=3, samples=5)
     assert answer.evaluated <= 6
+    assert answer.lower_bound is not None
     assert answer.latency_cycles >= answer.lower_bound
     asked = comet.question(PROGRAM, EDGE, FEW, sampler="tpe", seed=3, samples=5)
     assert asked.sampling == Sampling("tpe", 3, 5)

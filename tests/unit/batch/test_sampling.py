@@ -43,7 +43,10 @@ def test_the_best_sample_and_its_bound(sampler: Sampler):
     answer = sampled(sampler)
     assert 0 < answer.evaluated <= 40
     assert answer.space_size == exact().space_size
-    assert 0 < answer.lower_bound <= exact().lower_bound
+    best = exact().lower_bound
+    assert answer.lower_bound is not None
+    assert best is not None
+    assert 0 < answer.lower_bound <= best
     assert answer.latency_cycles >= exact().latency_cycles
     gap = 100 * (1 - answer.lower_bound / answer.latency_cycles)
     assert answer.gap_percent == pytest.approx(gap)

@@ -132,8 +132,8 @@ def no_claims(fields: Fields) -> None:
     fields["claims"] = [1, 2]
 
 
-def unbounded_model(fields: Fields) -> None:
-    fields["model"] = "tool"
+def unknown_model(fields: Fields) -> None:
+    fields["model"] = "other"
 
 
 def other_machine(fields: Fields) -> None:
@@ -165,7 +165,7 @@ def broken_pipeline(fields: Fields) -> None:
         (no_floor, "'energy' is no finite number"),
         (quoted, "'rest' is no finite number"),
         (no_claims, "it is no JSON object"),
-        (unbounded_model, "'model' is none of paper, ideal"),
+        (unknown_model, "'model' is none of tool, paper, ideal"),
         (other_machine, "the pipeline has to map the program"),
         (broken_pipeline, "the pipeline has to map the program"),
     ],

@@ -502,7 +502,7 @@ def test_a_factor_that_does_not_divide_leaves_nothing(
     [
         (["--time-limit", "0"], "the time limit is a positive number of seconds"),
         (["--tolerance", "1"], "the tolerance is a fraction from 0 to below 1"),
-        (["--model", "tool"], "invalid choice: 'tool'"),
+        (["--model", "other"], "invalid choice: 'other'"),
         (["--hardware", "samples/hardware/h200x1.yaml"], "GPU"),
     ],
 )

@@ -61,7 +61,6 @@ def test_options_limit_the_search():
         ("op=contract", "search=exact has no choice of 'op'"),
         ('factors="c_dram: M=2"', "search=exact has no choice of 'factors'"),
         ("bind=auto", "search=exact has no choice of 'bind'"),
-        ("model=tool", "model=tool has no lower bounds"),
         ("time_limit=0", "time_limit is a positive number of seconds"),
     ],
 )

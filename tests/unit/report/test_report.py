@@ -219,7 +219,7 @@ def test_front_has_no_mapping_that_another_beats() -> None:
 def test_nothing_is_searched_after_an_interrupt() -> None:
     """The gap is open, and the time was not up."""
     asked = Question(question().program, question().hardware, time_limit=600)
-    assert answer().gap_percent > 0
+    assert (answer().gap_percent or 0) > 0
     assert front_of(asked, answer(), explore) == ()
 
 

@@ -1,0 +1,73 @@
+"""
+The best plan of a template under a model without lower bounds: every plan is priced.
+
+The model `tool` wraps at 32 bits and loses stalls, so nothing is known of plans before
+they are priced, one after the other. Only what does not fit is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from comet.cost.accelerator.model import price, room_many
+from comet.cost.estimate import CostError
+from comet.passes.schedule.tile.accelerator import TilePlan
+from comet.passes.schedule.tile.exact import CAPACITY, Exact, Floors
+from comet.passes.schedule.tile.factor_space import Parts
+from comet.passes.schedule.tile.template import Candidates
+from comet.passes.search import Cost, Found, cost_of
+
+ONE_PRICE = 250
+"""To price a plan takes about as long as to bound so many parts."""
+
+
+@dataclass
+class Enumeration(Exact):
+    """The best plan of a template, by pricing all that fit one after the other."""
+
+    known: Cost | None = None
+    """The cost of the best known mapping."""
+
+    def leaf(self, parts: Parts) -> None:
+        """Price the plans of `parts` that fit, until the time or the patience is up."""
+        fitting = np.flatnonzero(self._fit(parts))
+        self.pruned[CAPACITY] += parts.count - fitting.size
+        for index in fitting:
+            if self._is_late():
+                self._stop(0.0)
+                return
+            self.evaluated += 1
+            self.work += ONE_PRICE
+            found = self._priced(parts, int(index))
+            if found is not None and self._is_better(found.cost):
+                self.best, self.known = found, found.cost
+                self.ceiling = self.goal.order(found.cost)[0]
+
+    def _fit(self, parts: Parts) -> NDArray[np.bool_]:
+        """Return which plans have tiles that are matrices and fit."""
+        candidates = Candidates(self.space.template, parts.factors)
+        room = room_many(self.space.mappings(parts), self.space.template.hardware)
+        legal = candidates.multiply() & candidates.fit() & room
+        return np.broadcast_to(legal, parts.count)
+
+    def _priced(self, parts: Parts, index: int) -> Found[TilePlan] | None:
+        """Return one plan with its cost, None if the model cannot price it."""
+        template, plan = self.space.template, self.space.plan(parts, index)
+        try:
+            problem = template.problem_for(plan)
+            estimate = price(problem, template.hardware, self.goal.model)
+        except CostError:
+            return None
+        return Found(TilePlan(template, plan, estimate), cost_of(estimate))
+
+    def _is_better(self, cost: Cost) -> bool:
+        """Return whether a cost is below the best one; an artifact is above others."""
+        order = self.goal.order
+        return self.known is None or order(cost) < order(self.known)
+
+    def _floors(self) -> Floors:
+        """Return nothing: no nest has a bound."""
+        return ()
