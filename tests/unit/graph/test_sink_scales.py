@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects.arch import ArchError
 from comet.dialects.compound import ContractOp, MapOp
+from comet.dialects.schedule import TemporalOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.graph.sink_scales.plan import plan_scales
 
@@ -89,6 +90,23 @@ def test_a_norm_of_few_rows_is_a_factor_of_the_product():
     after = run_passes(before, f"{H200},sink-scales")
     assert not scales(after)
     assert factors_of(after) == [True]
+
+
+def test_products_add_up_their_statistic_in_their_own_loop():
+    """Each of two kernels computes the norm, and none stores it."""
+    p = Program(WIDE | {"E": 1024}, "bf16", "f32")
+    h = rms_norm(p, p.argument("x", "MD"), "h")
+    y = p.contract("y", h, p.argument("w", "DF"), "MF")
+    z = p.contract("z", h, p.argument("u", "DE"), "ME")
+    fused = run_passes(
+        parse_module(p.returning(y, z)),
+        f"{H200},sink-scales,fuse{{strategy=priority narrow=none}}",
+    )
+    (func,) = compute_functions(fused)
+    kernels = str(func.attributes["comet.kernels"])
+    loops = [op for op in func.walk() if isinstance(op, TemporalOp)]
+    assert kernels == '"y_bf16; z_bf16"'
+    assert len(loops) == 2
 
 
 def test_a_norm_of_many_rows_stays_where_each_product_would_do_it_again():
