@@ -17,6 +17,7 @@ from typing import ClassVar, TypeAlias
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
@@ -91,6 +92,14 @@ def _styled() -> Generator[None]:
         yield
 
 
+def _place(figure: Figure) -> None:
+    """Give axes their places once: to save a figure with a layout draws it twice."""
+    FigureCanvasSVG(figure)
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
+        figure.set_layout_engine(None)
+
+
 Draw: TypeAlias = Callable[[Axes], None]
 
 
@@ -122,9 +131,10 @@ class Plot:
 
     def inline(self) -> str:
         """Return the plot as an `svg` element; its identifiers begin with its name."""
-        text = StringIO()
+        text, figure = StringIO(), self.figure()
         with _styled():
-            self.figure().savefig(text, format="svg", metadata={"Date": None})
+            _place(figure)
+            figure.savefig(text, format="svg", metadata={"Date": None})
         svg = re.sub(r"(?s)<metadata>.*?</metadata>|<!--.*?-->", "", text.getvalue())
         svg = svg[svg.index("<svg") :]
         svg = re.sub(r' (xmlns(:\w+)?|version)="[^"]*"', "", svg)
