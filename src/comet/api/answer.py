@@ -170,6 +170,13 @@ class Answer:
             f"{self.gap_percent:.2f} %, {state}"
         )
 
+    def _bound_cell(self) -> str:
+        """Return the lower bound, and how far it is."""
+        if self.lower_bound is None or self.gap_percent is None:
+            return "none (not proven)"
+        state = "proven" if self.proven else f"gap {self.gap_percent:.2f} %"
+        return f"{self.lower_bound:,.6g} ({state})"
+
     @property
     def pruned(self) -> int:
         """Mappings that were not priced."""
@@ -228,7 +235,7 @@ class Answer:
         rows = {
             "latency": f"{self.latency_cycles:,.0f} cycles",
             "energy": f"{self.energy_pj:,.0f} pJ",
-            "other mappings": self.bound_text,
+            f"bound of the {self.objective}": self._bound_cell(),
             "priced": f"{self.evaluated:,} of {self.space_size:.3g} mappings",
             "structures closed by": counts(self.closed_by),
             "mapping": self.mapping,
