@@ -143,7 +143,7 @@ def test_the_questions_of_a_file(folder: Path):
         (ENTRY + "  size: 4", "layers.yaml:1: there is no key 'size'; known: program"),
         (ENTRY + "  model: [paper]", "layers.yaml:1: 'model' has a nested value"),
         ("- model: paper", "layers.yaml:1: an entry names its program"),
-        (WHOLE + "  model: tool", "layers.yaml:1: there is no model 'tool'"),
+        (WHOLE + "  model: exact", "layers.yaml:1: there is no model 'exact'"),
         (WHOLE + "  tolerance: 2", "layers.yaml:1: the tolerance is a fraction"),
         (WHOLE + "  time_limit: long", "layers.yaml:1: 'time_limit' is no number: 'lo"),
         ("- program: none.mlir", "none.mlir: No such file or directory"),
