@@ -126,7 +126,7 @@ def test_mistakes_are_one_sentence(question: Question, message: str):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("model", "exact", "there is no model 'exact' here; choose from paper"),
+        ("model", "exact", "there is no model 'exact' here; choose from "),
         ("objective", "area", "there is no objective 'area' here; choose from"),
         ("time_limit", 0.0, "the time limit is a positive number of seconds"),
         ("tolerance", 1.0, "the tolerance is a fraction from 0 to below 1"),
