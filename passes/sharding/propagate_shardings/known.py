@@ -139,8 +139,10 @@ class Known:
         view = value.owner
         if not isinstance(view, View) or is_border(view):
             return True
+        if kept_sharding(view, wanted, self.mesh) != wanted:
+            return False
         inner = operand_sharding(view, wanted)
-        return kept_sharding(view, wanted, self.mesh) == wanted and all(
+        return all(
             self._can_be(operand, restricted(inner, operand))
             for operand in view.operands
         )

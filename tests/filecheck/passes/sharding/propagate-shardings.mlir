@@ -77,3 +77,15 @@ func.func @open(%x: !TM {collective.shard = {T = ["rank"]}}) -> !TM {
 
 // CHECK-LABEL: func.func @open
 // CHECK:         compound.map exp %x :
+
+// Shards of a part that `split` makes are no views of shards: each rank has the whole value before it.
+
+func.func @inner_part(%a: tensor<16x3xf32, #compound.dims<N, K>>) -> (tensor<16x3x2x8xf32, #compound.dims<N, K, P, Q>> {collective.shard = {Q = ["rank"]}}) {
+  %i = compound.index : tensor<16xf32, #compound.dims<M>>
+  %parts = compound.rename %i split "M" : tensor<16xf32, #compound.dims<M>> -> tensor<2x8xf32, #compound.dims<P, Q>>
+  %r = compound.contract %a, %parts : tensor<16x3xf32, #compound.dims<N, K>>, tensor<2x8xf32, #compound.dims<P, Q>> -> tensor<16x3x2x8xf32, #compound.dims<N, K, P, Q>>
+  func.return %r : tensor<16x3x2x8xf32, #compound.dims<N, K, P, Q>>
+}
+
+// CHECK-LABEL: func.func @inner_part
+// CHECK: compound.contract %a, %parts {collective.shard = {}}
