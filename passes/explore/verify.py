@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.cost.accelerator.bindings import lanes_of
 from comet.cost.accelerator.bounds import completion_bound
 from comet.cost.accelerator.legality import check_tool
-from comet.cost.accelerator.model import price, price_many, room_many
+from comet.cost.accelerator.model import price, price_many
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.mapping import estimate_module
 from comet.passes.explore.certificate import (
@@ -30,7 +30,7 @@ from comet.passes.explore.certificate import (
 )
 from comet.passes.explore.space import REJECTED, Group, Structure, StructureSpace
 from comet.passes.schedule.tile.factor_space import FactorSpace, Parts
-from comet.passes.schedule.tile.template import Candidates, Key
+from comet.passes.schedule.tile.template import Key
 from comet.passes.search import Cost, Goal, cost_of
 
 ROWS = 20_000
@@ -240,10 +240,7 @@ class _Structure:
         if not low.any():
             return
         below = parts.where(low)
-        candidates = Candidates(template, below.factors)
-        room = room_many(factors.mappings(below), template.hardware)
-        legal = candidates.multiply() & candidates.fit() & room
-        for index in np.flatnonzero(np.broadcast_to(legal, below.count)):
+        for index in np.flatnonzero(factors.legal(below)):
             try:
                 problem = template.problem_for(factors.plan(below, int(index)))
                 check_tool(problem, template.hardware)
@@ -255,10 +252,7 @@ class _Structure:
     def _all_plans(self, factors: FactorSpace, parts: Parts) -> None:
         """Check that each plan is illegal, or no better than the best mapping."""
         template, order = factors.template, self.space.goal.order
-        candidates = Candidates(template, parts.factors)
-        room = room_many(factors.mappings(parts), template.hardware)
-        legal = candidates.multiply() & candidates.fit() & room
-        for index in np.flatnonzero(np.broadcast_to(legal, parts.count)):
+        for index in np.flatnonzero(factors.legal(parts)):
             try:
                 problem = template.problem_for(factors.plan(parts, int(index)))
                 cost = cost_of(price(problem, template.hardware, "tool"))

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from comet.cost.accelerator.model import price, room_many
+from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError
 from comet.passes.schedule.tile.accelerator import TilePlan
 from comet.passes.schedule.tile.exact import CAPACITY, Exact, Floors
 from comet.passes.schedule.tile.factor_space import Parts
-from comet.passes.schedule.tile.template import Candidates
 from comet.passes.search import Cost, Found, cost_of
 
 ONE_PRICE = 250
@@ -33,7 +31,7 @@ class Enumeration(Exact):
 
     def leaf(self, parts: Parts) -> None:
         """Price the plans of `parts` that fit, until the time or the patience is up."""
-        fitting = np.flatnonzero(self._fit(parts))
+        fitting = np.flatnonzero(self.space.legal(parts))
         self.pruned[CAPACITY] += parts.count - fitting.size
         for index in fitting:
             if self._is_late():
@@ -45,13 +43,6 @@ class Enumeration(Exact):
             if found is not None and self._is_better(found.cost):
                 self.best, self.known = found, found.cost
                 self.ceiling = self.goal.order(found.cost)[0]
-
-    def _fit(self, parts: Parts) -> NDArray[np.bool_]:
-        """Return which plans have tiles that are matrices and fit."""
-        candidates = Candidates(self.space.template, parts.factors)
-        room = room_many(self.space.mappings(parts), self.space.template.hardware)
-        legal = candidates.multiply() & candidates.fit() & room
-        return np.broadcast_to(legal, parts.count)
 
     def _priced(self, parts: Parts, index: int) -> Found[TilePlan] | None:
         """Return one plan with its cost, None if the model cannot price it."""

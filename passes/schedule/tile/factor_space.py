@@ -22,6 +22,7 @@ from xdsl.ir import SSAValue
 
 from comet.cost.accelerator.factors import Loops
 from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.model import room_many
 from comet.cost.accelerator.problem import Tile, walk_tiles
 from comet.cost.accelerator.volume import relevant
 from comet.cost.estimate import CostError
@@ -324,6 +325,13 @@ class FactorSpace:
     def _is_final(self, node: TemporalOp, known: frozenset[Key]) -> bool:
         key = self.template.keys[node]
         return key in known or not self.template.loops.get(key)
+
+    def legal(self, parts: Parts) -> NDArray[np.bool_]:
+        """Return which plans fit and give units the tiles that they compute."""
+        candidates = Candidates(self.template, parts.factors)
+        room = room_many(self.mappings(parts), self.template.hardware)
+        legal = candidates.multiply() & candidates.fit() & room
+        return np.broadcast_to(legal, parts.count)
 
     def room(self, parts: Parts) -> NDArray[np.bool_]:
         """

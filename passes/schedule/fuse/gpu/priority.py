@@ -28,15 +28,14 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import (
-    CastOp,
     ContractOp,
     FillOp,
     FoldOp,
-    MapOp,
     View,
 )
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.op_groups import defining_ops, disagrees
+from comet.passes.analysis.row_statistics import ELEMENTWISE
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
@@ -44,8 +43,6 @@ from comet.passes.schedule.fuse.gpu.groups import (
     Partition,
     in_stages,
 )
-
-ELEMENTWISE = (MapOp, CastOp)
 
 REUSING = (ContractOp, FoldOp)
 """Ops that read an operand in several tiles, for each of which it is recomputed."""
