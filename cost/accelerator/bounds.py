@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from comet.cost.accelerator.flow import build_flows
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.ideal import ideal_cost
@@ -15,29 +13,6 @@ from comet.cost.accelerator.problem import Problem
 from comet.cost.accelerator.visits import visits
 from comet.cost.estimate import CostError, ModelName
 from comet.cost.reals import Real
-
-
-def root_bound(
-    problem: Problem, hardware: Hardware, model: ModelName
-) -> tuple[float, float]:
-    """
-    Return the least latency (cycles) and energy (pJ) of the root memory's transfers.
-
-    Each tensor that the tree reads from the root memory, or writes there, crosses its
-    port as a whole at least once.
-    """
-    root = hardware.levels[0]
-    moved: dict[tuple[str, bool], float] = {}
-    for entry in problem.root.entries:
-        if entry.source == root.name:
-            axes = problem.projection(entry.tensor, entry.tag)
-            writes = problem.writes(entry.tensor, entry.tag)
-            # Axes that add up dimensions overlap: the longest one is read in any case.
-            elements = prod(max(problem.dims[dim] for dim in axis) for axis in axes)
-            moved[entry.tensor, writes] = elements * entry.bits / 8
-    read = sum(size for (_, writes), size in moved.items() if not writes)
-    written = sum(size for (_, writes), size in moved.items() if writes)
-    return crossing_bound(read, written, hardware, model)
 
 
 def crossing_bound(

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from ctypes import CDLL
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from comet.cost.accelerator import ideal
 from comet.cost.accelerator.capacity import fits, summed_occupancy
-from comet.cost.accelerator.flow import Flows, build_flows, tile_extents
+from comet.cost.accelerator.flow import build_flows, tile_extents
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.legality import check_structure
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper import model as paper
 from comet.cost.accelerator.problem import Problem
 from comet.cost.estimate import CostError, Estimate, ModelName
-from comet.cost.reals import Real
-
-Costs: TypeAlias = Callable[[Mappings, Hardware, Flows], tuple[Real, ...]]
-"""The costs of mappings whose flows are known, in the order of `Prices`."""
 
 ScalarT = TypeVar("ScalarT", np.float64, np.bool_)
 

@@ -362,7 +362,6 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         loops=tuple(loops),
         dot_dims=frozenset(walk.products.dims),
         dot_rows=frozenset(walk.products.rows),
-        dot_columns=frozenset(walk.products.columns),
         dot_depths=frozenset(walk.products.depths),
         inner_dims=frozenset(walk.inner_dims),
         batch_dims=frozenset(walk.products.batch),

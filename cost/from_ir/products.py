@@ -35,7 +35,6 @@ class Products:
         self.reads: list[Term] = []
         self.dims: set[str] = set()
         self.rows: set[str] = set()
-        self.columns: set[str] = set()
         self.depths: set[str] = set()
         self.batch: set[str] = set()
         self.type = "f32"
@@ -51,7 +50,6 @@ class Products:
         self.reads += [tile_bytes(value, loops) for value in op.operands]
         self.dims |= set(dims) - batch
         self.rows |= (kept & summed) - batch
-        self.columns |= kept - summed - batch
         self.depths |= summed - kept
         self.batch |= batch
         self.type = rate_of(op)
@@ -79,7 +77,6 @@ def summarize_products(
         loops=loops,
         dot_dims=frozenset(products.dims),
         dot_rows=frozenset(products.rows),
-        dot_columns=frozenset(products.columns),
         dot_depths=frozenset(products.depths),
         inner_dims=frozenset(),
         batch_dims=frozenset(products.batch),

@@ -129,8 +129,6 @@ class KernelSummary:
     """Dimensions of contractions; their blocks have a minimum."""
     dot_rows: frozenset[str]
     """Dimensions of the left operands that results keep."""
-    dot_columns: frozenset[str]
-    """Dimensions of the right operands that results keep."""
     dot_depths: frozenset[str]
     """Dimensions that contractions sum over."""
     inner_dims: frozenset[str]

@@ -16,7 +16,6 @@ from tile_trees import fused, only_function
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.accelerator.bounds import root_bound
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.bounds import program_bound
@@ -193,21 +192,6 @@ def test_an_outer_candidate_bounds_an_inner_choice():
     assert found.made == "a"
     assert current.choices[0].within == ("outer b",)
     assert [row.cost for row in current.choices[0].rows] == [None, None]
-
-
-@pytest.mark.parametrize("model", ["paper", "ideal", "tool"])
-@pytest.mark.parametrize(
-    "strategy", ["none", "isolate_contractions", "partial", "full"]
-)
-def test_no_plan_is_below_the_bound(strategy: str, model: ModelName):
-    module = fused(strategy, sizes=(24, 16, 64))
-    template = make_template(only_function(module), attached_system(module))
-    least = root_bound(template.problem, template.hardware, model)
-    for plan in (finest(template), search(template).plan):
-        found = price(template.problem_for(plan), template.hardware, model)
-        assert least[0] <= found.latency
-        assert least[1] <= found.energy
-    assert least[0] > 0 or model == "tool"
 
 
 @pytest.mark.parametrize(
