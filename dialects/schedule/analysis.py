@@ -27,7 +27,7 @@ from comet.dialects.collective.state import (
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.copy import CopyOp
-from comet.dialects.schedule.node import NodeOp, combine_attr
+from comet.dialects.schedule.node import NodeOp, combine_attr, nodes_around
 
 Visitor = Callable[[NodeOp, States, tuple[Combiner, ...]], None]
 """
@@ -128,7 +128,7 @@ def needed_combiners(node: NodeOp, states: States) -> tuple[Combiner, ...]:
     def note(op: NodeOp, _states: States, needed: tuple[Combiner, ...]) -> None:
         found[op] = needed
 
-    _run(node, states, _depth(node), note)
+    _run(node, states, len(tuple(nodes_around(node))), note)
     return found[node]
 
 
@@ -161,12 +161,6 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
     )
     pending = dict.fromkeys(merged, FOLD)
     return tuple(replace(each, partial={**pending, **each.partial}) for each in left)
-
-
-def _depth(op: NodeOp) -> int:
-    """Return how many nodes there are around `op`."""
-    above = op.parent_op()
-    return _depth(above) + 1 if isinstance(above, NodeOp) else 0
 
 
 def _axes(op: NodeOp, depth: int) -> dict[str, str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.attributes import Combiner
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.node import NodeOp, nodes_around
 
 
 def in_place(node: NodeOp) -> tuple[bool, ...]:
@@ -43,13 +44,13 @@ def folds(node: NodeOp) -> tuple[OpResult, ...]:
 
 def _repeats(op: Operation, node: NodeOp, value: SSAValue) -> bool:
     """Return whether a loop inside `node` makes `op` repeat its part of `value`."""
-    above = op.parent_op()
-    while isinstance(above, NodeOp) and above is not node:
-        looped = {loop.dim for loop in above.loops if loop.factor > 1}
-        if isinstance(above, TemporalOp) and looped - set(names_of(value)):
-            return True
-        above = above.parent_op()
-    return False
+    loops = takewhile(lambda above: above is not node, nodes_around(op))
+    return any(
+        loop.factor > 1 and loop.dim not in names_of(value)
+        for above in loops
+        if isinstance(above, TemporalOp)
+        for loop in above.loops
+    )
 
 
 def _defining_op(value: SSAValue) -> Operation | None:

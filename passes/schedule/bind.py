@@ -167,19 +167,13 @@ def bind_bodies(
                 f"there are {', '.join(names) or 'none'}"
             )
     for name, block in bodies:
-        _bind_body(block.parent_op(), block, kinds.get(name, (rest,)))
+        _bind_block(block, kinds.get(name, (rest,)))
 
 
-def _bind_body(op: Operation | None, block: Block, kinds: Kinds) -> None:
-    """Bind the siblings in the body of `op`, which errors are about."""
+def _bind_block(block: Block, kinds: Kinds) -> None:
+    """Bind the siblings of a block; raises as `bound_siblings`."""
     for sibling, kind in bound_siblings(block, kinds):
-        bind([sibling], kind)
-
-
-def bind(firsts: Sequence[Operation], kind: BindingKind) -> None:
-    """Bind each of `firsts` to its next sibling."""
-    for first in firsts:
-        first.attributes[BIND] = BindingAttr(kind)
+        sibling.attributes[BIND] = BindingAttr(kind)
 
 
 def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
@@ -195,8 +189,7 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
     @cache
     def price(kinds: tuple[BindingKind, ...]) -> Found[tuple[BindingKind, ...]]:
         for block, kind in zip(several, kinds, strict=True):
-            for sibling, own in bound_siblings(block, (kind,)):
-                bind([sibling], own)
+            _bind_block(block, (kind,))
         return _price(func, system, goal, kinds)
 
     best = (BindingKind.SEQUENTIAL,) * len(several)
@@ -208,7 +201,7 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
         with suppress(PassFailedException):
             best = cheapest("bind", _described(block), candidates, goal).made
     for block, kind in zip(several, best, strict=True):
-        bind(siblings_in(block)[:-1], kind)
+        _bind_block(block, (kind,))
 
 
 def _price(

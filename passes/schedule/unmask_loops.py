@@ -31,7 +31,7 @@ from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.masked_loops import starting_operand, visible_conditions
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.node import nodes_around
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -82,10 +82,7 @@ def _can_be_unmasked(node: TemporalOp) -> bool:
     if node.unmask is not None or not visible_conditions(node):
         return False
     (loop,) = node.loops
-    around, parent = set[str](), node.parent_op()
-    while isinstance(parent, NodeOp):
-        around |= parent.factors.keys()
-        parent = parent.parent_op()
+    around = {dim for above in nodes_around(node) for dim in above.factors}
     return loop.factor > 1 and loop.dim not in around
 
 

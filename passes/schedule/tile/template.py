@@ -53,6 +53,12 @@ EQUAL_PARTS = 4
 CLASSES = ("contract", "reduce", "map")
 """The kinds of ops whose nodes have the same loops."""
 
+UNLOOPABLE = {Combiner.FOLD, Combiner.SAME}
+"""
+The combiners that rule out a loop: partial folds cannot be merged between iterations,
+and iterations with the same result repeat work.
+"""
+
 Key: TypeAlias = tuple[str, str | None]
 """Level and class of the nodes with the same loops."""
 
@@ -473,26 +479,13 @@ def _bare_rows(node: NodeOp) -> tuple[LoopAttr, ...]:
     return tuple(LoopAttr(dim, 1) for dim in dims)
 
 
-def _wasteful(node: TemporalOp) -> set[Combiner]:
-    """
-    Return the combiners that results of `node` must not need.
-
-    Partial folds cannot be merged between iterations, and in a fold an iteration must
-    not repeat the update of another one.
-    """
-    above = node.parent_op()
-    while isinstance(above, NodeOp) and not above.init_args():
-        above = above.parent_op()
-    return {Combiner.FOLD, Combiner.SAME} if above else {Combiner.FOLD}
-
-
 def _can_loop(node: TemporalOp, dim: str, around: States) -> bool:
     """Return whether the body of `node` can run tile by tile along `dim`."""
     if node.init_args():
         return True
     set_loops(node, (LoopAttr(dim, 1),))
     try:
-        return not set(needed_combiners(node, around)) & _wasteful(node)
+        return not set(needed_combiners(node, around)) & UNLOOPABLE
     except VerifyException:
         return False
     finally:
