@@ -21,7 +21,8 @@ from comet.passes.schedule.tile.accelerator import (
     neighbours,
     samples,
 )
-from comet.passes.schedule.tile.template import Candidates, Template, Values
+from comet.passes.schedule.tile.candidates import Candidates
+from comet.passes.schedule.tile.template import Template, Values
 
 
 def search_tool(template: Template, start: TilePlan, budget: int) -> TilePlan:
@@ -59,11 +60,11 @@ def tool_price(template: Template, plan: Plan) -> Estimate | None:
 def fitting(template: Template, values: Values) -> Iterator[Plan]:
     """Yield, in random order, the plans whose factors divide and whose tiles fit."""
     every = Candidates(template, values)
-    legal = every.divide() & every.multiply()
+    legal = every.factors_divide() & every.tiles_are_matrices()
     kept = {factor: array[legal] for factor, array in values.items()}
     if not legal.any():
         return
-    fits = np.broadcast_to(Candidates(template, kept).fit(), int(legal.sum()))
+    fits = np.broadcast_to(Candidates(template, kept).fits_levels(), int(legal.sum()))
     order = np.random.default_rng(0).permutation(np.flatnonzero(fits))
     for index in order:
         yield {

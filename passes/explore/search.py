@@ -24,7 +24,7 @@ from comet.passes.explore.space import REJECTED, Group, Structure, StructureSpac
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile import TilePass
-from comet.passes.schedule.tile.accelerator import Factors, TilePlan, search
+from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch, search
 from comet.passes.schedule.tile.enumerate_plans import Enumeration
 from comet.passes.schedule.tile.exact import CAPACITY, LOWER_BOUND, Exact, Floors
 from comet.passes.schedule.tile.factor_space import FactorSpace
@@ -410,7 +410,7 @@ def _misfit(item: Item, goal: Goal) -> str | None:
     """Return why the finest tiles of a structure do not fit, None if they do."""
     assert item.space is not None
     try:
-        Factors(item.space.template, goal, item.space.fixed).start()
+        TileSearch(item.space.template, goal, item.space.fixed).start()
     except REJECTED as error:
         return str(error)
     return None

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from comet.cost.accelerator.model import price_many, room_many
 from comet.cost.estimate import ModelName
-from comet.passes.schedule.tile.accelerator import Factors
+from comet.passes.schedule.tile.accelerator import TileSearch
+from comet.passes.schedule.tile.candidates import Candidates
 from comet.passes.schedule.tile.factor_space import FactorSpace, Plan
-from comet.passes.schedule.tile.template import Candidates, Key, Values
+from comet.passes.schedule.tile.template import Key, Values
 from comet.passes.search import Goal, Objective
 
 Orders = Mapping[Key, tuple[str, ...]]
@@ -29,7 +30,9 @@ def every_factor(space: FactorSpace) -> Values:
     grid = np.meshgrid(*choices, indexing="ij")
     columns = {loop: axis.ravel() for loop, axis in zip(loops, grid, strict=True)}
     every = Candidates(template, columns)
-    legal = np.broadcast_to(every.divide() & every.multiply(), grid[0].size)
+    legal = np.broadcast_to(
+        every.factors_divide() & every.tiles_are_matrices(), grid[0].size
+    )
     return {loop: column[legal] for loop, column in columns.items()}
 
 
@@ -62,7 +65,7 @@ def least_costs(
     for values, every in every_order(space, every_factor(space)):
         count = next(iter(values.values())).size
         candidates = Candidates(space.template, values)
-        fit = candidates.fit()
+        fit = candidates.fits_levels()
         for orders in every:
             loops = {key: tuple((d, 1) for d in dims) for key, dims in orders.items()}
             mappings = candidates.mappings(loops)
@@ -87,7 +90,7 @@ def _least_legal(
     least: float,
 ) -> float:
     """Return the cost of the cheapest plan that is legal, if it is below `least`."""
-    pricer = Factors(space.template, goal)
+    pricer = TileSearch(space.template, goal)
     for index in np.argsort(cost, kind="stable"):
         if cost[index] >= least:
             break

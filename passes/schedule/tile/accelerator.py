@@ -31,11 +31,13 @@ from comet.dialects.compound.dims import extents_of, level_of
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
+from comet.passes.schedule.tile.candidates import Candidates
 from comet.passes.schedule.tile.factor_space import FactorSpace, divisors
 from comet.passes.schedule.tile.template import (
-    Candidates,
     Factor,
+    FrozenPlan,
     Key,
+    Plan,
     Template,
     Values,
 )
@@ -48,23 +50,17 @@ SAMPLES = 8000
 """How many random plans the search prices before it descends."""
 
 STARTS = 3
-"""From how many random plans the search descends if loops change together."""
+"""From how many random plans the search descends if several loops share a factor."""
 
 TOOL_TRIES = 16
 """How many plans of a step `tool` prices, the cheapest under `paper` first."""
 
 Numbers: TypeAlias = NDArray[np.int64]
 
-Plan: TypeAlias = Mapping[Key, Loops]
-"""The loops of each key, outermost first, also those of factor 1."""
-
-Rows: TypeAlias = tuple[tuple[Key, Loops], ...]
-"""A plan that can be a key of a table."""
-
 
 @dataclass(frozen=True)
 class TilePlan:
-    """Factors and loop orders, and their cost."""
+    """TileSearch and loop orders, and their cost."""
 
     template: Template
     plan: Plan
@@ -85,7 +81,7 @@ def search(
 
     Raises PassFailedException, with the level, if even the finest tiles do not fit.
     """
-    place, space = f"@{template.func.sym_name.data}", Factors(template, goal, fixed)
+    place, space = f"@{template.func.sym_name.data}", TileSearch(template, goal, fixed)
     made = descend("tile factors", place, space, goal).made
     if not space.is_legal(made.plan):
         raise _failure(template, made.plan, goal.model)
@@ -93,7 +89,7 @@ def search(
 
 
 def finest(template: Template) -> Plan:
-    """Return the smallest tiles: each dimension is cut to 1 as far out as possible."""
+    """Return the smallest tiles: the outermost loop of each dimension cuts it to 1."""
     cut: set[Factor] = set()
     plan: dict[Key, Loops] = {}
     for key, dims in template.loops.items():
@@ -109,9 +105,9 @@ def finest(template: Template) -> Plan:
     return plan
 
 
-def finest_beside(template: Template, fixed: Mapping[Factor, int]) -> Plan:
+def finest_with(template: Template, fixed: Mapping[Factor, int]) -> Plan:
     """
-    Return the smallest tiles if some loops have the factors `fixed`.
+    Return the smallest tiles with the `fixed` factors.
 
     Raises PassFailedException if these do not divide the extents.
     """
@@ -119,7 +115,7 @@ def finest_beside(template: Template, fixed: Mapping[Factor, int]) -> Plan:
     loops = [(key, dim) for key, dims in template.loops.items() for dim in dims]
     for key, dim in loops:
         if (key, dim) not in fixed:
-            values = space.beside((key, dim), chosen)
+            values = space.dividing_values((key, dim), chosen)
             if not values.size:
                 raise PassFailedException(
                     f"tile: the fixed factors leave none for {dim}; they have to "
@@ -143,27 +139,25 @@ def some_divisors(extent: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Factors:
-    """The numeric space of a template: factors and loop orders."""
+class TileSearch:
+    """Prices plans of a template and their neighbours, for `descend`."""
 
     template: Template
     goal: Goal
     fixed: Mapping[Factor, int] = field(default_factory=dict[Factor, int])
-    """The factors of loops that are not open."""
-    known: dict[Rows, Estimate | None] = field(
-        default_factory=dict[Rows, Estimate | None]
+    """The factors that are given, and not searched."""
+    known: dict[FrozenPlan, Estimate | None] = field(
+        default_factory=dict[FrozenPlan, Estimate | None]
     )
     """The results of `estimate`: every step tries the same loop orders again."""
-    legal: dict[Rows, bool] = field(default_factory=dict[Rows, bool])
+    legal: dict[FrozenPlan, bool] = field(default_factory=dict[FrozenPlan, bool])
     """The results of `is_legal`."""
 
     def bound(self) -> Cost:
-        """Return a lower bound: that of the tree without loops."""
+        """Return a lower bound for all plans: that of the tree without loops."""
         space = FactorSpace.of(self.template)
-        mappings, open_loops = (
-            space.mappings(space.whole),
-            space.open_loops(space.whole),
-        )
+        mappings = space.mappings(space.whole)
+        open_loops = space.open_loops(space.whole)
         hardware, model = self.template.hardware, self.goal.model
         latency, energy = completion_bound(mappings, hardware, open_loops, model)
         return Cost(float(latency), float(energy))
@@ -175,7 +169,7 @@ class Factors:
         They have the most iterations, which may be too many for the tool to count.
         """
         template, fixed = self.template, self.fixed
-        plan = finest_beside(template, fixed) if fixed else finest(template)
+        plan = finest_with(template, fixed) if fixed else finest(template)
         fits = _fits(self.template, plan)
         if fits and (self.is_legal(plan) or self._check(plan, counts=False)):
             estimate = self.estimate(plan)
@@ -185,9 +179,9 @@ class Factors:
 
     def sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
         """
-        Return the best of many random plans, none if none is better.
+        Return the best of many random plans, empty if none is better than `current`.
 
-        There are several if loops change together, as fewer neighbours are tried then.
+        Up to STARTS if several loops share a factor, as `neighbour` tries fewer then.
         """
         leaders = self.template.leaders
         trials = samples(self.template, current.made.plan, self.fixed)
@@ -199,8 +193,8 @@ class Factors:
     def neighbour(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best neighbour of `current`, None if none is better."""
         template, plan = self.template, current.made.plan
-        together = self._keeping(neighbours(template, plan, template.leaders))
-        return self.best(current, together) or self.reordered(current)
+        trials = self._keeping(neighbours(template, plan, template.leaders))
+        return self.best(current, trials) or self.reordered(current)
 
     def _keeping(self, trials: Values) -> Values:
         """Return those of `trials` that have the fixed factors."""
@@ -211,7 +205,7 @@ class Factors:
         return {factor: array[rows] for factor, array in trials.items()}
 
     def best(self, current: Found[TilePlan], trials: Values) -> Found[TilePlan] | None:
-        """Return the best legal one of `trials` if it is better than `current`."""
+        """Return the best legal plan of `trials`, None if none is better."""
         found = self.cheaper(current, trials)
         if self.goal.model == "tool":
             return min(found, key=lambda each: self.goal.order(each.cost), default=None)
@@ -221,12 +215,13 @@ class Factors:
         self, current: Found[TilePlan], trials: Values
     ) -> Iterator[Found[TilePlan]]:
         """
-        Yield the legal ones of `trials` that are better than `current`.
+        Yield the legal plans of `trials` that are better than `current`.
 
-        The cheapest is the first; `tool` tries some, the cheapest under `paper` first.
+        The cheapest comes first. Under `tool`, only the TOOL_TRIES plans that are the
+        cheapest under `paper` are priced, in that order.
         """
         every = Candidates(self.template, trials)
-        legal = every.divide() & every.multiply()
+        legal = every.factors_divide() & every.tiles_are_matrices()
         if not legal.any():
             return
         plan = current.made.plan
@@ -244,10 +239,10 @@ class Factors:
 
     def better(self, current: Found[TilePlan], trials: Values) -> tuple[Values, Prices]:
         """
-        Return those of `trials` that cost less than `current`, cheapest first, and
-        their prices.
+        Return the plans of `trials` that cost less than `current`, and their prices.
 
-        `tool` has no array form: all are returned, in the order of `paper`.
+        The cheapest is first. `tool` has no array form: for it all plans are returned,
+        in the order of their prices under `paper`.
         """
         exact = self.goal.model != "tool"
         mappings = Candidates(self.template, trials).mappings(current.made.plan)
@@ -266,13 +261,13 @@ class Factors:
         return kept, prices.at(chosen)
 
     def room(self, plan: Plan, trials: Values) -> NDArray[np.bool_]:
-        """Return which of `trials` fit, by the liveness of values and by the tool."""
+        """Return which of `trials` fit, by liveness and by the COMET tool's count."""
         candidates = Candidates(self.template, trials)
         tool = room_many(candidates.mappings(plan), self.template.hardware)
-        return np.broadcast_to(candidates.fit(), tool.shape) & tool
+        return np.broadcast_to(candidates.fits_levels(), tool.shape) & tool
 
     def reordered(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
-        """Return the best other loop order of one key, None if none is better."""
+        """Return the best plan with another loop order, None if none is better."""
         best, plan = current, current.made.plan
         for ordered in _orders(plan, self.template.leaders):
             if (estimate := self.estimate(ordered)) is not None:
@@ -298,7 +293,7 @@ class Factors:
         return self.known[rows]
 
     def is_legal(self, plan: Plan) -> bool:
-        """Return whether the tool takes a plan that fits, and the model as well."""
+        """Return whether the COMET tool and the model accept a plan that fits."""
         if self.goal.model == "tool":  # which checks it as well
             return self.estimate(plan) is not None
         rows = tuple(plan.items())
@@ -336,9 +331,9 @@ def factors_of(plan: Plan) -> dict[Factor, int]:
 
 def samples(template: Template, plan: Plan, fixed: Mapping[Factor, int]) -> Values:
     """
-    Return random factors for the loops of a plan; the same ones at every call.
+    Return random factors for the loops of a plan, the same at every call.
 
-    Dimensions of one role have the same factors, unless these are `fixed`.
+    Loops with one leader have the same factor, unless it is `fixed`.
     """
     random = np.random.default_rng(0)
     leaders, factors = template.leaders, factors_of(plan)
@@ -355,9 +350,10 @@ def neighbours(
     template: Template, plan: Plan, leaders: Mapping[Factor, Factor]
 ) -> Values:
     """
-    Return the plans that differ in one factor, or in two of one dimension or key.
+    Return the plans that differ from `plan` in one factor, or in two related ones.
 
-    Each is there once, and `plan` is not. Loops with one leader change together.
+    Factors are related if they are of one dimension or key. Loops with one leader count
+    as one factor.
     """
     current = factors_of(plan)
     alike: dict[Factor, list[Factor]] = {}
@@ -385,16 +381,17 @@ def neighbours(
 
 
 def _related(first: Sequence[Factor], second: Sequence[Factor]) -> bool:
-    """Return whether some loops of both have one dimension or one key."""
+    """Return whether a loop of each has the same dimension or the same key."""
     keys, dims = ({*part} for part in zip(*first, strict=True))
     return any(key in keys or dim in dims for key, dim in second)
 
 
 def _orders(plan: Plan, leaders: Mapping[Factor, Factor]) -> Iterator[Plan]:
     """
-    Yield the plan with every other order of the loops of a key above factor 1.
+    Yield the plan with every other order of the loops of a key.
 
-    Dimensions of one role stay together, and keys with the same roles do alike.
+    Loops of factor 1 stay innermost. Loops with one leader stay adjacent, and keys with
+    the same leaders get the same order.
     """
     alike: dict[tuple[Factor, ...], list[Key]] = {}
     for key, rows in plan.items():
@@ -408,7 +405,7 @@ def _orders(plan: Plan, leaders: Mapping[Factor, Factor]) -> Iterator[Plan]:
 def _ordered(
     plan: Plan, key: Key, order: Sequence[Factor], leaders: Mapping[Factor, Factor]
 ) -> Loops:
-    """Return the loops of a key with those above factor 1 outermost, in an order."""
+    """Return the loops of a key in an order of leaders, loops of factor 1 innermost."""
     rank = {role: position for position, role in enumerate(order)}
     last = len(order)
     return tuple(
@@ -428,7 +425,7 @@ def _chosen(plan: Plan, values: Values, index: int) -> Plan:
 
 def _fits(template: Template, plan: Plan) -> bool:
     single = _single(template, plan)
-    return bool((single.fit() & single.multiply()).all())
+    return bool((single.fits_levels() & single.tiles_are_matrices()).all())
 
 
 def _single(template: Template, plan: Plan) -> Candidates:
@@ -442,7 +439,7 @@ class NothingFits(PassFailedException):
 
 
 def _failure(template: Template, plan: Plan, model: ModelName) -> PassFailedException:
-    """Say why the finest tiles are not legal."""
+    """Return the error that says why the finest tiles are not legal."""
     single = _single(template, plan)
     sizes = Sizes(
         lambda value: int(np.max(single.bytes_of(value))),
@@ -467,7 +464,12 @@ def _failure(template: Template, plan: Plan, model: ModelName) -> PassFailedExce
 
 
 def _uncut(single: Candidates, level: str) -> str:
-    """Say which dimensions of the largest tile at a level no loop around may cut."""
+    """
+    Return the part of an error about the largest tile at a level.
+
+    It names the dimensions that no loop around the tile may cut, empty if there are
+    none.
+    """
     template = single.template
     tiles = [
         (int(np.max(single.bytes_of(value))), block, value)

@@ -1,8 +1,8 @@
 """
 The best plan of a template under a model without lower bounds: every plan is priced.
 
-The model `tool` wraps at 32 bits and loses stalls, so nothing is known of plans before
-they are priced, one after the other. Only what does not fit is left out.
+The model `tool` wraps at 32 bits and loses stalls, so it has no lower bounds: plans are
+priced one after the other. Only those that do not fit are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from comet.passes.schedule.tile.factor_space import Parts
 from comet.passes.search import Cost, Found, cost_of
 
 ONE_PRICE = 250
-"""To price a plan takes about as long as to bound so many parts."""
+"""Pricing one plan takes about as long as bounding this many parts."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Enumeration(Exact):
     """The cost of the best known mapping."""
 
     def leaf(self, parts: Parts) -> None:
-        """Price the plans of `parts` that fit, until the time or the patience is up."""
+        """Price the plans that fit, until the deadline or the patience is reached."""
         fitting = np.flatnonzero(self.space.legal(parts))
         self.pruned[CAPACITY] += parts.count - fitting.size
         for index in fitting:
@@ -55,10 +55,10 @@ class Enumeration(Exact):
         return Found(TilePlan(template, plan, estimate), cost_of(estimate))
 
     def _is_better(self, cost: Cost) -> bool:
-        """Return whether a cost is below the best one; an artifact is above others."""
+        """Return whether a cost is below the best one; artifacts come last."""
         order = self.goal.order
         return self.known is None or order(cost) < order(self.known)
 
     def _floors(self) -> Floors:
-        """Return nothing: no nest has a bound."""
+        """Return no floors: the model has no lower bounds."""
         return ()

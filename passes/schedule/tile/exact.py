@@ -1,10 +1,10 @@
 """
 Exact search for factors and loop orders: branch and bound.
 
-Parts of the space whose lower bound is not below the best known cost, or whose final
-tiles do not fit, are closed; the others are cut further, the most promising first.
-Plans are priced as arrays. What stays open when the time is up has a bound too, so the
-answer always has a lower bound.
+A part of the space is pruned if its lower bound is not below the best known cost, or if
+tiles that are final in it do not fit. The other parts are cut further, the one with the
+lowest bound first. Plans are priced as arrays. If the search stops early, the lowest
+bound of the parts that are left is a lower bound of the answer.
 """
 
 from __future__ import annotations
@@ -23,68 +23,72 @@ from numpy.typing import NDArray
 from comet.cost.accelerator.bindings import lanes_of
 from comet.cost.accelerator.bounds import completion_bound
 from comet.cost.accelerator.model import price_many, room_many
-from comet.passes.schedule.tile.accelerator import Factors, TilePlan
+from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch
+from comet.passes.schedule.tile.candidates import Candidates
 from comet.passes.schedule.tile.factor_space import FactorSpace, Parts
-from comet.passes.schedule.tile.template import Candidates, Key
+from comet.passes.schedule.tile.template import Key
 from comet.passes.search import Found, Goal
 
 AT_ONCE = 50_000
-"""About how many parts are made at once."""
+"""About how many parts one array has."""
 
 AT_LEAST = 200
-"""An array of parts takes about as long as this many more parts would."""
+"""The fixed cost of one array operation, as a number of parts."""
 
 LOWER_BOUND = "lower bound of the tile tree"
 CAPACITY = "capacity"
 NO_MATRICES = "tiles that are no matrices"
-"""Why parts are closed, besides their orders."""
+"""Why parts are pruned; `factor_space` has the reasons that are about orders."""
 
 CROSSED = 16
-"""Bounding a part takes about as long as making this many and leaving them out."""
+"""Bounding a part takes about as long as making this many and dropping them."""
 
 Floors: TypeAlias = tuple[tuple[frozenset[Key], float, float], ...]
-"""For keys that are all open: by how much they raise latency and energy at least."""
+"""
+Sets of keys; while the loops of a whole set are open, they raise latency (cycles) and
+energy (pJ) by at least this much.
+"""
 
 
 @dataclass
 class BranchAndBound(ABC):
-    """A search for the least value of the plans of a space."""
+    """A search for the least value (of the objective) of the plans of a space."""
 
     space: FactorSpace
     goal: Goal
     ceiling: float = inf
-    """The least value found, or the value below which one is of use."""
+    """The least value found so far; at first, the value that a plan has to beat."""
     tolerance: float = 0.0
-    """Parts are closed that cannot be better by more than this fraction."""
+    """Parts are pruned that cannot be better by more than this fraction."""
     deadline: float = inf
     """When to stop, on the monotonic clock."""
     patience: float = inf
-    """The most `work`: unlike a deadline, it is the same on every machine."""
+    """The most `work`: unlike a deadline, a limit that no machine's speed changes."""
     floors: Floors = ()
     least: float = field(default=inf, init=False)
-    """The least bound of the parts that were closed without being priced."""
+    """The least bound of the parts that were pruned, or left at the end."""
     bounded: int = field(default=0, init=False)
     """Parts whose bound was computed."""
     work: int = field(default=0, init=False)
     """
-    Parts that were bounded or priced, AT_LEAST for each array of them, and one for
-    CROSSED that were made.
+    Parts that were bounded or priced, plus AT_LEAST for each array of them, plus one
+    for each CROSSED parts that were made.
     """
     evaluated: int = field(default=0, init=False)
     """Plans that were priced."""
     pruned: Counter[str] = field(default_factory=Counter[str], init=False)
-    """How many parts were closed without being priced, by the reason."""
+    """How many parts were pruned, by the reason."""
     stopped: bool = field(default=False, init=False)
-    """Whether the time or the patience was up before all was closed."""
+    """Whether the search ended at its deadline or patience, with parts left."""
 
     @property
     def lower_bound(self) -> float:
-        """The least value that any plan has."""
+        """A lower bound of the values of all plans."""
         return min(self.least, self.ceiling)
 
     @property
     def nothing_fits(self) -> bool:
-        """Whether no plan was priced, and no part is closed by its bound."""
+        """Whether no plan fits: none was priced, and no part pruned by its bound."""
         return not self.evaluated and self.least == inf
 
     @abstractmethod
@@ -92,7 +96,7 @@ class BranchAndBound(ABC):
         """Lower the ceiling to the least value of `parts`, which are plans."""
 
     def run(self) -> None:
-        """Search until nothing is open, or the time or the patience is up."""
+        """Search until no part is left, or the deadline or the patience is reached."""
         whole = self.space.whole
         if self.space.is_plan(whole):
             self.leaf(whole)
@@ -116,12 +120,12 @@ class BranchAndBound(ABC):
         return np.broadcast_to(self.goal.rank(latency, energy)[0], parts.count)
 
     def _visit(self, parts: Parts, bounds: NDArray[np.float64]) -> None:
-        """Search in `parts`, whose bounds are known, the lowest bound first."""
+        """Search in `parts`, given the bound of each, the lowest bound first."""
         order = np.argsort(bounds, kind="stable")
         step = max(1, AT_ONCE // self.space.width(parts))
         for first in range(0, parts.count, step):
             chosen = order[first : first + step]
-            chosen = chosen[self._open(bounds[chosen])]
+            chosen = chosen[self._below_ceiling(bounds[chosen])]
             if not chosen.size:
                 continue
             least = float(bounds[chosen].min())
@@ -137,10 +141,10 @@ class BranchAndBound(ABC):
         self, parts: Parts, least: float
     ) -> Iterator[tuple[Parts, NDArray[np.float64]]]:
         """
-        Yield the parts of `parts` that are open; take those that are plans.
+        Cut each part; yield the new parts that are not pruned, with their bounds.
 
-        When the search has to stop, the others keep `least`, the lowest bound of
-        `parts`.
+        Those that are plans go to `leaf` instead. `least` is the lowest bound of
+        `parts`, which those have that are left when the search stops.
         """
         self.work += parts.count * self.space.width(parts) // CROSSED
         for child in self.space.cut(parts, self.pruned):
@@ -151,35 +155,35 @@ class BranchAndBound(ABC):
                 self.leaf(child)
                 continue
             bounds = self.bounds(child)
-            open_ = self._open(bounds)
-            if open_.any():
-                left, bounds = child.where(open_), bounds[open_]
+            kept = self._below_ceiling(bounds)
+            if kept.any():
+                left, bounds = child.where(kept), bounds[kept]
                 room = self.space.room(left)
                 self.pruned[CAPACITY] += int(np.count_nonzero(~room))
                 if room.any():
                     yield left.where(room), bounds[room]
 
     def _is_late(self) -> bool:
-        """Return whether the time or the patience is up."""
+        """Return whether the deadline or the patience is reached."""
         return self.work > self.patience or monotonic() > self.deadline
 
     def _stop(self, least: float) -> None:
-        """Leave parts with the lowest bound `least` open."""
+        """Stop the search, with parts left whose lowest bound is `least`."""
         self.stopped = True
         self.least = min(self.least, least)
 
-    def _open(self, bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which bounds are below what is known; note the least of the others."""
-        open_ = bounds < self.ceiling * (1 - self.tolerance)
-        if not open_.all():
-            self.pruned[LOWER_BOUND] += int(np.count_nonzero(~open_))
-            self.least = min(self.least, float(bounds[~open_].min()))
-        return open_
+    def _below_ceiling(self, bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which parts stay by their bounds, and count the others as pruned."""
+        kept = bounds < self.ceiling * (1 - self.tolerance)
+        if not kept.all():
+            self.pruned[LOWER_BOUND] += int(np.count_nonzero(~kept))
+            self.least = min(self.least, float(bounds[~kept].min()))
+        return kept
 
 
 @dataclass
 class Relaxed(BranchAndBound):
-    """The least bound of any loops of some keys, while those of others are open."""
+    """The least bound over all loops of some keys, while those of others stay open."""
 
     def leaf(self, parts: Parts) -> None:
         """Lower the ceiling to the least bound of the parts that fit."""
@@ -195,19 +199,19 @@ class Exact(BranchAndBound):
     best: Found[TilePlan] | None = None
 
     def run(self) -> None:
-        """Search until nothing is open, or the time or the patience is up."""
+        """Search until no part is left, or the deadline or the patience is reached."""
         keys = tuple(key for nest in self.space.nests for key in nest.keys)
         self.space = replace(self.space, keys=keys)
-        self._factors = Factors(self.space.template, self.goal)
+        self._factors = TileSearch(self.space.template, self.goal)
         self.floors = self._floors()
         super().run()
 
     def _floors(self) -> Floors:
         """
-        Return what each nest but the first adds at least to what is always there.
+        Return what the loops of each nest but the first add to the bound at least.
 
-        Nests run one after the other, so what they add is a sum. If the root overlaps
-        them there are no floors.
+        Nests run one after the other, so what they add is a sum. There are no floors if
+        the root overlaps the nests.
         """
         nests = self.space.nests
         lanes = lanes_of(self.space.template.problem.root)
@@ -223,7 +227,7 @@ class Exact(BranchAndBound):
         )
 
     def _raised(self, nest: FactorSpace, goal: Goal) -> float:
-        """Return by how much the loops of one nest raise the bound at least."""
+        """Return by how much the loops of one nest raise the bound at least, or 0."""
         if goal.objective != self.goal.objective and self.goal.objective != "edp":
             return 0.0
         left = self.patience - self.work
@@ -238,7 +242,7 @@ class Exact(BranchAndBound):
     def leaf(self, parts: Parts) -> None:
         """Price plans, and keep the best legal one that is below the ceiling."""
         candidates = Candidates(self.space.template, parts.factors)
-        legal = np.broadcast_to(candidates.multiply(), parts.count)
+        legal = np.broadcast_to(candidates.tiles_are_matrices(), parts.count)
         self.pruned[NO_MATRICES] += int(np.count_nonzero(~legal))
         if not legal.any():
             return
@@ -257,8 +261,8 @@ class Exact(BranchAndBound):
             self._take(parts.where(order))
 
     def _take(self, parts: Parts) -> None:
-        """Take the first of `parts`, which are in order of cost, that is legal."""
-        room = Candidates(self.space.template, parts.factors).fit()
+        """Keep the first legal plan of `parts`, which are in the order of cost."""
+        room = Candidates(self.space.template, parts.factors).fits_levels()
         hardware = self.space.template.hardware
         room = room & room_many(self.space.mappings(parts), hardware)
         for index in np.flatnonzero(np.broadcast_to(room, parts.count)):

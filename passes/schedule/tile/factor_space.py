@@ -1,9 +1,8 @@
 """
 The space of factors and loop orders of a template, cut into parts.
 
-The keys of the template get their loops one after the other, outer nodes first. A part
-of the space leaves the loops of the other keys open. Parts with the same loops in the
-same orders, but other factors, are elements of arrays.
+A part of the space fixes the loops of the first keys and leaves those of the others
+open; outer nodes come first. Parts that differ only in factors are elements of arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
-from comet.cost.accelerator.factors import Loops
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.model import room_many
 from comet.cost.accelerator.problem import Tile, walk_tiles
@@ -29,27 +27,24 @@ from comet.cost.estimate import CostError
 from comet.cost.from_ir.capacity import Bytes, Sizes
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.node import NodeOp, nodes_around
+from comet.passes.schedule.tile.candidates import Candidates, block_of
 from comet.passes.schedule.tile.template import (
-    Candidates,
     Factor,
     Key,
+    Plan,
     Template,
     Values,
-    block_of,
 )
 
 EQUAL_ORDERS = "an order of loops that reuses as much"
 CONTRARY_ORDERS = "orders that one node cannot have"
-"""Why parts are left out."""
+"""Why parts are not made."""
 
 MANY = 10_000
-"""How many parts take longer to multiply than to test whether factors divide."""
+"""With more parts it pays to drop those whose factors do not divide early."""
 
 Order: TypeAlias = tuple[str, ...]
 """The dimensions of a key's loops, outermost first."""
-
-Plan: TypeAlias = Mapping[Key, Loops]
-"""The loops of each key, outermost first, also those of factor 1."""
 
 Moved: TypeAlias = tuple[frozenset[str], frozenset[str]]
 """The dimensions of a tensor, and of the operation that uses it, as in the problem."""
@@ -57,7 +52,7 @@ Moved: TypeAlias = tuple[frozenset[str], frozenset[str]]
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of the space, which differ in factors only."""
+    """Parts of the space that differ only in factors."""
 
     orders: tuple[Order, ...]
     """The loops of the first keys, one order for each key."""
@@ -70,7 +65,7 @@ class Parts:
         return next((array.size for array in self.factors.values()), 1)
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Parts:
-        """Return some of the parts, by a mask or by their positions."""
+        """Return the chosen parts, by a mask or by positions."""
         taken = {factor: array[chosen] for factor, array in self.factors.items()}
         return Parts(self.orders, taken)
 
@@ -83,10 +78,10 @@ class FactorSpace:
     keys: tuple[Key, ...]
     """The keys that get loops, outer nodes first."""
     fixed: Mapping[Factor, int] = field(default_factory=dict[Factor, int])
-    """The factors of loops that are not open."""
+    """The factors that are given, and not searched."""
 
     def fixing(self, fixed: Mapping[Factor, int]) -> FactorSpace:
-        """Return the part of the space with some factors."""
+        """Return the space with these factors given."""
         return replace(self, fixed=fixed)
 
     def _choices(self, factor: Factor) -> NDArray[np.int64]:
@@ -95,11 +90,13 @@ class FactorSpace:
             return np.array([only])
         return np.array(divisors(self.template.extent[factor]))
 
-    def beside(self, factor: Factor, chosen: Mapping[Factor, int]) -> NDArray[np.int64]:
-        """Return the values of a factor that divide what chosen ones leave."""
+    def dividing_values(
+        self, factor: Factor, chosen: Mapping[Factor, int]
+    ) -> NDArray[np.int64]:
+        """Return the values of a factor that are legal with the chosen factors."""
         values = self._choices(factor)
         columns = {each: np.full(values.size, n) for each, n in chosen.items()}
-        legal = Candidates(self.template, {**columns, factor: values}).divide()
+        legal = Candidates(self.template, {**columns, factor: values}).factors_divide()
         return values[np.broadcast_to(legal, values.size)]
 
     @classmethod
@@ -107,8 +104,8 @@ class FactorSpace:
         """
         Return the whole space of a template.
 
-        Keys of the same depth follow each other. Bounds of outer nodes are close, so
-        that most parts are closed before the loops of inner ones multiply.
+        Keys are in the order of their depth. The loops of outer nodes decide most of a
+        bound, so that most parts are pruned before inner nodes multiply them.
         """
         depth: dict[Key, int] = {}
         for node, key in template.keys.items():
@@ -123,7 +120,7 @@ class FactorSpace:
         The spaces of nests that share no key, in the order of their keys.
 
         Nests are the trees that a function runs one after the other. The loops of one
-        leave the cost of the others as it is.
+        nest do not change the cost of the others.
         """
         groups: list[tuple[set[Key], set[NodeOp]]] = []
         for node in self.template.nodes:
@@ -143,7 +140,7 @@ class FactorSpace:
 
     @property
     def whole(self) -> Parts:
-        """The one part that leaves everything open."""
+        """The one part that leaves the loops of all keys open."""
         return Parts((), {})
 
     def is_plan(self, parts: Parts) -> bool:
@@ -151,20 +148,20 @@ class FactorSpace:
         return len(parts.orders) == len(self.keys)
 
     def width(self, parts: Parts) -> int:
-        """Return how many choices of factors there are for the next key, at most."""
+        """Return an upper bound of the choices of factors for the next key."""
         key = self.keys[len(parts.orders)]
         dims = self.template.loops[key]
         return prod(self._choices((key, dim)).size for dim in dims)
 
     def cut(self, parts: Parts, tally: Counter[str] | None = None) -> Iterator[Parts]:
         """
-        Yield the parts of `parts`, in which one more key has its loops.
+        Yield the parts of `parts` in which one more key has its loops.
 
-        Every factor divides what the nodes around leave. Orders in which every tensor
-        is reused alike cost the same, so there is one of them, unless the loops become
-        those of a node with loops of other keys. Orders that no mapping can have, as
-        ops of one node would loop in different ones, are left out; `tally` gets how
-        many parts those are.
+        Factors that do not divide are left out. Of the orders with the same reuse of
+        every tensor, which cost the same, only the first is made, unless the loops join
+        those of other keys in one node. Orders that contradict each other, as ops of
+        one node would loop in different ones, are left out. `tally` counts the parts
+        that are left out, by the reason.
         """
         key = self.keys[len(parts.orders)]
         crossed = self._crossed(parts, key)
@@ -182,7 +179,7 @@ class FactorSpace:
     def _different(
         self, parts: Parts, key: Key
     ) -> Iterator[tuple[Order, NDArray[np.bool_]]]:
-        """Yield orders of `key`, each with the parts where no earlier one is equal."""
+        """Yield orders of `key`, each with the parts for which it is needed."""
         several = np.zeros(parts.count, np.int64)
         for bit, dim in enumerate(self.template.loops[key]):
             several |= (parts.factors[key, dim] > 1).astype(np.int64) << bit
@@ -195,10 +192,10 @@ class FactorSpace:
         """
         Return orders of a key, each with the sets of loops for which it is needed.
 
-        A set, of the dimensions of several iterations, is the sum of their bits. An
-        order is not needed if an earlier one has the same loops inside of the innermost
-        one that changes each tensor. A joined key has the orders of each set apart,
-        without loops of one iteration, which could contradict other keys.
+        A set has the loops of several iterations, as a bit mask over the dimensions of
+        the key. An order is not needed if an earlier one reuses every tensor alike (see
+        `_reused`). Orders of a joined key have only the loops of the set: a loop of one
+        iteration could contradict the order of another key.
         """
         if key not in self._known_orders:
             dims, found = self.template.loops[key], dict[Order, list[int]]()
@@ -210,7 +207,7 @@ class FactorSpace:
         return self._known_orders[key]
 
     def _different_orders(self, key: Key, looped: Sequence[str]) -> Iterator[Order]:
-        """Yield the orders of a key that are needed if `looped` are its loops."""
+        """Yield the orders that a key needs if `looped` have several iterations."""
         if key in self._joined:
             yield from permutations(looped)
             return
@@ -223,14 +220,14 @@ class FactorSpace:
 
     @cached_property
     def _joined(self) -> frozenset[Key]:
-        """The keys whose loops join those of others in one node, in its one order."""
+        """The keys whose loops become those of one node of the problem with others."""
         template, found = self.template, dict[int, set[Key]]()
         for (tile, _), nodes in template.owners.items():
             found.setdefault(tile, set()).update(template.keys[node] for node in nodes)
         return frozenset(chain.from_iterable(k for k in found.values() if len(k) > 1))
 
     def _reused(self, key: Key, order: Sequence[str]) -> tuple[frozenset[str], ...]:
-        """Return, for each tensor, the loops inside of those that change it."""
+        """Return, for each tensor, the inner loops that do not change it."""
         letters = self.template.letters
         inwards = [letters[dim] for dim in reversed(order)]
         return tuple(
@@ -257,7 +254,7 @@ class FactorSpace:
         return {key: tuple(each) for key, each in found.items()}
 
     def _crossed(self, parts: Parts, key: Key) -> Parts:
-        """Return each part with each choice of factors for `key` that divides."""
+        """Return each part with each choice of factors for `key` that is legal."""
         for dim in self.template.loops[key]:
             choices = self._choices((key, dim))
             factors = {f: np.repeat(a, choices.size) for f, a in parts.factors.items()}
@@ -268,15 +265,15 @@ class FactorSpace:
         return self._dividing(parts)
 
     def _dividing(self, parts: Parts) -> Parts:
-        """Return the parts whose factors all divide what the nodes around leave."""
-        divide = Candidates(self.template, parts.factors).divide()
+        """Return the parts whose factors all divide."""
+        divide = Candidates(self.template, parts.factors).factors_divide()
         return parts.where(np.broadcast_to(divide, parts.count))
 
     def _has_orders(self, parts: Parts) -> bool:
         """
-        Return whether the ops of every node can agree on the orders.
+        Return whether no two ops of one node need different orders of its loops.
 
-        Joined keys have the same loops in all parts, so one of them tells.
+        Joined keys have the same loops in all parts, so the first part decides.
         """
         try:
             self.template.problem_for(self.plan(parts, 0))
@@ -303,10 +300,10 @@ class FactorSpace:
 
     def open_loops(self, parts: Parts) -> frozenset[tuple[int, str]]:
         """
-        Return where loops are open: temporal nodes of the problem, and operations.
+        Return the nodes of the problem with open loops, each with an operation.
 
-        A node is open for an operation if it, or a node around it, has open loops for
-        it. Nests that become one node of the problem are open one by one.
+        A temporal node is open for an operation if it, or a node around it, has open
+        loops for the operation. So nests that share a node are open one by one.
         """
         known = self.known(parts)
         open_ = {
@@ -327,17 +324,18 @@ class FactorSpace:
         return key in known or not self.template.loops.get(key)
 
     def legal(self, parts: Parts) -> NDArray[np.bool_]:
-        """Return which plans fit and give units the tiles that they compute."""
+        """Return which plans fit, with tiles that the units can compute."""
         candidates = Candidates(self.template, parts.factors)
         room = room_many(self.mappings(parts), self.template.hardware)
-        legal = candidates.multiply() & candidates.fit() & room
+        legal = candidates.tiles_are_matrices() & candidates.fits_levels() & room
         return np.broadcast_to(legal, parts.count)
 
     def room(self, parts: Parts) -> NDArray[np.bool_]:
         """
-        Return which parts have room for the tiles that no completion makes smaller.
+        Return which parts hold the tiles that open loops cannot make smaller.
 
-        Tiles below open nodes count nothing, and open nodes keep one copy of each.
+        Tiles below open nodes count 0 bytes; nodes with open loops have one buffer for
+        each tile.
         """
         candidates = Candidates(self.template, parts.factors)
         known = self.known(parts)
@@ -358,9 +356,9 @@ class FactorSpace:
     @cached_property
     def size(self) -> int:
         """
-        How many mappings there are, whether they fit or not.
+        The number of mappings, also of those that do not fit.
 
-        Loops of one iteration count as loops: each key has an order of all dimensions.
+        Loops of one iteration count too: each key has an order of all its dimensions.
         """
         if len(self.nests) > 1:
             return prod(nest.size for nest in self.nests)
@@ -378,7 +376,7 @@ class FactorSpace:
                 count = max((array.size for array in found.values()), default=1)
                 found = {f: np.repeat(a, factors.size) for f, a in found.items()}
                 found[key, dim] = np.tile(factors, count)
-                legal = Candidates(self.template, found).divide()
+                legal = Candidates(self.template, found).factors_divide()
                 found = {f: a[legal] for f, a in found.items()}
         return next(array.size for array in found.values())
 

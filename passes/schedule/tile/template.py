@@ -1,15 +1,15 @@
 """
-A tile tree without factors, and what it becomes with factors.
+The template of a search: a tile tree without factors, which is lowered once.
 
-The tree is lowered once; candidates are numbers (or arrays of them, one element per
-candidate) in the lowered `Problem`, never clones of IR. Nodes of one level with the
-same kinds of ops have the same loops.
+A candidate is a set of factors in the lowered `Problem` (arrays with one element per
+candidate), never a clone of IR. Nodes of one level with the same kinds of ops have the
+same loops.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -19,23 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.accelerator.factors import Loops, with_factors
 from comet.cost.accelerator.hardware import Hardware
-from comet.cost.accelerator.mappings import FactorKey, Mappings, StepKey
 from comet.cost.accelerator.partial_sums import SumChain, partial_sums, sum_chains
-from comet.cost.accelerator.problem import Leaf, Problem, Tile, walk
-from comet.cost.from_ir.capacity import Bytes, Layout, Sizes
+from comet.cost.accelerator.problem import Leaf, Node, Problem, Tile
+from comet.cost.from_ir.capacity import Layout
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import problem_of
-from comet.cost.reals import Products, Real
+from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.state import States
-from comet.dialects.compound import ContractOp
 from comet.dialects.compound.copied import ComputeOp
-from comet.dialects.compound.dims import bits_of, extents_of, merged_extents
+from comet.dialects.compound.dims import extents_of, merged_extents
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.analysis import needed_combiners, states_around
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
@@ -45,10 +43,9 @@ from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 from comet.passes.schedule.node_names import nest_number, node_kinds, node_level
 from comet.passes.schedule.plan_string import PlanEntry, cuttable, plan_nodes
 from comet.passes.schedule.retile import retile, set_loops
-from comet.passes.schedule.tile.paths import nested, paths_of
 
 EQUAL_PARTS = 4
-"""How many loops of one role change together, at least."""
+"""The least number of loops of one role that always get the same factor."""
 
 CLASSES = ("contract", "reduce", "map")
 """The kinds of ops whose nodes have the same loops."""
@@ -65,15 +62,23 @@ Key: TypeAlias = tuple[str, str | None]
 Factor: TypeAlias = tuple[Key, str]
 """A loop: the key of its nodes, and its dimension."""
 
+Plan: TypeAlias = Mapping[Key, Loops]
+"""The loops of each key, outermost first, also those of factor 1."""
+
+FrozenPlan: TypeAlias = tuple[tuple[Key, Loops], ...]
+"""The items of a plan, which can be a key of a dictionary."""
+
 Values: TypeAlias = Mapping[Factor, NDArray[np.int64]]
 """The factor of each loop, one array element per candidate."""
-
 
 Use: TypeAlias = tuple[str, int, int, int]
 """An op, the position of a value in it, an axis of the value, and its extent."""
 
+Path: TypeAlias = tuple[int, ...]
+"""Indices of the temporal nodes of a problem around a leaf, outermost first."""
+
 Role: TypeAlias = tuple[str, frozenset[tuple[Use, int]]]
-"""The level of a loop, and how often its dimension is used in each way below it."""
+"""The level of a loop, and how often ops below it have each use of its dimension."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +133,8 @@ class Template:
         The first loop with the same role for each loop.
 
         Loops have one role if they are of one level, and ops of the same kinds and
-        extents use their dimensions: those of the equal parts of a long program. With
-        fewer than EQUAL_PARTS of them, each has its own.
+        extents use their dimensions, as in the equal layers of a long program. With
+        fewer than EQUAL_PARTS such loops, each is its own leader.
         """
         alike: dict[Role, list[Factor]] = {}
         for key, dims in self.loops.items():
@@ -157,9 +162,10 @@ class Template:
     @cached_property
     def extent(self) -> Mapping[Factor, int]:
         """
-        The largest factor of each loop, without other factors.
+        The largest factor of each loop if all other factors are 1.
 
-        That is the smallest extent below, where a spatial node may have split more.
+        It is the smallest extent of the dimension at or below the nodes of the loop: a
+        spatial node below may have split it.
         """
         most: dict[Factor, int] = {}
         for node, extents in self.extents.items():
@@ -170,41 +176,40 @@ class Template:
 
     @cached_property
     def layout(self) -> Layout:
-        """What memory levels hold together, for any factors."""
+        """Which values each memory level holds at the same time, for any factors."""
         return Layout.of(compute_block(self.func), self.system)
 
-    def rows(self, node: TemporalOp, plan: Mapping[Key, Loops]) -> Loops:
+    def rows(self, node: TemporalOp, plan: Plan) -> Loops:
         """Return the loops of `node` under a plan, in the problem's letters."""
         known = self.extents[node]
         loops = plan.get(self.keys[node], ())
         return tuple((self.letters[dim], f) for dim, f in loops if dim in known)
 
-    def entries(self, plan: Mapping[Key, Loops]) -> tuple[PlanEntry, ...]:
+    def entries(self, plan: Plan) -> tuple[PlanEntry, ...]:
         """Return the plan entries for the loops of `plan` above factor 1."""
         found: list[PlanEntry] = []
         for node, key in self.keys.items():
             dims = cuttable(node)
-            turning = (
-                (dim, n) for dim, n in plan.get(key, ()) if n > 1 and dim in dims
-            )
-            if loops := tuple(turning):
+            rows = plan.get(key, ())
+            if loops := tuple((dim, n) for dim, n in rows if n > 1 and dim in dims):
                 found.append(PlanEntry(node.node_name or "", loops))
         return tuple(found)
 
     @cached_property
     def owners(self) -> Mapping[tuple[int, str], tuple[TemporalOp, ...]]:
         """
-        The IR nodes of a node of the problem, for each operation below it.
+        The nodes of the tile tree that each node of the problem stands for.
 
-        Outermost nodes become one in the problem, its root, and so do directly nested
-        nodes. Raises PassFailedException if a node is several of the problem.
+        By the node's index and an operation below it. Outermost nodes become the root
+        of the problem, and directly nested nodes one node. Raises PassFailedException
+        if a node of the tree would become several nodes of the problem.
         """
-        leaves = paths_of(self.problem.root, ())
+        leaves = _paths_of(self.problem.root, ())
         ops = [op for op in self.func.walk() if isinstance(op, ComputeOp)]
         found: dict[tuple[int, str], tuple[TemporalOp, ...]] = {}
         for (leaf, path), op in zip(leaves, ops, strict=True):
             around = () if op.parent is None else self.above[op.parent]
-            groups = tuple(nested(around))
+            groups = tuple(_nested(around))
             if around and len(groups) != len(path):
                 raise PassFailedException(
                     f"tile: @{around[-1].node_name} would be several nodes of a "
@@ -215,7 +220,7 @@ class Template:
                 found[tile, leaf.operation] = nodes
         return found
 
-    def problem_for(self, plan: Mapping[Key, Loops]) -> Problem:
+    def problem_for(self, plan: Plan) -> Problem:
         """
         Return the problem with the loops of a plan.
 
@@ -226,17 +231,23 @@ class Template:
             for key, nodes in self.owners.items()
         }
         values = {(key, dim): n for key, rows in plan.items() for dim, n in rows}
-        back = partial_sums(self.sum_chains, partial(self.summed, plan, values))
+        loops_of = partial(self.loops_outside_folds, plan, values)
+        back = partial_sums(self.sum_chains, loops_of)
         return with_factors(self.problem, loops, frozenset(back))
 
-    def summed(
+    def loops_outside_folds(
         self,
-        plan: Mapping[Key, Loops],
+        plan: Plan,
         values: Mapping[Factor, Real],
         tile: int,
         operation: str,
     ) -> list[tuple[str, Real]] | None:
-        """Return the loops in the order of a plan that are no fold's, None if open."""
+        """
+        Return the loops of a node of the problem for one operation, without folds.
+
+        `tile` is the index of the node. Loops are (dimension, factor) in the order of
+        the plan; None if the plan does not have all of them yet.
+        """
         rows: list[tuple[TemporalOp, str]] = []
         for node in self.owners[tile, operation]:
             key = self.keys[node]
@@ -251,11 +262,11 @@ class Template:
             if dim not in folded
         ]
 
-    def ordered(self, plan: Mapping[Key, Loops]) -> Problem:
+    def ordered(self, plan: Plan) -> Problem:
         """
-        Return the problem with loops of factor 1 in the orders of a plan.
+        Return the problem with the loop orders of a plan, and all factors 1.
 
-        Raises CostError as `problem_for` does. Equal orders have one problem.
+        It is made once for each set of orders. Raises CostError as `problem_for`.
         """
         orders = {key: tuple((d, 1) for d, _ in loops) for key, loops in plan.items()}
         rows = tuple(orders.items())
@@ -264,144 +275,8 @@ class Template:
         return self._by_order[rows]
 
     @cached_property
-    def _by_order(self) -> dict[tuple[tuple[Key, Loops], ...], Problem]:
+    def _by_order(self) -> dict[FrozenPlan, Problem]:
         return {}
-
-
-class Candidates:
-    """
-    A template with many choices of factors at once.
-
-    Products of factors are floating-point numbers: integers would wrap around.
-    """
-
-    def __init__(self, template: Template, values: Values):
-        self.template = template
-        self.values = {key: array.astype(np.float64) for key, array in values.items()}
-        self.cuts: dict[Block, dict[str, NDArray[np.float64]]] = {}
-        """
-        How many tiles each dimension is cut into by the nodes around a block.
-
-        Equal products are one array.
-        """
-        self._tiles: dict[tuple[int, int], NDArray[np.float64]] = {}
-        products = Products()
-        for block, nodes in template.above.items():
-            cuts: dict[str, NDArray[np.float64]] = {}
-            for node in nodes:
-                for dim, factor in self.factors(node).items():
-                    cut = products.times(cuts[dim], factor) if dim in cuts else factor
-                    cuts[dim] = np.asarray(cut)
-            self.cuts[block] = cuts
-
-    def factors(self, node: TemporalOp) -> dict[str, NDArray[np.float64]]:
-        """Return the factor of each dimension that `node` loops over."""
-        key, known = self.template.keys[node], self.template.extents[node]
-        return {d: f for (k, d), f in self.values.items() if k == key and d in known}
-
-    def divide(self) -> NDArray[np.bool_]:
-        """Return where every factor divides what the nodes around it leave."""
-        cuts = {
-            (extents.get(dim, 0), id(cut)): cut
-            for node, extents in self.template.extents.items()
-            for dim, cut in self.cuts[node.body.block].items()
-        }
-        legal = np.asarray(True)
-        for (extent, _), cut in cuts.items():
-            legal = legal & (extent % cut == 0)
-        return legal
-
-    def multiply(self) -> NDArray[np.bool_]:
-        """
-        Return where the tiles of contractions are matrices, one batch at a time.
-
-        Of several rows, columns or summed dimensions, tiles have one element of all
-        but one.
-        """
-        legal = np.asarray(True)
-        for block, cuts in self.cuts.items():
-            for op in block.ops:
-                if isinstance(op, ContractOp):
-                    extents = merged_extents(op.operands, op.name)
-                    for most, dims in zip((0, 1, 1, 1), op.roles, strict=True):
-                        long = (extents[dim] > cuts.get(dim, 1) for dim in dims)
-                        legal = legal & (sum(long, np.asarray(0)) <= most)
-        return legal
-
-    def fit(self) -> NDArray[np.bool_]:
-        """Return where every level has room for its values that are alive."""
-        sizes = Sizes(self.bytes_of, self.iterations)
-        return np.asarray(self.template.layout.spare_bytes(sizes) >= 0)
-
-    def mappings(self, plan: Mapping[Key, Loops]) -> Mappings:
-        """Return the candidates as mappings, in the loop orders of `plan`."""
-        factors: dict[FactorKey, NDArray[np.float64]] = {}
-        steps: dict[StepKey, NDArray[np.float64]] = {}
-        problem, letters = self.template.ordered(plan), self.template.letters
-        owners = self.template.owners
-        tiles = [n for n in walk(problem.root) if isinstance(n, Tile) and not n.spatial]
-        for tile in tiles:
-            for position, entry in enumerate(tile.entries):
-                nodes = owners[tile.index, entry.tag]
-                looped = [loop for node in nodes for loop in self.factors(node).items()]
-                loops = {letters[dim]: factor for dim, factor in looped}
-                for dim, factor in loops.items():
-                    factors[tile.index, position, 0, dim] = factor
-            if tile.is_leaf:
-                innermost = owners[tile.index, tile.leaf.operation][-1]
-                cuts = self.cuts[innermost.body.block]
-                named = {letters[dim]: cut for dim, cut in cuts.items()}
-                steps |= self._steps(tile.leaf, named)
-        summed = partial(self.template.summed, plan, self.values)
-        back = partial_sums(self.template.sum_chains, summed).items()
-        return Mappings(problem, factors, steps, {k: np.asarray(v) for k, v in back})
-
-    def bytes_of(self, value: SSAValue) -> Bytes:
-        """Return the size of a value, tiled."""
-        block = block_of(value)
-        cuts = {} if block is None else self.cuts.get(block, {})
-        size: Bytes = bits_of(value)
-        for dim, extent in extents_of(value).items():
-            size = size * (self.tile(extent, cuts[dim]) if dim in cuts else extent)
-        return size // 8
-
-    def tile(self, extent: int, cut: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the tiles of an extent, by one of `cuts`; equal ones are one array."""
-        key = extent, id(cut)
-        if key not in self._tiles:
-            self._tiles[key] = extent // cut
-        return self._tiles[key]
-
-    def _steps(
-        self, leaf: Leaf, cuts: Mapping[str, NDArray[np.float64]]
-    ) -> dict[StepKey, NDArray[np.float64]]:
-        """Return the sizes of a leaf's tiles, in the dimensions that are cut."""
-        sizes = {"": dict(leaf.primitive), **leaf.steps}
-        loops = {
-            (leaf.index, tensor, dim): (size, dim)
-            for tensor, dims in sizes.items()
-            for dim, size in dims.items()
-            if dim in cuts
-        }
-        tiles = {
-            (size, dim): np.maximum(1, self.tile(size, cuts[dim]))
-            for size, dim in set(loops.values())
-        }
-        return {key: tiles[loop] for key, loop in loops.items()}
-
-    def iterations(self, node: NodeOp) -> Bytes:
-        """Return how often the body of `node` runs on one instance."""
-        turns: Bytes = 1
-        if isinstance(node, TemporalOp):
-            for factor in self.factors(node).values():
-                turns = turns * factor
-        return turns
-
-
-def block_of(value: SSAValue) -> Block | None:
-    """Return the block that defines a value."""
-    owner = value.owner
-    return owner.parent if isinstance(owner, Operation) else owner
 
 
 def make_template(func: FuncOp, system: SystemOp) -> Template:
@@ -436,8 +311,30 @@ def _same_function(module: ModuleOp, func: FuncOp) -> FuncOp:
     )
 
 
+def _nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:
+    """Yield nodes, outermost first, grouped with the nodes nested in them."""
+    group: tuple[TemporalOp, ...] = ()
+    for node in nodes:
+        if group and node.parent_op() is not group[-1]:
+            yield group
+            group = ()
+        group = (*group, node)
+    if group:
+        yield group
+
+
+def _paths_of(node: Node, path: Path) -> Iterator[tuple[Leaf, Path]]:
+    """Yield each leaf below `node`, with the temporal nodes around it."""
+    if isinstance(node, Leaf):
+        yield node, path
+    elif isinstance(node, Tile):
+        inner = path if node.spatial else (*path, node.index)
+        for child in node.children:
+            yield from _paths_of(child, inner)
+
+
 def _uses(nodes: Sequence[TemporalOp]) -> Mapping[str, Counter[Use]]:
-    """Return how often each dimension is used in each way by the ops in some nodes."""
+    """Return how often ops in some nodes have each use of each dimension."""
     found: dict[str, Counter[Use]] = {}
     for op in chain.from_iterable(node.walk() for node in nodes):
         if isinstance(op, ComputeOp):
@@ -451,10 +348,10 @@ def _uses(nodes: Sequence[TemporalOp]) -> Mapping[str, Counter[Use]]:
 
 def _keys(nodes: Sequence[TemporalOp]) -> dict[TemporalOp, Key]:
     """
-    Return which nodes have the same factors: those of one level and one class of ops.
+    Return the key of each node: its level, and the class of its ops.
 
-    A node of several classes has those of all nodes of its nest and level; if there are
-    several nests, each then has its own factors.
+    A node with ops of several classes shares one key with all nodes of its nest and
+    level; if there are several nests, keys then also have the number of the nest.
     """
     nests = {nest_number(node) for node in nodes}
     classes = {node: node_kinds(node) & set(CLASSES) for node in nodes}

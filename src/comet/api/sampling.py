@@ -21,9 +21,10 @@ from comet.cost.accelerator.factors import Loops
 from comet.cost.estimate import CostError
 from comet.passes.explore.certificate import key_text
 from comet.passes.explore.search import Exploration, Item
-from comet.passes.schedule.tile.accelerator import Factors, TilePlan, factors_of
-from comet.passes.schedule.tile.factor_space import FactorSpace, Plan
-from comet.passes.schedule.tile.template import Candidates, Factor, Key
+from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch, factors_of
+from comet.passes.schedule.tile.candidates import Candidates
+from comet.passes.schedule.tile.factor_space import FactorSpace
+from comet.passes.schedule.tile.template import Factor, Key, Plan
 from comet.passes.search import Found, Goal
 from comet.tools.extras import loaded
 
@@ -143,7 +144,7 @@ def sampled_plan(space: FactorSpace, trial: Trial) -> Plan | None:
     for key in space.keys:
         dims = space.template.loops[key]
         for dim in dims:
-            values = space.beside((key, dim), chosen)
+            values = space.dividing_values((key, dim), chosen)
             if not values.size:
                 return None
             place = _place(trial, _factor_name(key, dim), values.size)
@@ -158,10 +159,10 @@ def sampled_plan(space: FactorSpace, trial: Trial) -> Plan | None:
 def priced(space: FactorSpace, goal: Goal, plan: Plan) -> Found[TilePlan] | None:
     """Return a plan with its cost, None if it is illegal."""
     values = {factor: np.array([n]) for factor, n in factors_of(plan).items()}
-    factors = Factors(space.template, goal)
+    search = TileSearch(space.template, goal)
     try:
-        matrices = Candidates(space.template, values).multiply()
-        legal = matrices & factors.room(plan, values)
+        matrices = Candidates(space.template, values).tiles_are_matrices()
+        legal = matrices & search.room(plan, values)
     except CostError:
         return None
-    return factors.priced(plan) if legal.all() else None
+    return search.priced(plan) if legal.all() else None

@@ -33,8 +33,8 @@ from comet.passes.schedule.tile.accelerator import (
     search,
     some_divisors,
 )
+from comet.passes.schedule.tile.candidates import Candidates
 from comet.passes.schedule.tile.template import (
-    Candidates,
     Factor,
     Key,
     Template,
@@ -199,7 +199,7 @@ def test_any_plan_costs_what_the_lowered_tree_does(tree: str, model: ModelName):
         for f in factors_of(plan)
     }
     every = Candidates(template, values)
-    legal = every.divide() & every.multiply() & every.fit()
+    legal = every.factors_divide() & every.tiles_are_matrices() & every.fits_levels()
     kept = {factor: array[legal][:6] for factor, array in values.items()}
     prices = price_many(
         Candidates(template, kept).mappings(plan), template.hardware, model
@@ -225,7 +225,7 @@ def test_batches_price_as_single_mappings_do(strategy: str):
     trials = {
         f: random.choice(some_divisors(n), 40) for f, n in factors_of(plan).items()
     }
-    legal = Candidates(template, trials).divide()
+    legal = Candidates(template, trials).factors_divide()
     assert legal.any()
     values = {factor: array[legal] for factor, array in trials.items()}
     mappings = Candidates(template, values).mappings(plan)
