@@ -1,13 +1,11 @@
 """The parts of a price add up to it, on recorded mappings of every kind."""
 
-import json
 from collections import defaultdict
 from typing import Any
 
 import pytest
-from paths import COST_DATA
+from recorded_runs import RUNS, parsed
 
-from comet.codegen.comet.reader import read_files
 from comet.cost.accelerator.breakdown import (
     EXPOSED,
     HIDDEN,
@@ -16,25 +14,13 @@ from comet.cost.accelerator.breakdown import (
     Breakdown,
     breakdown,
 )
-from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.model import price
-from comet.cost.accelerator.problem import Problem, walk_tiles
+from comet.cost.accelerator.problem import walk_tiles
 from comet.cost.accelerator.scaling import gains, resources
 from comet.cost.estimate import CostError, ModelName
-from comet.cost.from_ir.mapping import problem_of, system_hardware
 
-ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
-RUNS: list[dict[str, Any]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
 SOME = RUNS[::9]
 MODELS: tuple[ModelName, ...] = ("paper", "ideal")
-
-
-def parsed(run: dict[str, Any]) -> tuple[Problem, Hardware]:
-    """The problem and machine of a record."""
-    names = ("problem", "mapping", "constants")
-    texts = {f"{name}.yaml": run[name] for name in names}
-    module = read_files({"arch.yaml": ARCHS[run["arch"]], **texts})
-    return problem_of(module), system_hardware(module)
 
 
 def priced(run: dict[str, Any], model: ModelName) -> tuple[float, float, Breakdown]:

@@ -1,16 +1,14 @@
 """Every rule a mapping can break before it is priced, and capacity by liveness."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hardware import system_of
-from paths import COST_DATA
+from recorded_runs import recorded
 from xdsl.dialects.builtin import ModuleOp
 
-from comet.codegen.comet.reader import read_files
 from comet.cost.accelerator.capacity import live_occupancy, summed_occupancy
 from comet.cost.accelerator.flow import tile_extents
 from comet.cost.accelerator.hardware import Hardware, Level, Memory
@@ -29,25 +27,8 @@ from comet.cost.estimate import CostError
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.mapping import (
     estimate_module,
-    problem_of,
-    system_hardware,
 )
 from comet.kinds import BindingKind, CollectiveKind
-
-ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
-RUNS: list[dict[str, Any]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
-
-
-def module_of(run: Mapping[str, Any]) -> ModuleOp:
-    """The module of a record."""
-    texts = {f"{key}.yaml": run[key] for key in ("problem", "mapping", "constants")}
-    return read_files({"arch.yaml": ARCHS[run["arch"]], **texts})
-
-
-def recorded(family: str) -> tuple[Problem, Hardware]:
-    """The problem and machine of a family's first record."""
-    module = module_of(next(run for run in RUNS if run["family"] == family))
-    return problem_of(module), system_hardware(module)
 
 
 def with_tiles(problem: Problem, change: Callable[[Tile], Tile]) -> Problem:

@@ -1,30 +1,20 @@
 """The model `tool` gives what the COMET tool reported, run by run."""
 
-import json
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import pytest
-from paths import COST_DATA
+from recorded_runs import REJECTED, RUNS, parsed
 
-from comet.codegen.comet.reader import read_files
-from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.model import price
-from comet.cost.accelerator.problem import Problem, walk_tiles
+from comet.cost.accelerator.problem import walk_tiles
 from comet.cost.accelerator.report import report
 from comet.cost.accelerator.tool.energy import energies
 from comet.cost.accelerator.tool.latency import latencies
 from comet.cost.accelerator.tool.state import node_cycles
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.mapping import problem_of, system_hardware
 from comet.yaml_file import FileFormatError
 
-ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
-RUNS: list[dict[str, Any]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
-REJECTED: list[dict[str, Any]] = json.loads((COST_DATA / "rejected.json").read_text())[
-    "items"
-]
 REASONS = {
     "softmax-gather": "do not fit OB: C (131072 bytes), H (131072 bytes) need 262144",
     "attention-part": "do not fit WB: B (32768 bytes), V (1024 bytes) need 33792 bytes",
@@ -46,21 +36,6 @@ REASONS = {
 """What the sentence about each kind of rejected input must say."""
 
 runs = pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r['family']}-{r['id']}")
-
-
-@cache
-def parsed_texts(arch: str, *texts: str) -> tuple[Problem, Hardware]:
-    """The problem and machine of the texts of four files."""
-    names = ("problem.yaml", "mapping.yaml", "constants.yaml")
-    module = read_files(
-        {"arch.yaml": ARCHS[arch], **dict(zip(names, texts, strict=True))}
-    )
-    return problem_of(module), system_hardware(module)
-
-
-def parsed(run: Mapping[str, Any]) -> tuple[Problem, Hardware]:
-    """The problem and machine of a record."""
-    return parsed_texts(*(run[k] for k in ("arch", "problem", "mapping", "constants")))
 
 
 def digits(value: float, count: int = 6) -> float:

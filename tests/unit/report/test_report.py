@@ -1,6 +1,5 @@
 """The page on a mapping: a file that is well formed, complete, and true."""
 
-import json
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -13,7 +12,8 @@ from typing import cast
 import pytest
 from browser import BROWSER, expect_readable
 from html_pages import Reader, expect_a_trace, expect_one_file, trace_in
-from paths import COST_DATA, ROOT
+from paths import ROOT
+from recorded_runs import RUNS, parsed
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.api.answer import Answer
@@ -23,10 +23,8 @@ from comet.api.program import printed
 from comet.api.question import Question
 from comet.api.source import Source
 from comet.codegen.chrome_trace import Slice
-from comet.codegen.comet.reader import read_files
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, ModelName
-from comet.cost.from_ir.mapping import problem_of, system_hardware
 from comet.report.front import Point, front_of, not_beaten
 from comet.report.mapping_figures import Figures, TreeNode, figures_of
 from comet.report.mapping_timeline import timeline
@@ -38,8 +36,6 @@ from comet.tools.diagnostics import CometError
 PROGRAM = ROOT / "samples/gemm_softmax.mlir"
 HARDWARE = ROOT / "samples/hardware/edge.yaml"
 ONE = "{dim: 'N:cx,cy;M:kx,ky', strategy: full, stream: false, pad: none}"
-ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
-RUNS: list[dict[str, str]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
 
 
 @cache
@@ -186,10 +182,7 @@ def expect_a_timeline(slices: Sequence[Slice], latency: float) -> None:
 @pytest.mark.parametrize("run", RUNS[::5], ids=lambda run: run["id"])
 def test_timeline_of_recorded_mappings(run: dict[str, str]) -> None:
     """Of those too whose nodes overlap."""
-    names = ("problem", "mapping", "constants")
-    texts = {f"{name}.yaml": run[name] for name in names}
-    module = read_files({"arch.yaml": ARCHS[run["arch"]], **texts})
-    problem, hardware = problem_of(module), system_hardware(module)
+    problem, hardware = parsed(run)
     try:
         latency = price(problem, hardware, "paper").latency
     except CostError as error:

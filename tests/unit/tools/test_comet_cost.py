@@ -7,26 +7,18 @@ from typing import Any
 
 import pytest
 from html_pages import Reader, expect_one_file
-from paths import COST_DATA
+from recorded_runs import REJECTED, RUNS, run_of, texts_of
 
 from comet.codegen.comet import split_files
 from comet.tools.comet_cost import main
 
-ARCHS: dict[str, str] = json.loads((COST_DATA / "archs.json").read_text())
-RUNS: list[dict[str, Any]] = json.loads((COST_DATA / "runs.json").read_text())["items"]
-REJECTED: list[dict[str, Any]] = json.loads((COST_DATA / "rejected.json").read_text())[
-    "items"
-]
-KINDS = ("arch", "problem", "mapping", "constants")
-
 
 def flags(folder: Path, run: dict[str, Any]) -> list[str]:
     """Writes a record's files and returns the flags that name them."""
-    texts = {**run, "arch": ARCHS[run["arch"]]}
     result: list[str] = []
-    for kind in KINDS:
+    for kind, text in texts_of(run).items():
         path = folder / f"{kind}.yaml"
-        path.write_text(texts[kind])
+        path.write_text(text)
         result += [f"--{kind}_file", str(path)]
     return result
 
@@ -55,7 +47,7 @@ def test_json_has_the_figures(
 def test_a_report_is_that_of_the_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (run,) = (run for run in RUNS if run["family"] == "roofline-violation")
+    run = run_of("roofline-violation")
     given, page = flags(tmp_path, run), tmp_path / "r.html"
     main([*given, "--report", str(page)])
     capsys.readouterr()
@@ -72,7 +64,7 @@ def test_a_report_is_that_of_the_model(
 def test_what_is_below_the_roofline_is_called_impossible(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (run,) = (run for run in RUNS if run["family"] == "roofline-violation")
+    run = run_of("roofline-violation")
     main(flags(tmp_path, run))
     said = "impossible: the transfers of the root memory take 42,035 cycles"
     assert said in capsys.readouterr().out
@@ -93,7 +85,7 @@ def without_entry(mapping: str, entry: int) -> str:
 def test_only_the_tool_prices_what_the_node_above_does_not_list(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = next(r for r in RUNS if r["family"] == "softmax-fused")
+    run = run_of("softmax-fused")
     given = flags(tmp_path, {**run, "mapping": without_entry(run["mapping"], 5)})
     main(given)
     assert capsys.readouterr().out.startswith("model tool: ")
@@ -112,7 +104,7 @@ def test_only_the_tool_prices_what_the_node_above_does_not_list(
 def test_report_for_people(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = next(r for r in RUNS if r["family"] == "pipeline-inner")
+    run = run_of("pipeline-inner")
     main([*flags(tmp_path, run), "--model", model])
     text = capsys.readouterr().out
     assert text.startswith(f"model {model}: ")
@@ -127,7 +119,7 @@ def test_report_for_people(
 def test_the_energy_of_networks_is_said_where_it_is_counted(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = next(r for r in RUNS if r["family"] == "pipeline-inner")
+    run = run_of("pipeline-inner")
     main([*flags(tmp_path, run), "--model", model, "--calc_noc_energy"])
     counted = "without" if model == "ideal" else "with"
     assert f" pJ, {counted} the energy of networks\n" in capsys.readouterr().out
@@ -159,7 +151,7 @@ def test_to_ir_prints_one_stream(
 ) -> None:
     main([*flags(tmp_path, RUNS[0]), "--to-ir"])
     files = split_files(capsys.readouterr().out)
-    assert list(files) == [f"{kind}.yaml" for kind in KINDS]
+    assert list(files) == [f"{kind}.yaml" for kind in texts_of(RUNS[0])]
     assert files["mapping.yaml"].rstrip() == RUNS[0]["mapping"]
 
 
