@@ -158,16 +158,14 @@ def _split_terms(text: str) -> list[str]:
     spans = tuple(_brackets(text))
     for symbols in OPERATORS:
         found = re.finditer(rf" (?=(?:{'|'.join(map(re.escape, symbols))}) )", text)
-        address_methods = [
+        breaks = [
             match.start()
             for match in found
             if not any(start < match.start() < end for start, end in spans)
         ]
-        if address_methods:
-            starts = [0, *(index + 1 for index in address_methods)]
-            return [
-                text[i:j] for i, j in zip(starts, [*address_methods, None], strict=True)
-            ]
+        if breaks:
+            starts = [0, *(index + 1 for index in breaks)]
+            return [text[i:j] for i, j in zip(starts, [*breaks, None], strict=True)]
     return [text]
 
 
