@@ -20,8 +20,8 @@ from comet.dialects.collective.state import FOLD, State, States
 from comet.dialects.compound.dims import extents_of, names_of
 
 
-def forgotten(kind: str) -> str:
-    """Say what a partial value of that kind still needs."""
+def missing_op(kind: str) -> str:
+    """Return the end of an error: the collective that completes a partial of `kind`."""
     if kind == FOLD:
         return "; an all_gather and a fold of its merge are missing"
     return f"; a collective.all_reduce {kind} is missing"
@@ -82,7 +82,7 @@ def _reject_partials(
                 continue
             raise VerifyException(
                 f"'{op.name}' op operand {index} is partial({kind}) over axis "
-                f"'{axis}'{forgotten(kind)}"
+                f"'{axis}'{missing_op(kind)}"
             )
 
 
@@ -201,7 +201,7 @@ def _(op: compound.ReduceOp, states: States) -> State:
         if pending != kind:
             raise VerifyException(
                 f"'{op.name}' op {kind} of a value that is partial({pending}) over "
-                f"axis '{axis}'{forgotten(pending)}"
+                f"axis '{axis}'{missing_op(pending)}"
             )
     return _reduced(state, op.reduced, kind)
 

@@ -105,7 +105,7 @@ class MeshOp(IRDLOperation):
         return prod(self.axis_extents[axis] for axis in axes)
 
     def fault(self, axes: Sequence[str]) -> str:
-        """Say why `axes` are no distinct axes of this mesh, at least one; '' if so."""
+        """Return why `axes` do not name distinct axes of this mesh, '' if they do."""
         if not axes:
             return "no mesh axis is named"
         for axis in axes:

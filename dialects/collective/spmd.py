@@ -26,7 +26,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.collective.analysis import forgotten, reject_rooted, states_after
+from comet.dialects.collective.analysis import missing_op, reject_rooted, states_after
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh, verify_axes
 from comet.dialects.collective.roots import Roots
@@ -282,7 +282,7 @@ def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) ->
             raise VerifyException(
                 f"'{op.name}' op yields a value that is {state.describe(axis)} over "
                 f"axis '{axis}' where its sharding says {expected.describe(axis)}"
-                + (forgotten(state.partial[axis]) if axis in state.partial else "")
+                + (missing_op(state.partial[axis]) if axis in state.partial else "")
             )
 
 

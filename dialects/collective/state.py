@@ -51,7 +51,7 @@ States = dict[SSAValue, State]
 
 
 def without_axes(state: State, axes: Collection[str]) -> State:
-    """Return `state` as it is where `axes` have ended."""
+    """Return `state` without `axes`, outside of the node that loops over them."""
     if not axes:
         return state
     return State(

@@ -30,7 +30,7 @@ from comet.dialects.dataflow.transfer import (
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import group_around
 
-UNSAID = State({}, {}, uniform=True)
+UNWRITTEN = State({}, {}, uniform=True)
 """The state of a buffer that nothing has been written to."""
 
 
@@ -84,7 +84,7 @@ def _verify_equal(op: PushOp, state: State) -> None:
 
 @op_states.register
 def _(op: ChannelOp | ReceiveBufferOp, states: States) -> States:
-    state = UNSAID if op.input is None else _received(op, op, op.input, states)
+    state = UNWRITTEN if op.input is None else _received(op, op, op.input, states)
     return {op.result: state}
 
 
@@ -114,7 +114,7 @@ def _(op: ReadOp | PullOp, states: States) -> States:
 def _(
     op: BufferOp | BarrierOp | FlagsOp | CountersOp | EpochOp | SignalOp, states: States
 ) -> States:
-    return dict.fromkeys(op.results, UNSAID)
+    return dict.fromkeys(op.results, UNWRITTEN)
 
 
 def _received(

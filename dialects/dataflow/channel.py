@@ -378,8 +378,8 @@ class ReceiveBufferOp(_GroupOp):
     share the memory of their group, of which no launch is ahead: one slot is enough.
 
     ```mlir
-    %box = dataflow.receive_buffer slots 2 on @h200x4 ["rank"] : !dataflow.channel<..>
-    %box = dataflow.receive_buffer of %a slots 2 on @h200x4 ["rank"]
+    %recv = dataflow.receive_buffer slots 2 on @h200x4 ["rank"] : !dataflow.channel<..>
+    %recv = dataflow.receive_buffer of %a slots 2 on @h200x4 ["rank"]
         : !dataflow.channel<pull ..>, tensor<..>
     ```
     """

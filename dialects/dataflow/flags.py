@@ -146,7 +146,7 @@ class FlagsOp(IRDLOperation):
     Each launch adds `writers` to a flag: one for each tile of its block.
 
     ```mlir
-    %flags = dataflow.flags for %box writers 8
+    %flags = dataflow.flags for %recv writers 8
         : !dataflow.channel<..> -> !dataflow.flags<4, [M = 4]>
     ```
     """

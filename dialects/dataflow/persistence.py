@@ -14,7 +14,7 @@ from comet.dialects.schedule import SpatialOp
 
 
 def own_programs(kernel: KernelOp) -> tuple[SpatialOp, ...]:
-    """Return the nodes that have programs, without what the last to arrive runs."""
+    """Return the nodes with programs of their own, which no arrival starts."""
     return tuple(node for node in kernel.nodes if arrival_of(node) is None)
 
 

@@ -45,21 +45,21 @@ def node_of(producer: PushOp | StageOp) -> SpatialOp | None:
 
 
 def producers_in(kernel: KernelOp, node: SpatialOp) -> Iterator[PushOp | StageOp]:
-    """Yield what stores tiles of a node to channels, at the border or inside."""
+    """Yield the pushes and stages of tiles of a node, at its border or inside."""
     for op in kernel.walk():
         if isinstance(op, PushOp | StageOp) and node_of(op) is node:
             yield op
 
 
 def store_of(value: SSAValue) -> CopyOp | PushOp | StageOp | None:
-    """Return what stores a value that a node yields, perhaps in a node inside."""
+    """Return the op that stores a yielded value, also in an inner node, or None."""
     while isinstance(value, OpResult) and isinstance(inner := value.op, NodeOp):
         value = inner.yielded[value.index]
     return value.owner if isinstance(value.owner, CopyOp | PushOp | StageOp) else None
 
 
 def sent_with(value: SSAValue) -> Iterator[PushOp | StageOp]:
-    """Yield what stores the tile that a value is to channels, one after the other."""
+    """Yield the pushes and stages of the tile that a node yields as `value`."""
     store = store_of(value)
     op = store.next_op if isinstance(store, CopyOp) else store
     while store is not None and isinstance(op, PushOp | StageOp):
@@ -76,7 +76,7 @@ def covers(signal: SignalOp, channel: SSAValue) -> bool:
 
 
 def in_node(signal: SignalOp) -> bool:
-    """Whether a signal is in a node, where programs do it."""
+    """Whether a signal is inside a node, not at the border of its kernel."""
     return isinstance(signal.parent_op(), NodeOp)
 
 
@@ -121,7 +121,7 @@ def uses_of(channel: SSAValue) -> Iterator[Operation]:
 
 
 def uses_inside(argument: SSAValue) -> Iterator[Operation]:
-    """Yield the ops on what is handed in to a kernel, and from there to nodes."""
+    """Yield the ops that use a block argument of a kernel, also inside its nodes."""
     for use in argument.uses:
         op = use.operation
         if isinstance(op, NodeOp):

@@ -346,9 +346,9 @@ class SignalOp(_OnFlags):
 
     ```mlir
     dataflow.signal %ch covers(%other : !dataflow.channel<..>) : !dataflow.channel<..>
-    dataflow.signal %box flags %flags epoch %epoch release system fence
+    dataflow.signal %recv flags %flags epoch %epoch release system fence
         : !dataflow.channel<..>, !dataflow.flags<..>
-    dataflow.signal %box covers(%other, %s, %t : !dataflow.channel<..>, tensor<..>,
+    dataflow.signal %recv covers(%other, %s, %t : !dataflow.channel<..>, tensor<..>,
         tensor<..>) flags %flags epoch %epoch release system fence
         : !dataflow.channel<..>, !dataflow.flags<..>
     ```
@@ -436,9 +436,9 @@ class WaitOp(_OnFlags):
 
     ```mlir
     dataflow.wait %ch : !dataflow.channel<..>
-    dataflow.wait %box flags %flags epoch %epoch acquire system arrivals 8
+    dataflow.wait %recv flags %flags epoch %epoch acquire system arrivals 8
         : !dataflow.channel<..>, !dataflow.flags<..>
-    %w = dataflow.wait %box for(%a : tensor<..>) flags %flags epoch %epoch acquire
+    %w = dataflow.wait %recv for(%a : tensor<..>) flags %flags epoch %epoch acquire
         system arrivals 8 : !dataflow.channel<..>, !dataflow.flags<..>
     ```
     """

@@ -135,20 +135,20 @@ class KernelMemory:
         Raises `PassFailedException` if it has none, or nobody exchanges.
         """
         value = outside(value)
-        box = program_value(value)
-        if not isinstance(box.owner, ReceiveBufferOp):
+        buffer = program_value(value).owner
+        if not isinstance(buffer, ReceiveBufferOp):
             raise PassFailedException(
                 f"lower-to-triton: kernel @{self._kernel.sym_name.data} uses a channel "
                 "without memory; run lower-channels first"
             )
-        ranks = self._group if box.owner.in_one_memory else self.ranks
+        ranks = self._group if buffer.in_one_memory else self.ranks
         if ranks is None:
             raise PassFailedException(
                 "lower-to-triton: channels join ranks, and the program is in no "
                 "collective.spmd; run insert-collectives on the function first"
             )
-        slots, pointer = box.owner.slots.value.data, self._pointers[value]
-        return Channel(box.owner.type, slots, pointer, _name_of(value), ranks)
+        slots, pointer = buffer.slots.value.data, self._pointers[value]
+        return Channel(buffer.type, slots, pointer, _name_of(value), ranks)
 
     def flags(self, value: SSAValue | None, op: Operation) -> Flags:
         """
