@@ -47,6 +47,11 @@ def loop_slices(node: NodeOp) -> list[LoopSlice]:
     return [loop for loop in all_loops(node) if loop.factor > 1]
 
 
+def cut_dims(node: NodeOp) -> tuple[str, ...]:
+    """Return the dimension of each loop of a node with several iterations, in order."""
+    return tuple(cut.dim for cut in node.cuts() if cut.factor > 1)
+
+
 def all_loops(node: NodeOp) -> list[LoopSlice]:
     """Return all loops of a node, in order."""
     blocks, lengths, cuts = blocks_of(node), slice_lengths(node), node.cuts()

@@ -28,6 +28,7 @@ from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.triton.lower_to_triton.workarounds import breaks_warp_groups
+from comet.passes.triton.slices import cut_dims
 
 WARPS = 4
 """The warps of a program whose loops Triton specialises."""
@@ -66,17 +67,12 @@ def _is_specialized(node: TemporalOp, memory: str) -> bool:
     loads = [
         op for op in ops if isinstance(op, CopyOp) and level_of(op.source) == memory
     ]
-    inside = [loop for op in ops if isinstance(op, NodeOp) for loop in _loops(op)]
+    inside = [op for op in ops if isinstance(op, NodeOp) and cut_dims(op)]
     return (
-        len(_loops(node)) == 1
+        len(cut_dims(node)) == 1
         and node.unmask is None
         and not inside
         and any(isinstance(op, ContractOp) for op in ops)
         and bool(loads)
         and all(load.descriptor is not None for load in loads)
     )
-
-
-def _loops(node: NodeOp) -> list[str]:
-    """Return the dimensions of the loops of a node with more than one iteration."""
-    return [cut.dim for cut in node.cuts() if cut.factor > 1]

@@ -30,13 +30,13 @@ from comet.dialects.compound import ReduceKind
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of, names_of
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import CopyOp
-from comet.dialects.schedule.node import NodeOp, nodes_around, outside
+from comet.dialects.schedule.node import nodes_around, outside
 from comet.dialects.tl.descriptors import LEAST_BYTES, MOST_AXES, MOST_ROWS
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.triton.mask_copies import mask_copies
-from comet.passes.triton.slices import Slice, kernel_slices
+from comet.passes.triton.slices import Slice, cut_dims, kernel_slices
 
 MOST_ELEMENTS = 256
 """The most elements of a block along an axis: CUDA, cuTensorMapEncodeTiled."""
@@ -144,11 +144,11 @@ def _ends_with_tensor(op: CopyOp, dim: str, slices: Slices) -> bool:
     """
     Return whether all that is masked along a dimension is beyond the tensor's end.
 
-    So it is if no slice ends in the middle of a block, nor inside the slice that it is
-    cut from, and if zeros stand in for what is missing.
+    That is true if each slice ends with a block and with the slice that it is cut from,
+    or with the tensor, and if masked elements are zeros.
     """
     nodes, own = list(nodes_around(op))[::-1], slices[op.parent_op()][dim]
-    loops = sum(loop == dim for node in nodes for loop in _loops(node))
+    loops = sum(cut_dims(node).count(dim) for node in nodes)
     whole = extents_of(outside(op.source))[dim]
     lengths = dict.fromkeys(slices[node][dim].length for node in nodes)
     cut = [length for length in lengths if length < whole]
@@ -158,8 +158,3 @@ def _ends_with_tensor(op: CopyOp, dim: str, slices: Slices) -> bool:
         and len(cut) == loops
         and all(outer % inner == 0 for outer, inner in pairwise(cut))
     )
-
-
-def _loops(node: NodeOp) -> Iterator[str]:
-    """Yield the dimension of each loop of a node that cuts something."""
-    return (cut.dim for cut in node.cuts() if cut.factor > 1)
