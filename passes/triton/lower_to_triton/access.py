@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from xdsl.dialects.builtin import StringAttr, i32, i64
@@ -15,12 +15,12 @@ from comet.dialects.tl.types import BinaryKind, CompareKind, element_of, shape_o
 from comet.passes.triton.lower_to_triton.buffers import (
     MAX_INDEX,
     Buffer,
-    Chosen,
     Filled,
     Gathered,
     Joined,
     Received,
     Stride,
+    TableRows,
 )
 from comet.passes.triton.lower_to_triton.values import (
     Scope,
@@ -34,50 +34,73 @@ from comet.passes.triton.lower_to_triton.values import (
 from comet.passes.triton.lower_to_triton.workarounds import compared_in_block
 
 
+@dataclass(frozen=True)
+class LoadMask:
+    """Which elements a load reads from memory, and what it returns for the others."""
+
+    dims: Collection[str]
+    """The dimensions along which the elements beyond the end are masked."""
+    other: float
+    """The value of masked elements."""
+    condition: SSAValue | None = None
+    """Another mask, of all elements; None admits all."""
+
+
 def load(
-    scope: Scope,
-    buffer: Buffer,
-    masked: Collection[str],
-    neutral: float,
-    hint: str,
-    comment: str,
-    within: SSAValue | None = None,
+    scope: Scope, buffer: Buffer, element: Attribute, mask: LoadMask, comment: str
 ) -> Tile:
     """
-    Read the current slice of a buffer; `neutral` is read where it is masked.
+    Load, or compute, the current slice of a view of memory, of an element type.
 
-    It is, too, where `within` does not hold.
+    Raises `PassFailedException` for what ranks have sent if its source is not known.
     """
+    if isinstance(buffer, Received):
+        raise PassFailedException(
+            f"lower-to-triton: {', '.join(buffer.dims)} of a channel are loaded before "
+            "their source is known; let a loop of its own run over the ranks that sent "
+            "it"
+        )
+    if isinstance(buffer, Joined):
+        return _load_joined(scope, buffer, element, mask, comment)
+    if isinstance(buffer, Filled):
+        return _full(scope, buffer, element)
+    if buffer.pointer is None:
+        return positions(scope, buffer, element)
+    return _load_tensor(scope, buffer, mask, comment)
+
+
+def _load_tensor(scope: Scope, buffer: Buffer, mask: LoadMask, comment: str) -> Tile:
+    """Load the current slice of a tensor in memory."""
+    assert buffer.pointer is not None
     check_size(buffer.dims, scope)
     axes = scope.axes(buffer.dims)
-    pointers, mask = addresses(scope, buffer, axes, masked)
-    if within is not None:
-        mask = within if mask is None else both(scope, mask, within)
+    pointers, admitted = addresses(scope, buffer, axes, mask.dims, mask.condition)
     other = None
-    if mask is not None:
-        other = scope.constant(neutral, _pointee(buffer))
-    padding = dict.fromkeys(masked, neutral)
+    if admitted is not None:
+        other = scope.constant(mask.other, _pointee(buffer))
+    padding = dict.fromkeys(mask.dims, mask.other)
     gathered = buffer.gathered
     if gathered is not None and gathered.is_remote:
         pointers = _broadcast(scope, pointers, buffer.dims)
         sources = _sources(scope, gathered, axes)
         current, bases = gathered.ranks.rank, gathered.ranks.bases
-        op = tl.RemoteLoadOp(pointers, current, sources, bases, mask, other)
+        op = tl.RemoteLoadOp(pointers, current, sources, bases, admitted, other)
     else:
-        op = tl.LoadOp(pointers, mask, other)
-    return Tile(scope.insert(op, hint, comment), axes, padding)
+        op = tl.LoadOp(pointers, admitted, other)
+    name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
+    return Tile(scope.insert(op, f"{name}_tile", comment), axes, padding)
 
 
-def _chosen_rows(
-    scope: Scope, buffer: Chosen, axes: Sequence[str], masked: Collection[str]
+def _row_pointers(
+    scope: Scope, buffer: TableRows, axes: Sequence[str], masked: Collection[str]
 ) -> SSAValue:
     """
-    Return pointers to the rows that numbers choose.
+    Return pointers to the rows of a table that ids name.
 
-    Positions are of 64 bits only in a table that 32 bits do not address.
+    Offsets have 64 bits only in a table that is too large for 32 bits.
     """
     assert buffer.pointer is not None
-    ids = _chosen(scope, buffer.ids, buffer.ids_type, masked)
+    ids = _load_ids(scope, buffer.ids, buffer.ids_type, masked)
     numbers = aligned(scope, ids, axes) if ids.dims else ids.value
     index = i64 if buffer.elements > MAX_INDEX else i32
     numbers = converted(scope, numbers, index)
@@ -87,23 +110,24 @@ def _chosen_rows(
     return scope.insert(tl.AddPtrOp(buffer.pointer, scaled(scope, numbers, buffer.row)))
 
 
-def _chosen(
+def _load_ids(
     scope: Scope, ids: Buffer, element: Attribute, masked: Collection[str]
 ) -> Tile:
     """
-    Read the numbers of rows, once for each slice of their dimensions.
+    Load the ids of rows, once for each slice of their dimensions.
 
-    That is where the last of these slices begins, before loops over other dimensions.
+    The load is where the last of these slices begins: before loops over other
+    dimensions.
     """
-    slices, known = [scope.slices[dim] for dim in ids.dims], scope.memory.chosen
+    slices, loaded = [scope.slices[dim] for dim in ids.dims], scope.memory.loaded_ids
     homes = [part.home for part in slices] or [scope.prologue]
     home = max(homes, key=lambda each: _depth(each.block))
-    key = ids.place, home.block, tuple(part.offsets() for part in slices)
-    if key not in known:
+    key = ids.identity, home.block, tuple(part.offsets() for part in slices)
+    if key not in loaded:
         before = replace(scope, early=home)
-        own = [dim for dim in ids.dims if dim in masked]
-        known[key] = load_view(before, ids, element, own, 0.0, "ids").value
-    return Tile(known[key], scope.axes(ids.dims))
+        mask = LoadMask([dim for dim in ids.dims if dim in masked], 0.0)
+        loaded[key] = load(before, ids, element, mask, "ids").value
+    return Tile(loaded[key], scope.axes(ids.dims))
 
 
 def _depth(block: Block) -> int:
@@ -124,49 +148,13 @@ def _broadcast(scope: Scope, value: SSAValue, dims: Sequence[str]) -> SSAValue:
     return scope.insert(tl.BroadcastToOp(value, scope.block_sizes(dims)))
 
 
-def load_view(
-    scope: Scope,
-    buffer: Buffer,
-    element: Attribute,
-    masked: Collection[str],
-    neutral: float,
-    comment: str,
-    within: SSAValue | None = None,
-) -> Tile:
-    """
-    Read or compute the current slice of what a kernel sees in memory, like `load`.
-
-    Raises `PassFailedException` for what ranks have sent if its source is not known.
-    """
-    if isinstance(buffer, Received):
-        raise PassFailedException(
-            f"lower-to-triton: {', '.join(buffer.dims)} of a channel are loaded before "
-            "their source is known; let a loop of its own run over the ranks that sent "
-            "it"
-        )
-    if isinstance(buffer, Joined):
-        return _load_joined(scope, buffer, element, masked, neutral, comment, within)
-    if isinstance(buffer, Filled):
-        return _full(scope, buffer, element)
-    if buffer.pointer is None:
-        return positions(scope, buffer, element)
-    name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
-    return load(scope, buffer, masked, neutral, f"{name}_tile", comment, within)
-
-
 def _load_joined(
-    scope: Scope,
-    joined: Joined,
-    element: Attribute,
-    masked: Collection[str],
-    neutral: float,
-    comment: str,
-    within: SSAValue | None,
+    scope: Scope, joined: Joined, element: Attribute, mask: LoadMask, comment: str
 ) -> Tile:
     """
-    Read the current slice of several tensors, each where its part is.
+    Load the current slice of concatenated tensors: each tensor where its part is.
 
-    What is beyond the end is read like the last part.
+    What is beyond the end belongs to the last part.
     """
     axes = scope.axes(joined.dims)
     found: Tile | None = None
@@ -177,9 +165,10 @@ def _load_joined(
             ends.append(_compared(scope, joined, CompareKind.GE, first))
         if stop is not None:
             ends.append(_compared(scope, joined, CompareKind.LT, stop))
-        masks = ends if within is None else [*ends, within]
-        mask = reduce(partial(both, scope), masks) if masks else None
-        own = load_view(scope, buffer, element, masked, neutral, comment, mask)
+        masks = ends if mask.condition is None else [*ends, mask.condition]
+        inside = reduce(partial(both, scope), masks) if masks else None
+        part = replace(mask, condition=inside)
+        own = load(scope, buffer, element, part, comment)
         if found is not None:
             value = scope.insert(tl.WhereOp(ends[0], own.value, found.value))
             # Parts without memory hold their own number beyond the end.
@@ -193,7 +182,7 @@ def _load_joined(
 def _compared(
     scope: Scope, joined: Joined, kind: CompareKind, position: int
 ) -> SSAValue:
-    """Return how the elements of a block along the joined dimension lie to one."""
+    """Return the mask that compares positions along the joined dimension with one."""
     axes, part = scope.axes(joined.dims), scope.slices[joined.along]
     if joined.along not in axes and (offset := part.offsets()) is not None:
         return compared_in_block(scope, kind, offset, position, joined.dims)
@@ -233,35 +222,31 @@ def store(
     comment: str,
 ) -> None:
     """
-    Write a tile to the current slice of a buffer, and of its copy if it has one.
+    Store a tile to the current slice of a buffer, and of its copy if it has one.
 
-    What is `masked` is said by a copy; other stores are masked where slices are short.
+    `masked` are the dimensions that the mask of a `schedule.copy` names; without them,
+    the store is masked where slices are short.
     """
     if buffer.pointer is not None:
-        cache, within = buffer.cache, buffer.within
-        store_tile(scope, buffer, tile, comment, cache, within, masked)
+        _store_tensor(scope, buffer, tile, masked, comment)
     if buffer.copy is not None:
         store(scope, buffer.copy, tile, masked, comment)
 
 
-def store_tile(
+def _store_tensor(
     scope: Scope,
     buffer: Buffer,
     tile: Tile,
+    masked: Collection[str] | None,
     comment: str,
-    cache: SSAValue | None = None,
-    within: SSAValue | None = None,
-    masked: Collection[str] | None = None,
 ) -> None:
-    """Write a tile to the current slice of a buffer, only where `within` holds."""
+    """Store a tile to the current slice of a tensor in memory."""
     axes = scope.axes(buffer.dims)
     if masked is None:
         masked = [dim for dim in buffer.dims if not scope.slices[dim].shape.exact]
-    pointers, mask = addresses(scope, buffer, axes, masked)
-    if within is not None:
-        mask = within if mask is None else both(scope, mask, within)
+    pointers, mask = addresses(scope, buffer, axes, masked, buffer.within)
     value = _broadcast(scope, aligned(scope, tile, axes), buffer.dims)
-    op = tl.StoreOp(pointers, value, mask, cache)
+    op = tl.StoreOp(pointers, value, mask, buffer.cache)
     op.attributes["tl.comment"] = StringAttr(comment)
     scope.builder.insert(op)
 
@@ -273,13 +258,17 @@ def _pointee(buffer: Buffer) -> Attribute:
 
 
 def addresses(
-    scope: Scope, buffer: Buffer, axes: Sequence[str], masked: Collection[str]
+    scope: Scope,
+    buffer: Buffer,
+    axes: Sequence[str],
+    masked: Collection[str],
+    condition: SSAValue | None,
 ) -> tuple[SSAValue, SSAValue | None]:
-    """Return the pointers of the current slice, and the mask along some dimensions."""
+    """Return the pointers of the current slice, and its mask with a condition."""
     assert buffer.pointer is not None
     pointers, mask = buffer.pointer, None
-    if isinstance(buffer, Chosen):
-        pointers = _chosen_rows(scope, buffer, axes, masked)
+    if isinstance(buffer, TableRows):
+        pointers = _row_pointers(scope, buffer, axes, masked)
     for dim, stride in zip(buffer.dims, buffer.strides, strict=True):
         part = scope.slices[dim]
         if (offsets := _in_memory(scope, buffer, dim)) is not None:
@@ -289,6 +278,8 @@ def addresses(
         if dim in masked:
             inside = placed(scope, dim, part.mask(), axes)
             mask = inside if mask is None else both(scope, mask, inside)
+    if condition is not None:
+        mask = condition if mask is None else both(scope, mask, condition)
     return pointers, mask
 
 

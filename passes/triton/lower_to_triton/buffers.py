@@ -28,13 +28,17 @@ Each is that of the tensor in memory: nodes, and ranks, may have less of a dimen
 
 
 @dataclass(frozen=True)
-class OneOfTwo:
-    """Of a dimension that is two in memory, which of them a position counts."""
+class MergedDim:
+    """
+    One of the two dimensions in memory, outer and inner, that a view merges.
+
+    A position in the merged dimension is outer * extent of inner + inner.
+    """
 
     inner: tuple[str, int]
-    """The name of the inner one, and its extent (elements)."""
+    """The name of the inner dimension, and its extent in elements."""
     is_inner: bool
-    """Whether it is the inner one: the remainder, else the quotient."""
+    """Whether this is the inner dimension, else the outer one."""
 
 
 def row_major(extents: Mapping[str, int]) -> tuple[Stride, ...]:
@@ -89,13 +93,13 @@ class Buffer:
     cache: SSAValue | None = None
     """How stores treat caches, where other programs of the launch read them."""
     within: SSAValue | None = None
-    """Where the program stores here; always if None. Others store the same tiles."""
+    """The mask of stores: other programs store the same tiles. None stores all."""
     copy: Buffer | None = None
-    """What gets all tiles that are stored here as well."""
+    """Another buffer for the same tiles: a store writes both."""
     shifts: Mapping[str, int] = field(default_factory=dict[str, int])
     """The position in memory of a slice's first element, where that is not 0."""
-    merged: Mapping[str, OneOfTwo] = field(default_factory=dict[str, OneOfTwo])
-    """The dimensions that are two in memory, of which this has one."""
+    merged: Mapping[str, MergedDim] = field(default_factory=dict[str, MergedDim])
+    """The merged dimensions; memory has one of the two that each merges."""
 
     @property
     def elements(self) -> int:
@@ -103,8 +107,8 @@ class Buffer:
         return math.prod(self.extents)
 
     @property
-    def place(self) -> Hashable:
-        """What is the same of views that see the same numbers."""
+    def identity(self) -> Hashable:
+        """A key that is equal for views of the same elements."""
         if type(self) is not Buffer or self.pointer is None:
             return id(self)
         places = tuple(self.shifts.items()), tuple(self.merged.items())
@@ -123,8 +127,8 @@ class Buffer:
             merged={renaming[dim]: one for dim, one in self.merged.items()},
         )
 
-    def as_one_of_two(self, dim: str, whole: str, one: OneOfTwo) -> Self:
-        """Return the memory with `dim` seen as one of two that `whole` is."""
+    def merged_into(self, dim: str, whole: str, one: MergedDim) -> Self:
+        """Return the memory with `dim` as a part of the merged dimension `whole`."""
         dims = tuple(whole if each == dim else each for each in self.dims)
         return replace(self, dims=dims, merged={**self.merged, whole: one})
 
@@ -193,17 +197,17 @@ class Joined(Buffer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen(Buffer):
+class TableRows(Buffer):
     """
-    The rows of a table that other numbers name.
+    The rows that a gather takes from a table.
 
-    The dimensions of these numbers have no strides: they only choose.
+    The dimensions of the ids have no strides: they name rows.
     """
 
     ids: Buffer
     """The number of the row at each position along some of the dimensions."""
     ids_type: Attribute
-    """The element type of these numbers: i32 or i64."""
+    """The element type of the ids: i32 or i64."""
     row: Stride
     """The distance of neighbouring rows in the table."""
     first_row: int
@@ -233,17 +237,17 @@ class Chosen(Buffer):
         """
         Return the rows with two dimensions seen as one.
 
-        The outer one is the last of those that choose rows, and the inner one is next.
+        The outer one is the last dimension of the ids, and the inner one is next.
         """
         at, extents = self.dims.index(outer), self.extents
         two = inner, extents[at + 1]
-        own = self.as_one_of_two(inner, whole, OneOfTwo(two, is_inner=True))
+        own = self.merged_into(inner, whole, MergedDim(two, is_inner=True))
         return replace(
             own,
             dims=(*own.dims[:at], *own.dims[at + 1 :]),
             extents=(*extents[:at], extents[at] * extents[at + 1], *extents[at + 2 :]),
             strides=(*own.strides[:at], *own.strides[at + 1 :]),
-            ids=self.ids.as_one_of_two(outer, whole, OneOfTwo(two, is_inner=False)),
+            ids=self.ids.merged_into(outer, whole, MergedDim(two, is_inner=False)),
         )
 
     def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
@@ -254,26 +258,25 @@ class Chosen(Buffer):
         return made
 
 
-def chosen_rows(
+def table_rows(
     table: Buffer, ids: Buffer, ids_type: Attribute, dim: str
-) -> Chosen | None:
+) -> TableRows | None:
     """
-    Return the memory of what a gather along `dim` of a table takes.
+    Return the rows that a gather along `dim` takes from a table.
 
-    `ids_type` is the element type of the ids.
-
-    None for a table that has no strides in memory.
+    `ids_type` is the element type of the ids. None for a table without strides in
+    memory.
     """
     at = table.dims.index(dim)
     row = table.strides[at]
-    scattered = isinstance(table, Joined | Chosen) or table.gathered is not None
+    scattered = isinstance(table, Joined | TableRows) or table.gathered is not None
     if table.pointer is None or row is None or scattered:
         return None
 
     def joined(own: tuple[T, ...], inserted: tuple[T, ...]) -> tuple[T, ...]:
         return (*own[:at], *inserted, *own[at + 1 :])
 
-    return Chosen(
+    return TableRows(
         pointer=table.pointer,
         dims=joined(table.dims, ids.dims),
         extents=joined(table.extents, ids.extents),

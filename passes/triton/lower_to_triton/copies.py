@@ -22,7 +22,12 @@ from comet.dialects.dataflow import SignalOp
 from comet.dialects.schedule import CopyOp, YieldOp
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.types import BinaryKind
-from comet.passes.triton.lower_to_triton.access import load_view, scaled, store
+from comet.passes.triton.lower_to_triton.access import (
+    LoadMask,
+    load,
+    scaled,
+    store,
+)
 from comet.passes.triton.lower_to_triton.buffers import (
     MAX_INDEX,
     Buffer,
@@ -43,8 +48,8 @@ def lower_body(
     """
     Write the body of a node.
 
-    What it yields to device memory goes to its target. `accumulators` are those of
-    yielded values that a node inside combines on.
+    What it yields to device memory is stored to its target. `accumulators` are those of
+    yielded values that an inner node continues.
     """
     yielded = dict(zip(node.yielded, targets, strict=True))
     body = replace(scope, targets=yielded, accumulators=accumulators or {})
@@ -59,11 +64,14 @@ def lower_copy(op: CopyOp, scope: Scope) -> Tile | Buffer:
     """Write a copy: a load, a store, or nothing between levels of the chip."""
     found, target = scope.values[op.source], target_of(scope, op.result)
     if isinstance(found, Buffer):
-        element, neutral = element_type_of(op.result), NEUTRAL[op.padding]
+        element, mask = (
+            element_type_of(op.result),
+            LoadMask(op.masked, NEUTRAL[op.padding]),
+        )
         if op.descriptor is not None:
             found = load_by_descriptor(scope, found, op.masked, _moved(op))
         else:
-            found = load_view(scope, found, element, op.masked, neutral, _moved(op))
+            found = load(scope, found, element, mask, _moved(op))
     elif target is not None:
         store(scope, target, found, op.masked, _moved(op))
     finish_stores(op, scope)

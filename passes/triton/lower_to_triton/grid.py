@@ -22,7 +22,7 @@ from comet.passes.triton.lower_to_triton.copies import lower_body, target_of
 from comet.passes.triton.lower_to_triton.offsets import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import GridIndex, Scope, both
-from comet.passes.triton.lower_to_triton.waits import known
+from comet.passes.triton.lower_to_triton.waits import with_sources
 from comet.passes.triton.slices import LoopSlice, is_rank_loop, loop_slices
 
 
@@ -41,7 +41,7 @@ def lower_grid(node: SpatialOp, scope: Scope) -> None:
     memory = scope.memory
     _place_on_grid(node, scope)
     for argument, value in zip(node.tiles, node.ins, strict=True):
-        scope.values[argument] = known(scope, argument, memory.buffers[value])
+        scope.values[argument] = with_sources(scope, argument, memory.buffers[value])
     targets = [
         replace(memory.target(value), within=_is_first(node, scope, value))
         for value in node.outs
@@ -69,7 +69,7 @@ def lower_group(node: SpatialOp, scope: Scope) -> None:
             )
     inner = replace(scope, slices=dict(scope.slices), values={})
     for argument, value in zip(node.tiles, node.ins, strict=True):
-        inner.values[argument] = known(inner, argument, scope.values[value])
+        inner.values[argument] = with_sources(inner, argument, scope.values[value])
     assert scope.group is not None
     for loop in loop_slices(node):
         _place(loop, scope.group.rank, inner)
@@ -81,14 +81,14 @@ def lower_group(node: SpatialOp, scope: Scope) -> None:
 
 def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None:
     """
-    Return whether the program is the one to store a result that several have.
+    Return whether this program stores a result that several programs have.
 
-    None where the programs' results are parts of one. Programs that stored the same to
-    one address would race.
+    None where each program has its own part. Programs that store the same tile to one
+    address would race.
     """
-    lost = [loop.dim for loop in loop_slices(node) if loop.dim not in names_of(value)]
+    shared = [loop.dim for loop in loop_slices(node) if loop.dim not in names_of(value)]
     first: SSAValue | None = None
-    for dim in dict.fromkeys(lost):
+    for dim in dict.fromkeys(shared):
         start = scope.slices[dim].named_start()
         assert start is not None
         zero = scope.insert(tl.ConstantOp.of(0, i32))

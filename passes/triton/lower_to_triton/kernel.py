@@ -236,7 +236,7 @@ class _KernelLowering:
         if known is None:
             node, *others = nodes
             if not others:
-                self._lower_alone(node)
+                self._lower_one_node(node)
                 return list(grid_of(node))
             self._lower_nodes(nodes, self._all_programs())
             return [programs]
@@ -253,7 +253,7 @@ class _KernelLowering:
         """Write a node whose programs arrive, and what the last of them merges."""
         check_arrival(arrive, nodes, self._kernel)
         node, merge = nodes
-        scope = self._lower_alone(node)
+        scope = self._lower_one_node(node)
         inside = lower_arrival(arrive, scope)
         then = self._scope(merge, inside, Prologue(inside), None)
         then.arrived = {each.dim: each.index for each in scope.grid}
@@ -266,7 +266,7 @@ class _KernelLowering:
         home = Prologue(block)
         return Programs(block, home, home.add(tl.ProgramIdOp(0), "program"))
 
-    def _lower_alone(self, node: SpatialOp) -> Scope:
+    def _lower_one_node(self, node: SpatialOp) -> Scope:
         """Write the one node of a kernel of one rank; return the scope of its body."""
         if _is_persistent(node):
             return self._lower_node(node, self._all_programs())

@@ -2,8 +2,8 @@
 How `lower-to-triton` writes the loops of the tile tree.
 
 Every temporal loop of several iterations becomes one in Triton. A result that lacks the
-loop's dimension is an iter_arg; one that has it lies in device memory, where
-copies in the body store it.
+loop's dimension is an iter_arg; one that has it is in device memory, where copies
+in the body store it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from comet.passes.triton.lower_to_triton.ops import (
 )
 from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import Scope, Tile, scope_in
-from comet.passes.triton.lower_to_triton.waits import known
+from comet.passes.triton.lower_to_triton.waits import with_sources
 from comet.passes.triton.slices import LoopSlice, loop_slices
 
 
@@ -72,8 +72,8 @@ class _Result:
     inner: SSAValue
     combiner: Combiner
     target: Buffer | None
-    lost: frozenset[str]
-    """The looped dimensions that it lacks."""
+    reduced: frozenset[str]
+    """The looped dimensions that it does not have."""
 
 
 class TemporalLowering:
@@ -120,7 +120,7 @@ class TemporalLowering:
 
     def _check(self, result: _Result) -> None:
         """Reject what a kernel cannot hold: assembled registers, sums in memory."""
-        kept = [loop.dim for loop in self._loops if loop.dim not in result.lost]
+        kept = [loop.dim for loop in self._loops if loop.dim not in result.reduced]
         if kept and result.combiner is Combiner.FOLD:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} splits an iter_arg along "
@@ -130,14 +130,14 @@ class TemporalLowering:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} concatenates tiles of {kept[0]} "
                 f"in {level_of(result.outer)}, which Triton cannot; make the tile the "
-                "whole dimension, or let the result lie in device memory"
+                "whole dimension, or keep the result in device memory"
             )
-        if kept and result.lost:
+        if kept and result.reduced:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} reduces {self._loops[0].dim} "
                 f"outside the loop over {kept[0]}; make {kept[0]} the outer loop"
             )
-        if result.lost and result.target is not None:
+        if result.reduced and result.target is not None:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} combines {result.outer.type} in "
                 "device memory, which Triton cannot; combine it in registers, and copy "
@@ -150,8 +150,8 @@ class TemporalLowering:
         if isinstance(value, Tile) and own:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} splits {argument.type} along "
-                f"{own[0]} although it is in registers, which Triton cannot; let the "
-                "value lie in device memory"
+                f"{own[0]} although it is in registers, which Triton cannot; keep "
+                "the value in device memory"
             )
 
     def _loop(
@@ -195,7 +195,7 @@ class TemporalLowering:
         made, inner = self._open(part, loop, scope, starts, depth)
         if loop.dim in inner.owners and loop.dim not in scope.owners:
             outer = {
-                argument: known(inner, argument, value)
+                argument: with_sources(inner, argument, value)
                 for argument, value in outer.items()
             }
         arguments = made.body.block.args[1:]
@@ -210,7 +210,7 @@ class TemporalLowering:
     def _iter_args(self, loop: LoopSlice) -> list[int]:
         """Return the results that a loop passes from one iteration to the next."""
         results = enumerate(self._results)
-        return [index for index, result in results if loop.dim in result.lost]
+        return [index for index, result in results if loop.dim in result.reduced]
 
     def _neutral(self, result: _Result, scope: Scope) -> Tile:
         if result.combiner is Combiner.SAME:
@@ -262,13 +262,13 @@ class TemporalLowering:
         ]
         for argument, index in zip(arguments, folds, strict=True):
             scope.values[argument] = accumulators[index]
-        going_on = {
+        continued = {
             result.inner: accumulators[index]
             for index, result in enumerate(self._results)
             if index in accumulators and is_continued(self._node, result.inner)
         }
         targets = [result.target for result in self._results]
-        lower_body(self._node, scope, targets, going_on)
+        lower_body(self._node, scope, targets, continued)
         return [
             self._combined(result, accumulators.get(index), scope)
             for index, result in enumerate(self._results)

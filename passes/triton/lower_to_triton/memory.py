@@ -36,14 +36,14 @@ from comet.op_table import OpTable
 from comet.passes.triton.lower_to_triton.buffers import (
     Buffer,
     Channel,
-    Chosen,
     Filled,
     Flags,
     Joined,
     Received,
+    TableRows,
     buffer_at,
-    chosen_rows,
     row_major,
+    table_rows,
 )
 from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue
 from comet.passes.triton.lower_to_triton.ranks import (
@@ -59,7 +59,7 @@ def pointed(kernel: dataflow.KernelOp) -> Sequence[SSAValue]:
 
 
 def pointer_type(value: SSAValue) -> Attribute:
-    """Return the type of the pointer that stands for a value."""
+    """Return the type of the parameter that points to a value."""
     if isinstance(value.type, FlagsType | CountersType):
         return FLAG
     if isinstance(value.type, ChannelType):
@@ -85,10 +85,10 @@ class KernelMemory:
         """Where the kernel begins."""
         self.descriptors: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = {}
         """The descriptors of a tensor, by its pointer and the size of blocks."""
-        self.chosen: dict[
+        self.loaded_ids: dict[
             tuple[Hashable, Block, tuple[SSAValue | None, ...]], SSAValue
         ] = {}
-        """The numbers of rows, by where they are in memory, and which slice it is."""
+        """The loaded ids of rows, by memory, block, and offsets of the slice."""
         self._write_through: SSAValue | None = None
         self._pointers = self._symmetric_pointers()
         self.buffers = self._tensors()
@@ -105,10 +105,10 @@ class KernelMemory:
         values = pointed(self._kernel)
         for value, pointer in zip(values, self._made.body.block.args, strict=False):
             pointer.name_hint = f"{_name_of(value)}_ptr"
-            pointers[value] = self._owned(pointer)
+            pointers[value] = self._own_copy(pointer)
         return pointers
 
-    def _owned(self, pointer: SSAValue) -> SSAValue:
+    def _own_copy(self, pointer: SSAValue) -> SSAValue:
         if self.ranks is None:
             return pointer
         return self.ranks.shared.symmetric_address(pointer)
@@ -195,7 +195,7 @@ class KernelMemory:
     ) -> SSAValue:
         """Add a pointer to a buffer that only this kernel uses."""
         self.scratch.append(TensorType(element, shape))
-        return self._owned(add_parameter(self._made, tl.PtrType(element), name))
+        return self._own_copy(add_parameter(self._made, tl.PtrType(element), name))
 
 
 def _name_of(value: SSAValue) -> str:
@@ -209,7 +209,7 @@ def _name_of(value: SSAValue) -> str:
 
 
 VIEWS = OpTable[KernelMemory, Buffer]()
-"""The memory that stands for what operations between the nodes of a kernel return."""
+"""How the views between the nodes of a kernel address memory."""
 views = VIEWS.enter
 
 
@@ -261,11 +261,11 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
             "seen in parts; split a dimension that is not gathered"
         )
     extents = extents_of(op.result)
-    in_order = not isinstance(buffer, Chosen) and not any(buffer.shifts.values())
+    in_order = not isinstance(buffer, TableRows) and not any(buffer.shifts.values())
     if buffer.pointer is not None and in_order:
         if buffer.strides == row_major(dict(zip(buffer.dims, buffer.extents))):
             return buffer_at(buffer.pointer, extents)
-    if op.merged and isinstance(buffer, Chosen) and sees_pages(op):
+    if op.merged and isinstance(buffer, TableRows) and sees_pages(op):
         outer, inner = op.merged
         return buffer.pages(outer, inner, op.renaming[outer])
     renamed = buffer.renamed(op.renaming)
@@ -316,7 +316,7 @@ def view_rows(op: GatherOp, memory: KernelMemory) -> Buffer:
         whole = buffer_at(None, extents_of(op.result))
         sizes, strides = whole.extents, whole.strides
         return replace(table, dims=whole.dims, extents=sizes, strides=strides)
-    rows = chosen_rows(table, ids, element_type_of(op.ids), op.along)
+    rows = table_rows(table, ids, element_type_of(op.ids), op.along)
     if rows is None:
         raise PassFailedException(
             f"lower-to-triton: {op.table.type} is no tensor in memory; run lower-views "

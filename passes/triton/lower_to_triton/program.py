@@ -43,8 +43,8 @@ def find_program(function: func.FuncOp) -> dataflow.ProgramOp:
     outer = function.body.block.first_op
     program = outer.body.block.first_op if isinstance(outer, SpmdOp) else outer
     ends = [op and op.next_op for op in (outer, program)]
-    alone = all(isinstance(end, YieldOp | func.ReturnOp) for end in ends)
-    if not alone or not isinstance(program, dataflow.ProgramOp):
+    is_whole = all(isinstance(end, YieldOp | func.ReturnOp) for end in ends)
+    if not is_whole or not isinstance(program, dataflow.ProgramOp):
         raise PassFailedException(
             f"lower-to-triton: @{function.sym_name.data} is not one dataflow.program; "
             "run outline-kernels first"
@@ -140,7 +140,7 @@ class Steps:
     kernels: Iterator[LoweredKernel]
     """The kernels that are still to be launched, in order."""
     values: dict[SSAValue, SSAValue]
-    """What stands for the values of the program."""
+    """The value in the launch plan of each value of the program."""
 
     def insert(self, op: Operation, hint: str | None = None) -> SSAValue:
         """Insert a step with one result; return the result."""

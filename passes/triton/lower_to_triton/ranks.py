@@ -93,9 +93,10 @@ class SharedParameters:
 @dataclass
 class RankParameters:
     """
-    The ranks as one kernel sees them; made by `rank_parameters`.
+    The ids of a program, and how many exchange: the ranks, or the programs of a group.
 
-    Or the programs of a group in one GPU, which share memory: by `group_parameters`.
+    `rank_parameters` makes it for ranks, `group_parameters` for the programs of a
+    group, which share the memory of one GPU.
     """
 
     world: int

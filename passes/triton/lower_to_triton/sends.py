@@ -15,7 +15,7 @@ from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.schedule import CopyOp
 from comet.dialects.tl.types import BinaryKind, CompareKind
-from comet.passes.triton.lower_to_triton.access import placed, steps_along, store_tile
+from comet.passes.triton.lower_to_triton.access import placed, steps_along, store
 from comet.passes.triton.lower_to_triton.buffers import (
     Buffer,
     Channel,
@@ -96,14 +96,14 @@ def lower_stage(op: StageOp, scope: Scope) -> Buffer | None:
     base = begin_of_slot(scope, channel, channel.pointer, 1)
     base.name_hint = message_name(channel)
     message, cache = buffer_at(base, channel.in_memory), channel.ranks.shared.cache()
-    comment = f"stage: {_moved(op)}"
-    store_tile(scope, message, scope.tile(op.value), comment, cache, within)
+    message = replace(message, cache=cache, within=within)
+    store(scope, message, scope.tile(op.value), None, f"stage: {_moved(op)}")
     return target
 
 
 def _kept(op: PushOp | StageOp, scope: Scope) -> tuple[Buffer | None, SSAValue | None]:
     """
-    Return where a tile that is sent is stored besides, and which programs store it.
+    Return where a tile that is sent is stored as well, and the mask of these stores.
 
     Programs that do not store the tile where it is yielded do not send it either.
     """
@@ -156,7 +156,8 @@ def _store(
     origins = {} if split is None else {split: owner.first}
     message = buffer_at(base, channel.in_memory, origins)
     target = _from_corner(scope, message)
-    store_tile(scope, target, tile, comment, ranks.shared.cache(), within)
+    target = replace(target, cache=ranks.shared.cache(), within=within)
+    store(scope, target, tile, None, comment)
 
 
 def _from_corner(scope: Scope, message: Buffer) -> Buffer:

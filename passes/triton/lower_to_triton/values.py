@@ -97,9 +97,9 @@ class Scope:
     )
     """Where what the node yields is stored; None on the chip."""
     accumulators: Mapping[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
-    """What the node has combined before; a node inside goes on with it."""
+    """The accumulators of yielded values, which an inner node continues."""
     early: Prologue | None = None
-    """Where operations go instead, to come before what `builder` inserts."""
+    """Where operations are inserted, if not by `builder`: before what it inserts."""
     owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
     """The rank whose shard the slice is, of dimensions with a loop over ranks."""
     true: frozenset[SSAValue] = frozenset()
@@ -130,12 +130,12 @@ class Scope:
         ]
 
     def tile(self, value: SSAValue) -> Tile:
-        """Return the block that stands for `value`."""
+        """Return the block of `value`; raises PassFailedException for memory."""
         found = self.values[value]
         if isinstance(found, Buffer):
             raise PassFailedException(
-                f"lower-to-triton: {value.type} is used where it lies in device "
-                "memory; load it at the border of a node first"
+                f"lower-to-triton: {value.type} is used in device memory, without a "
+                "load; load it at the border of a node first"
             )
         return found
 

@@ -39,7 +39,7 @@ def lower_wait(op: WaitOp, scope: Scope) -> None:
     for names in _namings(op.views, flags):
         wait_for(scope, channel, flags, names, op.arrivals.value.data, source)
     for awaited, view in zip(op.awaited, found, strict=True):
-        scope.values[awaited] = known(scope, awaited, view)
+        scope.values[awaited] = with_sources(scope, awaited, view)
 
 
 def _namings(views: Sequence[SSAValue], flags: Flags) -> list[dict[str, str]]:
@@ -82,11 +82,11 @@ def lower_read_tile(op: ReadTileOp, scope: Scope) -> Buffer:
     return received(op.channel, op.result, scope.memory)
 
 
-def known(scope: Scope, view: SSAValue, value: Tile | Buffer) -> Tile | Buffer:
+def with_sources(scope: Scope, view: SSAValue, value: Tile | Buffer) -> Tile | Buffer:
     """
-    Return where a view lies, once it is known whether one rank sent it, or all.
+    Return the memory of a view of a channel, if its sources are known here.
 
-    That is known after a wait for it, and inside the loop over the ranks.
+    They are after the wait: one rank inside a loop over ranks, else all ranks.
     """
     if not isinstance(value, Received):
         return value

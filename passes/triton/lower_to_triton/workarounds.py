@@ -98,7 +98,8 @@ def keep_branches_apart(branches: Iterable[Block]) -> None:
     earlier: Counter[tuple[object, ...]] = Counter()
     for block in branches:
         end = tuple(
-            (op.name, *(value.type for value in op.results)) for op in _behind(block)
+            (op.name, *(value.type for value in op.results))
+            for op in _after_products(block)
         )
         if block.last_op is not None and end:
             for _ in range(earlier[end]):
@@ -106,7 +107,7 @@ def keep_branches_apart(branches: Iterable[Block]) -> None:
             earlier[end] += 1
 
 
-def _behind(block: Block) -> list[Operation]:
+def _after_products(block: Block) -> list[Operation]:
     """Return the ops after the last loop that fills shared memory for products."""
     found: list[Operation] = []
     for op in reversed(block.ops):

@@ -23,7 +23,7 @@ func.func @f(%x: tensor<2000x900xf32, #compound.dims<M, N @HBM>>) -> tensor<2000
 
 // -----
 
-// CHECK: lower-to-triton: tensor<3xf32, #compound.dims<M @HBM>> is used where it lies in device memory; load it at the border of a node first
+// CHECK: lower-to-triton: tensor<3xf32, #compound.dims<M @HBM>> is used in device memory, without a load; load it at the border of a node first
 func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compound.dims<M @HBM>> {
   %y = schedule.spatial on grid [g0: M = 2] ins(%x : tensor<6xf32, #compound.dims<M @HBM>>) outs(tensor<6xf32, #compound.dims<M @HBM>>) {
   ^bb0(%x1: tensor<3xf32, #compound.dims<M @HBM>>):
@@ -88,7 +88,7 @@ func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compou
 
 // -----
 
-// CHECK: lower-to-triton: schedule.temporal concatenates tiles of N in REG, which Triton cannot; make the tile the whole dimension, or let the result lie in device memory
+// CHECK: lower-to-triton: schedule.temporal concatenates tiles of N in REG, which Triton cannot; make the tile the whole dimension, or keep the result in device memory
 func.func @f(%x: tensor<6xf32, #compound.dims<N @HBM>>) -> tensor<6xf32, #compound.dims<N @HBM>> {
   %y = schedule.spatial on grid [g0: N = 1] ins(%x : tensor<6xf32, #compound.dims<N @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
   ^bb0(%x1: tensor<6xf32, #compound.dims<N @HBM>>):
@@ -103,7 +103,7 @@ func.func @f(%x: tensor<6xf32, #compound.dims<N @HBM>>) -> tensor<6xf32, #compou
 
 // -----
 
-// CHECK: lower-to-triton: schedule.temporal splits tensor<3xf32, #compound.dims<N @REG>> along N although it is in registers, which Triton cannot; let the value lie in device memory
+// CHECK: lower-to-triton: schedule.temporal splits tensor<3xf32, #compound.dims<N @REG>> along N although it is in registers, which Triton cannot; keep the value in device memory
 func.func @f(%x: tensor<6xf32, #compound.dims<N @HBM>>) -> tensor<6xf32, #compound.dims<N @HBM>> {
   %y = schedule.spatial on grid [g0: N = 1] ins(%x : tensor<6xf32, #compound.dims<N @HBM>>) outs(tensor<6xf32, #compound.dims<N @HBM>>) {
   ^bb0(%x1: tensor<6xf32, #compound.dims<N @REG>>):
