@@ -5,6 +5,11 @@ that use what all ranks make.
 
 from paths import HARDWARE
 
+from comet.cost.from_ir.program import launch_plan_of, machine_for
+from comet.cost.gpu.taxes import Taxes, price_plan
+from comet.dialects.arch import SystemOp
+from comet.dialects.dataflow import ProgramOp
+
 HEADER = """
 #ONE = #schedule.launch<warps = 4, stages = 1, group = 1>
 #THREE = #schedule.launch<warps = 4, stages = 3, group = 1>
@@ -174,3 +179,9 @@ GATHERED = """%made = dataflow.buffer : !L
 def gathered(tiles: int) -> str:
     """Return kernels that make shards (`!L`), gather them (`!G`), and use all."""
     return GATHERED.replace("TILES", str(tiles))
+
+
+def program_cost(program: ProgramOp, system: SystemOp) -> Taxes:
+    """Return the taxes of a launch plan; raises `CostError` if it has no price."""
+    plan = launch_plan_of(program, system)
+    return price_plan(plan, machine_for(program, system))

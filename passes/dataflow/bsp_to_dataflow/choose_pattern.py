@@ -26,16 +26,15 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.program import machine_for, read_plan
 from comet.cost.gpu.bounds import plan_bound
-from comet.cost.gpu.launch_plan import Machine, Plan, in_place
 from comet.cost.gpu.taxes import Taxes, price_plan
-from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.passes.analysis.functions import REFERENCE, compute_functions
 from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import other_tiles
-from comet.passes.dataflow.bsp_to_dataflow.plan import collective_of, made_by_kernel
+from comet.passes.dataflow.bsp_to_dataflow.plan import collective_kernels, moved_result
 from comet.passes.dataflow.lower_channels import LowerChannelsPass
 from comet.passes.schedule.plan_string import PlanEntry, Rows, format_plan
 from comet.passes.search import Candidate, Cost, Found, cheapest, vary
@@ -136,21 +135,17 @@ def choose_pattern(
     module: ModuleOp,
     patterns: Sequence[PatternName] = PATTERNS,
     fixed: FixedOptions = FREE,
-    *,
-    graph: bool = False,
-    resident: bool = False,
 ) -> PatternChoice:
     """
     Return the cheapest config that connects the ranks of the programs of a module.
 
     The module has programs of kernels, collectives and barriers, and hardware; it is
-    not changed. Options that are set (`fixed`) are not varied. `graph` and `resident`
-    say how the program will run: as a captured graph, and with inputs in symmetric
-    memory. Raises `PassFailedException` if no pattern applies.
+    not changed. Options that are set (`fixed`) are not varied. Raises
+    `PassFailedException` if no pattern applies.
     """
     variations = list(_variations(module, fixed))
-    alone = {entry: t for each in variations for entry, t in each.kernels.items()}
-    prices = _Prices(_without_references(module), fixed, alone, graph, resident)
+    seconds = {entry: t for each in variations for entry, t in each.kernels.items()}
+    prices = _Prices(_without_references(module), fixed, seconds)
     kinds, varied = _kinds(module, patterns, fixed), [each.of for each in variations]
     tried = vary(kinds, varied, prices.cost, TRIES, prices.bound)
     candidates = [Candidate(plan.label, partial(prices.found, plan)) for plan in tried]
@@ -159,7 +154,7 @@ def choose_pattern(
         best = cheapest("pattern", place, candidates, confirm=prices.lowered).made
     except PassFailedException as error:
         reasons = "; ".join(prices.refused.values())
-        raise PassFailedException(f"no pattern does: {reasons}") from error
+        raise PassFailedException(f"no pattern applies: {reasons}") from error
     for plan in prices.taxes:
         prices.refused.pop(plan.pattern, None)
     return PatternChoice(best, prices.taxes, prices.refused)
@@ -169,7 +164,7 @@ def _kinds(
     module: ModuleOp, patterns: Sequence[PatternName], fixed: FixedOptions
 ) -> Iterator[PatternOptions]:
     """Yield the patterns, `fused` also with persistent kernels if that is free."""
-    made = any(made_by_kernel(kernel) is not None for kernel in _sends(module))
+    made = any(moved_result(kernel) is not None for kernel in _collectives(module))
     for pattern in patterns:
         if pattern != "fused" or not fixed.persistent:
             yield PatternOptions(pattern)
@@ -184,7 +179,7 @@ class Variation:
     """One difference between candidates, with its possible values."""
 
     kernels: Mapping[PlanEntry, float] = field(default_factory=dict[PlanEntry, float])
-    """Tiles of one kernel, and the seconds that it takes alone with them."""
+    """Other tiles of one kernel, each with the seconds of the kernel with them."""
     cuts: Rows = ()
     """Factors of one dimension of messages."""
     made: bool = False
@@ -205,33 +200,32 @@ class Variation:
 
 def _variations(module: ModuleOp, fixed: FixedOptions) -> Iterator[Variation]:
     """Yield the variations in the order in which they are tried."""
-    sends = _sends(module)
+    collectives = _collectives(module)
     if fixed.sources is None:
         yield Variation(sources=True)
     if fixed.tiles == "auto":
         for program in _programs(module):
             for kernel in program.kernels():
-                if kernel not in sends:
+                if kernel not in collectives:
                     entries = other_tiles(kernel, attached_system(module))
                     yield Variation(kernels=dict(entries))
     if fixed.blocks is None:
-        made = all(made_by_kernel(kernel) is not None for kernel in sends)
-        for dim, extent in _longest_sent(sends):
+        made = all(moved_result(kernel) is not None for kernel in collectives)
+        for dim, extent in _longest_sent(collectives):
             cuts = [-(-extent // tile) for tile in reversed(TILES) if tile < extent]
             loops = tuple((dim, factor) for factor in (1, *cuts))
             yield Variation(cuts=loops, made=made)
 
 
-def _sends(module: ModuleOp) -> list[KernelOp]:
-    """Return the kernels that are collectives."""
-    kernels = (kernel for program in _programs(module) for kernel in program.kernels())
-    return [kernel for kernel in kernels if collective_of(kernel) is not None]
+def _collectives(module: ModuleOp) -> list[KernelOp]:
+    """Return the kernels of all programs that are collectives."""
+    return [k for program in _programs(module) for k in collective_kernels(program)]
 
 
-def _longest_sent(sends: Sequence[KernelOp]) -> list[tuple[str, int]]:
+def _longest_sent(collectives: Sequence[KernelOp]) -> list[tuple[str, int]]:
     """Return the longest dimensions of messages, with their extents."""
     extents: dict[str, int] = {}
-    for kernel in sends:
+    for kernel in collectives:
         extents |= extents_of(kernel.ins[0])
     return sorted(extents.items(), key=lambda item: -item[1])[:MAX_DIMS]
 
@@ -243,16 +237,14 @@ class _Prices:
         self,
         module: ModuleOp,
         fixed: FixedOptions,
-        alone: Mapping[PlanEntry, float],
-        graph: bool,
-        resident: bool,
+        kernel_seconds: Mapping[PlanEntry, float],
     ):
         system = attached_system(module)
-        self._module, self._fixed, self._alone = module, fixed, alone
-        self._levels, self._resident = gpu_levels(system), resident
-        self._machines = [
-            machine_for(program, system, graph=graph) for program in _programs(module)
-        ]
+        self._module, self._fixed = module, fixed
+        self._kernel_seconds = kernel_seconds
+        """The seconds of the kernel that an entry gives other tiles."""
+        self._levels = gpu_levels(system)
+        self._machines = [machine_for(each, system) for each in _programs(module)]
         self._least: dict[PatternOptions, float] = {}
         """Seconds that a candidate takes at least, however its messages are cut."""
         self.taxes: dict[PatternOptions, Taxes] = {}
@@ -275,9 +267,9 @@ class _Prices:
         That is the slowest kernel with other tiles, or what was found when the same
         candidate was priced with messages that are not cut.
         """
-        alone = max((self._alone[each] for each in candidate.tiles), default=0.0)
+        kernels = [self._kernel_seconds[each] for each in candidate.tiles]
         least = self._least.get(replace(candidate, blocks=()), 0.0)
-        return round(max(alone, least) * 1e9)
+        return round(max(*kernels, 0.0, least) * 1e9)
 
     def found(self, candidate: PatternOptions) -> Found[PatternOptions]:
         """Return the price of a candidate, or raise why it has none."""
@@ -309,7 +301,7 @@ class _Prices:
         """Return the sum over the programs of the module."""
         changed = _programs(with_pattern(self._module, candidate, self._fixed))
         plans = [
-            (_plan(program, machine, self._levels, self._resident), machine)
+            (read_plan(program, machine.device, self._levels), machine)
             for program, machine in zip(changed, self._machines, strict=True)
         ]
         if not candidate.blocks:
@@ -321,21 +313,6 @@ class _Prices:
             sum(taxes.synchronization for taxes in found),
             sum(taxes.locality for taxes in found),
         )
-
-
-def program_cost(
-    program: ProgramOp, system: SystemOp, *, graph: bool = False, resident: bool = False
-) -> Taxes:
-    """Return the taxes of a program; raises `CostError` if it cannot be priced."""
-    machine = machine_for(program, system, graph=graph)
-    return price_plan(_plan(program, machine, gpu_levels(system), resident), machine)
-
-
-def _plan(
-    program: ProgramOp, machine: Machine, levels: GpuLevels, resident: bool
-) -> Plan:
-    plan = read_plan(program, machine.device, levels)
-    return in_place(plan) if resident else plan
 
 
 def with_pattern(

@@ -22,23 +22,25 @@ from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import apply_tiles, plan_tiles
 from comet.passes.dataflow.bsp_to_dataflow.kernels import (
+    copy_to_buffer,
     insert_copy,
     insert_copy_into,
     insert_signal_into,
-    land,
+    read_from_channel,
     send_as_made,
-    take,
 )
 from comet.passes.dataflow.bsp_to_dataflow.merge import merge_kernels
 from comet.passes.dataflow.bsp_to_dataflow.plan import (
     PATTERN_RULES,
+    ChannelConfig,
     ChannelPlan,
     Pattern,
     check_collective,
+    collective_kernels,
     collective_of,
     describe_sent,
     input_in_place,
-    made_by_kernel,
+    moved_result,
     obstacle,
     plan_transfer,
 )
@@ -102,7 +104,7 @@ class ConnectPass(ModulePass):
         for function, program in found:
             if program is not None:
                 check_present_pattern(function, program, self.pattern)
-        return {f: p for f, p in found if p is not None and _exchanges(p)}
+        return {f: p for f, p in found if p is not None and collective_kernels(p)}
 
     def _connect(self, programs: Mapping[FuncOp, ProgramOp], system: SystemOp) -> None:
         """Replace the collectives of programs by channels, as the options say."""
@@ -119,13 +121,13 @@ class ConnectPass(ModulePass):
                 apply_tiles(function, plan_tiles(program, self.tiles), system)
             check_blocks(program, blocks)
             registers = gpu_levels(system).registers
-            how = ChannelConfig(
+            config = ChannelConfig(
                 pattern,
                 bool(self.persistent),
                 self.inputs == "symmetric",
                 self.sources != "all",
             )
-            rewrite(program, how, blocks, registers)
+            rewrite(program, config, blocks, registers)
 
 
 def program_of(function: FuncOp) -> ProgramOp | None:
@@ -148,7 +150,7 @@ def parse_blocks(text: str | None) -> dict[str, dict[str, int]]:
 
 def check_blocks(program: ProgramOp, blocks: Mapping[str, Mapping[str, int]]) -> None:
     """Raise `PassFailedException` if `blocks` names what the program does not have."""
-    kernels = {kernel.sym_name.data: kernel for kernel in _exchanges(program)}
+    kernels = {kernel.sym_name.data: kernel for kernel in collective_kernels(program)}
     for name, factors in blocks.items():
         if name not in (EVERY, *kernels):
             raise PassFailedException(
@@ -165,42 +167,24 @@ def check_blocks(program: ProgramOp, blocks: Mapping[str, Mapping[str, int]]) ->
                 )
 
 
-def _exchanges(program: ProgramOp) -> list[KernelOp]:
-    """Return the kernels that are collectives, in launch order."""
-    return [kernel for kernel in program.kernels() if collective_of(kernel) is not None]
-
-
-@dataclass(frozen=True)
-class ChannelConfig:
-    """How all collectives of a program become channels."""
-
-    pattern: Pattern
-    persistent: bool = False
-    symmetric: bool = False
-    """Whether inputs are in symmetric memory if possible."""
-    by_source: bool = True
-    """Whether consumers visit one source after another."""
-
-
 def rewrite(
     program: ProgramOp,
-    how: ChannelConfig,
+    config: ChannelConfig,
     blocks: Mapping[str, Mapping[str, int]],
     registers: str,
 ) -> None:
     """Make every collective of a program a channel."""
-    exchanges, pattern = _exchanges(program), how.pattern
-    for kernel in exchanges:
+    collectives, pattern = collective_kernels(program), config.pattern
+    for kernel in collectives:
         check_collective(kernel, pattern)
     if pattern is Pattern.FUSED:
-        check_fused(exchanges)
-    for kernel in exchanges:
-        _land(kernel, registers)
+        check_fused(collectives)
+    for kernel in collectives:
+        _copy_for_others(kernel, registers)
         name = kernel.sym_name.data
         factors = {**blocks.get(EVERY, {}), **blocks.get(name, {})}
-        transfer = plan_transfer(kernel, pattern, factors, how.symmetric)
-        connect(program, transfer, registers, by_source=how.by_source)
-    if how.persistent:
+        connect(program, plan_transfer(kernel, config, factors), registers)
+    if config.persistent:
         merge_kernels(program)
     if PATTERN_RULES[pattern].signals:
         merge_signals(program)
@@ -224,13 +208,14 @@ def check_symmetric(programs: Iterable[ProgramOp], pattern: Pattern) -> None:
 
 def has_inputs_in_place(program: ProgramOp) -> bool:
     """Whether a collective takes an input that can be in symmetric memory."""
-    return any(input_in_place(kernel) is not None for kernel in _exchanges(program))
+    kernels = collective_kernels(program)
+    return any(input_in_place(kernel) is not None for kernel in kernels)
 
 
-def check_fused(exchanges: list[KernelOp]) -> None:
+def check_fused(collectives: list[KernelOp]) -> None:
     """Raise `PassFailedException` if a kernel cannot send its own results."""
-    for kernel in exchanges:
-        result, collective = made_by_kernel(kernel), collective_of(kernel)
+    for kernel in collectives:
+        result, collective = moved_result(kernel), collective_of(kernel)
         split = getattr(collective, "split", None)
         if result is None:
             continue
@@ -243,20 +228,18 @@ def check_fused(exchanges: list[KernelOp]) -> None:
             )
 
 
-def _land(kernel: KernelOp, registers: str) -> None:
+def _copy_for_others(kernel: KernelOp, registers: str) -> None:
     """
-    Copy a collective's result to a plain buffer for some of its users.
+    Copy a collective's result to a plain buffer for the users that read no channel.
 
-    These are users that are no nodes, and those that see a dimension in parts, of which
-    producers do not know.
+    These are users that do not compute, and views that split a dimension, since
+    producers store its whole tiles.
     """
     value = kernel.results_[0]
-    others = [
-        use for use in value.uses if not _is_node(use) or _sees_parts(_inside(use))
-    ]
+    others = [use for use in value.uses if not _computes(use) or _splits(_inside(use))]
     if not others:
         return
-    copy = land(kernel, value, registers)
+    copy = copy_to_buffer(kernel, value, registers)
     for use in others:
         use.operation.operands[use.index] = copy.results_[0]
     buffer = copy.outs[0].owner
@@ -266,8 +249,8 @@ def _land(kernel: KernelOp, registers: str) -> None:
         _insert_after(place, op)
 
 
-def _is_node(use: Use) -> bool:
-    """Whether a kernel that computes uses a value."""
+def _computes(use: Use) -> bool:
+    """Whether the user of a value is a kernel, and no collective."""
     kernel = use.operation
     return isinstance(kernel, KernelOp) and collective_of(kernel) is None
 
@@ -279,11 +262,11 @@ def _inside(use: Use) -> SSAValue:
     return kernel.body.block.args[use.index]
 
 
-def _sees_parts(value: SSAValue) -> bool:
-    """Whether a value is viewed with one dimension as two."""
+def _splits(value: SSAValue) -> bool:
+    """Whether a view of a value splits a dimension."""
     views = [use.operation for use in value.uses]
     return any(
-        isinstance(op, RenameOp) and (op.cut is not None or _sees_parts(op.result))
+        isinstance(op, RenameOp) and (op.cut is not None or _splits(op.result))
         for op in views
     )
 
@@ -306,23 +289,18 @@ def _insert_after(existing: Operation, new: Operation) -> None:
     block.insert_op_after(new, existing)
 
 
-def connect(
-    program: ProgramOp, transfer: ChannelPlan, registers: str, *, by_source: bool
-) -> None:
-    """
-    Replace one collective by a channel between its producer and its consumers.
-
-    These visit one source after another (`by_source`), or tiles across all.
-    """
+def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
+    """Replace one collective by a channel between its producer and its consumers."""
     channel = _channel(program, transfer)
     kernel = transfer.kernel
     for use in list(kernel.results_[0].uses):
         assert isinstance(use.operation, KernelOp)
-        take(use.operation, use.index, channel, transfer, by_source=by_source)
-    if transfer.host is not None and transfer.input is not None:
-        insert_signal_into(transfer.host, channel)
-    elif transfer.host is not None:
-        insert_copy_into(transfer.host, transfer, channel, registers)
+        read_from_channel(use.operation, use.index, channel, transfer)
+    reader = transfer.sending_reader
+    if reader is not None and transfer.input is not None:
+        insert_signal_into(reader, channel)
+    elif reader is not None:
+        insert_copy_into(reader, transfer, channel, registers)
     elif transfer.producer is None:
         insert_copy(transfer, channel, registers)
     buffer = kernel.outs[0].owner

@@ -27,8 +27,8 @@ ROWS = 64
 
 
 @dataclass(frozen=True)
-class Copying:
-    """How a copy kernel cuts a value."""
+class CopyTiles:
+    """How a copy kernel cuts a value into tiles."""
 
     tiles: Mapping[str, int]
     """The extent of a tile along each dimension."""
@@ -80,18 +80,18 @@ def _power_within(extent: int, most: int) -> int:
     return extent if extent <= most else 1 << (most.bit_length() - 1)
 
 
-def copy_node(value: SSAValue, copying: Copying, registers: str) -> SpatialOp:
+def copy_node(value: SSAValue, copy: CopyTiles, registers: str) -> SpatialOp:
     """Return a node on the grid that copies `value` tile by tile."""
     extents = extents_of(value)
-    rows: list[tuple[str, int]] = []
+    factors: list[tuple[str, int]] = []
     for dim, extent in extents.items():
-        if dim == copying.split:
-            rows.append((dim, copying.ranks))
-            extent = -(-extent // copying.ranks)
-        if (count := -(-extent // copying.tiles[dim])) > 1 or dim == copying.split:
-            rows.append((dim, count))
-    loops = [LoopAttr(dim, n, f"g{index}") for index, (dim, n) in enumerate(rows)]
-    tile = with_level(with_extents(value.type, copying.tiles), registers)
+        if dim == copy.split:
+            factors.append((dim, copy.ranks))
+            extent = -(-extent // copy.ranks)
+        if (count := -(-extent // copy.tiles[dim])) > 1 or dim == copy.split:
+            factors.append((dim, count))
+    loops = [LoopAttr(dim, n, f"g{index}") for index, (dim, n) in enumerate(factors)]
+    tile = with_level(with_extents(value.type, copy.tiles), registers)
     body = Block(arg_types=[tile])
     body.add_op(YieldOp(body.args[0]))
     body.args[0].name_hint = value.name_hint

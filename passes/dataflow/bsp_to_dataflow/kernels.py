@@ -30,7 +30,7 @@ from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.dataflow.rank_loops import loops_over
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
-    Copying,
+    CopyTiles,
     communication_tiles,
     copy_node,
 )
@@ -44,7 +44,7 @@ def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> Non
     old = transfer.kernel
     ins = [*old.ins, channel]
     body = Block(arg_types=[value.type for value in ins])
-    body.add_ops([*_copying(transfer, body.args, registers), dataflow.YieldOp()])
+    body.add_ops([*_copy_ops(transfer, body.args, registers), dataflow.YieldOp()])
     kernel = KernelOp(old.sym_name.data, ins, [], Region(body))
     _keep_shards(old, kernel, transfer.collective.input)
     if transfer.type.split is not None:
@@ -65,7 +65,7 @@ def insert_copy_into(
     sent = transfer.kernel.ins
     own = [body.insert_arg(value.type, len(body.args)) for value in sent]
     first = next(op for op in body.ops if isinstance(op, WaitOp | ReadOp | PullOp))
-    for op in _copying(transfer, (*own, taken), registers):
+    for op in _copy_ops(transfer, (*own, taken), registers):
         insert_before(first, op)
     _keep_shards(transfer.kernel, kernel, transfer.collective.input)
     if transfer.type.split is not None:
@@ -81,7 +81,7 @@ def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
     insert_before(first, SignalOp(taken))
 
 
-def _copying(
+def _copy_ops(
     transfer: ChannelPlan, arguments: Sequence[SSAValue], registers: str
 ) -> list[Operation]:
     """Return the ops that copy a value, tile by tile, to the last of `arguments`."""
@@ -97,8 +97,8 @@ def _copying(
         ops.append(op.clone(value_mapper=values))
     sent = values.get(transfer.collective.input)
     assert sent is not None
-    node = copy_node(sent, transfer.copying, registers)
-    return [*ops, node, *_sending(node.outs[0], arguments[-1], transfer)]
+    node = copy_node(sent, transfer.copy, registers)
+    return [*ops, node, *_send_ops(node.outs[0], arguments[-1], transfer)]
 
 
 def _keep_shards(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
@@ -112,14 +112,14 @@ def _keep_shards(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
     kernel.shards = shards_attr(kernel.shard_extents | kept)
 
 
-def _sending(
+def _send_ops(
     value: SSAValue, channel: SSAValue, transfer: ChannelPlan
 ) -> list[Operation]:
     """Return the ops that store `value` to a channel and signal it."""
     channel.name_hint = "channel"
     pushed = transfer.type.mode is ChannelMode.PUSH
-    give = (PushOp if pushed else StageOp)(value, channel)
-    return [give, SignalOp(channel)] if transfer.signals else [give]
+    store = (PushOp if pushed else StageOp)(value, channel)
+    return [store, SignalOp(channel)] if transfer.signals else [store]
 
 
 def send_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> None:
@@ -141,7 +141,7 @@ def send_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> No
         split_by_rank(node, split, transfer.ranks)
         old.destinations = _named(old.destinations, split)
     argument = body.insert_arg(channel.type, len(body.args))
-    for op in _sending(value, argument, transfer):
+    for op in _send_ops(value, argument, transfer):
         insert_before(terminator, op)
     kept = [i for i, r in enumerate(old.results_) if r is not made or list(r.uses)]
     yielded = [terminator.operands[i] for i in kept]
@@ -149,13 +149,8 @@ def send_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> No
     rebuild_kernel(old, [*old.ins, channel], kept)
 
 
-def take(
-    kernel: KernelOp,
-    index: int,
-    channel: SSAValue,
-    transfer: ChannelPlan,
-    *,
-    by_source: bool,
+def read_from_channel(
+    kernel: KernelOp, index: int, channel: SSAValue, transfer: ChannelPlan
 ) -> None:
     """
     Let a kernel read its operand `index` from a channel.
@@ -180,7 +175,7 @@ def take(
     body.erase_arg(before)
     kernel.operands[index] = channel
     loops = dict.fromkeys(loops_over(op.result, transfer.type.gather))
-    for node, dim in loops if by_source else ():
+    for node, dim in loops if transfer.by_source else ():
         split_by_rank(node, dim, transfer.ranks)
         kernel.sources = _named(kernel.sources, dim)
 
@@ -191,14 +186,14 @@ def _named(names: ArrayAttr[StringAttr] | None, dim: str) -> ArrayAttr[StringAtt
     return ArrayAttr(dict.fromkeys((*listed, StringAttr(dim))))
 
 
-def land(kernel: KernelOp, value: SSAValue, registers: str) -> KernelOp:
+def copy_to_buffer(kernel: KernelOp, value: SSAValue, registers: str) -> KernelOp:
     """Return a kernel that copies the result of a collective to its own buffer."""
     buffer = dataflow.BufferOp(value.type)
     buffer.result.name_hint = value.name_hint
     body = Block(arg_types=[value.type])
     body.args[0].name_hint = value.name_hint
     tiles = communication_tiles(extents_of(value), {})
-    node = copy_node(body.args[0], Copying(tiles), registers)
+    node = copy_node(body.args[0], CopyTiles(tiles), registers)
     body.add_ops([node, dataflow.YieldOp(node.outs[0])])
     name = f"{kernel.sym_name.data}_land"
     made = KernelOp(name, [value], [buffer.result], Region(body))

@@ -15,12 +15,12 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
-from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
 from comet.dialects.dataflow.rank_loops import tile_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
-    Copying,
+    CopyTiles,
     communication_tiles,
 )
 
@@ -50,9 +50,7 @@ class PatternRules:
     by_producer: bool = False
     """Whether the kernel that computes a value is the producer of the channel."""
     by_reader: bool = False
-    """
-    Whether an input, which no kernel computes, is sent by its first reader.
-    """
+    """Whether an input, which no kernel computes, is sent by its first reader."""
 
 
 PATTERN_RULES: Mapping[Pattern, PatternRules] = {
@@ -62,6 +60,18 @@ PATTERN_RULES: Mapping[Pattern, PatternRules] = {
     Pattern.PUSH: PatternRules(ChannelMode.PUSH),
     Pattern.FUSED: PatternRules(ChannelMode.PUSH, by_producer=True, by_reader=True),
 }
+
+
+@dataclass(frozen=True)
+class ChannelConfig:
+    """How all collectives of a program become channels."""
+
+    pattern: Pattern
+    persistent: bool = False
+    symmetric: bool = False
+    """Whether inputs are in symmetric memory if possible."""
+    by_source: bool = True
+    """Whether consumers visit one source after another, else tiles across all."""
 
 
 @dataclass(frozen=True)
@@ -77,19 +87,26 @@ class ChannelPlan:
     ranks: int
     type: ChannelType
     signals: bool
+    by_source: bool
+    """Whether consumers visit one source after another, else tiles across all."""
     blocks: Mapping[str, int]
     """How often the message is cut along each dimension into blocks with a flag."""
     producer: OpResult | None
     """The kernel result that is stored to the channel tile by tile, None: a copy."""
-    host: KernelOp | None
+    sending_reader: KernelOp | None
     """
-    The consumer that sends a copy before it waits, or signals an input that needs no
-    copy; None: a separate kernel.
+    The consumer that is also the producer: it sends a copy before it waits, or signals
+    an input in symmetric memory. None: a separate kernel sends.
     """
-    copying: Copying
-    """How the copy cuts the value."""
+    copy: CopyTiles
+    """How a copy cuts the value."""
     input: SSAValue | None = None
-    """The input of the program in the channel's memory, None: a copy."""
+    """The input of the program that is the channel's memory, None: it is copied."""
+
+
+def collective_kernels(program: ProgramOp) -> list[KernelOp]:
+    """Return the kernels that are collectives, in launch order."""
+    return [kernel for kernel in program.kernels() if collective_of(kernel) is not None]
 
 
 def collective_of(kernel: KernelOp) -> CollectiveOp | None:
@@ -116,32 +133,28 @@ def check_collective(kernel: KernelOp, pattern: Pattern) -> None:
 
 
 def plan_transfer(
-    kernel: KernelOp,
-    pattern: Pattern,
-    factors: Mapping[str, int],
-    symmetric: bool = False,
+    kernel: KernelOp, config: ChannelConfig, factors: Mapping[str, int]
 ) -> ChannelPlan:
     """
-    Decide how the collective of `kernel` becomes a channel.
+    Return how the collective of `kernel` becomes a channel.
 
     `factors` says how often the copy kernel cuts dimensions; it chooses the others.
-    With `symmetric`, an input that can be in the channel's memory is not copied to it.
     """
-    collective, form = collective_of(kernel), PATTERN_RULES[pattern]
+    collective, rules = collective_of(kernel), PATTERN_RULES[config.pattern]
     assert isinstance(collective, MovingCollective)
     gather, split = _moved(collective)
     type_ = ChannelType(
-        form.mode, gather, split, collective.input.type, collective.result.type
+        rules.mode, gather, split, collective.input.type, collective.result.type
     )
-    made = made_by_kernel(kernel) if form.by_producer else None
+    made = moved_result(kernel) if rules.by_producer else None
     producer = made if made is not None and obstacle(made, split) is None else None
-    awaited = _awaited(kernel.results_[0]) if form.by_block else {}
+    awaited = _awaited(kernel.results_[0]) if rules.by_block else {}
     ranks = collective.group_size
-    copying = _copying(type_, awaited, factors, ranks)
-    tiles = copying.tiles
+    copy = _copy_tiles(type_, awaited, factors, ranks)
+    tiles = copy.tiles
     if producer is not None:
         tiles = _producer_tiles(_grid_node(producer), type_, ranks)
-    input_ = input_in_place(kernel) if symmetric else None
+    input_ = input_in_place(kernel) if config.symmetric else None
     blocks = _blocks(type_, awaited, tiles) if input_ is None else {}
     return ChannelPlan(
         kernel,
@@ -150,11 +163,12 @@ def plan_transfer(
         collective.axis_names,
         ranks,
         type_,
-        form.signals,
+        rules.signals,
+        config.by_source,
         blocks,
         producer,
-        host_of(kernel) if form.by_reader or input_ is not None else None,
-        copying,
+        first_reader(kernel) if rules.by_reader or input_ is not None else None,
+        copy,
         input_,
     )
 
@@ -166,23 +180,23 @@ def _moved(collective: MovingCollective) -> tuple[str, str | None]:
     return collective.concat.data, collective.split.data
 
 
-def made_by_kernel(kernel: KernelOp) -> OpResult | None:
-    """Return the kernel result that a collective's kernel moves, if it is one."""
+def moved_result(kernel: KernelOp) -> OpResult | None:
+    """Return the result of another kernel that a collective moves, None: an input."""
     value = kernel.ins[0]
     if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
         return value
     return None
 
 
-def host_of(kernel: KernelOp) -> KernelOp | None:
+def first_reader(kernel: KernelOp) -> KernelOp | None:
     """
-    Return the first kernel that reads a collective of an input, to send it as well.
+    Return the first kernel that reads what a collective gathers from an input.
 
-    None if a kernel computes what is sent.
+    None if a kernel computes what is sent, or no kernel reads it.
     """
     program = kernel.parent
     assert program is not None
-    if made_by_kernel(kernel) is not None:
+    if moved_result(kernel) is not None:
         return None
     readers = {use.operation for use in kernel.results_[0].uses}
     found = (op for op in program.ops if isinstance(op, KernelOp) and op in readers)
@@ -191,18 +205,18 @@ def host_of(kernel: KernelOp) -> KernelOp | None:
 
 def input_in_place(kernel: KernelOp) -> SSAValue | None:
     """
-    Return the input of the program that the collective of `kernel` takes as it is.
+    Return the input of the program that the collective of `kernel` moves unchanged.
 
-    None if others take it, too, or the function returns it: they would read it where
+    None if others read it, too, or the function returns it: they would read it where
     the caller has not written it.
     """
     value, collective = kernel.ins[0], collective_of(kernel)
     assert collective is not None
     if not isinstance(value, BlockArgument) or not kernel.results_[0].uses:
         return None
-    alone = all(len(list(each.uses)) == 1 for each in _passed_down(value))
-    as_it_is = collective.operands[0] is kernel.body.block.args[0]
-    return value if alone and as_it_is else None
+    one_reader = all(len(list(each.uses)) == 1 for each in _up_to_function(value))
+    unchanged = collective.operands[0] is kernel.body.block.args[0]
+    return value if one_reader and unchanged else None
 
 
 def _grid_node(result: OpResult) -> SpatialOp | None:
@@ -216,9 +230,7 @@ def _grid_node(result: OpResult) -> SpatialOp | None:
 
 
 def obstacle(made: OpResult, split: str | None) -> str | None:
-    """
-    Say why the kernel that computes a value cannot store it to a channel, None: it can.
-    """
+    """Return why the kernel of a result cannot store it to a channel, None: it can."""
     node = _grid_node(made)
     if node is None:
         return "the kernel forwards what it has not made on its grid"
@@ -282,12 +294,12 @@ def _grid_tiles(value: SSAValue, names: Mapping[str, str]) -> Iterator[tuple[str
                     yield name, tile_of(op, dim)
 
 
-def _copying(
+def _copy_tiles(
     type_: ChannelType,
     awaited: Mapping[str, int],
     factors: Mapping[str, int],
     ranks: int,
-) -> Copying:
+) -> CopyTiles:
     """Choose how a copy kernel cuts the values of a channel."""
     extents = extents_of(type_.message)
     awaited = {dim: awaited[dim] for dim in extents if dim in awaited}
@@ -295,7 +307,7 @@ def _copying(
     for dim, factor in factors.items():
         if dim in extents:
             tiles[dim] = _tile_for(dim, extents[dim], factor)
-    return Copying(tiles, type_.split, ranks)
+    return CopyTiles(tiles, type_.split, ranks)
 
 
 def _tile_for(dim: str, extent: int, factor: int) -> int:
@@ -351,8 +363,8 @@ def _blocks(
     return blocks
 
 
-def _passed_down(value: SSAValue) -> Iterator[SSAValue]:
-    """Yield an argument, and its values in the regions around."""
+def _up_to_function(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield a block argument, and what is passed to it in the regions around."""
     yield value
     while isinstance(value, BlockArgument):
         around = value.block.parent_op()

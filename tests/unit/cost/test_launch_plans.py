@@ -1,7 +1,7 @@
 """What is read from launch plans: kernels, messages, and who waits."""
 
 import pytest
-from rank_plans import hardware_pass, program_text
+from rank_plans import hardware_pass, program_cost, program_text
 from semantics import parse_module, run_passes
 
 from comet.cost.from_ir.program import launch_plan_of
@@ -18,7 +18,6 @@ from comet.cost.gpu.taxes import Taxes
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import ProgramOp
-from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import program_cost
 
 SHARE, WHOLE, RIGHT, RESULT = 64 * 64 * 2, 64 * 128 * 2, 128 * 96 * 2, 64 * 96 * 4
 

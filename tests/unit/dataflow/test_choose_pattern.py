@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from covering import EVERY_CASE
 from gpu_ranks import SHARED_TEXTS, TEXTS, on_ranks, sharded
-from rank_plans import gathered, hardware_pass, program_text
+from rank_plans import gathered, hardware_pass, program_cost, program_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -24,7 +24,6 @@ from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     PatternName,
     PatternOptions,
     choose_pattern,
-    program_cost,
     with_pattern,
 )
 from comet.passes.schedule.plan_string import Rows
@@ -46,14 +45,12 @@ def test_the_cheapest_of_all_is_chosen():
 
 
 def test_a_cost_is_that_of_the_program_that_would_be_launched():
-    choice = choose_pattern(bsp(), ("pull",), resident=True)
+    choice = choose_pattern(bsp(), ("pull",))
     for candidate, taxes in choice.costs.items():
         changed = with_pattern(bsp(), candidate)
         (program,) = programs(changed)
         system = attached_system(changed)
-        again = program_cost(program, system, resident=True)
-        assert taxes.total == pytest.approx(again.total)
-        assert program_cost(program, system).total > again.total
+        assert taxes.total == pytest.approx(program_cost(program, system).total)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -158,14 +155,8 @@ def test_what_does_not_apply_says_why():
 
 def test_rejects_a_program_that_no_pattern_fits():
     module = run_passes(parse_module(UNEVEN), hardware_pass())
-    with pytest.raises(PassFailedException, match=r"no pattern does: .*does not apply"):
+    with pytest.raises(PassFailedException, match=r"no pattern applies: bsp-to"):
         choose_pattern(module, ("fused",))
-
-
-def test_a_graph_makes_launches_cheap():
-    eager, graph = (choose_pattern(bsp(), graph=graph) for graph in (False, True))
-    for candidate in graph.costs.keys() & eager.costs.keys():
-        assert graph.costs[candidate].launch < eager.costs[candidate].launch
 
 
 def test_one_kernel_that_sends_and_reads_saves_a_launch():

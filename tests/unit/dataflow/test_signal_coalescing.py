@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 from paths import ROOT
+from rank_plans import program_cost
 from semantics import parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -15,7 +16,6 @@ from comet.cost.gpu.launch_plan import Launch
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import FlagsOp, KernelOp, ProgramOp, SignalOp, WaitOp
 from comet.dialects.dataflow.signals import cuts
-from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import program_cost
 
 TWO = """
 !L = tensor<4x8xf32, #compound.dims<M, K @HBM>>
