@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from xdsl.ir import SSAValue
 
+from comet.dialects.compound.rename import RenameOp
 from comet.dialects.compound.views import View
 from comet.dialects.dataflow.arrival import ArriveOp
 from comet.dialects.dataflow.program import KernelOp
@@ -38,6 +39,16 @@ def readers(value: SSAValue) -> Iterator[tuple[SSAValue, SpatialOp]]:
             yield value, use.operation
         elif isinstance(use.operation, View):
             yield from readers(use.operation.results[0])
+
+
+def is_renamed(view: SSAValue, value: SSAValue) -> bool:
+    """Return whether `view` is `value`, at most with other dimension names."""
+    while view is not value:
+        op = view.owner
+        if not isinstance(op, RenameOp) or op.reshapes:
+            return False
+        view = op.input
+    return True
 
 
 def arrival_of(node: SpatialOp) -> ArriveOp | None:

@@ -46,8 +46,7 @@ from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.kernels import insert_before, rebuild_kernel
-from comet.passes.dataflow.place_sends import handed_in
+from comet.passes.dataflow.kernels import insert_before, inside, rebuild_kernel
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ def _exchange(plan: PlannedExchange, channels: Sequence[SSAValue]) -> None:
     root = UnitAttr() if plan.root else None
     block = gathers[0].parent
     assert block is not None
-    inner = [handed_in(channel, block) for channel in channels]
+    inner = [inside(channel, block) for channel in channels]
     pushes = [
         PushOp(
             op.input,

@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp, YieldOp
 from comet.dialects.dataflow.program import shards_attr
+from comet.dialects.schedule.node import NodeOp
 
 
 def rebuild_kernel(
@@ -41,6 +42,19 @@ def keep_ranks(old: KernelOp, new: KernelOp) -> None:
     """Copy the properties of a kernel for ranks to the kernel that replaces it."""
     new.sources, new.destinations = old.sources, old.destinations
     new.shards, new.coresident = old.shards, old.coresident
+
+
+def inside(value: SSAValue, block: Block) -> SSAValue:
+    """
+    Return a value of a kernel in a block of its nodes, the inverse of `outside`.
+
+    Nodes around the block get it as an operand `with`, unless they have it.
+    """
+    node = block.parent_op()
+    if not isinstance(node, NodeOp):
+        return value
+    assert node.parent is not None
+    return node.hand_in(inside(value, node.parent))
 
 
 def insert_before(existing: Operation, new: Operation) -> None:

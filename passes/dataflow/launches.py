@@ -139,7 +139,7 @@ class LaunchPrices(Generic[Kernel]):
         self._work = cache(self._work_with)
         self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
 
-    def together(self, group: Sequence[Kernel]) -> bool:
+    def can_share(self, group: Sequence[Kernel]) -> bool:
         """Return whether kernels may share launches, and agree on their extents."""
         extents: dict[str, int] = {}
         for kernel in group:
@@ -158,7 +158,7 @@ class LaunchPrices(Generic[Kernel]):
             trees = [tree for kernel in group for tree in self._programs_of(kernel)]
             numbers = dict.fromkeys(tree.numbers for tree in trees)
             priced = {each: self._seconds(trees, each) for each in numbers}
-            if not self.together(group) or not priced:
+            if not self.can_share(group) or not priced:
                 priced = {LaunchNumbers(0, 0): inf}
             least = min(priced, key=priced.__getitem__)
             self._best[group] = priced[least], least
@@ -166,7 +166,7 @@ class LaunchPrices(Generic[Kernel]):
 
     def saved(self, one: tuple[Kernel, ...], other: tuple[Kernel, ...]) -> float:
         """Return the seconds that two launches take longer than one, 0 if less."""
-        if not self.together((*one, *other)):
+        if not self.can_share((*one, *other)):
             return 0.0
         apart = self.best(one)[0] + self.best(other)[0]
         return max(0.0, apart - self.best((*one, *other))[0])

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -46,9 +46,9 @@ from comet.dialects.dataflow.signals import (
     uses_inside,
     uses_of,
 )
+from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.kernels import erase, insert_before, rebuild_kernel
-from comet.passes.dataflow.place_sends import handed_in
+from comet.passes.dataflow.kernels import erase, insert_before, inside, rebuild_kernel
 
 SLOTS = 2
 """While one slot is read, ranks that are ahead write to the other."""
@@ -134,16 +134,18 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
         return channel.ranks
     if isinstance(producer, PushOp) and producer.root is not None:
         return 1
-    programs = prod(loop.factor for loop in node.loops)
-    blocks = prod(loop.factor for loop in channel.blocks)
-    return programs // (blocks * destinations(producer, channel.ranks))
+    return programs_per_block(producer, channel.ranks, channel.blocks)
 
 
-def destinations(producer: PushOp | StageOp, ranks: int) -> int:
-    """Return for how many different ranks the tiles are, one rank each."""
+def programs_per_block(
+    producer: PushOp | StageOp, ranks: int, blocks: ArrayAttr[LoopAttr]
+) -> int:
+    """Return how many programs of a grid store a tile of each block of a message."""
     node, split = node_of(producer), producer.channel_type.split
     assert node is not None
-    return ranks if split in [loop.dim for loop in node.loops] else 1
+    programs = prod(loop.factor for loop in node.loops)
+    messages = ranks if split in [loop.dim for loop in node.loops] else 1
+    return programs // (messages * prod(loop.factor for loop in blocks))
 
 
 def _name(channel: ChannelOp) -> str:
@@ -229,8 +231,8 @@ def _lower_use(
 ) -> None:
     """Let an operation on a channel use the slot and the flags of an epoch."""
     assert op.parent is not None
-    epoch = handed_in(epoch, op.parent)
-    flags = None if flags is None else handed_in(flags, op.parent)
+    epoch = inside(epoch, op.parent)
+    flags = None if flags is None else inside(flags, op.parent)
     buffer = memory.receive_buffer.owner
     assert isinstance(buffer, ReceiveBufferOp)
     scope = FlagScope.GPU if buffer.in_one_memory else FlagScope.SYSTEM

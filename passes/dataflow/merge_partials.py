@@ -34,7 +34,7 @@ from comet.cost.gpu.tiling import kernel_work, merging_work, tensor_traffic
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.spmd import rank_count
-from comet.dialects.compound import FillOp, IndexOp, RenameOp
+from comet.dialects.compound import FillOp, IndexOp
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import View
@@ -47,6 +47,7 @@ from comet.dialects.dataflow import (
     YieldOp,
     program_value,
 )
+from comet.dialects.dataflow.merging import is_renamed
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr, LoopAttr, power_of_two
 from comet.dialects.schedule.node import NodeOp
@@ -261,7 +262,7 @@ def _counters(
     if len(set(made.factors)) < len(made.loops) or len(made.outs) != len(results):
         return None
     operands = partial_operands(node, producer)
-    if not operands or any(not _is_renamed(value) for value in operands):
+    if not operands or any(not is_renamed(value, viewed(value)) for value in operands):
         return None
     counters = {
         dim: factor
@@ -282,15 +283,6 @@ def _counters(
     if any(whole[dim] != other[dim] for dim in {*whole} & {*other}):
         return None
     return counters
-
-
-def _is_renamed(value: SSAValue) -> bool:
-    """Whether views of a value give its dimensions other names, and no more."""
-    while isinstance(op := value.owner, RenameOp):
-        if op.reshapes:
-            return False
-        value = op.input
-    return True
 
 
 def _tiling(

@@ -1,9 +1,9 @@
 """
 Pushes, stages and signals at the borders of kernels -> where programs store and signal.
 
-A part of `place-waits`. What a node makes is stored to channels where its tiles are
-copied to memory; if it goes nowhere else, in place of that copy. A signal is the last
-that a program does, and covers what has been stored.
+A part of `place-waits`. A push or stage is placed after the copy that stores the tile
+to memory, or replaces it if nothing else reads that memory. A signal is the last op of
+a program, and covers what it has stored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Block, OpResult, SSAValue
+from xdsl.ir import OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.compound import View
@@ -19,6 +19,7 @@ from comet.dialects.dataflow import PushOp, SignalOp, StageOp
 from comet.dialects.dataflow.signals import sent_with, store_of
 from comet.dialects.schedule import CopyOp, SpatialOp, YieldOp
 from comet.dialects.schedule.node import NodeOp
+from comet.passes.dataflow.kernels import inside
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class SendPlan:
 
 
 def plan_sends(node: SpatialOp) -> SendPlan:
-    """Return what moves into a node; what comes in another order stays."""
+    """Return the sends that move into a node; those in another order stay."""
     kernel = node.parent
     assert kernel is not None
     given = [op for op in kernel.ops if isinstance(op, PushOp | StageOp)]
@@ -98,7 +99,7 @@ def _place_producer(op: PushOp | StageOp, node: SpatialOp) -> None:
     assert copy is not None
     assert copy.parent is not None
     assert op.epoch is not None
-    channel, epoch = (handed_in(each, copy.parent) for each in (op.channel, op.epoch))
+    channel, epoch = (inside(each, copy.parent) for each in (op.channel, op.epoch))
     made = type(op)(copy.operands[0], channel, epoch, copy.results[0].type)
     made.location = op.location
     assert made.stored is not None
@@ -111,7 +112,7 @@ def _place_producer(op: PushOp | StageOp, node: SpatialOp) -> None:
 
 
 def _is_kept(out: SSAValue, made: SSAValue) -> bool:
-    """Whether what a node makes goes anywhere but to channels, once it is stored."""
+    """Whether a result of a node is stored for others than its channels."""
     sent = (isinstance(use.operation, PushOp | StageOp) for use in out.uses)
     left = (
         isinstance(use.operation, YieldOp)
@@ -122,14 +123,18 @@ def _is_kept(out: SSAValue, made: SSAValue) -> bool:
 
 
 def _chain(value: SSAValue) -> Iterator[SSAValue]:
-    """Yield a value of a body, and what it is called in the nodes that make it."""
+    """Yield a value of a body, and what inner nodes yield as this value."""
     yield value
     if isinstance(value, OpResult) and isinstance(inner := value.op, NodeOp):
         yield from _chain(inner.yielded[value.index])
 
 
 def _place_signal(signal: SignalOp, plan: SendPlan) -> None:
-    """Let programs signal after all else, what they sent and what is read locally."""
+    """
+    Signal at the end of a node, for what it sent.
+
+    The signal also covers the results that other nodes of the kernel read.
+    """
     node, channels = plan.node, signal.channels
     block = node.body.block
     sent = [_made(op, node) for op in plan.producers if op.channel in channels]
@@ -137,7 +142,7 @@ def _place_signal(signal: SignalOp, plan: SendPlan) -> None:
     assert signal.flags is not None
     assert signal.epoch is not None
     operands = (signal.flags, signal.epoch, *channels)
-    flags, epoch, channel, *others = (handed_in(value, block) for value in operands)
+    flags, epoch, channel, *others = (inside(value, block) for value in operands)
     covered = (*others, *dict.fromkeys(covered))
     made = SignalOp(channel, flags, epoch, covered=covered)
     for name in ("semantics", "scope", "fence"):
@@ -147,12 +152,3 @@ def _place_signal(signal: SignalOp, plan: SendPlan) -> None:
     made.location = signal.location
     assert block.last_op is not None
     Rewriter.insert_op(made, InsertPoint.before(block.last_op))
-
-
-def handed_in(value: SSAValue, block: Block) -> SSAValue:
-    """Hand a value of a kernel to a block in its nodes; return what it is called."""
-    node = block.parent_op()
-    if not isinstance(node, NodeOp):
-        return value
-    assert node.parent is not None
-    return node.hand_in(handed_in(value, node.parent))

@@ -45,7 +45,8 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import local_waits
-from comet.passes.dataflow.place_sends import handed_in, place_sends, plan_sends
+from comet.passes.dataflow.kernels import inside
+from comet.passes.dataflow.place_sends import place_sends, plan_sends
 from comet.passes.schedule.hoist_copies import hoist
 from comet.passes.schedule.materialize_copies import has_transfers, materialize
 from comet.passes.schedule.split_loops import split_loops
@@ -96,8 +97,8 @@ def place_waits(function: FuncOp) -> None:
                 place_sends(plan_sends(node))
 
 
-def act_in_nodes(function: FuncOp) -> None:
-    """Move copies, waits, stores and signals from borders to where they act."""
+def place_in_nodes(function: FuncOp) -> None:
+    """Move copies, waits, stores and signals from borders into nodes."""
     if has_transfers(function):
         materialize(function)
         hoist(function)
@@ -113,7 +114,7 @@ def is_at_border(op: Operation) -> bool:
     """
     Whether an op is a wait, a store to a channel or a signal at the border of a kernel.
 
-    A signal of an input that lies in symmetric memory is none: it stays there.
+    The signal of an input in symmetric memory does not count: it stays there.
     """
     return (
         isinstance(op, WaitOp | PushOp | StageOp | SignalOp)
@@ -204,13 +205,13 @@ def _place(placed: PlacedWait) -> None:
     """Insert a wait in its node, or before it if no loop around it repeats."""
     node, depth = placed.node, placed.depth
     around = [loop.factor > 1 for loop in node.loops.data[:depth]]
-    inside = [loop.factor > 1 for loop in node.loops.data[depth:]]
+    inner = [loop.factor > 1 for loop in node.loops.data[depth:]]
     if isinstance(node, TemporalOp) and not any(around):
         made = _insert_before(placed)
         for index, value in zip(placed.operands, made.awaited, strict=True):
             node.operands[index] = value
         return
-    if isinstance(node, TemporalOp) and any(inside):
+    if isinstance(node, TemporalOp) and any(inner):
         split_loops(node, depth)
     _insert_at_start(placed)
 
@@ -251,7 +252,7 @@ def _wait_in(block: Block, placed: PlacedWait, views: Sequence[SSAValue]) -> Wai
     assert wait.flags is not None
     assert wait.epoch is not None
     channel, flags, epoch = (
-        handed_in(value, block) for value in (wait.channel, wait.flags, wait.epoch)
+        inside(value, block) for value in (wait.channel, wait.flags, wait.epoch)
     )
     made = WaitOp(channel, flags, epoch, views=views, own=placed.own)
     kept: Mapping[str, Attribute] = {

@@ -281,7 +281,7 @@ BROKEN = {
             (SENT.replace("M = 2", "M = 3"), SENT.replace("M = 2", "M = 2, g1: M = 2")),
             text=FIVE_ROWS,
         ),
-        "@send makes tiles of 2 along M, anew in every 3, where the flags of %box",
+        "@send makes tiles of 2 along M, in parts of 3, where the flags of %box",
         kept=CUT,
     ),
     "sources that are no shards": Broken(

@@ -35,7 +35,7 @@ from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import is_signalled, node_result
-from comet.passes.dataflow.place_waits import act_in_nodes, has_borders
+from comet.passes.dataflow.place_waits import has_borders, place_in_nodes
 from comet.passes.dataflow.verify_sync.arrivals import arrival
 from comet.passes.dataflow.verify_sync.groups import coresidency
 from comet.passes.dataflow.verify_sync.rules import RULES
@@ -64,7 +64,7 @@ class VerifySyncPass(ModulePass):
             copied = op.clone()
             functions = functions_at(copied, self.name, IRLevel.DATAFLOW, copies=True)
             for function in functions:
-                act_in_nodes(function)
+                place_in_nodes(function)
         for function in functions:
             for program in function.walk():
                 if isinstance(program, ProgramOp):

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.ir import SSAValue
-
 from comet.dialects.compound.dims import extents_of, names_of
-from comet.dialects.compound.rename import RenameOp
 from comet.dialects.dataflow import ArriveOp, CountersOp, KernelOp, program_value
 from comet.dialects.dataflow.flags import Semantics
 from comet.dialects.dataflow.merging import (
     arrivals_in,
     arriving_node,
+    is_renamed,
     merging_node,
     readers,
 )
@@ -125,23 +123,13 @@ def _parts(arrive: ArriveOp, name: str) -> str | None:
     for made, value in zip(arrive.partials, arrive.complete, strict=True):
         for read, _ in readers(value):
             names = list(zip(names_of(made), names_of(read), strict=False))
-            if not _renamed(read, value) or any((d, d) not in names for d in blocks):
+            if not is_renamed(read, value) or any((d, d) not in names for d in blocks):
                 return (
                     f"the last program of @{name} to arrive reads "
                     f"%{value.name_hint or 'x'} in other slices than programs store "
                     "it; read it with the same dimensions"
                 )
     return None
-
-
-def _renamed(read: SSAValue, value: SSAValue) -> bool:
-    """Whether `read` is `value`, perhaps with other names for its dimensions."""
-    while read is not value:
-        op = read.owner
-        if not isinstance(op, RenameOp) or op.reshapes:
-            return False
-        read = op.input
-    return True
 
 
 def _tile_extents(node: SpatialOp) -> dict[str, int]:

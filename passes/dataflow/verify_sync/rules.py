@@ -15,7 +15,6 @@ one has ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import prod
 
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp
@@ -33,7 +32,7 @@ from comet.dialects.dataflow.rank_loops import destination_dims, loops_over, til
 from comet.dialects.dataflow.signals import can_cover, covers, in_node, node_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import outside
-from comet.passes.dataflow.lower_channels import destinations
+from comet.passes.dataflow.lower_channels import programs_per_block
 from comet.passes.dataflow.verify_sync.groups import (
     group_acts_together,
     root_acts_for_all,
@@ -173,7 +172,7 @@ def reads_follow_waits(wiring: Wiring) -> str | None:
             )
         return (
             f"{kernel_of(op)} reads {wiring.name} without a wait on its flags, and no "
-            "barrier of all ranks lies between; add a dataflow.wait"
+            "barrier of all ranks is in between; add a dataflow.wait"
         )
     return None
 
@@ -310,9 +309,9 @@ def _crossed_blocks(
         part = node.last_cut(dim, whole[dim]).extent
         crossed = part < extent and part % block > 0
         if tile != block or crossed:
-            anew = f", anew in every {part}," if crossed else ""
+            parts = f", in parts of {part}," if crossed else ""
             return (
-                f"{kernel_of(producer)} makes tiles of {tile} along {dim}{anew} where "
+                f"{kernel_of(producer)} makes tiles of {tile} along {dim}{parts} where "
                 f"the flags of {wiring.name} count blocks of {block}; make them equal"
             )
     return None
@@ -347,15 +346,13 @@ def writers_are_counted(wiring: Wiring) -> str | None:
 
 
 def _tiles_per_block(wiring: Wiring, producer: Producer, flags: FlagsOp) -> int:
-    node = node_of(producer)
-    assert node is not None
+    """Return how many signals the programs of a launch give to each flag."""
     if wiring.receive_buffer.in_one_memory:
         return wiring.receive_buffer.ranks
     if wiring.in_group:
         return 1
-    programs = prod(loop.factor for loop in node.loops)
-    blocks = prod(loop.factor for loop in flags.type.blocks)
-    return programs // (blocks * destinations(producer, wiring.receive_buffer.ranks))
+    blocks = flags.type.blocks
+    return programs_per_block(producer, wiring.receive_buffer.ranks, blocks)
 
 
 def sources_are_shards(wiring: Wiring) -> str | None:

@@ -20,7 +20,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.place_waits import act_in_nodes
+from comet.passes.dataflow.place_waits import place_in_nodes
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel
 from comet.passes.triton.lower_to_triton.program import find_program, lower_program
 from comet.passes.triton.map_grid import map_grids
@@ -47,7 +47,7 @@ class LowerToTritonPass(ModulePass):
 
 def prepare(function: FuncOp) -> None:
     """Decide what the passes before have not: copies, waits, blocks and programs."""
-    act_in_nodes(function)
+    place_in_nodes(function)
     pad_blocks(function)
     map_grids(function)
     mask_copies(function)

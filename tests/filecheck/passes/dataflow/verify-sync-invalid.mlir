@@ -9,7 +9,7 @@
 !CH = !dataflow.channel<push gather K : !L -> !G>
 
 collective.mesh @gpus {rank = 2}
-// CHECK: verify-sync: @take reads %x_recv without a wait on its flags, and no barrier of all ranks lies between; add a dataflow.wait
+// CHECK: verify-sync: @take reads %x_recv without a wait on its flags, and no barrier of all ranks is in between; add a dataflow.wait
 // CHANNEL: verify-sync: %x_channel is a channel still; run lower-channels first
 func.func @f(%x: !G) -> !G {
   %all = collective.spmd on @gpus ins(%x : !G) sharded [{K = ["rank"]}] outs(!G) sharded [{}] {
