@@ -64,9 +64,9 @@ from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.masked_loops import (
-    bounding_operand,
     copied_value,
-    starting_operand,
+    first_visible,
+    last_visible,
     visible_conditions,
 )
 from comet.dialects.schedule.node import NodeOp
@@ -417,10 +417,10 @@ def _bounds(
 
 def _bound(node: TemporalOp) -> Bound | None:
     """Return where a mask bounds a loop, None if it does not, or not at a known row."""
-    if (last := bounding_operand(node)) is not None:
-        return _position(node.ins[last])
-    if (first := starting_operand(node)) is not None:
-        found = _position(node.ins[first])
+    if (last := last_visible(node)) is not None:
+        return _position(node.ins[last.operand]) if last.start is None else None
+    if (first := first_visible(node)) is not None:
+        found = _position(node.ins[first.operand])
         return None if found is None else replace(found, since=True)
     return None
 

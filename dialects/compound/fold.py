@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
+    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -52,6 +53,10 @@ class FoldOp(IRDLOperation):
     dimension are not cut. Any chunks and any tree of merges give the same value; if the
     types of `step` have chunks of extent 1, it runs element by element.
 
+    The results of a `partial` fold are only merged with those of other parts of a
+    dimension. Where they count for nothing after that, because a mask hides the whole
+    part, but not all parts, the fold may yield its `init` instead.
+
     ```mlir
     %m = compound.fold over "N" ins(%s : tensor<4x8xf32, #compound.dims<M, N>>)
         init(%low : tensor<4xf32, #compound.dims<M>>) step {
@@ -70,6 +75,7 @@ class FoldOp(IRDLOperation):
 
     name = "compound.fold"
     dim = prop_def(StringAttr)
+    partial = opt_prop_def(UnitAttr)
     ins = var_operand_def()
     init = var_operand_def()
     outs = var_result_def()
@@ -78,8 +84,9 @@ class FoldOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure(), RecursiveMemoryEffect())
     assembly_format = (
-        "`over` $dim `ins` `(` $ins `:` type($ins) `)` `init` `(` $init `:` type($init)"
-        " `)` attr-dict-with-keyword `step` $step `merge` $merge `->` type($outs)"
+        "`over` $dim (`partial` $partial^)? `ins` `(` $ins `:` type($ins) `)` "
+        "`init` `(` $init `:` type($init) `)` attr-dict-with-keyword `step` $step "
+        "`merge` $merge `->` type($outs)"
     )
 
     def __init__(

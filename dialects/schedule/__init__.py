@@ -113,11 +113,15 @@ class TemporalOp(NodeOp):
     ins = var_operand_def()
     iter_args = var_operand_def()
     with_args = var_operand_def()
+    partial = opt_prop_def(UnitAttr)
+    """Its results are those of partial folds, see `compound.fold`."""
     until = opt_prop_def(IntegerAttr[I64])
     """
     The operand that holds, for each of its elements, the last position along the loop
     that matters: iterations beyond all of them have no effect, and are left out.
     """
+    start = opt_prop_def(IntegerAttr[I64])
+    """The operand with the position, of those of `until`, that the loop begins at."""
     since = opt_prop_def(IntegerAttr[I64])
     """The same for the first position that matters: iterations before it."""
     unmask = opt_prop_def(UnitAttr)
@@ -131,9 +135,9 @@ class TemporalOp(NodeOp):
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
     custom_directives = (LoopList,)
     assembly_format = (
-        "($node_name^)? custom<LoopList>($loops) (`until` $until^)? "
-        "(`since` $since^)? (`unmask` $unmask^)? (`specialize` $specialize^)? "
-        "`ins` `(` $ins `:` type($ins) `)` "
+        "($node_name^)? custom<LoopList>($loops) (`partial` $partial^)? "
+        "(`until` $until^)? (`from` $start^)? (`since` $since^)? (`unmask` $unmask^)? "
+        "(`specialize` $specialize^)? `ins` `(` $ins `:` type($ins) `)` "
         "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? (`with` `(` "
         "$with_args^ `:` type($with_args) `)`)? `outs` `(` "
         "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body"
@@ -173,7 +177,13 @@ class TemporalOp(NodeOp):
                     "even parts, one for their tiles"
                 )
         self._verify_bound("until", self.until)
+        self._verify_bound("from", self.start)
         self._verify_bound("since", self.since)
+        if self.start is not None and self.until is None:
+            raise VerifyException(
+                f"'{self.name}' op from: the node has no until, whose positions the "
+                "loop begins with"
+            )
         if self.unmask is not None and len(self.loops) != 1:
             raise VerifyException(
                 f"'{self.name}' op unmask: the node has {len(self.loops)} loops; only "

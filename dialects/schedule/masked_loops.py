@@ -56,14 +56,27 @@ LAST, FIRST = 0, 1
 """Which operand of a comparison is the last, or the first, visible position."""
 
 
-def bounding_operand(node: TemporalOp) -> int | None:
+@dataclass(frozen=True)
+class Visible:
+    """What a mask compares with the positions along a loop, operands of its node."""
+
+    operand: int
+    """The last visible positions, or the first ones."""
+    start: int | None = None
+    """The position that the loop begins at, None if that is 0."""
+
+
+def last_visible(node: TemporalOp) -> Visible | None:
     """Return the operand with the last visible positions of a loop, if it has one."""
-    return _operand(node, LAST)
+    return _visible(node, LAST)
 
 
-def starting_operand(node: TemporalOp) -> int | None:
-    """Return the operand with the first visible positions of a loop, if it has one."""
-    return _operand(node, FIRST)
+def first_visible(node: TemporalOp) -> Visible | None:
+    """
+    Return the operand with the first visible positions of a loop from 0, if it has one.
+    """
+    found = _visible(node, FIRST)
+    return found if found is not None and found.start is None else None
 
 
 def visible_conditions(node: TemporalOp) -> tuple[SSAValue, ...]:
@@ -73,14 +86,14 @@ def visible_conditions(node: TemporalOp) -> tuple[SSAValue, ...]:
     These are comparisons with the positions that bound the loop, which only select;
     none of them where it has two bounds.
     """
-    last, first = bounding_operand(node), starting_operand(node)
+    last, first = last_visible(node), first_visible(node)
     if (last is None) == (first is None):
         return ()
     side, bound = (LAST, last) if first is None else (FIRST, first)
     return tuple(
         condition
-        for condition, masked, operand in _comparisons(node, side)
-        if operand == bound
+        for condition, masked, visible in _comparisons(node, side)
+        if visible == bound
         and masked == COMPARED[MapKind.GE]
         and all(_selects(use, condition) for use in condition.uses)
     )
@@ -97,18 +110,18 @@ def _selects(use: Use, condition: SSAValue) -> bool:
     )
 
 
-def _operand(node: TemporalOp, side: int) -> int | None:
+def _visible(node: TemporalOp, side: int) -> Visible | None:
     if len(node.loops) != 1 or node.with_args:
         return None
-    for value, masked, operand in _comparisons(node, side):
+    for value, masked, visible in _comparisons(node, side):
         if _is_neutral(node, value, masked):
-            return operand
+            return visible
     return None
 
 
 def _comparisons(
     node: TemporalOp, side: int
-) -> Iterator[tuple[SSAValue, Masked | float, int]]:
+) -> Iterator[tuple[SSAValue, Masked | float, Visible]]:
     """
     Yield what compares an operand with the positions along the loop, if it is masked.
 
@@ -119,14 +132,22 @@ def _comparisons(
     for op in node.body.block.ops:
         if not isinstance(op, MapOp) or op.kind.data not in COMPARED:
             continue
-        visible, position = op.operands[side], op.operands[1 - side]
-        if (
-            isinstance(visible, BlockArgument)
-            and visible.index < len(node.ins)
-            and loop.dim not in names_of(visible)
-            and _counts(position, loop.dim)
-        ):
-            yield op.result, COMPARED[op.kind.data], visible.index
+        compared = _read_whole(node, op.operands[side])
+        position, start = op.operands[1 - side], None
+        if isinstance(add := position.owner, MapOp) and add.kind.data is MapKind.ADD:
+            first, position = add.operands
+            if (start := _read_whole(node, first)) is None:
+                continue
+        if compared is not None and _counts(position, loop.dim):
+            yield op.result, COMPARED[op.kind.data], Visible(compared, start)
+
+
+def _read_whole(node: TemporalOp, value: SSAValue) -> int | None:
+    """Return the operand of a node that a value is, if all iterations read it whole."""
+    if not isinstance(value, BlockArgument) or value.index >= len(node.ins):
+        return None
+    looped = {loop.dim for loop in node.loops}
+    return None if looped & set(names_of(value)) else value.index
 
 
 def copied_value(value: SSAValue) -> SSAValue:

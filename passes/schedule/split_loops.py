@@ -41,7 +41,7 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
         node.detach_region(node.body),
         block.args[end:],
     )
-    inside.name_attr = node.name_attr
+    inside.name_attr, inside.partial = node.name_attr, node.partial
     for out, result in zip(node.outs, inside.outs, strict=True):
         result.name_hint = out.name_hint
     block.add_ops([inside, YieldOp(*inside.outs)])

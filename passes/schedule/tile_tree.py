@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -385,7 +386,11 @@ def _node(
         return SpatialOp(tree.mesh, tree.rows, ins, types, combiners, body)
     combiners = [_combiner(value, tree.loop) for value in outs]
     loops = () if tree.loop is None else (LoopAttr(tree.loop, 1),)
-    return TemporalOp(loops, ins, starts, types, combiners, body)
+    node = TemporalOp(loops, ins, starts, types, combiners, body)
+    folded = all(combiner is Combiner.FOLD for combiner in combiners)
+    if folded and tree.folds and all(fold.partial for fold in tree.folds):
+        node.partial = UnitAttr()
+    return node
 
 
 def _combiner(value: SSAValue, loop: str | None) -> Combiner:

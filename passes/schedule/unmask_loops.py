@@ -30,7 +30,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import LaunchAttr
-from comet.dialects.schedule.masked_loops import starting_operand, visible_conditions
+from comet.dialects.schedule.masked_loops import first_visible, visible_conditions
 from comet.dialects.schedule.node import nodes_around
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
@@ -72,7 +72,7 @@ def plan_unmasked(
         found = [op for op in grid.walk() if isinstance(op, TemporalOp)]
         found = [node for node in found if _can_be_unmasked(node)]
         if loops == "auto":
-            found = [node for node in found if starting_operand(node) is None]
+            found = [node for node in found if first_visible(node) is None]
         if found and (loops == "all" or _is_faster(grid, found, levels, gpu)):
             yield from found
 

@@ -6,8 +6,11 @@ attention, keys of several lengths) has iterations without effect: all that they
 masked (see `dialects/schedule/masked_loops.py`). Their first is found at run time, from
 the largest of the last visible positions of a program. Where the mask compares them
 with the first visible one, as in the gradients of the keys, the loop begins there.
+Where programs split the positions, a loop begins with the first of its part: parts
+beyond the last visible position have no iterations.
 Takes functions at the schedule or the dataflow level with copies in their nodes; a loop
-gets the property `until` or `since`, the operand that holds these positions.
+gets the property `until` or `since`, the operand that holds these positions, and
+`from`, the operand with the first position of its part.
 """
 
 from __future__ import annotations
@@ -21,8 +24,8 @@ from xdsl.passes import ModulePass
 
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.masked_loops import (
-    bounding_operand,
-    starting_operand,
+    first_visible,
+    last_visible,
 )
 from comet.passes.analysis.levels import IRLevel, functions_at
 
@@ -43,7 +46,9 @@ class BoundLoopsPass(ModulePass):
 def bound_loops(function: FuncOp) -> None:
     """Give the loops of `function` that a mask can bound their bounds."""
     for node in [op for op in function.walk() if isinstance(op, TemporalOp)]:
-        if node.until is None and (operand := bounding_operand(node)) is not None:
-            node.properties["until"] = IntegerAttr(operand, i64)
-        if node.since is None and (operand := starting_operand(node)) is not None:
-            node.properties["since"] = IntegerAttr(operand, i64)
+        if node.until is None and (last := last_visible(node)) is not None:
+            node.until = IntegerAttr(last.operand, i64)
+            if last.start is not None:
+                node.start = IntegerAttr(last.start, i64)
+        if node.since is None and (first := first_visible(node)) is not None:
+            node.since = IntegerAttr(first.operand, i64)

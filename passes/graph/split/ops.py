@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -228,7 +229,9 @@ class _Rewriting:
         merge = self._region(op.merge, [*iter_args, *iter_args])
         self._spread_yielded(step.block, iter_args)
         self._spread_yielded(merge.block, iter_args)
-        return FoldOp(self.split.inner, ins, init, step, merge)
+        fold = FoldOp(self.split.inner, ins, init, step, merge)
+        fold.partial = UnitAttr()
+        return fold
 
     def _spread_yielded(self, block: Block, iter_args: Sequence[Attribute]) -> None:
         """Give yielded values one element per part, if they have none."""

@@ -111,11 +111,14 @@ def _stop(
     """
     Return where the loop ends: after the last visible position if a mask bounds it.
 
-    Where an element sees nothing, all its terms count alike: no bound then.
+    Where an element sees nothing, all its terms count alike: no bound then. In a
+    partial fold that is so if it sees nothing in any part, and parts begin at 0.
     """
     if (until := node.until) is None:
         return stop
     most, least = _range(node, scope, outer, until)
+    if node.partial is not None:
+        _, least = _ends(node, scope, outer, until)
     one, zero = (scope.constant(number, most.type) for number in (1.0, 0.0))
     after = scope.insert(tl.BinaryOp(BinaryKind.ADD, most, one))
     after = converted(scope, after, i32)
@@ -153,7 +156,27 @@ def _range(
     outer: Mapping[SSAValue, Tile | Buffer],
     operand: IntegerAttr[I64],
 ) -> tuple[SSAValue, SSAValue]:
-    """Return the largest and the smallest of the positions in an operand."""
+    """
+    Return the largest and the smallest of the positions in an operand, which count from
+    where the loop begins.
+    """
+    most, least = _ends(node, scope, outer, operand)
+    if node.start is None:
+        return most, least
+    last, first = _ends(node, scope, outer, node.start)
+    subtract = BinaryKind.SUB
+    return combined(scope, subtract, most, first), combined(
+        scope, subtract, least, last
+    )
+
+
+def _ends(
+    node: TemporalOp,
+    scope: Scope,
+    outer: Mapping[SSAValue, Tile | Buffer],
+    operand: IntegerAttr[I64],
+) -> tuple[SSAValue, SSAValue]:
+    """Return the largest and the smallest number in an operand."""
     visible = outer[node.tiles[operand.value.data]]
     assert isinstance(visible, Tile)
     (positions,) = with_a_block(scope, [visible.value])

@@ -1,7 +1,9 @@
 """Loops that end where a mask hides all that follows: the results stay."""
 
+import json
 from pathlib import Path
 
+from interpreting import write_modules
 from masked_programs import (
     causal,
     decode,
@@ -10,6 +12,7 @@ from masked_programs import (
     with_term,
 )
 from paths import SAMPLES
+from torch_python import run_python
 from triton_modules import check_all, emitted, hardware
 
 ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
@@ -26,9 +29,50 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
         "blind": first_rows_see_nothing(),
     }
     sources = {name: emitted(text, ONE_GPU) for name, text in programs.items()}
-    assert [name for name in sources if " in range(0, stop," not in sources[name]] == []
+    for name, (text, options) in PARTS.items():
+        passes = f"{hardware('h200x1.yaml')},triton-distributed{{{options}}}"
+        sources[name] = emitted(text, passes)
+    assert [name for name in sources if ", stop, BLOCK_" not in sources[name]] == []
     reports = check_all(sources, tmp_path)
     assert [name for name, report in reports.items() if not report["ok"]] == []
+
+
+TILES = (
+    'split="S=4" factors="m: S_part={} B={} H=2 G=1; m_s_in: S_in=2; products_d: D=1"'
+)
+ROWS = 'split="N=4" factors="m: N_part=4 B=1 H=2 M=2; m_n_in: N_in=2; products_d: D=1"'
+PARTS = {
+    "parts": (decode(128), TILES.format(4, 3)),
+    "two parts a program": (decode(64), TILES.format(2, 3)),
+    "two lengths a program": (decode(96), TILES.format(4, 2)),
+    "a mask where needed": (decode(64), f"unmask=all {TILES.format(4, 3)}"),
+    "causal parts": (causal(16, 64), ROWS),
+    "blind parts": (first_rows_see_nothing(), ROWS),
+}
+"""Functions whose keys are split over programs, and options."""
+
+SKIPPED = """
+import json, sys, torch
+from comet.runtime.program import load_module, program_of
+from comet.runtime.check import random_inputs
+module = load_module(sys.argv[1])
+q, k, v, _ = random_inputs(program_of(module, sys.argv[1]), 0, "cpu")
+lens = torch.tensor([5, 80, 128], dtype=torch.int32)
+before = module.main(q, k, v, lens).clone()
+for values, length in zip(v, (16, 80, 128)):
+    values[:, length:] = torch.nan
+print(json.dumps(torch.equal(module.main(q, k, v, lens), before)))
+"""
+
+
+def test_parts_beyond_the_length_load_nothing(tmp_path: Path):
+    """Values after the last tile of a sequence are no numbers, and change nothing."""
+    text, options = PARTS["parts"]
+    passes = f"{hardware('h200x1.yaml')},triton-distributed{{{options}}}"
+    (path,) = write_modules({"parts": emitted(text, passes)}, tmp_path)
+    done = run_python(["-c", SKIPPED, path], {"TRITON_INTERPRET": "1"})
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
 
 
 def test_a_small_mask_bounds_no_loop():

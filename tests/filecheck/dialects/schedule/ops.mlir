@@ -56,7 +56,7 @@ func.func @copies(%c: !C) -> !C {
   func.return %r : !C
 }
 func.func @bounded(%c: !C, %r: !R) -> !R {
-  %m = schedule.temporal [N = 4] until 1 since 1 unmask ins(%c, %r : !C, !R) outs(!Rt) combine ["max"] {
+  %m = schedule.temporal [N = 4] partial until 1 from 1 since 1 unmask ins(%c, %r : !C, !R) outs(!Rt) combine ["max"] {
   ^bb0(%t: tensor<8x8xf16, #compound.dims<M, N @OB>>, %last: !Rt):
     %max = compound.reduce max %t : tensor<8x8xf16, #compound.dims<M, N @OB>> -> !Rt
     schedule.yield %max : !Rt
@@ -124,7 +124,7 @@ func.func @with(%c: !C) -> !C {
 // CHECK-NEXT:     func.return %r : tensor<8x32xf16, #compound.dims<M, N @GB>>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @bounded(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>, %r: tensor<8xf16, #compound.dims<M @GB>>) -> tensor<8xf16, #compound.dims<M @GB>> {
-// CHECK-NEXT:     %m = schedule.temporal [N = 4] until 1 since 1 unmask ins(%c, %r : tensor<8x32xf16, #compound.dims<M, N @GB>>, tensor<8xf16, #compound.dims<M @GB>>) outs(tensor<8xf16, #compound.dims<M @OB>>) combine ["max"] {
+// CHECK-NEXT:     %m = schedule.temporal [N = 4] partial until 1 from 1 since 1 unmask ins(%c, %r : tensor<8x32xf16, #compound.dims<M, N @GB>>, tensor<8xf16, #compound.dims<M @GB>>) outs(tensor<8xf16, #compound.dims<M @OB>>) combine ["max"] {
 // CHECK-NEXT:     ^bb0(%t: tensor<8x8xf16, #compound.dims<M, N @OB>>, %last: tensor<8xf16, #compound.dims<M @OB>>):
 // CHECK-NEXT:       %max = compound.reduce max %t : tensor<8x8xf16, #compound.dims<M, N @OB>> -> tensor<8xf16, #compound.dims<M @OB>>
 // CHECK-NEXT:       schedule.yield %max : tensor<8xf16, #compound.dims<M @OB>>
@@ -196,7 +196,7 @@ func.func @with(%c: !C) -> !C {
 // CHECK-GENERIC-NEXT:   }) : () -> ()
 // CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "bounded", function_type = (tensor<8x32xf16, #compound.dims<M, N @GB>>, tensor<8xf16, #compound.dims<M @GB>>) -> tensor<8xf16, #compound.dims<M @GB>>}> ({
 // CHECK-GENERIC-NEXT:   ^bb0(%c: tensor<8x32xf16, #compound.dims<M, N @GB>>, %r: tensor<8xf16, #compound.dims<M @GB>>):
-// CHECK-GENERIC-NEXT:     %m = "schedule.temporal"(%c, %r) <{loops = [#schedule.loop<N = 4>], until = 1 : i64, since = 1 : i64, unmask, combine = ["max"], operandSegmentSizes = array<i32: 2, 0, 0>}> ({
+// CHECK-GENERIC-NEXT:     %m = "schedule.temporal"(%c, %r) <{loops = [#schedule.loop<N = 4>], partial, until = 1 : i64, start = 1 : i64, since = 1 : i64, unmask, combine = ["max"], operandSegmentSizes = array<i32: 2, 0, 0>}> ({
 // CHECK-GENERIC-NEXT:     ^bb0(%t: tensor<8x8xf16, #compound.dims<M, N @OB>>, %last: tensor<8xf16, #compound.dims<M @OB>>):
 // CHECK-GENERIC-NEXT:       %max = "compound.reduce"(%t) <{kind = #compound<reduce_kind max>}> : (tensor<8x8xf16, #compound.dims<M, N @OB>>) -> tensor<8xf16, #compound.dims<M @OB>>
 // CHECK-GENERIC-NEXT:       "schedule.yield"(%max) : (tensor<8xf16, #compound.dims<M @OB>>) -> ()

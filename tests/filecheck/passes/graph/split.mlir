@@ -31,7 +31,7 @@ func.func @maximum(%x: tensor<4x6xf32, #compound.dims<M, K>>) -> tensor<4xf32, #
 }
 
 // CHECK:        %neutral = compound.fill {{.*}} : tensor<2x4xf32, #compound.dims<K_part, M>>
-// CHECK-NEXT:   %m = compound.fold over "K_in" ins(%x_1 : tensor<4x2x3xf32, #compound.dims<M, K_part, K_in>>) init(%neutral : tensor<2x4xf32, #compound.dims<K_part, M>>)  step {
+// CHECK-NEXT:   %m = compound.fold over "K_in" partial ins(%x_1 : tensor<4x2x3xf32, #compound.dims<M, K_part, K_in>>) init(%neutral : tensor<2x4xf32, #compound.dims<K_part, M>>)  step {
 // CHECK-NEXT:   ^bb0(%c: tensor<4x2x3xf32, #compound.dims<M, K_part, K_in>>, %old: tensor<2x4xf32, #compound.dims<K_part, M>>):
 // CHECK-NEXT:     %top = compound.reduce max %c : tensor<4x2x3xf32, #compound.dims<M, K_part, K_in>> -> tensor<2x4xf32, #compound.dims<K_part, M>>
 // CHECK-NEXT:     %now = compound.map max %old, %top
