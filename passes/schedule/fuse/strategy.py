@@ -1,4 +1,4 @@
-"""How far fusion goes: decided before the ops of a function are grouped."""
+"""Fusion strategies, and the function attributes that record the chosen options."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 STRATEGY = "comet.strategy"
-"""The attribute of a function with the strategy that `fuse` has chosen."""
+"""The attribute of a function with the chosen strategy of `fuse`."""
 
 CHUNKS = "comet.chunks"
-"""The attribute with the level of folds' loops, on accelerators."""
+"""The attribute with the chosen option `chunks`, on accelerators."""
 
 LOOPS = "comet.loops"
-"""The attribute for whether products have loops of their own, on accelerators."""
+"""The attribute with the chosen option `loops`, on accelerators."""
 
 BETWEEN = "comet.between"
-"""The attribute for products that are needed twice, on GPUs."""
+"""The attribute with the chosen option `between`, on GPUs."""
 
 KERNELS = "comet.kernels"
-"""The attribute with what each kernel stores, if priority fusion chose it."""
+"""The attribute with the values that each kernel stores, if priority fusion chose."""
 
 Name: TypeAlias = Literal["none", "isolate_contractions", "partial", "full", "priority"]
 STRATEGIES: tuple[Name, ...] = ("full", "partial", "isolate_contractions", "none")
-"""Those of accelerators."""
+"""The strategies for accelerators, in the order in which `auto` tries them."""
 
 Chunks: TypeAlias = Literal["shared", "root"]
 Loops: TypeAlias = Literal["shared", "separate"]
@@ -38,28 +38,29 @@ class Strategy:
     chunks: Chunks = "shared"
     """On accelerators, the level that folds read their chunks from."""
     loops: Loops = "shared"
-    """On accelerators, whether products have own loops over the shared buffer."""
+    """On accelerators, whether each product has its own loop over the shared buffer."""
     whole: bool = False
     """
-    On GPUs, a dimension that needs several reduction loops is kept whole in registers.
+    On GPUs, whether registers hold whole rows of a dimension that otherwise needs
+    several reduction loops.
     """
     spill: bool = False
-    """On GPUs, products that two reduction loops need go through device memory."""
-    again: bool = False
+    """On GPUs, whether products that two reduction loops need go through memory."""
+    recompute: bool = False
     """
-    Products that kernels on both sides of a collective need are computed twice; with
-    priority fusion each kernel computes what it can of `ops_again`.
+    On GPUs, kernels on both sides of a collective compute the products that both need;
+    with priority fusion, every kernel computes the `recomputable_ops` that it needs.
     """
 
 
 def begins_nest(name: Name, contracts: bool, after_contraction: bool) -> bool:
     """
-    Return whether an op begins a nest: with `none` every op does, with
-    `isolate_contractions` every contraction and the op after one, with `partial` every
-    contraction, whose nest has its epilogue.
+    Return whether an op begins a nest.
 
-    `contracts`: the op is or contains a contraction; `after_contraction`: the nest
-    before it begins with one.
+    With `none` every op does; with `isolate_contractions` every contraction, and the op
+    after one; with `partial` every contraction, so that its nest has its epilogue; with
+    `full` none. `contracts`: the op is or contains a contraction. `after_contraction`:
+    the current nest begins with one.
     """
     ends = name == "none" or (name == "isolate_contractions" and after_contraction)
     return ends or (name != "full" and contracts)

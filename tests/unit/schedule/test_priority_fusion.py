@@ -30,7 +30,7 @@ from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Group, disagrees, elementary_ops
 from comet.passes.schedule.fuse.gpu.plan import plan_forms
 from comet.passes.schedule.fuse.gpu.priority import Values, priority_partition
-from comet.passes.schedule.fuse.gpu.recompute import cheap_again, free_again
+from comet.passes.schedule.fuse.gpu.recompute import cheap_to_recompute, free_to_recompute
 from comet.passes.schedule.fuse.gpu.trial import Trials, alone, simplify
 from comet.passes.schedule.fuse.strategy import KERNELS, Strategy
 from comet.passes.schedule.plan_string import PLAN
@@ -215,7 +215,7 @@ def test_large_products_of_small_values_are_computed_again():
     (func,) = compute_functions(module)
     simplify(func)
     ops, trials = elementary_ops(func), Trials(attached_system(module))
-    again = cheap_again(ops, trials.gpu)
+    again = cheap_to_recompute(ops, trials.gpu)
     names = {op.results[0].name_hint for op in again}
     assert {"scores1", "scores2", "weights"} <= names
     assert all({"M", "N"} <= set(names_of(op.results[0])) for op in again)
@@ -248,7 +248,7 @@ func.func @f(%h: !k, %w: !w, %x: !x) -> (!x, !x) {
 def test_kernels_widen_what_they_read_themselves():
     """Casts to wider types are in each kernel that reads them, and in no other."""
     ops = elementary_ops(function(RESIDUAL))
-    casts = free_again(ops)
+    casts = free_to_recompute(ops)
     assert {op.results[0].name_hint for op in casts} == {"wide"}
     parts = priority_partition(ops, Lengths(), casts)
     groups = [set(part) for part in parts if isinstance(part, tuple)]

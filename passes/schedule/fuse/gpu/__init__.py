@@ -1,8 +1,8 @@
 """
 Fusion on GPUs: the kernels of one GPU.
 
-On several GPUs all run the same kernels: these are inside the SPMD region, which stays,
-with the collectives between them.
+Several GPUs run the same kernels: these are in the SPMD region, which stays, with the
+collectives between them.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@ The choice between fusion strategies on GPUs, by the estimated time of their ker
 
 `none` gives every contraction its own kernel, and the ops between two of them another;
 `partial` makes one kernel with several reduction loops over a row; `full` makes one
-kernel that has a whole row in registers; `auto` takes the cheapest. A kernel that does
-not fit is cut in two, and so is one that `lower-to-triton` rejects: the kernels of the
-cheapest choice are lowered, each alone, before it is taken.
+kernel that has a whole row in registers; `priority` merges kernels in the order of what
+that saves; `auto` takes the cheapest of these. A kernel that does not fit the GPU is
+cut in two. Before the cheapest choice is taken, each of its kernels is lowered to
+Triton; one that `lower-to-triton` rejects is cut in two, too.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from comet.passes.schedule.fuse.gpu.plan import (
     plan_steps,
 )
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
-from comet.passes.schedule.fuse.gpu.recompute import free_again, ops_again
+from comet.passes.schedule.fuse.gpu.recompute import free_to_recompute, recomputable_ops
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.machine import Options
 from comet.passes.schedule.fuse.rewrite import rewrite
@@ -73,10 +74,10 @@ Auto: TypeAlias = Literal["auto"]
 
 CUTS = 4
 """
-How often kernels of a strategy are cut in two if priority fusion is tried, too.
+The most cuts of a strategy's kernels if priority fusion is tried, too.
 
-A graph that has to be cut more often is one for priority fusion, and each cut prices
-the halves of a large kernel.
+Each cut prices the halves of a large kernel. A graph that needs more cuts is one for
+priority fusion, which finds where to cut.
 """
 
 
@@ -85,12 +86,12 @@ def fuse_function(func: FuncOp, system: SystemOp, options: Options) -> None:
     Rewrite the elementary ops of `func` as the kernels of a GPU.
 
     Takes the choice with the smallest estimated time, and records its best tiles as the
-    plan of `func`. Raises PassFailedException if an op alone does not fit or cannot be
-    lowered, or is of another level, or if given kernels or narrow products are not
-    legal.
+    plan of `func`. Raises PassFailedException if a kernel with a single op does not fit
+    or cannot be lowered, for an op of another level, and if the options `kernels` or
+    `narrow` name something that is not legal.
     """
-    one = spmd_region(func) is None
-    trials = Trials(system, launches_merged=one and options.launches != "none")
+    on_one_gpu = spmd_region(func) is None
+    trials = Trials(system, launches_merged=on_one_gpu and options.launches != "none")
     best, narrow = _best(func, trials, options)
     _record(func, best, narrow, options)
     rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
@@ -107,10 +108,10 @@ def _best(
     func: FuncOp, trials: Trials, options: Options
 ) -> tuple[_Fused, tuple[str, ...]]:
     """
-    Return the kernels that are given, or the cheapest that options leave open.
+    Return the cheapest kernels, and the products that are chosen to be stored narrow.
 
-    Casts the products of `func` that are stored narrow, and returns the names of those
-    that were chosen.
+    Products are returned by name, and cast in `func`; so are those that the option
+    `narrow` names, which are not returned.
     """
     ops = elementary_ops(func)
     if options.narrow not in ("none", "auto"):
@@ -134,9 +135,9 @@ def _search(
     forms: Forms,
 ) -> tuple[Found[_Fused], Sequence[_Fused]]:
     """
-    Return the kernels that are given, or the cheapest of the choices.
+    Return the cheapest of the choices, and all choices that fit the GPU.
 
-    And all choices that fit the GPU.
+    If the option `kernels` gives the kernels, these are the only choice.
     """
     ops = elementary_ops(func)
     if options.kernels == "auto":
@@ -154,7 +155,7 @@ def _search(
 def _cheapest(
     func: FuncOp, trials: Trials, choices: Iterable[_Fused]
 ) -> tuple[Found[_Fused], Sequence[_Fused]]:
-    """Return the cheapest of the choices that can be lowered, and all that fit."""
+    """Return the cheapest choice that can be lowered, and all choices that fit."""
     fitting: list[_Fused] = []
 
     def price(fused: _Fused) -> Found[_Fused]:
@@ -178,11 +179,12 @@ def _narrowed(
     forms: Forms | None,
 ) -> tuple[_Fused, tuple[str, ...]]:
     """
-    Return the best choice with products stored narrow where that is faster.
+    Return the best choice if products may be stored narrow, and those that are.
 
-    And the names of these products. `wide` is the best of the choices that are
-    `fitting`; their kernels stay, with casts. With `forms`, the best ones are merged
-    further by priority fusion: narrow values may leave room where wide ones did not.
+    `wide` is the best of the choices in `fitting` without narrow products; they are
+    tried again with casts of their products. With `forms`, priority fusion merges the
+    kernels of `wide` further: narrow values may fit where wide ones do not. Products
+    are returned by name.
     """
     names = value_names(elementary_ops(func))
     storing = {fused: tuple(stored_products(fused.kernels)) for fused in fitting}
@@ -208,7 +210,7 @@ def _narrowed(
 def _record(
     func: FuncOp, best: _Fused, narrow: Sequence[str], options: Options
 ) -> None:
-    """Write the choices that the options leave open on `func`."""
+    """Record the choices for options that are `auto`, as attributes of `func`."""
     ranks, choice = spmd_region(func) is not None, best.choice
     if options.strategy == "auto":
         func.attributes[STRATEGY] = StringAttr(choice.name)
@@ -228,32 +230,32 @@ def _choices(
     strategy: Name | Auto, between: Between | Auto, ranks: bool
 ) -> Iterator[Strategy]:
     """
-    Yield the choices that the options of the pass leave open.
+    Yield the strategies that the options of the pass allow.
 
-    Only `ranks` have collectives, across which products may be recomputed. What ranks
-    wait for each other is not in the prices of kernels, and smaller programs wait more
-    often: for `ranks`, priority fusion is not a choice of `auto`.
+    Only `ranks` have collectives, across which products may be recomputed. Prices of
+    kernels do not include waiting for other ranks, and smaller kernels wait more often:
+    for `ranks`, `auto` does not try priority fusion.
     """
-    agains = {"recompute": (True,), "spill": (False,), "auto": (False, True)}[between]
-    for again in agains if ranks else (False,):
+    across = {"recompute": (True,), "spill": (False,), "auto": (False, True)}[between]
+    for recompute in across if ranks else (False,):
         for form in _forms(between):
             if strategy in (form.name, "auto"):
-                yield replace(form, again=again)
+                yield replace(form, recompute=recompute)
     if strategy in ("none", "auto"):
         yield from (Strategy("none", whole=whole) for whole in (True, False))
     if strategy == "priority" or (strategy == "auto" and not ranks):
-        yield from (Strategy("priority", again=again) for again in (False, True))
+        yield from (Strategy("priority", recompute=each) for each in (False, True))
 
 
 def _forms(between: Between | Auto) -> Iterator[Strategy]:
-    """Yield the forms that one kernel may have."""
+    """Yield the strategies for one kernel: rows whole, in loops, or with spills."""
     spills = {"recompute": (False,), "spill": (True,), "auto": (False, True)}[between]
     yield Strategy("full", whole=True)
     yield from (Strategy("partial", spill=spill) for spill in spills)
 
 
 def _between(choice: Strategy, ranks: bool) -> Between | Auto:
-    """Return the first value of the option that allows a choice, the closest first."""
+    """Return the most specific value of the option `between` that allows a choice."""
     if choice.name == "priority":
         return "auto"
     values: tuple[Between, ...] = ("recompute", "spill")
@@ -264,19 +266,19 @@ def _between(choice: Strategy, ranks: bool) -> Between | Auto:
 
 
 def _label(choice: Strategy) -> str:
-    """Return a choice as its option, with what the option leaves open."""
+    """Return the label of a choice: its option, and its flags."""
     flags = {
         "kept whole": choice.name == "none" and choice.whole,
         "spill": choice.spill,
-        "recompute across ranks": choice.again and choice.name != "priority",
-        "recompute": choice.again and choice.name == "priority",
+        "recompute across ranks": choice.recompute and choice.name != "priority",
+        "recompute": choice.recompute and choice.name == "priority",
     }
     return ", ".join((choice.name, *(name for name, on in flags.items() if on)))
 
 
 @dataclass(frozen=True)
 class _Fused:
-    """A choice, and the kernels that it means for a function."""
+    """A strategy, and the kernels that it gives a function."""
 
     func: FuncOp
     choice: Strategy
@@ -284,7 +286,7 @@ class _Fused:
     plan: PlanKernel
     steps: tuple[Step, ...]
     cuts: int | None = None
-    """How often kernels may still be cut in two, None for any number."""
+    """How often kernels may still be cut in two, None if without a limit."""
 
     @classmethod
     def of(
@@ -300,7 +302,7 @@ class _Fused:
         return cls(func, choice, partition, plan, steps, cuts)
 
     def with_casts(self, casts: Iterable[Narrowed]) -> Self:
-        """Return the same kernels, with casts of products where they are computed."""
+        """Return the same kernels, each with the casts of products that it computes."""
         casts_of = {cast.product.owner: (cast.narrow, cast.wide) for cast in casts}
         partition = tuple(
             tuple(made for op in part for made in (op, *casts_of.get(op, ())))
@@ -311,7 +313,7 @@ class _Fused:
         return self.of(self.func, self.choice, partition, self.plan)
 
     def without(self, removed: AbstractSet[Operation]) -> Self:
-        """Return the same kernels after ops of the function were removed."""
+        """Return the same kernels without ops that are removed from the function."""
         parts = (
             tuple(op for op in part if op not in removed)
             if isinstance(part, tuple)
@@ -322,13 +324,13 @@ class _Fused:
         return self.of(self.func, self.choice, partition, self.plan)
 
     def cut(self, partition: Partition) -> Self:
-        """Return the kernels for a partition with one kernel more."""
+        """Return the kernels of `partition`, in which one kernel was cut in two."""
         left = None if self.cuts is None else self.cuts - 1
         return self.of(self.func, self.choice, partition, self.plan, left)
 
     @property
     def kernels(self) -> tuple[Spatial, ...]:
-        """The kernels, in order."""
+        """The steps that are kernels, in order."""
         return tuple(step for step in self.steps if isinstance(step, Spatial))
 
 
@@ -340,9 +342,9 @@ def _different(
     gpu: Device,
 ) -> Iterable[_Fused]:
     """
-    Return the different results of the choices, each with its first choice.
+    Return the kernels of each choice, without those equal to an earlier one.
 
-    Where priority fusion is one of them, the others are cut a few times only.
+    If priority fusion is a choice, the others may be cut only CUTS times.
     """
     found: list[_Fused] = []
     choices = tuple(choices)
@@ -350,10 +352,12 @@ def _different(
     for choice in choices:
         cuts = CUTS if merges else None
         if choice.name == "priority":
-            again = ops_again(ops, gpu) if choice.again else frozenset[Operation]()
-            if choice.again and not again:
-                continue
-            partition = priority_partition(ops, forms, again)
+            recomputed = frozenset[Operation]()
+            if choice.recompute:
+                recomputed = recomputable_ops(ops, gpu)
+                if not recomputed:
+                    continue
+            partition = priority_partition(ops, forms, recomputed)
             plan, cuts = forms.cheapest, None
         else:
             partition = partition_of(ops, choice)
@@ -363,7 +367,7 @@ def _different(
 
 
 def _without_repeats(choices: Iterable[_Fused]) -> Iterable[_Fused]:
-    """Return the first of the choices with the same kernels."""
+    """Return the choices, only the first of those with the same kernels."""
     found: dict[tuple[Step, ...], _Fused] = {}
     for fused in choices:
         found.setdefault(fused.steps, fused)
@@ -371,18 +375,20 @@ def _without_repeats(choices: Iterable[_Fused]) -> Iterable[_Fused]:
 
 
 def _merged_further(fused: _Fused, forms: Forms, gpu: Device) -> _Fused:
-    """Return the kernels of priority fusion, merged where that saves time."""
+    """Return the kernels of a choice, which priority fusion merges further."""
     ops = elementary_ops(fused.func)
-    again = ops_again(ops, gpu) if fused.choice.again else free_again(ops)
-    partition = priority_partition(ops, forms, again, fused.partition)
+    recomputed = free_to_recompute(ops)
+    if fused.choice.recompute:
+        recomputed = recomputable_ops(ops, gpu)
+    partition = priority_partition(ops, forms, recomputed, fused.partition)
     return _Fused.of(fused.func, fused.choice, partition, fused.plan)
 
 
 def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:
     """
-    Return a choice with kernels that do not fit cut in two, as often as needed.
+    Return a choice with its price; kernels that do not fit are cut in two until all do.
 
-    Raises PassFailedException if one does not fit and cannot be cut.
+    Raises PassFailedException if a kernel does not fit and cannot be cut.
     """
     for kernel in fused.kernels:
         if not trials.fits(kernel):
@@ -400,7 +406,7 @@ def _cut(
     kernel: Spatial,
     reason: Callable[[Spatial], str],
 ) -> Found[_Fused]:
-    """Return a choice whose `kernel`, impossible for a `reason`, is cut in two."""
+    """Cut `kernel`, which is not possible for the `reason`, and price the choice."""
     if (partition := cut_in_two(fused.partition, kernel)) is None:
         raise PassFailedException(reason(kernel))
     if fused.cuts == 0:
@@ -411,7 +417,7 @@ def _cut(
 
 
 def _lowered(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused] | None:
-    """Return None if all kernels can be lowered, else with one that is not cut."""
+    """Return None if all kernels can be lowered, else the choice with one cut."""
     for kernel in fused.kernels:
         if trials.refusal(kernel):
             return _cut(func, trials, fused, kernel, trials.refusal)

@@ -1,4 +1,4 @@
-"""Where to cut a GPU kernel in two: where the fewest bytes go through device memory."""
+"""Where to cut a GPU kernel in two: where that moves the fewest bytes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from comet.passes.schedule.tile_tree import Spatial
 
 def cut_in_two(partition: Partition, kernel: Spatial) -> Partition | None:
     """
-    Return `partition` with two kernels in the place of one.
+    Return `partition` with two kernels in the place of one, None if it has one op.
 
-    With these halves the fewest bytes are moved; of equal ones, they are the most even.
-    None if the kernel has only one op of its own, or a constant.
+    The cut is where the two kernels move the fewest bytes; of equal cuts, the one with
+    the most even halves.
     """
     groups = [part for part in partition if isinstance(part, tuple)]
     own = next((group for group in groups if kernel.outs[0].owner in group), ())
@@ -41,10 +41,10 @@ def added_bytes(
     first: Sequence[Operation], second: Sequence[Operation], outs: Sequence[SSAValue]
 ) -> int:
     """
-    Return how many bytes more two kernels move than one with the ops of both.
+    Return how many more bytes two kernels move than one with the ops of both.
 
-    A value of the first for the second is read once more, and stored unless it is one
-    of `outs`; what both read is read once more.
+    A value that the second kernel reads from the first is loaded once more, and stored
+    unless it is one of `outs`. An input of both kernels is loaded once more.
     """
     made = {result for op in first for result in op.results}
     reads = [

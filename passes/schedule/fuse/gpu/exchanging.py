@@ -1,11 +1,11 @@
 """
-Fusion of a region whose instances are programs of one GPU: one kernel that exchanges.
+Fusion for groups of programs: an SPMD region becomes one kernel with collectives.
 
-The region of a mesh axis below device memory becomes a node over that axis, directly
-inside the grid node. Its collectives stay where they are: what is in registers, such as
-the tile of a product, waits there until the values of the other programs arrive. If
-there are several ranks, too, the region stays, with the shards of a rank, which the
-node splits further.
+The instances of the region are programs of one GPU. Its mesh axis, which is below
+device memory, becomes a node directly inside the grid node. Collectives stay in the
+kernel: values in registers, such as the tile of a product, stay there until those of
+the other programs arrive. With several ranks, the region stays as well, for the ranks,
+and the node splits the shards of a rank further.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ from comet.passes.schedule.tile_tree import Leaf, Spatial, Temporal, Tree, chunk
 from comet.passes.sharding.insert_collectives.local_body import local_type
 
 Stage = tuple[Operation, ...]
-"""Ops between two exchanges, or the collectives of one, in order."""
+"""The ops between two exchanges, or the collectives of one exchange, in order."""
 
 
 def exchanges_in_gpu(func: FuncOp, levels: GpuLevels) -> bool:
-    """Return whether the instances of a function's region share device memory."""
+    """Return whether the region of a function has instances on the same GPU."""
     region = spmd_region(func)
     return region is not None and bool(_axes(region, levels))
 
 
 def _axes(region: SpmdOp, levels: GpuLevels) -> tuple[str, ...]:
-    """Return the axes of a region's mesh whose instances share device memory."""
+    """Return the mesh axes of a region whose instances are on the same GPU."""
     mesh = lookup_mesh(region, region.mesh)
     at = mesh.axis_levels
     return tuple(
@@ -77,38 +77,38 @@ def _axes(region: SpmdOp, levels: GpuLevels) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class GroupShards:
-    """The dimensions that the programs of a group split."""
+    """How the programs of a group shard dimensions."""
 
     mesh: str
     rows: tuple[LoopAttr, ...]
     ranks: int
-    """How many GPUs run groups, each for its shard."""
+    """The number of GPUs; each has groups for its own shard."""
 
     @property
     def dims(self) -> frozenset[str]:
-        """The names of the dimensions."""
+        """The dimensions that the programs shard."""
         return frozenset(row.dim for row in self.rows)
 
 
 def fuse_exchanging(func: FuncOp, system: SystemOp) -> None:
     """
-    Rewrite the region of `func` as one kernel whose programs exchange.
+    Rewrite the region of `func` as one kernel whose programs exchange values.
 
-    Raises PassFailedException if programs split no dimension or two, and for ops that
-    one kernel cannot have.
+    Raises PassFailedException unless the programs of a group shard exactly one
+    dimension, and for ops that one kernel cannot have.
     """
     levels, region = gpu_levels(system), spmd_region(func)
     assert region is not None
     shards = _shards(region, func.sym_name.data, levels)
     if shards.ranks > 1:
-        leave_to_programs(region, _axes(region, levels))
+        unshard_boundary(region, _axes(region, levels))
     rewrite(func, plan_exchanging(func, shards, levels))
     simplify(func)
     name_nodes(func)
 
 
-def leave_to_programs(region: SpmdOp, axes: Collection[str]) -> None:
-    """Let the arguments and results of a region be whole along some mesh axes."""
+def unshard_boundary(region: SpmdOp, axes: Collection[str]) -> None:
+    """Make the arguments and results of a region whole along some mesh axes."""
     mesh = lookup_mesh(region, region.mesh)
     for outer, inner, sharding in region.boundary()[: len(region.ins)]:
         kept = without_axes(sharding, axes)
@@ -126,7 +126,7 @@ def _without_axes(
 
 
 def without_axes(sharding: Sharding, axes: Collection[str]) -> Sharding:
-    """Return a sharding over the other mesh axes."""
+    """Return a sharding without some mesh axes."""
     left = {
         dim: tuple(axis for axis in names if axis not in axes)
         for dim, names in sharding.items()
@@ -135,11 +135,7 @@ def without_axes(sharding: Sharding, axes: Collection[str]) -> Sharding:
 
 
 def plan_exchanging(func: FuncOp, shards: GroupShards, levels: GpuLevels) -> FusionPlan:
-    """
-    Return the kernel that replaces the region of `func`, or of ranks the ops in it.
-
-    Changes nothing.
-    """
+    """Plan the kernel that replaces the region, or its ops if it stays for ranks."""
     program, ops = read_program(func), elementary_ops(func)
     for op in ops:
         if isinstance(op, View):
@@ -168,7 +164,7 @@ def plan_exchanging(func: FuncOp, shards: GroupShards, levels: GpuLevels) -> Fus
 
 
 def _shards(region: SpmdOp, name: str, levels: GpuLevels) -> GroupShards:
-    """Return what the programs of a group split."""
+    """Return how the programs of a group shard dimensions; checks the sharding."""
     mesh = lookup_mesh(region, region.mesh)
     axes = _axes(region, levels)
     found: dict[str, str] = {}
@@ -195,7 +191,7 @@ def _shards(region: SpmdOp, name: str, levels: GpuLevels) -> GroupShards:
 
 
 def _check_parts(name: str, row: LoopAttr, extent: int) -> None:
-    """Check that every program of a group has a part of a dimension."""
+    """Check that no program of a group has an empty shard."""
     shard = even_tile(extent, row.factor)
     if shard * (row.factor - 1) >= extent:
         raise PassFailedException(
@@ -206,9 +202,9 @@ def _check_parts(name: str, row: LoopAttr, extent: int) -> None:
 
 def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spatial:
     """
-    Return the tree of the kernel: its grid, the group, the stages of a program.
+    Return the tree of the kernel: grid node, group node, loop over rows, stages.
 
-    Programs loop over rows, so that all of them can run at the same time.
+    With the loop there are few enough programs that all run at the same time.
     """
     reduced = {dim for op in ops for dim in reduced_dims(op)} | shards.dims
     kept = [dim for dim in names_of(outs[0]) if dim not in reduced]
@@ -230,7 +226,7 @@ def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spat
 def _stages(
     ops: Stage, outs: Sequence[SSAValue], shards: GroupShards
 ) -> Iterator[Tree]:
-    """Yield what a program does: stages of ops, with exchanges between."""
+    """Yield the stages of a program: ops, and the collectives between them."""
     for stage in stages_of(ops):
         if isinstance(stage[0], CollectiveOp):
             yield Leaf(stage)
@@ -247,8 +243,8 @@ def stages_of(ops: Stage) -> Iterator[Stage]:
     """
     Yield ops by the number of exchanges before them, each exchange after its ops.
 
-    What an elementwise op makes of inputs alone is in the stage that needs it first: no
-    register holds it while programs wait.
+    An elementwise op that reads only inputs is in the first stage that needs it, so
+    that no register holds its result while programs wait.
     """
     made = {value for op in ops for value in op.results}
     depth: dict[Operation, int] = {}
@@ -271,7 +267,7 @@ def stages_of(ops: Stage) -> Iterator[Stage]:
 
 
 def _loops(stage: Stage, shards: GroupShards) -> tuple[str, ...]:
-    """Return the loops of a stage: a shard is one tile, which stays in registers."""
+    """Return the loops of a stage: none over a shard, which registers hold whole."""
     dims = [dim for dim in looped_dims(stage) if dim not in shards.dims]
     extents = {dim: n for op in stage for dim, n in extents_of_op(op).items()}
     return nested_loops(stage, dims, extents)
@@ -279,9 +275,9 @@ def _loops(stage: Stage, shards: GroupShards) -> tuple[str, ...]:
 
 def _with_parts(tree: Tree, shards: GroupShards) -> Iterator[Tree]:
     """
-    Yield a tree, with folds of which each program does a part in loops of their own.
+    Yield a tree, with each fold over a sharded dimension in a loop of one iteration.
 
-    Such a loop has one iteration; its combiner shows that others have the other parts.
+    The combiner of the loop shows that the result is partial.
     """
     if not isinstance(tree, Leaf):
         yield tree

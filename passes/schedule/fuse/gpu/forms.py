@@ -31,9 +31,9 @@ class Forms:
 
     def cheapest(self, ops: Group, outs: Values) -> Spatial:
         """
-        Return the kernel that computes `outs` by `ops` in the cheapest form.
+        Return the cheapest kernel that computes `outs` by `ops`.
 
-        Raises PassFailedException if none is legal.
+        Raises PassFailedException if no form is legal.
         """
         if (ops, outs) not in self._cheapest:
             self._cheapest[ops, outs] = self._found(ops, outs)
@@ -52,7 +52,7 @@ class Forms:
         return min(found, key=found.__getitem__)
 
     def seconds(self, group: Group, outs: Values) -> float:
-        """Return the time of the cheapest form, infinite if none is legal."""
+        """Return the seconds of the cheapest form, infinite if none is legal."""
         key = group, outs
         if key not in self._seconds:
             self._seconds[key] = self._priced(group, outs)
@@ -65,7 +65,7 @@ class Forms:
             return inf
 
     def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
-        """Return the time of kernels with the cheapest launches, infinite as above."""
+        """Return the seconds of kernels with the cheapest launches, or infinity."""
         if any(isinf(self.seconds(*kernel)) for kernel in needs.kernels):
             return inf
         trials = {
@@ -80,9 +80,9 @@ class Forms:
 
     def least(self, group: Group, outs: Values) -> float:
         """
-        Return a lower bound of that time.
+        Return a lower bound of `seconds`.
 
-        Where positions are compared, a mask may end a loop: only bytes count there.
+        Only bytes count if a mask compares positions: it may end the loops of products.
         """
         gpu = self._trials.gpu
         moved = sum(map(bytes_of, (*inputs_of(group), *outs)))
@@ -99,6 +99,6 @@ def _reads_positions(group: Group) -> bool:
 
 
 def _grid_extents(group: Group, outs: Values) -> Iterator[int]:
-    """Yield the extents that programs split: no block is smaller than an element."""
+    """Yield the extents of the grid: the most programs that there can be."""
     extents = joined_extents(outs)
     yield from (extents[dim] for dim in grid_dims(group, outs))

@@ -1,8 +1,8 @@
 """
-Kernels by hand: `"h1; q k; mixed"` names what each kernel stores.
+The option `kernels` of `fuse`: `"h1; q k; mixed"` names the values each kernel stores.
 
-A kernel computes its values from arguments and from what other kernels store; what no
-kernel stores, each kernel that needs it computes.
+A kernel computes its values from arguments and from values that other kernels store. A
+value that no kernel stores is computed by each kernel that needs it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ BORDERS = View | CollectiveOp
 
 def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partition:
     """
-    Return the work of one GPU in the kernels that `text` says.
+    Return the work of one GPU, with kernels that store the values named in `text`.
 
-    Raises PassFailedException for a name that no value has or that is said twice, for a
-    value that has to be stored and is not, for a kernel with two extents of one
+    Raises PassFailedException for a name that no value has or that occurs twice, for a
+    value that has to be stored and is not named, for a kernel with two extents of one
     dimension, and for kernels that need each other.
     """
     named = value_names(ops)
@@ -52,7 +52,7 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
 
 
 def _needed(func: FuncOp, ops: Sequence[Operation]) -> tuple[SSAValue, ...]:
-    """Return the computed values that have to be in memory."""
+    """Return the results and the operands of views and collectives: they are stored."""
     terminator = compute_block(func).last_op
     assert terminator is not None
     readers = (*(op for op in ops if isinstance(op, BORDERS)), terminator)

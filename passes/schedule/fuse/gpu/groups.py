@@ -1,9 +1,9 @@
 """
-Splits the ops of one GPU into kernels, and puts collectives between them, in order.
+Splits the ops of one GPU into kernels, with collectives between them, in order.
 
-A collective needs a finished value in device memory, so it ends the kernel of its
-operand. An op that needs no collective's result is as early as possible: fewer
-successive collectives make fewer kernels.
+A collective needs its operand complete and in device memory, so it ends the kernel that
+computes it. Ops come as early as possible: with fewer collectives one after another
+there are fewer kernels.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ MOVES = (AllGatherOp, AllToAllOp)
 """Collectives that GPUs execute: they only move data."""
 
 PRODUCTS = (ContractOp, MapOp, CastOp)
-"""Ops that can be recomputed for each tile."""
+"""Ops that kernels may recompute, for each tile that needs them."""
 
 Group: TypeAlias = tuple[Operation, ...]
 """Ops of one kernel, in order."""
 
 Part: TypeAlias = Group | View | CollectiveOp
-"""The ops of a kernel; or a view of a value in device memory, or a collective."""
+"""A kernel, as its ops; a view of a value in device memory; or a collective."""
 
 Partition: TypeAlias = tuple[Part, ...]
 """
-The work of one GPU in order. Ops that several kernels recompute are in each of them.
+The work of one GPU, in order. An op that several kernels recompute is in each of them.
 """
 
 
@@ -63,7 +63,7 @@ def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
 
 
 def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
-    """Say which op needs a sharding, so that no value has to be scattered."""
+    """Return the error for a scatter: which op needs a sharding to avoid it."""
     name, dim = op.input.name_hint or "the value", op.dim.data
     axes = ", ".join(f'"{axis}"' for axis in op.axis_names)
     shard = f"{{collective.shard = {{{dim} = [{axes}]}}}}"
@@ -100,9 +100,9 @@ def _check_op(func: FuncOp, op: Operation) -> None:
 
 def in_stages(ops: Sequence[Operation]) -> tuple[Operation, ...]:
     """
-    Return `ops` by the number of collectives before them.
+    Return `ops` sorted by the number of collectives that they depend on.
 
-    Each stage ends with its collectives; within a stage the order stays.
+    Each such stage ends with its collectives; otherwise the order within it stays.
     """
     stage: dict[Operation, int] = {}
     for op in ops:
@@ -118,16 +118,16 @@ def in_stages(ops: Sequence[Operation]) -> tuple[Operation, ...]:
 
 def partition_of(ops: Sequence[Operation], strategy: Strategy) -> Partition:
     """
-    Return the groups of ops of kernels, with views and collectives between.
+    Return the kernels of a strategy, with views and collectives between them.
 
-    With `none` every contraction has its own kernel, with a cast to a narrower type if
-    there is one, and so have the ops between two of them; otherwise one kernel has all.
-    A kernel also ends at a view of a computed value, and at a dimension of which one op
-    has a shard and another the whole. With `again`, kernels recompute the products of
-    earlier ones.
+    With `none` every contraction has a kernel, with the cast of its result to a
+    narrower type, and so have the ops between two contractions; with other strategies
+    one kernel has all ops. A kernel also ends at a view of a computed value, and where
+    a dimension changes its extent. With `recompute`, kernels recompute products of
+    earlier kernels.
     """
     parts = tuple(_parts(ops, strategy))
-    if not strategy.again:
+    if not strategy.recompute:
         return parts
     groups = [part for part in parts if isinstance(part, tuple)]
     return tuple(
@@ -165,10 +165,10 @@ def _narrows_last(op: Operation, group: Sequence[Operation]) -> bool:
 
 def with_own_casts_and_positions(partition: Partition) -> Partition:
     """
-    Return `partition` with casts to wider types in each kernel that reads the result.
+    Return `partition` with each kernel recomputing the casts and positions it reads.
 
-    So the narrow value is what goes through device memory. What is computed from
-    positions alone, such as the condition of a mask, does not at all.
+    Casts to wider types: the narrow value goes through device memory instead. What is
+    computed only from positions, such as the condition of a mask: it is not stored.
     """
     groups = [part for part in partition if isinstance(part, tuple)]
     ops = tuple(dict.fromkeys(op for group in groups for op in group))
@@ -183,7 +183,7 @@ def with_own_casts_and_positions(partition: Partition) -> Partition:
 
 
 def casts_and_positions(ops: Iterable[Operation]) -> frozenset[Operation]:
-    """Return the casts to wider types, and what is computed from positions alone."""
+    """Return the casts to wider types, and the ops that only read positions."""
     positions, casts = set[Operation](), set[Operation]()
     for op in ops:
         if _is_of_positions(op, positions):
@@ -194,7 +194,7 @@ def casts_and_positions(ops: Iterable[Operation]) -> frozenset[Operation]:
 
 
 def _is_of_positions(op: Operation, known: AbstractSet[Operation]) -> bool:
-    """Whether `op` computes from positions and constants, or from ops that do."""
+    """Whether `op` reads only positions, constants, and results of `known` ops."""
     sources = (value.owner for value in op.operands)
     return isinstance(op, MapOp | CastOp) and all(
         source in known
@@ -206,23 +206,23 @@ def _is_of_positions(op: Operation, known: AbstractSet[Operation]) -> bool:
 
 def with_products(group: Group, earlier: Sequence[Group]) -> Group:
     """
-    Return `group` with the products that it reads of earlier groups, recomputed.
+    Return `group` with the ops that recompute the products it reads of earlier groups.
 
-    A product is computed by contractions and elementwise ops from values in device
-    memory. Results of reductions are read from there.
+    A value is a product if contractions and elementwise ops compute it from values in
+    device memory. Results of reductions are loaded instead.
     """
     made = {op for other in earlier for op in other}
-    again: dict[Operation, None] = {}
+    recomputed: dict[Operation, None] = {}
     for value in dict.fromkeys(value for op in group for value in op.operands):
         ops = defining_ops((value,), made)
         cheap = all(isinstance(op, PRODUCTS) for op in ops)
         if cheap and not any(disagrees(group, (op,)) for op in ops):
-            again |= dict.fromkeys(ops)
-    return (*(op for other in earlier for op in other if op in again), *group)
+            recomputed |= dict.fromkeys(ops)
+    return (*(op for other in earlier for op in other if op in recomputed), *group)
 
 
 def values_read(part: Part) -> frozenset[SSAValue]:
-    """Return what a part reads from device memory, constants included."""
+    """Return the values that a part reads and does not compute, constants included."""
     if isinstance(part, Operation):
         return frozenset(part.operands)
     inside = set(part)

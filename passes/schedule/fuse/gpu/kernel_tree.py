@@ -40,11 +40,11 @@ def kernel_tree(
     spilled: AbstractSet[SSAValue] = frozenset(),
 ) -> Spatial:
     """
-    Return the tree of a kernel that computes `outs` by `ops`, which have no constants.
+    Return the tree of a kernel that computes `outs` by `ops`, without constants.
 
-    Programs split the dimensions of `grid`, and each loops over `loops`, outermost
-    first. `spilled` are tiles that a reduction loop writes to device memory for a later
-    one.
+    Programs split the dimensions of `grid`; each program loops over `loops`, outermost
+    first. `spilled` are tiles that one reduction loop stores to device memory for a
+    later one.
     """
     rows = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
     children = tuple(loop_trees(ops, loops, set(outs), spilled, outermost=True))
@@ -59,9 +59,10 @@ def loop_trees(
     outermost: bool = False,
 ) -> Iterator[Tree]:
     """
-    Yield what computes `wanted` by `ops`, inside the loops that these have.
+    Yield the trees that compute `wanted` by `ops`, with `loops`, outermost first.
 
-    These are the `outermost` ones, or are inside others.
+    If they are the `outermost` loops of a program, elementwise ops before them are as
+    late as possible, see `_segments`.
     """
     if not loops:
         yield Leaf(ops)
@@ -98,10 +99,10 @@ def _with_tiles_inside(
     wanted: AbstractSet[SSAValue],
 ) -> ReductionLoopPlan:
     """
-    Compute elementwise ops that need a loop of `inner` in the loops that read them.
+    Move elementwise ops with a dimension of `inner` into the loops that read them.
 
-    Before these, a loop of their own would store their tiles to device memory. What has
-    to be stored anyway stays there, with what follows from it.
+    Before these loops, they would need another loop, which stores their tiles to device
+    memory. Ops whose results are stored anyway stay, with those that read them.
     """
     before = [op for segment in plan.between for op in segment]
     stored, tiled = set(wanted), set[Operation]()
@@ -129,10 +130,10 @@ def _segments(
     ops: Sequence[Operation], plan: ReductionLoopPlan
 ) -> Iterator[tuple[Operation, ...]]:
     """
-    Yield the ops before each reduction loop, then those after the last.
+    Yield the ops before each reduction loop, then those after the last loop.
 
-    An elementwise op that needs no loop comes after all loops that do not need it: so
-    registers do not hold its result while these run.
+    An elementwise op that reads no loop's result comes right before the first loop that
+    reads its own: registers do not hold it during earlier loops.
     """
     needed: dict[SSAValue, int] = {}
     for index, loop in enumerate(plan.reduction_loops):
@@ -153,7 +154,7 @@ def _segments(
 
 @dataclass(frozen=True)
 class KernelLevels(Levels):
-    """Values are in registers, and in device memory between kernels."""
+    """The levels of a kernel: registers inside, device memory between kernels."""
 
     gpu: GpuLevels
 
@@ -182,7 +183,7 @@ class KernelLevels(Levels):
 
 
 def _is_received(value: SSAValue, node: Node) -> bool:
-    """Return whether a collective in the body of `node` brings `value` to memory."""
+    """Return whether `value` is the result of a collective in the body of `node`."""
     leaves = (child for child in node.children if isinstance(child, Leaf))
     return isinstance(value.owner, CollectiveOp) and any(
         value.owner in leaf.ops for leaf in leaves

@@ -1,8 +1,7 @@
 """
-The time of all kernels of a function as `merge-launches` will launch them.
+The time of all kernels of a function with the launches that `merge-launches` will make.
 
-Kernels that do not need each other may be one launch, so several kernels need not take
-more launches than one.
+Kernels that do not depend on each other may share one launch.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from comet.passes.schedule.tile_tree import Spatial
 
 
 def seconds_of_launches(needs: Needs[Trial], prices: LaunchPrices[Trial]) -> float:
-    """Return the time of kernels that fit, with the cheapest launches."""
-    alone = sum(trial.tiling.seconds for trial in needs.kernels)
+    """Return the seconds of kernels, with the cheapest launches."""
+    one_each = sum(trial.tiling.seconds for trial in needs.kernels)
     merged = (group for group in cheapest_launches(needs, prices) if len(group) > 1)
     saved = (
         sum(prices.best((trial,))[0] for trial in group) - prices.best(group)[0]
         for group in merged
     )
-    return alone - sum(saved)
+    return one_each - sum(saved)
 
 
 def needs_of(steps: Iterable[Step], trials: Trials) -> Needs[Trial]:
@@ -36,17 +35,17 @@ def needs_of(steps: Iterable[Step], trials: Trials) -> Needs[Trial]:
     for step in steps:
         if isinstance(step, Spatial):
             trial = trials.fitting(step)
-            read[trial] = _made(values_read(step.ops), makers)
+            read[trial] = _kernels_of(values_read(step.ops), makers)
             makers |= dict.fromkeys(step.outs, frozenset((trial,)))
         else:
             for op in step.ops:
-                found = _made(op.operands, makers)
+                found = _kernels_of(op.operands, makers)
                 makers |= dict.fromkeys(op.results, found)
     return Needs(tuple(read), read)
 
 
-def _made(
+def _kernels_of(
     values: Iterable[SSAValue], makers: Mapping[SSAValue, frozenset[Trial]]
 ) -> frozenset[Trial]:
-    """Return the kernels that make values, or what these are views of."""
+    """Return the kernels that compute values, or what these are views of."""
     return frozenset[Trial]().union(*(makers.get(v, frozenset()) for v in values))

@@ -1,10 +1,10 @@
 """
 Products stored in the type of their operands.
 
-A product of f16 or bf16 operands is summed in f32. Where it goes through device memory
-from one kernel, or one reduction loop, to another, `narrow` stores it in the operands'
-type: half the bytes, and one rounding more, as if the program had an op for each
-kernel. What stays in registers is not rounded.
+A product of f16 or bf16 operands is summed in f32. If it goes through device memory,
+from one kernel or reduction loop to another, `narrow` stores it in the operands' type:
+half the bytes, and one more rounding, as between two ops of a program. Values in
+registers are not rounded.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from comet.passes.analysis.stored_values import value_names
 from comet.passes.schedule.tile_tree import Spatial, Temporal, Tree
 
 LEAST_BITS = 16
-"""Sums overflow narrower types: f8E4M3FN ends at 448."""
+"""The narrowest type to store: sums overflow f8E4M3FN, whose largest number is 448."""
 
 
 def stored_products(kernels: Iterable[Spatial]) -> Iterator[SSAValue]:
     """
-    Yield the products that kernels write to device memory and could store narrower.
+    Yield the products that kernels store to device memory and could store narrower.
 
-    A value that follows element by element from another one of them is none: it is
-    computed again from what is stored.
+    A value is left out if elementwise ops compute it from another one of them: readers
+    recompute it from the one that is stored.
     """
     found: set[SSAValue] = set()
     for kernel in kernels:
@@ -45,7 +45,7 @@ def stored_products(kernels: Iterable[Spatial]) -> Iterator[SSAValue]:
 
 
 def _values_in_memory(kernel: Spatial) -> Iterator[SSAValue]:
-    """Yield what a kernel stores: tiles that a loop writes, then its results."""
+    """Yield the values that a kernel stores: tiles of loops, then its results."""
     yield from _written_by_loops(kernel.children)
     yield from kernel.outs
 
@@ -59,11 +59,11 @@ def _written_by_loops(trees: Iterable[Tree]) -> Iterator[SSAValue]:
 
 def narrow_type(value: SSAValue) -> AnyFloat | None:
     """
-    Return the type of the operands of the product `value`, None if it is none.
+    Return the type of the operands of the product `value`, None for other values.
 
-    A product is a contraction, or follows from contractions element by element. None
-    too for what is not wider, and for what is returned, sent or viewed: partial sums
-    that ranks or parts exchange keep their digits.
+    A product is the result of a contraction, or of elementwise ops on such results.
+    None, too, if the operands' type is not narrower, and if the value is returned, sent
+    or viewed: partial sums that ranks or parts exchange keep their precision.
     """
     users = [use.operation for use in value.uses]
     if any(isinstance(user, View | CollectiveOp) or not user.results for user in users):
@@ -83,7 +83,7 @@ def narrow_type(value: SSAValue) -> AnyFloat | None:
 
 
 def _elementwise_slice(value: SSAValue) -> Iterator[SSAValue]:
-    """Yield `value`, and all of its dimensions that it follows from by maps, casts."""
+    """Yield `value`, and the values of the same dimensions that maps, casts read."""
     pending, seen = [value], {value}
     while pending:
         yield (made := pending.pop())
@@ -95,9 +95,9 @@ def _elementwise_slice(value: SSAValue) -> Iterator[SSAValue]:
 
 def named_products(ops: Sequence[Operation], names: str) -> tuple[SSAValue, ...]:
     """
-    Return the products that `names`, separated by spaces, are the names of.
+    Return the products with the given `names`, which spaces separate.
 
-    Raises PassFailedException if one is no value, or has no narrower type.
+    Raises PassFailedException if no value has a name, or if it has no narrower type.
     """
     values = {name: value for value, name in value_names(ops).items()}
     return tuple(_named(values, name) for name in names.split())
@@ -119,7 +119,7 @@ def _named(values: Mapping[str, SSAValue], name: str) -> SSAValue:
 
 @dataclass(frozen=True)
 class Narrowed:
-    """A product `%c`, now `%c_wide`, with a narrow `%c` and that widened again."""
+    """A product (now `%c_wide`), its cast `%c` to a narrow type, and the cast back."""
 
     product: SSAValue
     narrow: CastOp
@@ -127,11 +127,11 @@ class Narrowed:
 
     @property
     def name(self) -> str | None:
-        """The name of the product, which its narrow form has."""
+        """The original name of the product, which the narrow value has now."""
         return self.narrow.result.name_hint
 
     def is_stored(self, kernels: Iterable[Spatial]) -> bool:
-        """Return whether the narrow form goes through device memory."""
+        """Return whether one of the kernels stores the narrow value."""
         stored = (value for kernel in kernels for value in _values_in_memory(kernel))
         return self.narrow.result in stored
 
@@ -144,7 +144,7 @@ class Narrowed:
 
 
 def store_narrow(product: SSAValue) -> Narrowed:
-    """Insert the casts after `product` that let it be stored in a narrower type."""
+    """Cast `product` to a narrower type and back, and let all uses read the result."""
     owner, type_ = product.owner, narrow_type(product)
     assert isinstance(owner, Operation)
     assert type_ is not None

@@ -1,4 +1,4 @@
-"""The kernels of a GPU for a function, by strategy."""
+"""Plans the kernels of one GPU for a function: their grids and loops."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Leaf, Spatial, chunks_of
 
 Step: TypeAlias = Spatial | Leaf
-"""A kernel; or a view of a value in device memory, or a collective between kernels."""
+"""A kernel; or a leaf with a view of a value in device memory, or a collective."""
 
 
 IN_PLACE = SliceOp | ConcatOp | GatherOp
-"""Views of which a kernel computes the constants that they see."""
+"""Views whose constant operands are computed by the kernel that reads the view."""
 
 PlanKernel: TypeAlias = Callable[[Group, tuple[SSAValue, ...]], Spatial]
 """Plans the kernel that computes values by ops."""
@@ -81,7 +81,7 @@ def plan_steps(
 
 
 def plan_kernels(func: FuncOp, steps: Sequence[Step], levels: GpuLevels) -> FusionPlan:
-    """Return the plan that replaces the work of one GPU for `func` by `steps`."""
+    """Return the fusion plan that replaces the ops of one GPU in `func` by `steps`."""
     block = compute_block(func)
     *ops, terminator = block.ops
     positions = Leaf(tuple(op for op in ops if isinstance(op, IndexOp)))
@@ -96,9 +96,9 @@ def plan_kernels(func: FuncOp, steps: Sequence[Step], levels: GpuLevels) -> Fusi
 
 def _constants(readers: Iterable[Operation]) -> list[Step]:
     """
-    Return kernels for the constants that are read from device memory.
+    Return kernels for the constants that `readers` read from device memory.
 
-    A grid splits what a kernel reads, and these read nothing: they have one program.
+    They have one program: a grid splits the inputs of a kernel, and these have none.
     """
     values = dict.fromkeys(value for op in readers for value in op.operands)
     return [
@@ -110,12 +110,12 @@ def _constants(readers: Iterable[Operation]) -> list[Step]:
 
 def plan_kernel(strategy: Strategy, ops: Group, outs: tuple[SSAValue, ...]) -> Spatial:
     """
-    Choose the grid and the loops of one kernel.
+    Return the kernel that computes `outs` by `ops`, with its grid and its loops.
 
-    A reduced dimension is a loop, unless its whole row is in registers instead of
-    several reduction loops, or it cannot be a loop with the others. A fold of which
-    each rank does a part is a loop: its combiner shows that other ranks have the other
-    parts.
+    Each reduced dimension has a loop, except one that needs several reduction loops if
+    the strategy keeps `whole` rows, and one that cannot nest with the other loops. A
+    fold over a dimension of which each rank has a part always has a loop, whose
+    combiner shows that the result is partial.
     """
     (kernel,) = plan_forms((strategy,), ops, outs)
     return kernel
@@ -124,7 +124,7 @@ def plan_kernel(strategy: Strategy, ops: Group, outs: tuple[SSAValue, ...]) -> S
 def plan_forms(
     strategies: Iterable[Strategy], ops: Group, outs: tuple[SSAValue, ...]
 ) -> tuple[Spatial, ...]:
-    """Return the different kernels for strategies, see `plan_kernel`."""
+    """Return the kernels of strategies, each once, see `plan_kernel`."""
     grid = grid_dims(ops, outs)
     return tuple(
         kernel_tree(ops, outs, grid, loops, spilled)
@@ -135,7 +135,7 @@ def plan_forms(
 def _loop_nests(
     strategies: Iterable[Strategy], ops: Group
 ) -> Iterator[tuple[tuple[str, ...], frozenset[SSAValue]]]:
-    """Yield the loops for each strategy, and the tiles that one keeps for another."""
+    """Yield the loops for each strategy, and the tiles that they spill."""
     parts = {op.dim.data for op in ops if isinstance(op, FoldOp) and _is_part(op)}
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
     counts = {dim: reduction_loop_count(ops, dim) for dim in looped_dims(ops)}
@@ -158,16 +158,17 @@ def _loop_nests(
 
 
 def _is_part(fold: FoldOp) -> bool:
-    """Return whether the results of a fold are gathered, to be merged."""
+    """Return whether a fold gives partial results, which an all-gather collects."""
     uses = (use.operation for result in fold.outs for use in result.uses)
     return any(isinstance(user, AllGatherOp) for user in uses)
 
 
 def grid_dims(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, ...]:
     """
-    Return the dimensions that programs split: every result has them, no op reduces any.
+    Return the dimensions that programs split.
 
-    A scalar without them is no obstacle: each program computes it.
+    Every result has them, except numbers, which each program computes whole; and no op
+    reduces them.
     """
     reduced = {dim for op in ops for dim in reduced_dims(op)}
     tiled = [out for out in outs if names_of(out)] or list(outs)
@@ -182,10 +183,10 @@ def grid_dims(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, 
 
 def costly_crossings(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
     """
-    Return the tiles that one reduction loop over `dim` should keep for a later one.
+    Return the tiles that a reduction loop over `dim` should spill for a later loop.
 
-    These are the tiles that need a contraction; values that follow from a kept one by
-    elementwise ops are not kept, too, nor what a cast to a wider type makes.
+    These are the tiles that a contraction is needed to recompute, each before a cast to
+    a wider type. A tile that elementwise ops recompute from a spilled one is left out.
     """
     kept: list[SSAValue] = []
     for crossing in crossing_values(ops, dim):
@@ -197,7 +198,7 @@ def costly_crossings(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]
 
 
 def _before_widening(value: SSAValue) -> SSAValue:
-    """Return what is cast to the wider type of `value`, else `value` itself."""
+    """Return the operand if `value` is a cast to a wider type, else `value`."""
     match value.owner:
         case CastOp() as cast if cast.added_bits > 0:
             return cast.input

@@ -1,17 +1,18 @@
 """
-Priority fusion: the kernels of a graph, merged two at a time in the order of gain.
+Priority fusion: kernels are merged two at a time, the pair with the largest gain first.
 
-Every op begins as a kernel, but elementwise ops go with an op next to them. Then the
-two kernels that save most time as one are merged, until no merge saves any. A merge is
-legal if no value goes from one kernel to the other through a third, and if no dimension
-has two extents. Its gain is priced with the best tiles, but only once the upper bound
-of the gain, which needs no tiles, is the largest of all.
+At first every op is a kernel, except elementwise ops, which join a producer or reader.
+Then the two kernels whose merge saves most time are merged, until no merge saves time.
+A merge is legal if no value goes from one kernel to the other through a third, and if
+no dimension has two extents. The gain of a merge is the time of two launches less that
+of one, with the best tiles. It is priced only when its upper bound, which needs no
+tiles, is the largest gain or bound of all.
 
-Each kernel is then a launch. At last merges are undone without which all kernels take
-less time, as those that do not need each other share launches.
+These gains count one launch for each kernel, but kernels that do not depend on each
+other may share one. So at last, merges are undone as long as that saves time.
 
-Ops that are cheap to compute again are in every kernel that reads them, and never
-kernels of their own: what they make is not stored.
+Recomputed ops are in every kernel that needs them, and are no kernels themselves: their
+results are not stored.
 """
 
 from __future__ import annotations
@@ -45,45 +46,45 @@ from comet.passes.schedule.fuse.gpu.groups import (
 )
 
 REUSING = (ContractOp, FoldOp)
-"""Ops that read an operand in several tiles, for each of which it is recomputed."""
+"""Ops that may read a tile several times, and would recompute it each time."""
 
 
 Values: TypeAlias = tuple[SSAValue, ...]
 
 
 class Prices(Protocol):
-    """The times of kernels, in seconds."""
+    """Prices kernels, in seconds; `Forms` does, and tests by counting."""
 
     def seconds(self, group: Group, outs: Values) -> float:
         """
-        Return the time to make `outs` with the best form and tiles.
+        Return the time to compute `outs` with the best form and tiles.
 
-        Infinite if none is legal.
+        Infinite if no form is legal.
         """
         ...
 
     def least(self, group: Group, outs: Values) -> float:
-        """Return a lower bound of that time."""
+        """Return a lower bound of `seconds`, which is quicker to compute."""
         ...
 
     def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
-        """Return the time of kernels, each with its outs, with the best launches."""
+        """Return the time of all kernels with the best launches."""
         ...
 
 
 def priority_partition(
     ops: Sequence[Operation],
     prices: Prices,
-    again: AbstractSet[Operation] = frozenset(),
+    recomputed: AbstractSet[Operation] = frozenset(),
     start: Partition = (),
 ) -> Partition:
     """
     Return `ops` as kernels, views and collectives, in order.
 
-    Kernels that need ops of `again` have them all. The kernels of `start` stay together
-    and are merged with others.
+    Every kernel that needs ops of `recomputed` has them. Merging begins with the
+    kernels of `start`, if there are any.
     """
-    graph = _Graph(in_stages(ops), again)
+    graph = _Graph(in_stages(ops), recomputed)
     for part in start:
         if isinstance(part, tuple):
             graph.join(part)
@@ -95,7 +96,7 @@ def priority_partition(
 
 
 def inputs_of(group: Group) -> tuple[SSAValue, ...]:
-    """Return what a group reads, without constants."""
+    """Return the values that a group reads and does not compute, without constants."""
     inside = set(group)
     values = dict.fromkeys(value for op in group for value in op.operands)
     return tuple(
@@ -106,7 +107,7 @@ def inputs_of(group: Group) -> tuple[SSAValue, ...]:
 
 
 def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
-    """Merge the two kernels with the largest gain, as long as there is one."""
+    """Merge the two kernels with the largest gain, as long as one is positive."""
     number, pending = count(), list[_Merge]()
 
     def seconds(group: Group) -> float:
@@ -138,7 +139,7 @@ def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
 
 
 def _undo_merges(graph: _Graph, prices: Prices) -> None:
-    """Undo the last merge of the kernel that saves most by it, while one saves any."""
+    """Undo the merge whose undoing saves most time, as long as one saves time."""
     least = prices.launched(graph.needs())
     while True:
         undone: dict[Group, float] = {}
@@ -155,12 +156,12 @@ def _undo_merges(graph: _Graph, prices: Prices) -> None:
 
 @dataclass(frozen=True, order=True)
 class _Merge:
-    """A merge of two kernels, in the order in which they are tried."""
+    """A possible merge of two kernels; the heap has the largest gain first."""
 
     loss: float
-    """The gain, or its upper bound, times -1: the smallest comes first."""
+    """Minus the gain, or minus its upper bound if it is not `priced` yet."""
     number: int
-    """Of equals, the first comes first."""
+    """The order of insertion, which decides between equal gains."""
     priced: bool
     one: Group = field(compare=False)
     other: Group = field(compare=False)
@@ -168,13 +169,13 @@ class _Merge:
 
 class _Graph:
     """
-    Kernels, views and collectives, each as a group of ops, and what reads what.
+    A graph of groups of ops: kernels, views and collectives.
 
-    Ops of `again` are in each group that needs them, and have none of their own.
+    Ops of `recomputed` are in each group that needs them, and form no group themselves.
     """
 
-    def __init__(self, ops: Sequence[Operation], again: AbstractSet[Operation]):
-        self._again = again
+    def __init__(self, ops: Sequence[Operation], recomputed: AbstractSet[Operation]):
+        self._recomputed = recomputed
         self._position = {op: index for index, op in enumerate(ops)}
         self._group_of = dict[Operation, Group]()
         self._users_of: dict[SSAValue, frozenset[Operation]] = {}
@@ -184,46 +185,46 @@ class _Graph:
             self.join((op,))
 
     def join(self, ops: Iterable[Operation]) -> None:
-        """Put ops into one group, with what it computes again."""
-        own = [op for op in ops if op not in self._again]
+        """Make one group of ops and the recomputed ops that they need."""
+        own = [op for op in ops if op not in self._recomputed]
         read = (value for op in own for value in op.operands)
         if own:
-            self.merge(self._in_order({*own, *defining_ops(read, self._again)}))
+            self.merge(self._in_order({*own, *defining_ops(read, self._recomputed)}))
 
     def _groups(self) -> tuple[Group, ...]:
         return tuple(dict.fromkeys(self._group_of.values()))
 
     def kernels(self) -> Iterator[Group]:
-        """Yield the groups that are no view and no collective."""
+        """Yield the groups that are kernels, not views or collectives."""
         return filter(_is_kernel, self._groups())
 
     def merged(self, one: Group, other: Group) -> Group:
-        """Return the ops of two groups in order."""
+        """Return the ops of two groups, in program order."""
         return self._in_order({*one, *other})
 
     def _in_order(self, ops: Iterable[Operation]) -> Group:
         return tuple(sorted(ops, key=self._position.__getitem__))
 
     def merge(self, group: Group, *parts: Group) -> None:
-        """Put the ops of `group` into one group, of `parts` if that may be undone."""
-        own = (op for op in group if op not in self._again)
+        """Make `group` a group; with `parts`, remember that it was merged from them."""
+        own = (op for op in group if op not in self._recomputed)
         self._group_of.update(dict.fromkeys(own, group))
         if parts:
             self._merged_of[group] = parts
 
     def undo(self, group: Group) -> bool:
-        """Undo the merge that made `group`; return False if none did."""
+        """Undo the merge that made `group`; return False if there was none."""
         parts = self._merged_of.get(group, ())
         for part in parts:
             self.merge(part)
         return bool(parts)
 
     def redo(self, group: Group) -> None:
-        """Merge again what `undo` has put into groups of their own."""
+        """Take back `undo`."""
         self.merge(group)
 
     def needs(self) -> Needs[tuple[Group, Values]]:
-        """Return the kernels, each with its outs, and which each one reads from."""
+        """Return the kernels with their outputs, and those that each one reads from."""
         parts = [part for part in self.partition() if isinstance(part, tuple)]
         kernels = {part: (part, self.outputs_of(part)) for part in parts}
         read = {
@@ -233,7 +234,7 @@ class _Graph:
         return Needs(tuple(read), read)
 
     def _kernels_before(self, group: Group) -> Iterator[Group]:
-        """Yield the kernels that `group` reads from, also by views."""
+        """Yield the kernels that `group` reads from, directly or through views."""
         for made in self._makers(group):
             if _is_kernel(made):
                 yield made
@@ -241,28 +242,28 @@ class _Graph:
                 yield from self._kernels_before(made)
 
     def _lead(self, group: Group) -> Operation:
-        """Return the first op of a group that is in no other one."""
-        return next(op for op in group if op not in self._again)
+        """Return the first op of a group that is not recomputed: it identifies it."""
+        return next(op for op in group if op not in self._recomputed)
 
     def outputs_of(self, group: Group) -> Values:
-        """Return the results of a group that are used outside of it."""
+        """Return the results of a group that other groups use."""
         if group not in self._outputs:
             inside = set(group)
             self._outputs[group] = tuple(
                 result
                 for op in group
-                if op not in self._again
+                if op not in self._recomputed
                 for result in op.results
                 if not inside.issuperset(self._used_by(result))
             )
         return self._outputs[group]
 
     def _used_by(self, value: SSAValue) -> frozenset[Operation]:
-        """Return the ops that need a value, also to compute others again."""
+        """Return the ops that use a value, directly or through recomputed ops."""
         if value not in self._users_of:
             found = set[Operation]()
             for user in (use.operation for use in value.uses):
-                if user in self._again:
+                if user in self._recomputed:
                     found.update(*map(self._used_by, user.results))
                 else:
                     found.add(user)
@@ -270,7 +271,7 @@ class _Graph:
         return self._users_of[value]
 
     def can_merge(self, one: Group, other: Group) -> bool:
-        """Return whether both are still there, and one kernel may have both."""
+        """Return whether both still exist, and their merge is legal."""
         return (
             all(self._group_of[self._lead(each)] == each for each in (one, other))
             and not disagrees(one, other)
@@ -279,7 +280,7 @@ class _Graph:
         )
 
     def _passes_third(self, source: Group, target: Group) -> bool:
-        """Return whether a value goes from `source` to `target` through others."""
+        """Return whether `target` depends on `source` through another group."""
         seen = {source}
         pending = [group for group in self._readers(source) if group != target]
         while pending:
@@ -301,7 +302,7 @@ class _Graph:
         return self._users(self.outputs_of(group), group)
 
     def _users(self, values: Iterable[SSAValue], group: Group) -> tuple[Group, ...]:
-        """Return the groups but `group` that read one of `values`, in order."""
+        """Return the other groups that read one of `values`, in program order."""
         users = set[Operation]().union(*map(self._used_by, values))
         known = sorted(users & self._position.keys(), key=self._position.__getitem__)
         found = dict.fromkeys(self._group_of[op] for op in known)
@@ -309,7 +310,7 @@ class _Graph:
 
     def neighbours(self, group: Group, *, later: bool = False) -> Iterator[Group]:
         """
-        Yield the kernels that a value connects with `group`, read or computed by both.
+        Yield the producers and readers of `group`, and kernels with a common input.
 
         With `later` only those whose first op comes after that of `group`.
         """
@@ -323,16 +324,16 @@ class _Graph:
 
     def add_epilogues(self) -> None:
         """
-        Merge elementwise ops with what computes an operand for them alone.
+        Merge each elementwise op with the only producer it has, if it is the only user.
 
-        With what they compute again, if that reads nothing else.
+        Its recomputed ops must not read inputs that the producer does not read.
         """
         for op in self._group_of:
             group, makers = self._group_of[op], self._makers((op,))
             if isinstance(op, ELEMENTWISE) and len(makers) == 1:
                 (maker,) = makers
-                again = tuple(each for each in group if each in self._again)
-                if not set(inputs_of(again)).issubset(inputs_of(maker)):
+                recomputed = tuple(each for each in group if each in self._recomputed)
+                if not set(inputs_of(recomputed)).issubset(inputs_of(maker)):
                     continue
                 made = [value for value in op.operands if value.owner in maker]
                 if all(_is_for(value, op) for value in made):
@@ -355,7 +356,7 @@ class _Graph:
             self.merge(self.merged(group, other))
 
     def partition(self) -> Partition:
-        """Return the groups, each after those that compute what it reads."""
+        """Return the groups in an order in which producers come first."""
         pending = sorted(self._groups(), key=lambda group: self._position[group[-1]])
         done, parts = set[Group](), list[Part]()
         while pending:
@@ -369,7 +370,7 @@ class _Graph:
 
 
 def _is_for(value: SSAValue, op: Operation) -> bool:
-    """Return whether only `op` reads a value, and has no other dimensions."""
+    """Return whether only `op` reads a value, and has the same dimensions."""
     same = set(names_of(value)) == set(names_of(op.results[0]))
     return same and all(use.operation is op for use in value.uses)
 

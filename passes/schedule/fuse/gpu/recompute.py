@@ -1,9 +1,9 @@
 """
-Values that kernels compute again instead of loading them: large ones of small ones.
+Which ops every kernel recomputes that needs their results, instead of loading these.
 
-The scores of attention have an element for each query and key, and each takes few
-operations. Where several kernels read such values, as in the backward graph, each may
-compute them from queries and keys: then none of them goes through device memory.
+The scores of attention have an element for each query and key, which takes few
+operations. If several kernels read them, as in the backward graph, each may recompute
+them from queries and keys, so that no scores go through device memory.
 """
 
 from __future__ import annotations
@@ -26,31 +26,30 @@ from comet.passes.analysis.row_statistics import (
 from comet.passes.schedule.fuse.gpu.groups import casts_and_positions
 
 
-def ops_again(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
-    """Return the ops that are computed again for nothing, or cheaply."""
-    return free_again(ops) | cheap_again(ops, gpu) | statistics_again(ops)
+def recomputable_ops(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
+    """Return all ops that kernels recompute."""
+    free, statistics = free_to_recompute(ops), statistics_to_recompute(ops)
+    return free | cheap_to_recompute(ops, gpu) | statistics
 
 
-def free_again(ops: Sequence[Operation]) -> frozenset[Operation]:
+def free_to_recompute(ops: Sequence[Operation]) -> frozenset[Operation]:
     """
-    Return the ops that every kernel computes itself which reads their results.
+    Return the casts to wider types, and the ops that only read positions.
 
-    These are casts to wider types, and what is computed from positions alone; not what
-    is returned or seen under another name, which has to be stored.
+    Without those whose result is returned or viewed: it has to be stored.
     """
     known = set(ops)
     own = casts_and_positions(ops)
-    return frozenset(op for op in own if _may_vanish(op.results[0], known))
+    return frozenset(op for op in own if not _is_stored(op.results[0], known))
 
 
-def cheap_again(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
+def cheap_to_recompute(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
     """
-    Return the ops whose results every kernel that reads them can compute again.
+    Return the products that take less time than to store and load them.
 
-    These are products with more elements than their operands that take less time than
-    it takes to store and to load them, and elementwise ops of such products. What is
-    returned or seen under another name has to be stored. Empty if each of these
-    products is for one other op alone, which fusion merges with it.
+    They have more elements than their operands. With them, the elementwise ops that
+    read them; without those whose result is returned or viewed: it has to be stored.
+    Empty if only one other op reads all these results: fusion merges that op.
     """
     known, found = set(ops), set[Operation]()
     for op in ops:
@@ -58,7 +57,7 @@ def cheap_again(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
             v.owner in found for v in op.operands
         )
         grown = isinstance(op, ContractOp) and _grows(op) and _is_cheap(op, gpu)
-        if (made or grown) and _may_vanish(op.results[0], known):
+        if (made or grown) and not _is_stored(op.results[0], known):
             found.add(op)
     readers = {
         use.operation
@@ -69,14 +68,13 @@ def cheap_again(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
     return frozenset(found if len(readers) > 1 else ())
 
 
-def statistics_again(ops: Sequence[Operation]) -> frozenset[Operation]:
+def statistics_to_recompute(ops: Sequence[Operation]) -> frozenset[Operation]:
     """
     Return the ops of statistics that products can compute in their own loops.
 
-    Where a product is scaled by a reduction of what it reads, over the dimensions that
-    it sums, one loop makes both: every kernel with such a product computes the
-    statistic again, and what the product reads from the same values. Only ops that
-    nothing else needs.
+    If a product is scaled by a reduction of its operands over the dimensions that it
+    sums, one loop computes both. So every kernel with such a product recomputes the
+    statistic and the elementwise ops of the operands. Only ops that nothing else needs.
     """
     found, readers = set[Operation](), set[Operation]()
     for product in ops:
@@ -88,7 +86,7 @@ def statistics_again(ops: Sequence[Operation]) -> frozenset[Operation]:
 
 
 def _scalings(product: ContractOp) -> Iterator[tuple[MapOp, frozenset[Operation]]]:
-    """Yield the ops that scale a product by a statistic of what it reads."""
+    """Yield the ops that scale a product by a statistic, with the statistic's ops."""
     sources = elementwise_sources(product.operands)
     for user in (use.operation for use in product.result.uses):
         if isinstance(user, MapOp) and user.kind.data in (MapKind.MULT, MapKind.DIV):
@@ -98,9 +96,10 @@ def _scalings(product: ContractOp) -> Iterator[tuple[MapOp, frozenset[Operation]
                     yield user, made
 
 
-def _may_vanish(value: SSAValue, known: set[Operation]) -> bool:
+def _is_stored(value: SSAValue, known: set[Operation]) -> bool:
+    """Whether a value has to be in memory: it is returned or viewed."""
     users = [use.operation for use in value.uses]
-    return all(user in known and not isinstance(user, View) for user in users)
+    return any(user not in known or isinstance(user, View) for user in users)
 
 
 def _grows(product: ContractOp) -> bool:
@@ -109,7 +108,7 @@ def _grows(product: ContractOp) -> bool:
 
 
 def _is_cheap(product: ContractOp, gpu: Device) -> bool:
-    """Whether a product takes less time than to store and load it as its operands."""
+    """Whether a product takes less time than to store and load it in their type."""
     moved = 2 * _elements(product.result) * element_type_of(product.lhs).bitwidth / 8
     rate, work = gpu.tensor.get(rate_of(product)), operations_of(product)
     return rate is not None and work / rate < moved / gpu.hbm_bandwidth

@@ -1,8 +1,8 @@
 """
 The price of each kernel with its best tiles, and whether it can be lowered to Triton.
 
-Each is built alone, in its own function, so that a kernel of several choices is tried
-once.
+A kernel is built in a function that has nothing else, and tried once, also if several
+choices have it.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A kernel that was built, and its best tiles."""
+    """A kernel of which some tiles fit: its node, and the best tiles."""
 
     node: SpatialOp
     tiling: KernelTiling
     programs: tuple[Programs, ...]
-    """What its programs do, nothing if it may not share a launch."""
+    """The work of its programs, empty if it may not share a launch."""
 
 
 class Trials:
     """
-    The kernels that were tried on one machine.
+    The kernels that were tried on one GPU.
 
-    `launches_merged`: those that do not need each other may be one launch.
+    `launches_merged`: kernels that do not depend on each other may share a launch.
     """
 
     def __init__(self, system: SystemOp, *, launches_merged: bool = False):
@@ -83,7 +83,7 @@ class Trials:
         self._launches_merged = launches_merged
         self.gpu = device_of(system)
         self.launches = LaunchPrices[Trial](self.gpu, lambda trial: trial.programs)
-        """The prices of launches of several kernels, with their best tiles."""
+        """The prices of launches that several kernels share."""
         self._trials: dict[Spatial, Trial | None] = {}
         """None for a kernel of which no tiles fit."""
         self._refusals: dict[Spatial, str] = {}
@@ -94,7 +94,7 @@ class Trials:
         return self._trials[kernel]
 
     def _try(self, kernel: Spatial) -> Trial | None:
-        """Build a kernel whose products may fit, and find its best tiles."""
+        """Build a kernel and find its best tiles; None if no tiles fit."""
         grid = tuple(row.dim for row in kernel.rows)
         products = summarize_products(kernel.ops, grid, tuple(loops_below(kernel)))
         if not may_have_tiling(products, self.gpu):
@@ -110,30 +110,30 @@ class Trials:
         return Trial(node, tiling, (tree,) if merged else ())
 
     def _built(self, kernel: Spatial) -> SpatialOp:
-        (node,) = grid_nodes(alone(kernel, self._levels))
+        (node,) = grid_nodes(standalone_function(kernel, self._levels))
         return node
 
     def fitting(self, kernel: Spatial) -> Trial:
-        """Return a kernel that fits, with its best tiles."""
+        """Return the trial of a kernel that is known to fit."""
         trial = self._tried(kernel)
         assert trial is not None
         return trial
 
     def tiling(self, kernel: Spatial) -> KernelTiling:
-        """Return the best tiles of a kernel that fits."""
+        """Return the best tiles of a kernel that is known to fit."""
         return self.fitting(kernel).tiling
 
     def seconds(self, kernel: Spatial) -> float:
-        """Return the time of one launch with the best tiles, infinite if none fit."""
+        """Return the seconds of a launch with the best tiles, infinite if none fit."""
         trial = self._tried(kernel)
         return inf if trial is None else trial.tiling.seconds
 
     def fits(self, kernel: Spatial) -> bool:
-        """Return whether some tiles of a kernel fit the GPU."""
+        """Return whether any tiles of a kernel fit the GPU."""
         return self._tried(kernel) is not None
 
     def limit(self, kernel: Spatial) -> str:
-        """Return what limits the time of a kernel with the best tiles."""
+        """Return the resource that limits a kernel with its best tiles."""
         trial = self._tried(kernel)
         return "" if trial is None else trial.tiling.limit
 
@@ -152,15 +152,15 @@ class Trials:
         return self._refusals[kernel]
 
 
-def alone(kernel: Spatial, levels: GpuLevels) -> FuncOp:
+def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     """
-    Return a function that runs only one kernel, with its inputs as arguments.
+    Return a function with one kernel, and the kernel's inputs as arguments.
 
-    Raises PassFailedException if it loops over a dimension that none of these has.
+    Raises PassFailedException if a loop is over a dimension that no input has.
     """
     scope = InsertionScope(Block(), None, KernelLevels(levels), chunks_of(kernel.ops))
     for value in values_read(kernel.ops):
-        _stand_in(value, scope)
+        _add_input(value, scope)
     build(kernel, scope)
     results = [scope.at(value, levels.memory) for value in kernel.outs]
     scope.block.add_op(ReturnOp(*results))
@@ -188,14 +188,14 @@ def _check_loops(func: FuncOp) -> None:
                 )
 
 
-def _stand_in(value: SSAValue, scope: InsertionScope) -> None:
-    """Replace `value`, or the value that it is a view of, by an argument."""
+def _add_input(value: SSAValue, scope: InsertionScope) -> None:
+    """Add an argument for `value`, or for the value that it is a view of."""
     owner = value.owner
     if value in scope.values or isinstance(owner, FillOp):
         return
     if isinstance(owner, View | IndexOp | CollectiveOp):
         for operand in owner.operands:
-            _stand_in(operand, scope)
+            _add_input(operand, scope)
         scope.insert(owner)
         return
     type_ = with_level(value.type, scope.levels.at(value, None))
@@ -204,9 +204,9 @@ def _stand_in(value: SSAValue, scope: InsertionScope) -> None:
 
 def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
     """
-    Return why `lower-to-triton` rejects a kernel with its tiles, empty if it does not.
+    Return why `lower-to-triton` rejects a kernel with its tiles, empty if it accepts.
 
-    The kernel is lowered by the same code, in place, alone in its function.
+    The kernel is the only one of its function, and is lowered in place.
     """
     func = node.parent_op()
     assert isinstance(func, FuncOp)
@@ -224,7 +224,7 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
 
 
 def simplify(func: FuncOp) -> None:
-    """Remove neutral operands, such as the init args of one step, and duplicates."""
+    """Canonicalize, and remove dead code and common subexpressions."""
     PatternRewriteWalker(
         CanonicalizationRewritePattern(), post_walk_func=region_dce
     ).rewrite_region(func.body)
