@@ -1,1 +1,1 @@
-"""IR in, numbers out."""
+"""From IR to numbers: the inputs of the cost models."""

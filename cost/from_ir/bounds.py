@@ -1,4 +1,4 @@
-"""What the mappings of a sharded program cost at least, before it is fused."""
+"""Lower bounds of the cost of all mappings of a program, before it is fused."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from comet.dialects.compound.dims import bytes_of, merged_extents
 from comet.dialects.compound.pad import PadOp
 
 OPERATIONS, COLLECTIVES = "operations", "collectives"
-"""What bounds count, besides bytes."""
+"""Names of the work that a bound counts, if it is not bytes."""
 
 Counted: TypeAlias = tuple[float, str]
-"""A lower bound, and what it counts."""
+"""A lower bound, and the name of the work that it counts."""
 
 
 class ProgramBound(NamedTuple):
-    """The least that the mappings of a program cost, and what that counts."""
+    """Lower bounds for the mappings of a program, and the work that they count."""
 
     latency: float
     """Cycles."""
@@ -54,16 +54,16 @@ def program_bound(
     sequential: bool = False,
 ) -> ProgramBound:
     """
-    Return the least latency (cycles) and energy (pJ) of the mappings of `func`.
+    Return lower bounds of latency (cycles) and energy (pJ) for the mappings of `func`.
 
-    What it reads and returns crosses the port of the root memory, or the bytes
-    `crossing`, read and written, if more is known. The longest placed collective runs
-    as a whole: loops around it only cut what it moves. Each kind of unit computes its
-    ops one after the other. Under `ideal` all ops follow each other, each at least as
-    long as its work and as what it alone reads, or returns, needs to cross. If `func`
-    is `sharded` and has no region of instances, one of them does all. If mappings are
-    `sequential`, the children of each node run in turn, so that ops and collectives
-    add up. Each placed collective spends its energy at least once. `func` has no dead
+    They follow from these facts. The arguments and results cross the port of the root
+    memory; `crossing` has the bytes read and written if more is known. Each placed
+    collective takes at least its time and energy as a whole: loops around it only cut
+    its value. The units of a kind compute its ops one after the other. Under `ideal`
+    all ops run one after the other, each at least for the time of its work, and for the
+    transfer of the arguments and results that no other op has. In `sequential` mappings
+    the children of each node run one after the other, so ops and collectives add up. If
+    `func` is `sharded` and has no SPMD region, one instance computes it. It has no dead
     code.
     """
     hardware = hardware_of(system)
@@ -83,7 +83,7 @@ def program_bound(
     times = tuple(price.time for price in prices)
     others: list[Counted]
     if model == "ideal":
-        others = [(_in_turn(func, cycles, hardware), "operations in turn")]
+        others = [(_one_by_one(func, cycles, hardware), "operations in turn")]
     elif sequential:
         work = f"operations and {COLLECTIVES}" if times else OPERATIONS
         others = [(sum(times) + sum(cycles.values()), work)]
@@ -95,7 +95,7 @@ def program_bound(
 
 
 def placed_prices(ops: Iterable[Operation], model: ModelName) -> Iterator[Price]:
-    """Yield what each placed collective costs if it takes place once, as a whole."""
+    """Yield the price of each placed collective, executed once on the whole value."""
     for op in ops:
         if isinstance(op, CollectiveOp) and op.is_explicit and op.to_level is not None:
             yield price_of(op, pricer_for(op, None, model))
@@ -107,10 +107,15 @@ def _given_and_returned(func: FuncOp) -> tuple[float, float]:
     return read, sum(map(bytes_of, set(_returned(func))))
 
 
-def _in_turn(
+def _one_by_one(
     func: FuncOp, cycles: Mapping[ComputeOp, float], hardware: Hardware
 ) -> float:
-    """Return how long ops take one after the other, with what is theirs alone."""
+    """
+    Return the cycles of all ops, one after the other.
+
+    An op takes at least as long as the transfer of the arguments that only it reads,
+    and of the results that it computes.
+    """
     read, written = Counter[Operation](), Counter[Operation | None]()
     for value in func.body.block.args:
         if len(readers := {*_readers(value)}) == 1:
@@ -124,13 +129,13 @@ def _in_turn(
 
 
 def _by_unit(cycles: Mapping[ComputeOp, float]) -> tuple[float, float]:
-    """Return for how long matrix and vector units compute."""
+    """Return the cycles of the matrix units, and of the vector units."""
     matrix = sum(work for op, work in cycles.items() if isinstance(op, ContractOp))
     return matrix, sum(cycles.values()) - matrix
 
 
 def work_of(ops: Iterable[Operation]) -> Iterator[ComputeOp]:
-    """Yield the ops that run at least once; partial folds need not be merged."""
+    """Yield the ops that run at least once: all but those that merge folds."""
     for op in ops:
         above = op.parent_op()
         merges = isinstance(above, FoldOp) and op.parent is above.merge.block
@@ -142,10 +147,11 @@ def op_cycles(
     op: ComputeOp, instances: int, hardware: Hardware, *, sharded: bool
 ) -> float:
     """
-    Return how many cycles an op takes at least on all units that can compute it.
+    Return the least cycles of an op, on all units that can compute it.
 
-    In the region of instances, each has its own part of the units; so has the only
-    instance of a `sharded` function without one. Without a model of the op, that is 0.
+    In an SPMD region, each instance computes with an equal share of the units. In a
+    `sharded` function without a region, one instance computes, with such a share. An op
+    that no model prices takes 0 cycles.
     """
     if (kind := operation_kind(op)) is None:
         return 0.0
@@ -160,7 +166,7 @@ def op_cycles(
 
 
 def _is_in_region(op: Operation) -> bool:
-    """Whether instances run `op`."""
+    """Whether `op` is in an SPMD region."""
     above = op.parent_op()
     while above is not None and not isinstance(above, SpmdOp):
         above = above.parent_op()
@@ -173,12 +179,12 @@ def _returned(func: FuncOp) -> Sequence[SSAValue]:
 
 
 def _is_read(argument: SSAValue) -> bool:
-    """Whether an op reads `argument`, in the region of instances if there is one."""
+    """Whether an op reads `argument`, also inside the SPMD region."""
     return any(True for _ in _readers(argument))
 
 
 def _readers(value: SSAValue) -> Iterator[Operation]:
-    """Yield the ops that read `value`, in regions that take it as an argument."""
+    """Yield the ops that read `value`, also inside regions that it enters."""
     for use in value.uses:
         match use.operation:
             case SpmdOp() as op:
@@ -192,7 +198,7 @@ def _readers(value: SSAValue) -> Iterator[Operation]:
 
 
 def _maker(value: SSAValue) -> Operation | None:
-    """Return the op that makes `value`, in the region of instances if there is one."""
+    """Return the op that computes `value`, inside the SPMD region if there is one."""
     owner = value.owner
     if isinstance(owner, SpmdOp):
         end = owner.body.block.last_op

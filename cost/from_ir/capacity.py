@@ -27,7 +27,7 @@ Bytes: TypeAlias = "int | NDArray[np.int64] | NDArray[np.float64]"
 
 @dataclass(frozen=True)
 class Demand:
-    """What is alive at one level while an op runs."""
+    """The bytes that one level holds while an op runs."""
 
     level: str
     op: Operation
@@ -36,7 +36,7 @@ class Demand:
 
     @property
     def total(self) -> Bytes:
-        """Bytes in all."""
+        """The sum of all values, bytes."""
         total: Bytes = 0
         for size in self.parts.values():
             total = total + size
@@ -66,18 +66,18 @@ def overflow(block: Block, system: SystemOp, sizes: Sizes) -> Demand | None:
 
 @dataclass(frozen=True)
 class Stored:
-    """A value in memory."""
+    """A value that is stored at a memory level."""
 
     value: SSAValue
     loop: NodeOp | None = None
-    """The temporal node for each iteration of which a tile is transferred."""
+    """The temporal node that transfers it as a tile in each iteration, if one does."""
 
     def bytes(self, sizes: Sizes) -> Bytes:
         """
         Return the bytes in one instance of the level.
 
-        Tiles from another level take two buffers if a loop repeats, so that transfers
-        can overlap.
+        Tiles that a loop transfers in several iterations have two buffers (double
+        buffering).
         """
         if isinstance(self.value, OpResult):
             return _result_bytes(self.value, sizes)
@@ -89,14 +89,14 @@ class Stored:
 
 @dataclass(frozen=True)
 class Moment:
-    """What is alive at one level while an op runs, without sizes."""
+    """The values that one level holds while an op runs, without sizes."""
 
     level: str
     op: Operation
     stored: tuple[Stored, ...]
 
     def demand(self, sizes: Mapping[Stored, Bytes]) -> Demand:
-        """Return the bytes of each value, given those of what is stored."""
+        """Return the bytes by value, given those of each stored value."""
         parts: dict[str, Bytes] = {}
         for each in self.stored:
             name = each.value.name_hint or "unnamed"
@@ -107,29 +107,28 @@ class Moment:
 @dataclass(frozen=True)
 class Layout:
     """
-    What the levels below the outermost one hold together, without sizes.
+    The sets of values that levels hold at the same time, without sizes.
 
-    One walk over the tile trees serves all sizes.
+    For the levels below the outermost one. One walk over the tile trees gives the
+    layout for all sizes.
     """
 
     limits: tuple[tuple[frozenset[Stored], int], ...]
-    """Values that are alive together, and the bytes that their level has."""
+    """Values alive at the same time, and the capacity of their level, bytes."""
     most: int
     """The bytes of the largest level."""
 
     @classmethod
     def of(cls, block: Block, system: SystemOp) -> Layout:
-        """Return the layout of the tile trees in a block, without parts of others."""
+        """Return the layout of the tile trees in a block, without subsets of sets."""
         capacity = _capacities(system)
-        together: dict[str, set[frozenset[Stored]]] = {
-            level: set() for level in capacity
-        }
+        alive: dict[str, set[frozenset[Stored]]] = {level: set() for level in capacity}
         for moment in moments(block):
-            if moment.level in together:
-                together[moment.level].add(frozenset(moment.stored))
+            if moment.level in alive:
+                alive[moment.level].add(frozenset(moment.stored))
         limits = (
             (stored, capacity[level])
-            for level, every in together.items()
+            for level, every in alive.items()
             for stored in every
             if not any(stored < other for other in every)
         )
@@ -167,7 +166,7 @@ def _capacities(system: SystemOp) -> dict[str, int]:
 
 
 def describe_overflow(demand: Demand, system: SystemOp) -> str:
-    """Say which level overflows, by how much, and what takes most of it."""
+    """Return a clause: the level that overflows, its bytes, and its largest value."""
     name, size = max(demand.parts.items(), key=lambda item: int(np.max(item[1])))
     return (
         f"level {demand.level} needs {demand.total} bytes and has "
@@ -177,13 +176,13 @@ def describe_overflow(demand: Demand, system: SystemOp) -> str:
 
 
 def demands(block: Block, sizes: Sizes) -> Iterator[Demand]:
-    """Yield what each level holds while each op of the tile trees in a block runs."""
+    """Yield the demand on each level, for each op of the tile trees in a block."""
     for moment in moments(block):
         yield moment.demand({each: each.bytes(sizes) for each in moment.stored})
 
 
 def moments(block: Block) -> Iterator[Moment]:
-    """Yield what is alive at each level while each op of the tile trees runs."""
+    """Yield the live values of each level, for each op of the tile trees in a block."""
     yield from _moments(block, {}, frozenset(), None)
 
 
@@ -194,10 +193,10 @@ def _moments(
     loop: NodeOp | None,
 ) -> Iterator[Moment]:
     """
-    Yield the moments of the ops in `block`, with what outer blocks hold.
+    Yield the moments of the ops in `block`; `outer` are the values of outer blocks.
 
-    `viewed` are parts of values that outer blocks hold; the first value of an
-    iter_arg that is overwritten is in the memory of the result.
+    `viewed` are views of these. The init arg of an iter_arg that is updated in place
+    shares the memory of the loop's result.
     """
     own: dict[SSAValue, Stored]
     own = {a: Stored(a, loop) for a in block.args if a not in viewed}
@@ -212,8 +211,8 @@ def _moments(
         by_level: dict[str, list[Stored]] = {}
         for value, each in held.items():
             by_level.setdefault(level_of(value) or "", []).append(each)
-        for level, together in by_level.items():
-            yield Moment(level, op, tuple(together))
+        for level, stored_there in by_level.items():
+            yield Moment(level, op, tuple(stored_there))
 
 
 def _result_bytes(result: OpResult, sizes: Sizes) -> Bytes:
@@ -235,7 +234,7 @@ def _result_bytes(result: OpResult, sizes: Sizes) -> Bytes:
 
 
 def _result_of_init_arg(result: OpResult) -> OpResult | None:
-    """Return the result of the iter_arg that `result` starts, its only use, if any."""
+    """Return the loop's result whose init arg `result` is, its only use, if any."""
     for use in result.uses:
         node, position = use.operation, use.index
         if (
@@ -248,7 +247,7 @@ def _result_of_init_arg(result: OpResult) -> OpResult | None:
 
 
 def _overwritten(result: OpResult) -> bool:
-    """Return whether `result` starts an iter_arg that is updated in place."""
+    """Return whether `result` is the init arg of an iter_arg updated in place."""
     end = _result_of_init_arg(result)
     if end is None:
         return False

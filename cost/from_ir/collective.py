@@ -1,9 +1,9 @@
 """
 The price of one collective on the attached hardware.
 
-GPUs are joined by a switch and take the fastest algorithm. The COMET files name no
-algorithm, so accelerators are priced as a model prices their files; a requested
-algorithm is priced on the mesh of the instances.
+On GPUs it is that of the fastest algorithm, or of a requested one, on their links. On
+accelerators it is what a model prices for the COMET files, which name no algorithm; a
+requested algorithm is priced on the mesh of the instances.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ IN_FILES: dict[str, CollectiveKind] = {
 
 @dataclass(frozen=True)
 class Payload:
-    """The whole value of a collective."""
+    """The whole (gathered) value of a collective."""
 
     elements: int
     element_bytes: float
 
     @property
     def bytes(self) -> float:
-        """Its size."""
+        """The size in bytes."""
         return self.elements * self.element_bytes
 
 
@@ -73,7 +73,7 @@ def payload_of(value: SSAValue, copies: int = 1) -> Payload:
 
 def price_of(op: CollectiveOp, pricer: Pricer) -> Price:
     """
-    Price a collective as it is, by the larger of what it takes and what it makes.
+    Return the price of a collective for the larger of its operand and its results.
 
     Raises CostError as the pricer does.
     """
@@ -157,7 +157,7 @@ class ByFiles:
     ranks: int
     model: ModelName
     reduction: str | None
-    """What values are combined by, such as max, if they are."""
+    """The reduction, such as max, if the collective reduces."""
 
     def price(self, kind: str, payload: Payload) -> Price:
         """Return the price; none for a collective that the files cannot express."""
@@ -201,9 +201,9 @@ def pricer_for(
     op: CollectiveOp, algorithm: Algorithm | None, model: ModelName = "paper"
 ) -> Pricer:
     """
-    Return the pricer of collectives over the instances of `op`, at the level it is at.
+    Return the pricer of collectives over the instances of `op`, at its memory level.
 
-    `model` is for COMET files. Raises CostError for hardware files without a field that
+    `model` prices COMET files. Raises CostError if the hardware file lacks a field that
     a price needs.
     """
     system, axes = find_system(op), op.axis_names
@@ -231,11 +231,10 @@ def pricer_for(
 
 def mesh_fabric(system: SystemOp, axes: Sequence[str], at: str) -> Fabric | Hierarchy:
     """
-    Return the fabric of the instances along `axes`: a mesh per level, the outermost
-    last.
+    Return the fabric of the instances along `axes`: a mesh for each level.
 
-    Buffers below the level of an axis reach its mesh over the links between, which adds
-    their hops to every message.
+    `at` is the level of the buffers. If it is below the level of an axis, messages pass
+    the links between, whose hops add to their latency.
     """
     levels = dict.fromkeys(system.axis_levels[axis] for axis in axes)
     fabrics = [
@@ -248,7 +247,7 @@ def mesh_fabric(system: SystemOp, axes: Sequence[str], at: str) -> Fabric | Hier
 
 
 def _level_fabric(system: SystemOp, axes: Sequence[str], at: str) -> Fabric:
-    """Return the mesh along axes of one level, row by row: the last axis is minor."""
+    """Return the mesh along axes of one level; the last axis is a row of the mesh."""
     hardware = hardware_of(system)
     name = system.axis_levels[axes[0]]
     network = _entrance(hardware, name)
@@ -269,6 +268,6 @@ def _level_fabric(system: SystemOp, axes: Sequence[str], at: str) -> Fabric:
 
 
 def _entrance(hardware: Hardware, name: str) -> Network:
-    """Return the network among the instances of a level, or that from its parent."""
+    """Return the network between the instances of a level, or that to its parent."""
     level = hardware.level(name)
     return level.link or hardware.network(level.parent or "", name)

@@ -16,14 +16,14 @@ from comet.dialects.arch.schema import GPU_DEFAULTS
 
 RANK_EXCHANGE = ("exchange_us", "link_latency_us", "signal_us")
 """
-What programs of two GPUs take to exchange: as those of one, but the value passes a
-link, and its flag after it.
+The times that add up to an exchange between programs of two GPUs: as on one GPU, and
+the value passes a link, then its flag.
 """
 
 
 def device_of(system: SystemOp) -> Device:
     """
-    The GPU of an `arch.system`.
+    Return the GPU of an `arch.system`.
 
     Raises `CostError` where the system has none, `ArchError` where it has too few
     levels of memory for one.
@@ -70,7 +70,7 @@ def device_of(system: SystemOp) -> Device:
 
 def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
     """
-    The node of GPUs of an `arch.system`, `ranks` of its GPUs in use.
+    Return the node of GPUs of an `arch.system`, with `ranks` of its GPUs in use.
 
     With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
     where the system has no GPU.
@@ -109,17 +109,17 @@ def _figures(system: SystemOp) -> Fields:
 
 def _function_costs(figures: Fields) -> dict[str, float]:
     """
-    Return what functions cost, in additions.
+    Return the costs of functions, in additions.
 
-    GPUs compute 2^x; Triton writes e^x as 2^(x log2 e), in PTX as in the assembly of
-    AMD GPUs, so that it takes a multiplication more.
+    GPUs have an instruction for 2^x. Triton compiles e^x to 2^(x log2 e), for NVIDIA
+    and AMD GPUs, which takes one multiplication more.
     """
     costs = _each(figures, "function_costs")
     return {"exp2": max(costs["exp"] - 1, 1.0), **costs}
 
 
 def _each(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:
-    """Return a figure for each of some names, those of the defaults included."""
+    """Return a map of figures by name, times `scale`, with the defaults."""
     given = (fields.get(name) for fields in (GPU_DEFAULTS, figures))
     names = {
         k: v for each in given if isinstance(each, Mapping) for k, v in each.items()

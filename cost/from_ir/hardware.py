@@ -23,11 +23,11 @@ from comet.dialects.arch.fields import fields_of, integer, number
 
 def hardware_of(system: SystemOp) -> Hardware:
     """
-    The machine of an `arch.system`, whose verifier has checked the fields.
+    Return the hardware of an `arch.system`, whose verifier has checked the fields.
 
-    A unit may hang under several memories: the parent with the most instances counts
-    (COMET tool). Raises `HardwareError` where there is no level, or a memory is larger
-    than the COMET tool can count.
+    If a unit is below several memories, its parent is the one with the most instances,
+    as in the COMET tool. Raises `HardwareError` if there is no level, or if a memory is
+    larger than the COMET tool can count.
     """
     levels: dict[str, Level] = {}
     networks: dict[tuple[str, str], Network] = {}
@@ -51,7 +51,7 @@ def hardware_of(system: SystemOp) -> Hardware:
 
 
 def _explored(block: Block) -> Iterator[LevelOp | UnitOp]:
-    """Yield nodes as the COMET tool explores them: `connects`, `drains`, `fills`."""
+    """Yield nodes in the COMET tool's order: `connects`, `drains`, `fills`."""
     nodes = [op for op in block.ops if isinstance(op, LevelOp | UnitOp)]
     order = [None, *Path]
     for node in sorted(
@@ -97,7 +97,7 @@ def _unit(row: ComputeOp) -> Unit:
 
 
 def _memory(row: MemoryOp) -> Memory:
-    """Bandwidths are bytes per cycle; a plain `bw` stands for all six."""
+    """Return a memory; bandwidths are bytes per cycle, the field `bw` sets all six."""
     fields = fields_of(row.fields)
     count, energy = partial(integer, fields), partial(number, fields)
 

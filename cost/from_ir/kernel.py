@@ -1,8 +1,5 @@
 """
-A grid node as numbers: the summary of a GPU kernel, read once from its tile tree.
-
-A thread loads several bytes at a time, if that many are aligned. What a channel holds
-lies in buffers, one for each rank, whose rows are shards of the gathered dimension.
+Reads the summary of a GPU kernel from its tile tree, once for all block sizes.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.from_ir.exchanges import exchanges_in
 from comet.cost.from_ir.memory import id_bytes, ids_dims, vector_width
 from comet.cost.from_ir.products import (
     Products,
@@ -53,6 +49,7 @@ from comet.dialects.compound.dims import (
     level_of,
     names_of,
 )
+from comet.dialects.dataflow.channel import ChannelOp, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.launch_axes import launch_axes
 from comet.dialects.dataflow.transfer import (
     PushOp,
@@ -73,12 +70,12 @@ from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores
 
 Kept: TypeAlias = "Mapping[SSAValue, tuple[str, ...]]"
-"""Vectors that loops keep in the layout of a product, and these loops."""
+"""Vectors that loops keep in the layout of a product, each with these loops."""
 
 NOTHING_KEPT: Kept = {}
 
 MOVES = (PushOp, ReadTileOp, WaitOp)
-"""What programs exchange by: it computes nothing."""
+"""Ops that only move data between programs or ranks."""
 
 POINTER = 8
 """Bytes of an address."""
@@ -98,7 +95,7 @@ class _Walk:
         self.levels = levels
         self.with_products = with_products
         self.shared_out = shared_out
-        """Dimensions that groups of programs share out: no loop has trips of them."""
+        """Dimensions of groups of programs, whose loops count as programs."""
         self.gpu = gpu
         self.loads: list[Term] = []
         self.ids: list[Term] = []
@@ -112,7 +109,7 @@ class _Walk:
         self.held: dict[SSAValue, Term | None] = {}
         self.inner_dims: set[str] = set()
         self.conditions: set[SSAValue] = set()
-        """What hides positions, in loops that need a mask in few iterations."""
+        """The conditions of masks, in loops that can be written in two parts."""
 
     def node(
         self,
@@ -123,11 +120,12 @@ class _Walk:
         kept: Kept = NOTHING_KEPT,
     ) -> tuple[Term, ...]:
         """
-        Visit a node; `outer` is alive in registers around it, `loaded` in shared.
-        `kept` are the vectors that loops around it keep, and these loops.
+        Visit a node.
 
-        Returns what it loads to shared memory, for the loop around it: loops of one
-        trip are none, and their loads are then those of that loop.
+        `outer` are the values alive in registers around it, `loaded` those in shared
+        memory; `kept` are the vectors that loops around it keep. Returns the tiles that
+        it loads to shared memory: if its loop has one trip, the loop around it loads
+        them.
         """
         inside = loops
         if isinstance(op, TemporalOp) and not self.shared_out & op.factors.keys():
@@ -140,7 +138,7 @@ class _Walk:
             for load in loaded_here
         ]
         self.ids += self._ids(loaded_here, inside)
-        # A program waits for what it loads early, and for what it loads late.
+        # A program waits once for its early loads, and once for its late loads.
         self.rounds += [inside] * len({load.tile in late for load in loaded_here})
         small = (self._addresses(load, inside) for load in loaded_here)
         self.narrow.append(tuple(term for term in small if term is not None))
@@ -156,7 +154,7 @@ class _Walk:
         return tuple(replace(term, inner=(*op.factors, *term.inner)) for term in here)
 
     def _ids(self, loaded: Sequence[Border], loops: tuple[str, ...]) -> Iterator[Term]:
-        """Yield what choose the rows of loaded tiles, and wait for it, too."""
+        """Yield the ids of the rows that a node gathers, and count a wait for each."""
         tiles = [load.outer for load in loaded]
         for dims, size in dict.fromkeys((ids_dims(t), id_bytes(t)) for t in tiles):
             if dims:
@@ -172,9 +170,9 @@ class _Walk:
         kept: Kept,
     ) -> tuple[Term, ...]:
         """
-        Visit the ops of a node and record what is alive before and during each.
+        Visit the ops of a node, and record the values that are alive at each.
 
-        Returns what the nodes in it load to shared memory.
+        Returns the tiles that the nodes in it load to shared memory.
         """
         nested: list[Term] = []
         block = op.body.block
@@ -200,8 +198,8 @@ class _Walk:
         """
         Return the vectors that a node and the loops around it keep.
 
-        Each has the loops of which one has to have several iterations: none if programs
-        of a group have several tiles anyway.
+        Each comes with these loops: it is kept if one of them has several iterations.
+        Without loops it is always kept: programs of a group have several tiles.
         """
         if not isinstance(op, TemporalOp) or not self.with_products:
             return kept
@@ -216,7 +214,7 @@ class _Walk:
         return found
 
     def _vectors(self, op: Operation, kept: Kept) -> tuple[Term, ...]:
-        """Return the vectors in the layout of a product while an op runs."""
+        """Return the vectors in the layout of a product during an op."""
         own = tuple(broadcast_during(op))
         others = [value for value in kept if value not in own]
         held = (tile_bytes(value, kept[value]) for value in others)
@@ -230,7 +228,7 @@ class _Walk:
         kept: Kept,
         operands: Operands,
     ) -> Point:
-        """Return what registers hold just before a contraction in a node."""
+        """Return the values in registers just before a contraction in a node."""
         held = list(tiles_before(product, alive, with_products=self.with_products))
         sums = set(accumulators(op))
         other = self._in_registers(value for value in held if value not in sums)
@@ -239,7 +237,7 @@ class _Walk:
         return Point(other, vectors, operands, before=True, accumulator=summed)
 
     def _is_staged(self, tile: SSAValue) -> bool:
-        """Return whether a loop loads a tile ahead, to shared memory."""
+        """Return whether the software pipeline loads a tile to shared memory."""
         if level_of(tile) == self.levels.shared:
             return True
         in_registers = level_of(tile) == self.levels.registers
@@ -251,13 +249,14 @@ class _Walk:
         return tuple(term for term in held if term is not None)
 
     def _held(self, tile: SSAValue) -> Term | None:
-        """Return what a tile takes of registers, None if it lives elsewhere."""
+        """Return the bytes of a tile in registers, None if it is not there."""
         if tile not in self.held:
             here = level_of(tile) == self.levels.registers
             self.held[tile] = tile_bytes(tile) if here else None
         return self.held[tile]
 
     def _count(self, op: Operation, loops: tuple[str, ...]) -> None:
+        """Add the operations of an op that is no node."""
         if not op.results or isinstance(op, (FillOp, CollectiveOp, *MOVES)):
             return
         if isinstance(op, ContractOp):
@@ -269,16 +268,17 @@ class _Walk:
             self.vectors.append(Term(iteration_dims(op), cost, loops, mask=mask))
 
     def _additions(self, op: Operation) -> float:
-        """Return what an op other than a product costs an element, in additions."""
+        """Return the cost of an op per element, in additions; not for products."""
         name = str(op.kind.data) if isinstance(op, MapOp) else "reduce"
         known = isinstance(op, MapOp | ReduceOp)
         return self.gpu.function_costs.get(name, 1) if known else 1
 
     def _addresses(self, load: Border, loops: tuple[str, ...]) -> Term | None:
         """
-        Return what narrow loads of a tile take of registers, bytes; None for wide ones.
+        Return the registers (bytes) for narrow loads of a tile, None if they are wide.
 
-        Each load has an address; the narrowest pass through registers, too.
+        Each narrow load has an address; the values of the narrowest pass through
+        registers, too.
         """
         width, rules = vector_width(load.outer, self.gpu.load_bytes), self.gpu.compiled
         if width >= rules.free_load_bytes:
@@ -289,14 +289,14 @@ class _Walk:
 
 
 def _is_mask(op: Operation, conditions: Collection[SSAValue]) -> bool:
-    """Whether an op makes a condition that hides positions, or selects by one."""
+    """Whether an op computes the condition of a mask, or selects by it."""
     return op.results[0] in conditions or (
         isinstance(op, MapOp) and op.inputs[0] in conditions
     )
 
 
 def _feeds_product(value: SSAValue) -> bool:
-    """Whether a contraction reads a value, or what it is converted to elementwise."""
+    """Whether a contraction reads a value, directly or through elementwise ops."""
     users = [use.operation for use in value.uses]
     return any(
         isinstance(user, ContractOp)
@@ -310,7 +310,7 @@ def _feeds_product(value: SSAValue) -> bool:
 
 
 def _spilled(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
-    """Yield what loops store to device memory, and others of the program load."""
+    """Yield the tiles that a loop stores to device memory for another loop."""
     for op in node.walk():
         if not isinstance(op, TemporalOp):
             continue
@@ -321,7 +321,7 @@ def _spilled(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
 
 
 def tile_blocks(node: SpatialOp) -> dict[str, int]:
-    """Return the block that holds the largest tile of each dimension."""
+    """Return the block size of each dimension, for its largest tile."""
     blocks: dict[str, int] = {}
     for op in node.walk():
         if not isinstance(op, NodeOp):
@@ -338,7 +338,7 @@ def tile_blocks(node: SpatialOp) -> dict[str, int]:
 
 
 def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
-    """Return the summary of the kernel under a grid node, whatever its factors."""
+    """Return the summary of the kernel under a grid node, for any factors."""
     group = group_blocks(node)
     shared_out = frozenset((*node.factors, *group) if group else ())
     with_products = any(isinstance(op, ContractOp) for op in node.walk())
@@ -353,7 +353,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         extents = joined_extents(op.ins) | extents
     loops = dict.fromkeys(dim for op in nodes for dim in op.factors)
     bounds = _bounds(nodes, extents)
-    # Before `order-programs` prices expect that the longest programs start first.
+    # Prices before `order-programs` assume that the longest programs start first.
     grown = (bound.rows for bound in bounds.values() if not bound.since)
     heavy = frozenset(grown) & node.factors.keys()
     return KernelSummary(
@@ -381,8 +381,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         narrow=tuple(walk.narrow),
         dot_type=walk.products.type,
         group=group,
-        exchanges=exchanges_in(node, among_ranks=False),
-        rank_exchanges=exchanges_in(node, among_ranks=True),
+        exchanges=_exchanges(node, among_ranks=False),
+        rank_exchanges=_exchanges(node, among_ranks=True),
         bounds=bounds,
         multiprocessors=gpu.multiprocessors,
         axes=launch_axes(node),
@@ -397,10 +397,9 @@ def _bounds(
     nodes: Sequence[TemporalOp], extents: Mapping[str, int]
 ) -> dict[str, Bound]:
     """
-    Return where masks bound loops, for dimensions whose loops are all bounded so.
+    Return the bounds of dimensions all of whose loops a mask bounds alike.
 
-    The last or first visible position is that of a row, and known before the program
-    runs.
+    Only bounds that are a row index plus a constant, which is known at compile time.
     """
     found: dict[str, set[Bound | None]] = {}
     for node in nodes:
@@ -416,7 +415,7 @@ def _bounds(
 
 
 def _bound(node: TemporalOp) -> Bound | None:
-    """Return where a mask bounds a loop, None if it does not, or not at a known row."""
+    """Return the bound of a loop by a mask, None without one that is known."""
     if (last := last_visible(node)) is not None:
         return _position(node.ins[last.operand]) if last.start is None else None
     if (first := first_visible(node)) is not None:
@@ -426,7 +425,7 @@ def _bound(node: TemporalOp) -> Bound | None:
 
 
 def _position(value: SSAValue) -> Bound | None:
-    """Return the dimension whose positions, and a constant, a value is; else None."""
+    """Return a value as a position along a dimension plus a constant, else None."""
     value = copied_value(value)
     op = value.owner
     if isinstance(op, IndexOp) and op.whole is None and len(names_of(value)) == 1:
@@ -443,10 +442,38 @@ def _position(value: SSAValue) -> Bound | None:
 
 
 def group_blocks(node: SpatialOp) -> dict[str, int]:
-    """Return the blocks of the dimensions that groups of programs split."""
+    """Return the block size of each dimension that groups of programs split."""
     blocks: dict[str, int] = {}
     for op in node.walk():
         if isinstance(op, SpatialOp) and op.on_mesh:
             tiles = joined_extents(op.tiles)
             blocks |= {dim: power_of_two(tiles[dim]) for dim in op.factors}
     return blocks
+
+
+def _exchanges(node: SpatialOp, *, among_ranks: bool) -> int:
+    """
+    Return how often a program of a group waits for others, for each tile.
+
+    `among_ranks`: for other ranks, else for programs of its group.
+    """
+    groups = (op for op in node.walk() if isinstance(op, SpatialOp) and op.on_mesh)
+    inside = (op for group in groups for op in group.walk())
+    return sum(_waits(op) and _is_among_ranks(op) is among_ranks for op in inside)
+
+
+def _waits(op: Operation) -> bool:
+    """Whether programs wait for others at an op."""
+    if isinstance(op, CollectiveOp):
+        return not op.joins_exchange
+    return isinstance(op, WaitOp)
+
+
+def _is_among_ranks(op: Operation) -> bool:
+    """Whether an exchange is between GPUs."""
+    if isinstance(op, CollectiveOp):
+        return op.among_ranks
+    assert isinstance(op, WaitOp)
+    channel = program_value(op.channel).owner
+    assert isinstance(channel, ChannelOp | ReceiveBufferOp)
+    return not channel.in_one_memory

@@ -1,4 +1,4 @@
-"""The `comet` dialect as numbers: the `Problem` that the models price."""
+"""Reads the `Problem` that the models price from the `comet` dialect."""
 
 from __future__ import annotations
 
@@ -40,22 +40,21 @@ OpT = TypeVar("OpT", bound=Op)
 
 def estimate_module(module: ModuleOp, model: ModelName = "paper") -> Estimate:
     """
-    The cost of the mapping in a module: one `arch.system`, one `comet.problem`, one
-    `comet.mapping`.
+    Return the cost of the mapping of a module.
 
-    Raises `CostError` with one sentence where an op is missing or the mapping cannot be
-    priced.
+    The module has one `arch.system`, one `comet.problem` and one `comet.mapping`.
+    Raises `CostError` if an op is missing or the mapping cannot be priced.
     """
     return price(problem_of(module), system_hardware(module), model)
 
 
 def system_hardware(module: ModuleOp) -> Hardware:
-    """The machine of the only `arch.system` of a module; raises `CostError`."""
+    """Return the hardware of the only `arch.system`; raises `CostError` without it."""
     return hardware_of(_only(module, SystemOp))
 
 
 def problem_of(module: ModuleOp) -> Problem:
-    """The problem and mapping of a module; raises `CostError` where one is missing."""
+    """Return the problem with the mapping of a module; raises `CostError` without."""
     problem, mapping = _only(module, ProblemOp), _only(module, MappingOp)
     root = _Numbering().tile(mapping.root)
     return Problem(
@@ -68,7 +67,7 @@ def problem_of(module: ModuleOp) -> Problem:
 
 
 def node_op(module: ModuleOp, index: int) -> Op:
-    """The op of a node of the module's mapping, counted as in `NodeEstimate`."""
+    """Return the op of a node of the module's mapping, by its `NodeEstimate` index."""
     nodes = [
         op for op in _only(module, MappingOp).walk() if not isinstance(op, MappingOp)
     ]
@@ -93,7 +92,7 @@ def _operation(op: DeclareOp) -> Operation:
 
 
 class _Numbering:
-    """Converts nodes and counts them in document order, bindings included."""
+    """Converts nodes, and numbers them in document order, bindings included."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -167,7 +166,7 @@ class _Numbering:
 
 
 def _entry(moved: MovedTensor) -> Entry:
-    """Return what the models, which know no dialect, call a moved tensor."""
+    """Return the entry of the models for a moved tensor of the dialect."""
     factors = tuple(dict(row) for row in moved.factors)
     return Entry(
         moved.tensor,

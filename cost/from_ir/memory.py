@@ -1,5 +1,5 @@
 """
-Where in device memory a tile is loaded from: whole tensors, their parts, chosen rows.
+Where tiles are in device memory, and how many bytes a thread can load at a time.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from comet.dialects.schedule.node import NodeOp
 
 
 def vector_width(value: SSAValue, most: int) -> int:
-    """Return the bytes, at most `most`, that a thread loads at a time from a tensor."""
+    """Return the vector width (bytes) of loads from a tensor, at most `most`."""
     row = row_extent(value) * bits_of(value) // 8
     return gcd(row, most)
 
 
 def row_extent(value: SSAValue) -> int:
-    """Return how many elements are contiguous where `value` is loaded from."""
+    """Return the contiguous elements of a row of the tensor that `value` is part of."""
     tensor = tensor_in_memory(value)
     if isinstance(tensor.owner, SliceOp | ConcatOp):
         return _aligned(tensor.owner)
@@ -43,7 +43,7 @@ def row_extent(value: SSAValue) -> int:
 
 
 def _aligned(view: SliceOp | ConcatOp) -> int:
-    """Return how many elements, at least, are contiguous from where a part begins."""
+    """Return the number of elements to which rows of a part or a concat are aligned."""
     rows = [row_extent(value) for value in view.operands]
     last = [*extents_of(view.result)][-1:]
     if isinstance(view, ConcatOp):
@@ -52,14 +52,14 @@ def _aligned(view: SliceOp | ConcatOp) -> int:
 
 
 def tensor_in_memory(value: SSAValue) -> SSAValue:
-    """Return the whole tensor that a tile is part of, as it was made or received."""
+    """Return the tensor that a tile is part of, as it was computed or received."""
     while (whole := _whole(value)) is not None:
         value = whole
     return value
 
 
 def _whole(value: SSAValue) -> SSAValue | None:
-    """Return what `value` is a part of, or another name for; None if there is none."""
+    """Return the value that `value` is a tile or a rename of, None for others."""
     owner = value.owner
     if isinstance(owner, RenameOp):
         return owner.input
@@ -75,18 +75,18 @@ def _whole(value: SSAValue) -> SSAValue | None:
 
 
 def ids_dims(tile: SSAValue) -> tuple[str, ...]:
-    """Return the dimensions of a tile along which ids choose rows, none otherwise."""
+    """Return the dimensions of a tile along which its rows are gathered, if any."""
     return choosing_dims(_seen(tile))
 
 
 def id_bytes(tile: SSAValue) -> int:
-    """Return the bytes of an id that chooses a row of a tile, 0 if none does."""
+    """Return the bytes of an id of a gathered tile, 0 for other tiles."""
     ids = choosing_ids(_seen(tile))
     return 0 if ids is None else bits_of(ids) // 8
 
 
 def _seen(tile: SSAValue) -> SSAValue:
-    """Return the whole value that a tile of a node is part of, views included."""
+    """Return the value outside of all nodes that a tile is part of, or a view of it."""
     value = tile
     while isinstance(value, BlockArgument) and (whole := _whole(value)) is not None:
         value = whole

@@ -1,7 +1,7 @@
 """
-The products of a GPU kernel as numbers: what each of their dimensions is.
+Reads the products of a GPU kernel: the role of each of their dimensions.
 
-They are known before the kernel is built, and rule out tiles that it cannot have.
+Products are known before the tile tree is built, and rule out tiles early.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Products:
         self.type = "f32"
 
     def add(self, op: ContractOp, loops: tuple[str, ...]) -> None:
-        """Count a dot; it is a sum of products unless the blocks of `batch` are 1."""
+        """Add a contraction, which is a dot where the blocks of `batch` are 1."""
         dims, batch = iteration_dims(op), set(op.batched)
         left = op.rhs if _is_turned(op) else op.lhs
         kept, summed = set(names_of(op.result)), set(names_of(left))
@@ -59,11 +59,11 @@ def summarize_products(
     ops: Iterable[Operation], grid: tuple[str, ...], loops: tuple[str, ...]
 ) -> KernelSummary:
     """
-    Return what is known of a kernel before its tile tree is built: its products.
+    Return a summary with only the products of a kernel, before its tree is built.
 
-    It computes `ops`, programs split the dimensions of `grid`, and `loops` are inside
-    of these. All else that is alive in registers is missing: blocks that do not fit
-    with this summary do not fit with the whole one.
+    The kernel computes `ops`; programs split the dimensions of `grid`, and have
+    `loops`. The other values in registers are missing: blocks that do not fit by this
+    summary do not fit by the whole one.
     """
     products, points, extents = Products(), list[Point](), dict[str, int]()
     for op in ops:
@@ -90,34 +90,34 @@ def summarize_products(
 
 
 def rate_of(op: ContractOp) -> str:
-    """Return the element type by which the rate of a product is found."""
+    """Return the element type that decides the rate of a product."""
     return rate_name(element_type_of(op.lhs))
 
 
 def operations_of(op: ContractOp) -> int:
-    """Return the operations of a product: a multiplication and an addition each."""
+    """Return the operations of a product: two for each term, as in FLOPs."""
     extents = joined_extents(op.operands)
     return 2 * prod(extents[dim] for dim in iteration_dims(op))
 
 
 def seconds_of_products(ops: Iterable[Operation], gpu: Device) -> float:
-    """Return how long the products of a kernel take if all of a GPU works on them."""
+    """Return the seconds of the products of a kernel, on the whole GPU."""
     products = [product for op in ops for product in _products_in(op)]
     rates = (product_rate(rate_of(product), gpu) for product in products)
     return sum(map(operations_of, products)) / max(rates, default=inf)
 
 
 def _products_in(op: Operation) -> Iterator[ContractOp]:
-    """Yield an op that is a product, or those of one step of a fold."""
+    """Yield `op` if it is a contraction, or those in the step of a fold."""
     ops = op.step.block.ops if isinstance(op, FoldOp) else (op,)
     yield from (each for each in ops if isinstance(each, ContractOp))
 
 
 def _point(op: ContractOp, loops: Collection[str]) -> Point:
     """
-    Return what registers hold at least while a product is computed.
+    Return the least values in registers during a product.
 
-    Its result is one of these tiles if a loop sums it, else unless it is only added.
+    Its result is one of them if a loop sums it, or if it is not only added to others.
     """
     summed = not set(loops).isdisjoint(op.contracted)
     added = any(adds(use.operation) for use in op.result.uses)
@@ -126,17 +126,17 @@ def _point(op: ContractOp, loops: Collection[str]) -> Point:
 
 
 def adds(op: Operation) -> bool:
-    """Whether an op adds: a product accumulates into what it is only added to."""
+    """Whether an op is an addition; a product can accumulate into its other operand."""
     return isinstance(op, MapOp) and op.kind.data is MapKind.ADD
 
 
 def tile_bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
-    """Return the bytes of a tile of `value`, inside some loops."""
+    """Return the bytes of a tile of `value` as a term inside `loops`."""
     return Term(names_of(value), bits_of(value) / 8, loops)
 
 
 def sums_of_products(op: ContractOp, loops: tuple[str, ...]) -> Iterator[Term]:
-    """Yield the operations of a product that is no dot, where its blocks make it so."""
+    """Yield the vector operations of a product, for blocks with which it is no dot."""
     if several := tuple(sorted(op.batched)):
         yield Term(iteration_dims(op), 2, loops, several=several)
 
@@ -149,7 +149,7 @@ def operands_of(op: Operation, loops: tuple[str, ...]) -> Operands | None:
 
 
 def _product_of(op: ContractOp, loops: tuple[str, ...]) -> Product:
-    """Return the dimensions of a contraction by what they are in a product."""
+    """Return the dimensions of a contraction by their roles."""
     _, rows, columns, summed = op.roles
     if _is_turned(op):
         rows, columns = columns, rows

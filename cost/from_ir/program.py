@@ -1,7 +1,7 @@
 """
-Reads a `dataflow.program` as numbers: the launch plan that `cost.gpu.taxes` prices.
+Reads the launch plan that `cost.gpu.taxes` prices from a `dataflow.program`.
 
-Channels may be lowered or not: a message, its flags and who waits are the same.
+Channels may be lowered or not: messages, flags and waits are the same.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from comet.dialects.dataflow.transfer import (
 from comet.dialects.schedule import SpatialOp
 
 DEFAULT_LAUNCH = LaunchNumbers(4, 1)
-"""Of a node that has none yet."""
+"""The launch numbers of a node that has none yet."""
 
 
 def machine_for(
@@ -93,7 +93,7 @@ def launch_plan_of(program: ProgramOp, system: SystemOp) -> Plan:
 
 
 def read_plan(program: ProgramOp, device: Device, levels: GpuLevels) -> Plan:
-    """Return what a program launches on a GPU that has been read."""
+    """Return the launch plan of a program, given its GPU."""
     return tuple(_Reader(program, device, levels).steps())
 
 
@@ -111,7 +111,7 @@ class _Reader:
         return rank_count(self.program)
 
     def steps(self) -> Iterator[Step]:
-        """Yield what is launched, in order."""
+        """Yield the steps of the plan, in order."""
         for name, op in steps_of(self.program).items():
             yield self._kernel(op, name) if isinstance(op, KernelOp) else Barrier(name)
 
@@ -162,10 +162,10 @@ class _Reader:
         )
 
     def _is_intermediate(self, value: SSAValue) -> bool:
-        """Whether one kernel leaves the value in memory for another, of any rank."""
-        return any(map(self._is_left, sources(value)))
+        """Whether one kernel stores the value for another, of any rank."""
+        return any(map(self._is_stored, sources(value)))
 
-    def _is_left(self, source: SSAValue) -> bool:
+    def _is_stored(self, source: SSAValue) -> bool:
         match source.owner:
             case SpatialOp():
                 return not self._is_output(source)
@@ -175,7 +175,7 @@ class _Reader:
                 return isinstance(program_value(source).owner, KernelOp)
 
     def _is_output(self, made: SSAValue) -> bool:
-        """Whether what a node makes is a result of the program."""
+        """Whether a node computes a result of the program."""
         outputs = [program_value(value) for value in _end(self.program).operands]
         for use in made.uses:
             kernel = use.operation.parent_op()
@@ -185,7 +185,7 @@ class _Reader:
 
 
 def _in_one_kernel(parts: Sequence[Part]) -> Iterator[Part]:
-    """Give all programs of a kernel the room that the largest of them takes."""
+    """Give all parts the registers and shared memory of the part with the most."""
     registers = longest(part.work.registers for part in parts)
     shared = longest(part.work.shared for part in parts)
     for part in parts:
@@ -208,13 +208,13 @@ def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:
 
 
 def message_bytes(channel: ChannelType) -> float:
-    """Return what one rank has for each peer."""
+    """Return the bytes that one rank sends to each peer."""
     extents = extents_of(channel.message)
     return prod(extents.values()) * bits_of(channel.message) / 8
 
 
 def _channel_name(channel: SSAValue) -> str:
-    """Return a name that is the same in all kernels that use the channel."""
+    """Return a name of the channel, the same in all kernels that use it."""
     made = program_value(channel)
     block = made.owner.parent if isinstance(made.owner, Operation) else None
     position = 0 if block is None else list(block.ops).index(_owner(made))
@@ -240,7 +240,7 @@ def _wait_for(kernel: KernelOp, channel: SSAValue) -> WaitOp | None:
 
 
 def _signalled_inputs(kernel: KernelOp) -> Iterator[str]:
-    """Yield the channels of inputs that a kernel signals."""
+    """Yield the channels of inputs whose flags a kernel sets."""
     for op in kernel.body.block.ops:
         if isinstance(op, SignalOp) and input_of(op.channel) is not None:
             yield _channel_name(op.channel)

@@ -1,7 +1,7 @@
 """
-Which tiles take registers while an op of a GPU kernel runs, of those that are alive.
+Which of the live tiles take registers while an op of a GPU kernel runs.
 
-Elementwise ops are computed element by element, so that not each of their results is a
+Chains of elementwise ops are computed element by element, so that some results are no
 whole tile at any time.
 """
 
@@ -31,12 +31,11 @@ def tiles_during(
     op: Operation, alive: Sequence[SSAValue], *, with_products: bool
 ) -> Iterator[SSAValue]:
     """
-    Yield the tiles that take registers during `op`, of those `alive` before it.
+    Yield the tiles that take registers during `op`: those `alive`, and its results.
 
-    And of those that it makes. The kernel is one `with_products` or without. Tiles in
-    shared memory are among them, too.
+    `with_products`: the kernel has contractions. Tiles in shared memory are included.
     """
-    # An elementwise op writes over the operand that it is the last to use.
+    # The result of an elementwise op replaces the operand that it is the last to use.
     made = () if isinstance(op, MapOp) else op.results
     yield from tiles_before(op, (*alive, *made), with_products=with_products)
 
@@ -44,7 +43,7 @@ def tiles_during(
 def tiles_before(
     op: Operation, alive: Sequence[SSAValue], *, with_products: bool
 ) -> Iterator[SSAValue]:
-    """Yield the tiles that take registers, of those `alive`, just before `op`."""
+    """Yield those of the tiles `alive` that take registers just before `op`."""
     tiles = _occupying(alive)
     if with_products:
         tiles = (_before_widening(tile, op) for tile in tiles)
@@ -52,7 +51,7 @@ def tiles_before(
 
 
 def broadcast_during(op: Operation) -> Iterator[SSAValue]:
-    """Yield the operands of an elementwise op that lack dimensions of its result."""
+    """Yield the operands that an elementwise op broadcasts."""
     if isinstance(op, MapOp):
         dims = names_of(op.result)
         yield from _occupying([v for v in op.operands if names_of(v) != dims])
@@ -60,8 +59,7 @@ def broadcast_during(op: Operation) -> Iterator[SSAValue]:
 
 def kept_vectors(loop: TemporalOp) -> Iterator[SSAValue]:
     """
-    Yield the operands of elementwise ops in a loop that it does not change, and that
-    lack dimensions of the result, from outside of the loop.
+    Yield the loop-invariant operands that elementwise ops in a loop broadcast.
 
     Triton widens them and converts them to the layout of the result before the loop.
     """
@@ -72,7 +70,7 @@ def kept_vectors(loop: TemporalOp) -> Iterator[SSAValue]:
 
 
 def _enters(value: SSAValue, loop: TemporalOp) -> bool:
-    """Return whether a value is a tile from outside of a loop, unchanged, or a cast."""
+    """Return whether a value, or the operand of its casts, is loop-invariant."""
     while not isinstance(value, BlockArgument):
         if not isinstance(value.owner, CastOp):
             return False
@@ -88,9 +86,9 @@ def _enters(value: SSAValue, loop: TemporalOp) -> bool:
 
 def accumulators(op: NodeOp) -> Iterator[SSAValue]:
     """
-    Yield the yielded values whose running result stays alive in the body.
+    Yield the yielded values with an accumulator, which is alive in the whole body.
 
-    That of a fold is the iter_arg, an argument of the body.
+    Not those of folds, whose accumulators are iter_args.
     """
     for value, combiner in zip(op.yielded, op.combiners, strict=True):
         if combiner not in (Combiner.NONE, Combiner.FOLD):
@@ -98,43 +96,41 @@ def accumulators(op: NodeOp) -> Iterator[SSAValue]:
 
 
 def continued(op: NodeOp, inner: NodeOp) -> Iterator[SSAValue]:
-    """Yield the accumulators of a loop that are those of a loop in it, meanwhile."""
+    """Yield the accumulators of a loop that an inner loop continues to sum into."""
     if isinstance(op, TemporalOp):
         yield from (value for value in inner.outs if is_continued(op, value))
 
 
 def _before_widening(value: SSAValue, op: Operation) -> SSAValue:
     """
-    Return what registers hold of a value while `op` of a kernel with products runs.
+    Return the operand if `value` is a cast that is not in registers yet, else `value`.
 
-    The layout of a product is another one than that of loads. Triton converts a loaded
-    tile to it while the tile is narrow, and widens it, element by element, where an
-    elementwise op reads it, if that is the only reader and in the same body. Without
-    products no layout is converted, and tiles are widened once they are loaded.
+    Products have another layout than loads. Triton converts a loaded tile to it before
+    the cast, and widens it, element by element, in the only op that reads it, if that
+    is in the same body. In kernels without products no layout is converted, and tiles
+    are widened right after the load.
     """
     cast, users = value.owner, [use.operation for use in value.uses]
     if isinstance(op, NodeOp) or not isinstance(cast, CastOp) or cast.added_bits <= 0:
         return value
-    together = all(
-        isinstance(user, MapOp | CastOp | ReduceOp) and user.parent is cast.parent
-        for user in users
-    )
-    return cast.input if together and len(users) == 1 else value
+    if len(users) != 1 or users[0].parent is not cast.parent:
+        return value
+    return cast.input if isinstance(users[0], MapOp | CastOp | ReduceOp) else value
 
 
 def _occupying(tiles: Sequence[SSAValue]) -> Iterator[SSAValue]:
-    """Yield the tiles that take registers besides the others."""
+    """Yield the tiles that take registers of their own among `tiles`."""
     different = dict.fromkeys(tiles)
     yield from (tile for tile in different if _occupies(tile, different))
 
 
 def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
     """
-    Whether a tile takes registers besides those of the other tiles alive.
+    Whether a tile takes registers, given the other tiles `alive`.
 
-    A result of an elementwise op before another one, or before a reduction, is computed
-    with it, element by element, from a tile that is alive; one before a store never is
-    whole. A product that is only added to a value accumulates into it.
+    It does not if the only op that reads it is elementwise or a reduction, and computes
+    it element by element from a tile that is alive; nor if an elementwise op computes
+    it for a store. A product that is only added to a value accumulates into that value.
     """
     op, users = value.owner, {use.operation for use in value.uses}
     if isinstance(op, FillOp):
@@ -154,7 +150,7 @@ def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
 
 
 def _computed_from(value: SSAValue) -> SSAValue:
-    """Return the tile at the start of a chain of elementwise ops, each used once."""
+    """Return the first tile of the chain of elementwise ops that computes `value`."""
     while isinstance(op := value.owner, MapOp | CastOp):
         names, numbers = names_of(value), [v for v in op.operands if not is_boolean(v)]
         same = (v for v in numbers if names_of(v) == names)

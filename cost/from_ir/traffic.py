@@ -1,7 +1,7 @@
 """
 The bytes that a launch plan moves, by memory level and tensor, on one rank.
 
-The kernel model prices sums of them; here they have the names of tensors.
+The kernel model prices their sums; reports show them by tensor.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from comet.dialects.schedule.transfers import loads, stores
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes by tensor, of all kernels of one rank together."""
+    """Bytes by tensor, summed over the kernels of one rank."""
 
     device: Mapping[str, float]
     """Loaded from device memory and stored there."""
@@ -45,17 +45,17 @@ class Traffic:
     sent: Mapping[str, float]
     """Pushed to all peers."""
     received: Mapping[str, float]
-    """Read by a kernel, of what all peers have pushed."""
+    """Pushed by all peers, and read by a kernel."""
     least: float
-    """Inputs and results of the program, each once."""
+    """The bytes of all inputs and results of the program."""
 
 
 def traffic_of(program: ProgramOp, system: SystemOp) -> Traffic:
     """
-    Return what the kernels of a program move; a kernel of a library moves its operand
-    and its result.
+    Return the bytes that the kernels of a program move.
 
-    Raises `CostError` where the system has no GPU.
+    A kernel of a library moves its operand and its result. Raises `CostError` if the
+    system has no GPU.
     """
     peers = rank_count(program) - 1
     reader = _Reader(device_of(system), gpu_levels(system), peers)
@@ -71,7 +71,7 @@ def _sums() -> defaultdict[str, float]:
 
 @dataclass
 class _Reader:
-    """Adds up what kernels move."""
+    """Adds up the bytes that kernels move."""
 
     gpu: Device
     levels: GpuLevels
@@ -85,7 +85,7 @@ class _Reader:
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
 
     def read(self, kernel: KernelOp) -> None:
-        """Add what a kernel moves."""
+        """Add the bytes that a kernel moves."""
         for op in kernel.body.block.ops:
             match op:
                 case CollectiveOp():
@@ -142,7 +142,7 @@ class _Reader:
 
 
 def _source(value: SSAValue) -> SSAValue:
-    """Return the program's value or channel that a value of a node is."""
+    """Return the value or channel of the program that a value of a node stands for."""
     seen, *others = sources(value)
     if others:
         return value
@@ -150,13 +150,13 @@ def _source(value: SSAValue) -> SSAValue:
         case ReadOp() | PullOp():
             return program_value(seen.owner.channel)
         case SpatialOp() | CollectiveOp():
-            return next(_left_in(seen), seen)
+            return next(_stored_in(seen), seen)
         case _:
             return program_value(seen)
 
 
-def _left_in(made: SSAValue) -> Iterator[SSAValue]:
-    """Yield the results of kernels, and channels, that hold what a node makes."""
+def _stored_in(made: SSAValue) -> Iterator[SSAValue]:
+    """Yield the kernel results and channels that a result of a node is stored to."""
     for use in made.uses:
         op, kernel = use.operation, use.operation.parent_op()
         if isinstance(op, PushOp | StageOp):
@@ -166,7 +166,7 @@ def _left_in(made: SSAValue) -> Iterator[SSAValue]:
 
 
 def _is_outside(source: SSAValue) -> bool:
-    """Whether it is an input or a result of the program."""
+    """Whether `source` is an input or a result of the program."""
     if isinstance(source, BlockArgument):
         return True
     return any(

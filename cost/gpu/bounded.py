@@ -1,9 +1,10 @@
 """
-The iterations of a loop that a mask bounds, where later rows see more positions.
+The iterations of a loop that a mask bounds, by the rows of a program.
 
-In causal attention the last visible key of a query is its own position: programs with
-the first rows run few iterations, those with the last rows all of them. The first query
-that sees a key is its own position: programs with the last keys run few iterations.
+In causal attention, query m sees the keys up to m: in a loop over keys, programs with
+the first queries run few iterations, those with the last ones run all. Key n is seen by
+the queries from n on: in a loop over queries, programs with the last keys run few
+iterations.
 """
 
 from __future__ import annotations
@@ -18,43 +19,46 @@ from comet.cost.reals import Real
 
 @dataclass(frozen=True)
 class Bound:
-    """Row r of `rows` sees a dimension up to position r + `offset`, or since then."""
+    """Row r of the dimension `rows` sees the positions of a loop up to r + `offset`."""
 
     rows: str
     offset: int
     since: bool = False
+    """If true, it sees the positions from r + `offset` on instead."""
 
 
 @dataclass(frozen=True)
 class Trips:
-    """The iterations that run, of one program."""
+    """The iterations that the programs of a kernel run."""
 
     mean: Real
+    """The mean over all programs."""
     most: Real
+    """Those of the longest program."""
     tail: Real
     """
-    How much longer than its share of all iterations a processor is busy at most, if the
-    longest programs start first.
+    An upper bound, if the longest programs start first, of how many iterations the
+    busiest processor runs beyond an equal share.
     """
     masked: Real
-    """Those of the iterations whose positions some rows see and others do not, mean."""
+    """The mean of the iterations whose positions some rows see and others do not."""
 
     def served(self, turns: Real) -> Real:
         """
-        Return the iterations of one of `turns` programs that one processor serves.
+        Return the iterations per turn if a processor runs `turns` programs in turn.
 
-        Programs start in any order: the last to end is at most the longest program
-        after the mean of the others (Graham, "Bounds on multiprocessing timing
-        anomalies", 1969, for list scheduling).
+        Programs start in any order: at worst, the longest program comes last, after an
+        equal share of the others (Graham, "Bounds on multiprocessing timing anomalies",
+        1969, for list scheduling).
         """
         return self.mean + (self.most - self.mean) / np.maximum(turns, 1)
 
     def served_longest_first(self, turns: Real, share: Real) -> Real:
         """
-        Return the same where the longest programs start first.
+        Return the iterations per turn if the longest programs start first.
 
-        A processor's `share` of the programs may be less than `turns`: short programs
-        fill the last turn.
+        `share` is the number of programs over that of processors, `turns` the same
+        rounded up: short programs fill the last turn.
         """
         whole = np.maximum(self.most, share * self.mean + self.tail)
         return np.minimum(self.served(turns), whole / np.maximum(turns, 1))
@@ -63,8 +67,7 @@ class Trips:
 @dataclass(frozen=True)
 class BoundedLoop:
     """
-    A loop over `extent` positions: row r of `rows` sees those up to r + `offset`, or
-    those since.
+    A loop over `extent` positions, bounded for `rows` rows as in `Bound`.
     """
 
     rows: int
@@ -76,36 +79,34 @@ class BoundedLoop:
         self,
         row_block: Real,
         block: Real,
-        together: Real = 1,
+        successive: Real = 1,
         processors: int = 1,
     ) -> Trips:
         """
-        Return the iterations in blocks of `block`.
+        Return the iterations of programs with `row_block` rows, in blocks of `block`.
 
-        Each program has `row_block` of the rows, the last one what is left; `together`
-        programs with the same rows start one after another. Of its rows the last sees
-        most, or of positions since then the first, and the blocks that hold what it
-        sees run.
+        A program runs the blocks with a position that one of its rows sees.
+        `successive` programs with the same rows start one after another.
         """
 
-        def counted(row: float, block: float, near: float) -> tuple[float, ...]:
-            return _trips(self, int(row), int(block), int(near), processors)
+        def counted(row: float, block: float, same: float) -> tuple[float, ...]:
+            return _trips(self, int(row), int(block), int(same), processors)
 
-        found = np.vectorize(counted, otypes=[float] * 4)(row_block, block, together)
+        found = np.vectorize(counted, otypes=[float] * 4)(row_block, block, successive)
         return Trips(*found)
 
 
 @lru_cache(maxsize=4096)
 def _trips(
-    loop: BoundedLoop, row_block: int, block: int, together: int, processors: int
+    loop: BoundedLoop, row_block: int, block: int, successive: int, processors: int
 ) -> tuple[float, float, float, float]:
     """
-    Return the mean over programs, the most iterations of one, the tail, and those with
-    a mask.
+    Return the fields of `Trips`.
 
-    A program starts when a processor is free, at the latest after an equal share of all
-    that started before (list scheduling). So of S iterations in all, A of which start
-    after it, a program of p ends at most at (S - p - A) / processors + p.
+    A program starts when a processor is free, at the latest after an equal share of the
+    iterations that started before (list scheduling). With S iterations in total, of
+    which A start after it, a program of p iterations ends at the latest at
+    (S - p - A) / processors + p.
     """
     starts = np.arange(0, loop.rows, row_block)
     ends = np.minimum(starts + row_block, loop.rows)
@@ -121,7 +122,7 @@ def _trips(
         trips = -(-np.clip(ends + loop.offset, 0, loop.extent) // block)
         whole = np.clip(starts + loop.offset + 1, 0, loop.extent) // block
     masked = np.maximum(trips - whole, 0)
-    after = together * (np.cumsum(trips) - trips)
+    after = successive * (np.cumsum(trips) - trips)
     tail = trips - (trips + after) / processors
     mean, most = float(trips.mean()), float(trips.max())
     return mean, most, float(tail.max()), float(masked.mean())

@@ -10,21 +10,21 @@ from comet.cost.reals import total
 
 def plan_bound(plan: Plan, machine: Machine) -> float:
     """
-    Return a lower bound of the latency of a plan, however its messages are cut.
+    Return a lower bound of the latency (seconds) of a plan, for any cut of messages.
 
-    The kernels of a rank follow each other. Each takes at least the time of its nodes
-    alone, or of its messages on the links; a kernel that also copies counts only by
-    these, as the cut changes its tiles.
+    The kernels of a rank run one after another. Each takes at least the time of its
+    nodes without waiting, and that of its messages on the links. A kernel that copies
+    counts only by its messages, as the cut changes its tiles.
     """
     return sum(
-        machine.launch + max(_alone(step, machine), _on_links(step, machine))
+        machine.launch + max(_without_waits(step, machine), _on_links(step, machine))
         for step in plan
         if isinstance(step, Launch)
     )
 
 
-def _alone(step: Launch, machine: Machine) -> float:
-    """Return the seconds of a kernel's nodes without waits and peers."""
+def _without_waits(step: Launch, machine: Machine) -> float:
+    """Return the seconds of a kernel's nodes without waits, 0 if it copies."""
     if any(part.copies for part in step.parts):
         return 0.0
     times = (kernel_time(part.work, machine.device) for part in step.parts)
@@ -35,10 +35,10 @@ def program_bound(plan: Plan, machine: Machine, least_bytes: float) -> float:
     """
     Return a lower bound of the latency of any plan with these operations and messages.
 
-    `least_bytes` are those of the inputs and results. A rank starts at least one
-    kernel, and after it none of its resources is faster than its rate: programs compute
-    at most at the peak, inputs and results cross device memory at least once, and what
-    a kernel sends to its peers, or loads from them, crosses the links.
+    `least_bytes` are the bytes of the inputs and results. A rank launches at least one
+    kernel; then products run at most at the peak, inputs and results go through device
+    memory at least once, and values that a kernel sends to peers, or loads from them,
+    cross the links.
     """
     launches = [step for step in plan if isinstance(step, Launch)]
     parts = [part for step in launches for part in step.parts]
@@ -52,7 +52,7 @@ def program_bound(plan: Plan, machine: Machine, least_bytes: float) -> float:
 
 
 def _crosses_links(part: Part) -> float:
-    """Return the bytes to each peer, or from it; links carry both at the same time."""
+    """Return the larger of the bytes to and from each peer: links are full duplex."""
     sent = sum(send.message for send in part.sends if send.remote)
     return max(sent, sum(each.message for each in part.receives if each.remote))
 

@@ -1,8 +1,7 @@
 """
-Whether a multiprocessor of a GPU has room for the tiles of a program.
+Whether the tiles of a program fit a multiprocessor of a GPU.
 
-One program runs on one multiprocessor. Sizes are bytes; block sizes and launch numbers
-may be arrays, one element per choice.
+Sizes are bytes; block sizes and launch numbers may be arrays, one element per choice.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ def shared_need(
     """
     Return the bytes of shared memory of one program.
 
-    Tiles of all stages count, except those that are being computed on: these are in
-    registers unless the matrix instruction reads shared memory. Without a pipeline, one
-    copy remains, through which they reach the registers. A tile that is loaded before
-    the loop is always being computed on.
+    A tile has a buffer for each stage, except the stage that is computed on: that one
+    is in registers, unless matrix instructions read shared memory. Without a pipeline
+    one buffer remains, through which the tile reaches registers. A loop-invariant tile
+    is always the stage that is computed on.
     """
-    working = reads_shared(summary, blocks, gpu)
-    copies = np.maximum(stages - 1 + working, 1)
-    return summary.peak(summary.shared, blocks, copies, working)
+    computed_on = reads_shared(summary, blocks, gpu)
+    buffers = np.maximum(stages - 1 + computed_on, 1)
+    return summary.peak(summary.shared, blocks, buffers, computed_on)
 
 
 def holds(
@@ -46,9 +45,9 @@ def holds(
     share: float = 1.0,
 ) -> Real:
     """
-    Return 1 if one multiprocessor holds what is alive in a program, else 0.
+    Return 1 if one multiprocessor holds the live tiles of a program, else 0.
 
-    Tiles may use the fraction `share` of its shared memory.
+    Tiles may fill the fraction `share` of its shared memory.
     """
     shared = shared_need(summary, blocks, numbers.stages, gpu)
     return (
@@ -61,7 +60,7 @@ def holds(
 def fits(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
-    """Return 1 if a program also has the registers that the compiler adds, else 0."""
+    """Return 1 if a program fits with the registers that Triton adds, else 0."""
     needed = thread_registers(summary, blocks, numbers, gpu)
     room = holds(summary, blocks, numbers, gpu, gpu.compiled.shared_fraction)
     return np.less_equal(needed, most_registers(numbers.warps, gpu)) * room
@@ -69,16 +68,16 @@ def fits(
 
 def may_fit(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) -> Real:
     """
-    Return 0 if programs with blocks of at least these sizes do not fit, else 1.
+    Return 0 if no program with blocks of these sizes or larger fits, else 1.
 
-    Also if `summary` lacks some of what is alive, see `summarize_products`.
+    `summary` may lack live tiles, as that of `summarize_products` does.
     """
     needed = least_registers(summary, blocks, warps, gpu)
     return np.less_equal(needed, most_registers(warps, gpu)) * 1.0
 
 
 def most_registers(warps: Real, gpu: Device) -> Real:
-    """Return the most registers of a thread that a program may need by our estimate."""
+    """Return the most registers per thread that `thread_registers` may estimate."""
     held = gpu.register_bytes / REGISTER / (gpu.warp_threads * warps)
     rules = gpu.compiled
     return np.minimum(rules.most_registers, held) - rules.spare_registers

@@ -1,4 +1,4 @@
-"""In which loops the copy of a tile must be: those that change the tile."""
+"""How far the copy of a tile can be hoisted: the rule for prices and rewrites."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def loops_around(
     Return, for each loop, whether the copy of a tile must be inside it.
 
     `tile` has the dimensions of the tile; `loops` are dimensions and trip counts,
-    outermost first. A loop of several trips changes a tile that has its dimension; a
-    copy is inside all loops that change its tile, and inside the loops around these. It
-    is loop-invariant in the others, and can be hoisted before them. A `late` copy stays
-    in all loops: it comes after a loop inside of them, so that no registers hold the
-    tile while that loop runs, and to load it again from L2 takes less than they would.
+    outermost first. A loop of several trips changes a tile that has its dimension. The
+    copy must be inside the loops that change the tile, and inside all loops around
+    these; it is loop-invariant in the others, and can be hoisted before them. A `late`
+    copy comes after a loop inside of them, and stays: hoisted, it would hold registers
+    while that loop runs, which costs more than loading the tile again from L2.
     """
     changed: Truth = late
     around: list[Truth] = []

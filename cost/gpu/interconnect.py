@@ -1,8 +1,8 @@
 """
-The links between the GPUs of a node, and what one kernel pays to use them.
+The links between the GPUs of a node, and the time that kernels take to use them.
 
-Loads and stores of a peer's memory, not whole collectives (`algorithms.py`). Times are
-seconds, rates bytes per second; sizes may be numpy arrays.
+For loads and stores of a peer's memory; `algorithms.py` has whole collectives. Times
+are seconds, rates bytes per second; sizes may be numpy arrays.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Interconnect:
 
     ranks: int
     bandwidth: float
-    """The rate at which one GPU sends, and receives, over all its links together."""
+    """The rate at which one GPU sends, and receives, over all its links in total."""
     links: int
-    """Equal links, one to each peer; 1 for a switch that joins all at the full rate."""
+    """Links with an equal rate, one per peer; 1 for a switch, with the whole rate."""
     latency: float
     """From a store until it is in a peer's memory."""
     load_latency: float
@@ -32,9 +32,9 @@ class Interconnect:
     signal: float
     """From setting a flag at a peer until the peer sees it."""
     barrier: float
-    """A barrier of all ranks that arrive together."""
+    """A barrier of ranks that all arrive at the same time."""
     caches: int
-    """Parts of a GPU that each fetch and cache a peer's bytes separately."""
+    """Caches of a GPU, each of which fetches a peer's bytes for itself."""
     flag_bytes: int
     """The bytes on the links to set a flag."""
 
@@ -49,7 +49,7 @@ class Interconnect:
 
     @property
     def fabric(self) -> Fabric:
-        """The same fabric for the formulas of collectives."""
+        """The links as the formulas of collectives take them."""
         return switch(self.ranks, self.latency, self.rate(self.peers))
 
 
@@ -60,10 +60,10 @@ def send_time(message: Real, net: Interconnect) -> Real:
 
 def remote_traffic(message: Real, again: Real, waves: Real, net: Interconnect) -> Real:
     """
-    Return the bytes on the links for loads of all peers' messages.
+    Return the bytes on the links if `again` programs load each peer's message.
 
-    `again` programs load the same bytes. Those that run together and share a cache
-    fetch them once; no byte remains cached after its wave.
+    Programs of one wave that share a cache fetch the bytes once; no byte stays cached
+    after its wave.
     """
     return net.peers * message * np.minimum(again, waves * net.caches)
 
@@ -74,8 +74,8 @@ def source_latency(
     """
     Return the load latency of a kernel whose loop visits one source after another.
 
-    The software pipeline fills again for each source. Loads of a peer's memory
-    (`remote`) have a longer latency; those of the own shard do not.
+    The software pipeline fills again for each source. With `remote`, loads of the
+    shards of peers have a longer latency than those of the own shard.
     """
     rounds = np.maximum(work.rounds / net.ranks, 1)
     filled = 1 + (rounds - 1) / np.maximum(work.stages, 1)
@@ -84,6 +84,10 @@ def source_latency(
 
 
 def body_time(time: KernelTime, link: Real = 0.0) -> Real:
-    """Return the seconds of a kernel without its launch, at least `link`."""
+    """
+    Return the seconds of a kernel without its launch and exchanges.
+
+    They are at least `link`, the time of its links.
+    """
     parts = (*time.parts.values(), link)
     return np.where(np.greater(time.fits, 0), longest(parts) + time.control, np.inf)

@@ -26,18 +26,18 @@ class Compiled:
     thread_registers: int
     """Registers of a thread besides those for tiles."""
     most_registers: int
-    """The maximum of a thread."""
+    """The most registers that a thread may have."""
     spare_registers: int
-    """How many of these stay free, because the estimate may be too low."""
+    """Registers that an estimate leaves free, because it may be too low."""
     operand_fraction: float
     """
-    Fraction of a contraction's operands that registers hold at a time, if its
-    instruction does not read shared memory.
+    Fraction of a contraction's operands that registers hold at a time, if its matrix
+    instructions do not read shared memory.
     """
     load_fraction: float
     """Fraction of loaded tiles that registers hold without a software pipeline."""
     f32_multiple: float
-    """Registers for products in f32, as a multiple of those of their tiles."""
+    """Registers of kernels with f32 products, as a multiple of those for the tiles."""
     shared_fraction: float
     """Fraction of the shared memory that the tiles of one program may fill."""
     shared_operand_rows: int
@@ -50,15 +50,15 @@ class Compiled:
     """Loads of at least this many bytes per thread need no registers for addresses."""
     descriptor_bytes: int
     """
-    What the distance of rows is a multiple of, to be copied by tensor descriptors; 0
-    without.
+    The alignment of rows (bytes) that copies by tensor descriptors need; 0 if the GPU
+    has none.
     """
     stages_converted: bool
-    """Whether loads whose values products read after a conversion have stages, too."""
+    """Whether loads have stages if products read their values after a conversion."""
     exposed_fraction: float
     """
-    Fraction of the overlapped time that ranks choices whose slowest resource takes
-    equally long.
+    Fraction of the overlapped time that is added to rank tilings: it decides if the
+    slowest resource takes equally long.
     """
 
 
@@ -103,12 +103,12 @@ class Device:
 
 @dataclass(frozen=True)
 class KernelWork:
-    """The work of one kernel; all but `programs` and `device_bytes` per program."""
+    """The work of a kernel, per program except `programs` and `device_bytes`."""
 
     programs: Real
     tensor_operations: Real
     vector_operations: Real
-    """Weighted: a special function counts as the additions that take as long."""
+    """In additions: a special function counts as many as take the same time."""
     shared_reads: Real
     """Bytes that contractions read from shared memory."""
     moved_bytes: Real
@@ -129,13 +129,13 @@ class KernelWork:
     pipelines: Real = 1
     """Loops of a program that load ahead, one after another."""
     exchanges: Real = 0
-    """How often a program waits for values of the others of its group."""
+    """How often a program waits for values of other programs of its group."""
     rank_exchanges: Real = 0
-    """How often its group waits for those of other ranks."""
+    """How often a group waits for values of other ranks."""
     loads_ahead: bool = False
     """
-    Whether one program does several tiles, and warps of their own load the next one
-    while the others still work on one.
+    Whether programs are persistent and warp-specialized: producer warps load the next
+    tile while the others compute.
     """
 
 
@@ -146,7 +146,7 @@ class KernelTime:
     launch: float
     compute: Real
     """
-    Tensor cores, then vector lanes, idle multiprocessors of the last wave included.
+    Tensor cores, then vector lanes, with multiprocessors that idle in the last wave.
     """
     shared: Real
     l2: Real
@@ -155,13 +155,13 @@ class KernelTime:
     """Waiting for loads."""
     control: Real
     exchange: Real
-    """Waiting for values of other programs, which nothing overlaps."""
+    """Waiting for values of other programs; nothing overlaps this time."""
     fits: Real
     """1 if one program fits a multiprocessor, else 0."""
 
     @property
     def parts(self) -> Mapping[str, Real]:
-        """The times that overlap, by the busy resource."""
+        """The times that overlap, by resource; `control` and `exchange` do not."""
         return {
             "compute": self.compute,
             "shared memory": self.shared,
@@ -172,7 +172,7 @@ class KernelTime:
 
     @property
     def seconds(self) -> Real:
-        """The whole launch; infinite if a program does not fit."""
+        """The time of the launch; infinite if a program does not fit."""
         whole = self.launch + longest(self.parts.values()) + self.control
         whole = whole + self.exchange
         return np.where(np.greater(self.fits, 0), whole, np.inf)
@@ -180,34 +180,34 @@ class KernelTime:
 
 def resident_programs(work: KernelWork, device: Device) -> Real:
     """
-    Programs that one multiprocessor runs at a time; 0 if not even one fits.
+    Return how many programs a multiprocessor runs at a time; 0 if not even one fits.
 
-    Of a kernel whose programs exchange it is one: `tile` makes so many programs that
-    all run at the same time wherever one fits.
+    At most one if programs exchange: `tile` makes no more programs than there are
+    multiprocessors, so that all run at the same time.
     """
     by_warps = device.warps // np.maximum(work.warps, 1)
     by_registers = device.register_bytes // np.maximum(work.registers, 1)
     by_shared = device.shared_bytes // np.maximum(work.shared, 1)
     resident = np.minimum(np.minimum(by_warps, by_registers), by_shared)
-    alone = np.minimum(resident, 1)
-    return np.where(np.greater(work.exchanges, 0), alone, resident)
+    exchanging = np.greater(work.exchanges, 0)
+    return np.where(exchanging, np.minimum(resident, 1), resident)
 
 
 def wave_count(programs: Real, slots: Real) -> Real:
-    """Rounds of `slots` programs each until all have run."""
+    """Return the number of waves of `programs`, `slots` of which run at a time."""
     return np.ceil(programs / np.maximum(slots, 1))
 
 
 def kernel_time(work: KernelWork, device: Device) -> KernelTime:
     """
-    The time of one launch.
+    Return the time of one launch.
 
     Raises `CostError` if the device has no rate for the work's element type.
     """
     resident = resident_programs(work, device)
     fits = np.greater_equal(resident, 1) * 1.0
     waves = wave_count(work.programs, device.multiprocessors * resident)
-    # A multiprocessor serves its programs in turn: the fullest one counts.
+    # A multiprocessor runs its programs in turn: the one with most programs counts.
     turns = wave_count(work.programs, device.multiprocessors) * device.multiprocessors
     shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
     return KernelTime(
@@ -228,10 +228,10 @@ def waiting_time(work: KernelWork, waves: Real, device: Device) -> Real:
     """
     Return the seconds that a multiprocessor waits for loads, in all its waves.
 
-    A pipeline fills once, then has `stages` loads on the way. It fills again for each
-    tile, also for those of one program, unless warps of their own load ahead: in what
-    Triton 3.6 and 3.9 make of such a program, these have a loop over tiles of their
-    own, and wait in it for free stages only.
+    A software pipeline waits once to fill, then has `stages` loads in flight. It fills
+    again for each tile, also in a persistent program, unless producer warps load ahead:
+    in the code of Triton 3.6 and 3.9 these have their own loop over tiles, and wait in
+    it only for free stages.
     """
     fills = np.minimum(waves, 1) if work.loads_ahead else waves
     rounds = waves * work.rounds if work.loads_ahead else work.rounds
@@ -244,14 +244,13 @@ def least_seconds(
     tensor_bytes: Real, device: Device, computing: Real = 0.0, programs: Real = inf
 ) -> Real:
     """
-    Return a lower bound of the time of a launch, whatever its tiles.
+    Return a lower bound of the seconds of a launch, for any tiles.
 
     `tensor_bytes` are the bytes of its inputs and results: each goes through device
-    memory at least once (see `tensor_traffic`) and through L2, and a program waits at
-    least once for a load. `computing` are the seconds of its products at the rate of
-    the whole device. `programs` is the most that there can be: with fewer than
-    multiprocessors, some of these are idle. `KernelTime.seconds` is the launch and the
-    longest of its parts, of which these are four.
+    memory (see `tensor_traffic`) and L2 at least once, and a program waits at least
+    once for a load. `computing` are the seconds of its products on the whole GPU.
+    `programs` is the most that there can be: with fewer programs than multiprocessors,
+    some of these idle. So four of the parts in `KernelTime.seconds` have a bound.
     """
     idle = np.maximum(device.multiprocessors / programs, 1)
     moved = np.maximum(
@@ -263,7 +262,7 @@ def least_seconds(
 
 def product_rate(element: str, device: Device) -> float:
     """
-    Return the operations a second of products, infinite for a type that has no rate.
+    Return the operations per second of products, infinite for a type without a rate.
 
     Exact f32 products run on vector lanes.
     """
@@ -274,7 +273,7 @@ def product_rate(element: str, device: Device) -> float:
 
 def compute_time(work: KernelWork, device: Device) -> Real:
     """
-    Return the seconds of one program if the whole device worked on it.
+    Return the seconds that one program would take on the whole device.
 
     Raises `CostError` if the device has no rate for the work's element type.
     """
@@ -291,6 +290,6 @@ def compute_time(work: KernelWork, device: Device) -> Real:
 
 
 def vector_seconds(operations: Real, device: Device) -> Real:
-    """Return the seconds of operations of all vector lanes, in additions."""
+    """Return the seconds that all vector lanes take for operations, in additions."""
     # A vector rate counts a fused multiply-add as two; most vector work is not fused.
     return operations / (device.vector.get("f32", max(device.vector.values())) / 2)

@@ -1,8 +1,9 @@
 """
-In which order the programs of a launch grid start: its axes, and the L2 swizzle.
+The order in which the programs of a launch grid start: its axes, and the L2 swizzle.
 
-Programs start in the order of their numbers. `trips` are the tiles along the loops of a
-grid, outermost first; they may be arrays, one element for each choice of block sizes.
+Programs start in the order of their ids. `trips` are the numbers of tiles along the
+loops of a grid, outermost first; they may be arrays, one element per choice of block
+sizes.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import numpy as np
 from comet.cost.reals import Real, product, total
 
 GROUP = 8
-"""L2 swizzle: programs along the first loop of a grid that run together."""
+"""The L2 swizzle, as in Triton's tutorial "Matrix Multiplication"."""
 
 
 def l2_swizzle(trips: Sequence[Real], processors: int) -> Real:
     """
-    Return the L2 swizzle: how many programs along the first of two loops run together.
+    Return the L2 swizzle, 1 for none.
 
-    If a product takes several waves, programs that are near each other along both loops
+    It is the number of programs along the first of two loops that start before the
+    second loop advances. If a grid takes several waves, the programs of a wave then
     share more of their operands in L2.
     """
     two = np.equal(total(np.greater(each, 1) * 1.0 for each in trips), 2)
@@ -32,14 +34,16 @@ def l2_swizzle(trips: Sequence[Real], processors: int) -> Real:
     return np.where(two & several_waves, np.minimum(GROUP, first), 1.0)
 
 
-def neighbours(trips: Sequence[Real], index: int, axes: int, swizzle: Real) -> Real:
+def successive_programs(
+    trips: Sequence[Real], index: int, axes: int, swizzle: Real
+) -> Real:
     """
-    Return how many programs with one tile of a loop start one after another, at least.
+    Return the least number of successive programs with the same tile of loop `index`.
 
-    With `axes` axes of the launch grid the loops of several tiles have one each, of
-    which that of the last loop advances slowest; further loops are on the axis of the
-    first, where the last of them advances fastest. With a swizzle the first of two
-    loops does.
+    On a launch grid with `axes` axes, each of the last `axes` - 1 loops of several
+    tiles has its own axis, that of the last loop the slowest. All other loops share the
+    first axis, where the last of them advances fastest. With a swizzle, the first of
+    two loops advances fastest.
     """
     split = [np.greater(each, 1) * 1.0 for each in trips]
 

@@ -24,16 +24,16 @@ class Machine:
     """Seconds to start one kernel: `device.launch`, or less in a replayed graph."""
     skew: float = 0.0
     """
-    How much longer the slowest rank takes for a kernel, as a fraction of its time.
+    How much longer the slowest rank takes for a kernel than the fastest, as a fraction.
     """
 
 
 def virtual_ranks(machine: Machine) -> Machine:
     """
-    Return the machine that each of several ranks has if all share one GPU.
+    Return the machine that each rank has if all ranks share one GPU.
 
-    Each has an equal part of the multiprocessors, rates and caches; peers are as far as
-    device memory, whose cache all ranks share. Kernels of all ranks are one launch,
+    A rank has an equal part of the multiprocessors, rates and L2. A peer's memory is
+    the same device memory, with its latency. The kernels of all ranks share a launch,
     whose end is a barrier.
     """
     device, ranks = machine.device, machine.net.ranks
@@ -68,13 +68,13 @@ class Send:
     message: float
     """Bytes that each peer receives."""
     remote: bool
-    """Whether tiles are stored at the peers (push) or on the own rank (pull)."""
+    """Whether tiles are stored at the peers (push), else on the own rank (pull)."""
     signals: bool
-    """Whether each tile is signalled by a flag; otherwise only a barrier follows."""
+    """Whether a flag signals each tile; otherwise a barrier follows."""
     blocks: int = 1
-    """Blocks of the message that peers can wait for separately."""
+    """The blocks of the message, each of which peers can wait for."""
     of_input: bool = False
-    """Whether the value is an input of the plan, which is only copied for the peers."""
+    """Whether the value is an input of the plan, copied only for the peers."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,15 @@ class Receive:
     """A kernel reads what all ranks stored to a channel."""
 
     channel: str
-    """The channel of the flags: signal coalescing may give several values one."""
+    """The channel whose flags it waits for, which several values may share."""
     message: float
-    """What comes from each rank."""
+    """Bytes from each rank."""
     remote: bool
-    """
-    Whether it is loaded from the peers (pull) or from the own receive buffer (push).
-    """
+    """Whether it is loaded from the peers (pull), else from a receive buffer (push)."""
     waits: bool
     """Whether it waits for flags; otherwise a barrier came before."""
     by_source: bool
-    """Whether a loop visits the sources, the own first; else all are needed at once."""
+    """Whether a loop visits the ranks, the own first; else all are needed at once."""
     again: float = 1
     """How many programs load the same bytes."""
     by_block: bool = False
@@ -106,13 +104,13 @@ class Part:
     name: str
     work: KernelWork
     intermediates: float = 0
-    """Bytes of `work.device_bytes` that are between kernels."""
+    """The part of `work.device_bytes` that is values between kernels."""
     copies: bool = False
     """Whether it moves data and computes nothing."""
     counts: bool = False
     """Whether it reads the epoch, which determines the slots of receive buffers."""
     merges: bool = False
-    """Whether programs of the part before it run it, each the last one to arrive."""
+    """Whether the last programs of the previous part to arrive run it."""
     sends: tuple[Send, ...] = ()
     receives: tuple[Receive, ...] = ()
 
@@ -124,7 +122,7 @@ class Launch:
     name: str
     parts: tuple[Part, ...]
     signalled_inputs: tuple[str, ...] = ()
-    """Channels of inputs in symmetric memory, which its first program signals."""
+    """Channels of inputs in symmetric memory whose flags its first program sets."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +137,12 @@ class LibraryCollective:
     intermediates: float = 0
     """Bytes that it reads and writes in its own memory."""
     algorithm: str | None = None
-    """None is the fastest."""
+    """None for the fastest."""
 
 
 @dataclass(frozen=True)
 class Barrier:
-    """All ranks meet; every earlier store has arrived."""
+    """A barrier of all ranks, after which all earlier stores have arrived."""
 
     name: str = "barrier"
 
@@ -161,10 +159,10 @@ SegmentKind = Literal[
 
 def in_place(plan: Plan) -> Plan:
     """
-    Return the plan of a caller that keeps its inputs in symmetric memory.
+    Return the plan if the caller keeps its inputs in symmetric memory.
 
-    Kernels that only copy an input for peers to pull are removed, and so are its
-    signals and waits: the caller's barrier came before the launch.
+    Without the kernels that only copy an input for peers to pull, and without the
+    signals and waits of inputs: the caller has a barrier before the launch.
     """
     launches = [step for step in plan if isinstance(step, Launch)]
     staged = {
@@ -186,14 +184,13 @@ def in_place(plan: Plan) -> Plan:
 
 
 def _stages_inputs(step: Launch) -> bool:
+    """Whether a kernel only copies inputs for peers to pull."""
     return all(
-        part.copies and part.sends and all(_lays_out(send) for send in part.sends)
+        part.copies
+        and part.sends
+        and all(send.of_input and not send.remote for send in part.sends)
         for part in step.parts
     )
-
-
-def _lays_out(send: Send) -> bool:
-    return send.of_input and not send.remote
 
 
 def _without_waits(part: Part, channels: set[str]) -> Part:

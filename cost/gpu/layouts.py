@@ -1,13 +1,13 @@
 """
-How Triton lays out the tiles of products over the warps of a program.
+How Triton distributes the tiles of products over the warps of a program.
 
-With one matrix instruction a warp makes 16 x 8 elements of a product. Warps are spread
-over the rows and columns of a product; where it has fewer instructions than warps,
-several hold the same elements. Of several products in the body of one loop, as in
-attention, the last one decides for all, and warps are spread along rows or columns
-alone, so that a row of scores stays in one warp. This follows Triton's pass
-AccelerateMatmul, which does not look into other loops. Block sizes and launch numbers
-may be arrays, one element per choice.
+A warp computes 16 x 8 elements of a product with one matrix instruction. Warps are
+distributed along the rows and columns of a product; if it has fewer instructions than
+there are warps, several warps hold the same elements. If the body of a loop has several
+products, as in attention, the last one decides for all, and warps are distributed along
+rows or columns only, so that a row of scores stays in one warp. This follows Triton's
+pass AccelerateMatmul, which looks at one loop body at a time. Block sizes and launch
+numbers may be arrays, one element per choice.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from comet.cost.reals import Real, Truth, product
 
 ROWS = 16
 COLUMNS = 8
-"""The elements that a warp makes with one matrix instruction."""
+"""The elements of the result of one matrix instruction of a warp."""
 QUAD = 4
-"""Lanes of a warp that hold the columns of a row of these."""
+"""The lanes of a warp that hold one row of that result."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the warps of a program are spread over the tiles of a product."""
+    """How the warps of a program are distributed over the result of a product."""
 
     rows: Real
     """Warps along rows."""
@@ -41,12 +41,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Other:
-    """Another product of the same program."""
+    """Another product of a program, as seen from one of its products."""
 
-    made: Product
-    beside: Truth
-    """Whether it is in the body of the same loop."""
+    product: Product
+    same_body: Truth
+    """Whether both are in the body of the same loop."""
     later: bool
+    """Whether it comes later in the program."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,17 @@ class Layouts:
     gpu: Device
 
     @cached_property
-    def direct(self) -> Real:
-        """1 if instructions read rows from shared memory, else 0."""
+    def reads_shared(self) -> Real:
+        """1 if matrix instructions read rows from shared memory, else 0."""
         return reads_shared(self.summary, self.blocks, self.gpu)
 
     def product_of(self, dims: Collection[str]) -> Product:
-        """Return the last product with rows and columns of a tile, or one of them."""
+        """
+        Return the product whose layout a tile with these dimensions has.
+
+        That is the last product with rows and columns of the tile; if there is none,
+        the last one with either; else the last product.
+        """
 
         def common(made: Product) -> int:
             return bool(made.rows & set(dims)) + bool(made.columns & set(dims))
@@ -72,7 +78,7 @@ class Layouts:
         return max(reversed(self.summary.products), key=common)
 
     def trips_of(self, made: Product) -> Real:
-        """Return the iterations of loops that sum a product."""
+        """Return the iterations of the loops that sum into a product."""
         dims = (dim for dim in made.loops if dim in made.summed)
         return product(self.summary.trips(dim, self.blocks) for dim in dims)
 
@@ -82,37 +88,38 @@ class Layouts:
         return {made: self._layout(made) for made in self.summary.products}
 
     def _layout(self, made: Product) -> Layout:
-        """Return where the warps of a product are: copied operands are in registers."""
+        """Return the layout of the result of a product."""
         others = self._others(made)
-        read = self._read_from_shared(made, others)
-        along = np.where(np.greater(self.direct, 0), read, self._copied(made, others))
+        shared = self._rows_from_shared(made, others)
+        registers = self._rows_from_registers(made, others)
+        along = np.where(np.greater(self.reads_shared, 0), shared, registers)
         return Layout(along, self.warps / along)
 
-    def _read_from_shared(self, made: Product, others: Sequence[Other]) -> Real:
-        """Return the warps along rows if each takes whole 16 rows of shared memory."""
+    def _rows_from_shared(self, made: Product, others: Sequence[Other]) -> Real:
+        """Return the warps along rows if instructions read shared memory."""
         read = (
-            each.beside
+            each.same_body
             for each in others
-            if each.later and each.made.summed & (made.rows | made.columns)
+            if each.later and each.product.summed & (made.rows | made.columns)
         )
         rows, _ = self._extents(made)
         some = np.clip(rows / ROWS, 1, self.warps)
         return np.where(_any(read), self.warps, some)
 
-    def _copied(self, made: Product, others: Sequence[Other]) -> Real:
-        """Return the warps along rows if operands are copied to registers."""
+    def _rows_from_registers(self, made: Product, others: Sequence[Other]) -> Real:
+        """Return the warps along rows if instructions read registers."""
         rows, columns = self._extents(made)
-        alone = _balanced(rows / ROWS, columns / (2 * COLUMNS), self.warps)
+        single = _balanced(rows / ROWS, columns / (2 * COLUMNS), self.warps)
         for each in others:
             if each.later:
-                last_rows, last_columns = self._extents(each.made)
-                rows = np.where(each.beside, last_rows, rows)
-                columns = np.where(each.beside, last_columns, columns)
-        together = np.where(np.greater_equal(rows, columns), self.warps, 1.0)
-        return np.where(_any(each.beside for each in others), together, alone)
+                last_rows, last_columns = self._extents(each.product)
+                rows = np.where(each.same_body, last_rows, rows)
+                columns = np.where(each.same_body, last_columns, columns)
+        several = np.where(np.greater_equal(rows, columns), self.warps, 1.0)
+        return np.where(_any(each.same_body for each in others), several, single)
 
     def _others(self, made: Product) -> tuple[Other, ...]:
-        """Return the other products, each with whether one body has both."""
+        """Return the other products of the program."""
         products = self.summary.products
         place = products.index(made)
         return tuple(
@@ -129,7 +136,7 @@ class Layouts:
         )
 
     def _in_one_body(self, made: Product, other: Product) -> Truth:
-        """Return whether the same loops are around both: those of one trip are none."""
+        """Return whether the same loops, of several trips, are around both products."""
         only = set(made.loops) ^ set(other.loops)
         trips = (self.summary.trips(dim, self.blocks) for dim in only)
         return np.less_equal(product(trips), 1)
@@ -153,7 +160,12 @@ def _any(found: Iterable[Truth]) -> Truth:
 
 
 def _balanced(rows: Real, columns: Real, warps: Real) -> Real:
-    """Return the warps along rows if each factor of 2 goes where more is left."""
+    """
+    Return the warps along rows of a product, a power of two.
+
+    `rows` and `columns` are in units of what one warp computes. Each factor of 2 goes
+    to the side with more units per warp.
+    """
     along, across = np.ones_like(rows + warps), np.ones_like(rows + warps)
     while np.any(more := along * across < warps):
         taller = (rows / along >= columns / across) & (along < rows)

@@ -1,8 +1,8 @@
 """
-The registers of a thread, from the tiles of a program and how they are laid out.
+An estimate of the registers of a thread, from the tiles of a program and their layouts.
 
 The fractions in the hardware file are fitted to kernels that `benchmarks/registers.py`
-compiled. Block sizes and launch numbers may be arrays, one element per choice.
+compiles. Block sizes and launch numbers may be arrays, one element per choice.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ REGISTER = 4
 """Bytes of a register."""
 TERMS = 32
 """
-The most terms of a contraction whose operands registers hold at a time: those of two
-matrix instructions of 16-bit numbers. Fitted to `tests/data/registers.csv`.
+The most terms of a contraction for which registers hold the operands: those of two
+matrix instructions on 16-bit numbers. Fitted to `tests/data/registers.csv`.
 """
 SECOND_LOOP = 16
 """
-Registers that a loop in two parts takes more: at most 14 in kernels compiled for sm_90,
-see benchmarks/README.md.
+The additional registers of a loop that is written in two parts: at most 14 in kernels
+compiled for sm_90, see benchmarks/README.md.
 """
 
 
@@ -47,16 +47,16 @@ def thread_registers(
     Return the registers that a thread needs.
 
     A constant, the tiles alive at the same time, and a fraction of a contraction's
-    operands unless its instruction reads them from shared memory. Narrow loads need
+    operands unless matrix instructions read them from shared memory. Narrow loads need
     registers for addresses; without a software pipeline, tiles pass through registers
-    on their way to shared memory. A product in f32 is no matrix instruction: a thread
-    multiplies its elements one by one.
+    to shared memory. Products in f32 use no matrix instructions: a thread multiplies
+    its elements one by one.
     """
     rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
     loaded = np.where(np.equal(numbers.stages, 1), rules.load_fraction, 0.0)
     loaded = loaded * summary.peak(summary.shared, blocks) / threads / REGISTER
     if _has_instructions(summary):
-        tiles = _laid_out(summary, blocks, numbers, loaded, gpu)
+        tiles = _most_registers(summary, blocks, numbers, loaded, gpu)
     else:
         tiles = longest(_bytes(point, blocks) for point in summary.points)
         tiles = tiles / threads / REGISTER * (rules.f32_multiple if summary.dots else 1)
@@ -71,38 +71,38 @@ def least_registers(
     """
     Return a lower bound of `thread_registers`, for these blocks and for larger ones.
 
-    No two threads hold the same element of a tile, and of a product only its result is
-    in registers.
+    It assumes that no two threads hold the same element of a tile, and that registers
+    hold only the result of a product.
     """
     tiles = alive_bytes(summary, blocks) / (gpu.warp_threads * warps) / REGISTER
     return gpu.compiled.thread_registers + tiles
 
 
-def copies(
+def replication(
     summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
 ) -> Callable[[Sequence[str]], Real]:
     """
-    Return how many threads hold each element of a tile, by its dimensions.
+    Return a function from the dimensions of a tile to how many threads hold an element.
 
-    Tiles without rows or without columns are small: 1.
+    It is 1 for tiles without rows or columns, which are small.
     """
     if not _has_instructions(summary):
         return lambda dims: 1.0
     layouts = Layouts(summary, blocks, warps, gpu)
 
-    def repeated(dims: Sequence[str]) -> Real:
+    def threads_per_element(dims: Sequence[str]) -> Real:
         made = layouts.product_of(dims)
         if not made.rows & set(dims) or set(dims) <= made.rows:
             return 1.0
         tile = Term(tuple(dims), REGISTER)
-        held = _of_tile(tile, layouts) * warps * gpu.warp_threads * REGISTER
+        held = _tile_registers(tile, layouts) * warps * gpu.warp_threads * REGISTER
         return np.maximum(held / tile.per_tile(blocks), 1.0)
 
-    return repeated
+    return threads_per_element
 
 
 def alive_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
-    """Return the bytes of the tiles alive at the same time in a program."""
+    """Return the most bytes of tiles that are alive in registers at the same time."""
     points = dict.fromkeys(Point(point.tiles) for point in summary.points)
     return longest(_bytes(point, blocks) for point in points)
 
@@ -117,7 +117,7 @@ def _bytes(point: Point, blocks: Blocks) -> Real:
     return total(tile.per_tile(blocks) for tile in (*point.tiles, *read))
 
 
-def _laid_out(
+def _most_registers(
     summary: KernelSummary,
     blocks: Blocks,
     numbers: LaunchNumbers,
@@ -125,39 +125,41 @@ def _laid_out(
     gpu: Device,
 ) -> Real:
     """
-    Return the registers of a thread for tiles and operands, where most are alive.
+    Return the registers of a thread for tiles and operands, at the op with the most.
 
-    `loaded` are those of tiles on their way to shared memory, which has arrived when a
-    contraction reads it. Without a pipeline, Triton converts a transposed operand in
-    registers, whole, before the contraction.
+    `loaded` are the registers of tiles that pass to shared memory; a contraction does
+    not start before these have arrived. Without a pipeline, Triton converts a whole
+    transposed operand in registers before the contraction.
     """
     layouts = Layouts(summary, blocks, numbers.warps, gpu)
-    converted = np.equal(numbers.stages, 1) * (1 - layouts.direct)
+    converted = np.equal(numbers.stages, 1) * (1 - layouts.reads_shared)
 
     @cache
     def held(tile: Term) -> Real:
-        return _of_tile(tile, layouts)
+        return _tile_registers(tile, layouts)
 
     def alive(point: Point) -> Real:
         tiles = total(map(held, point.tiles))
-        tiles = tiles + total(_of_vector(tile, layouts) for tile in point.broadcast)
+        tiles = tiles + total(
+            _vector_registers(tile, layouts) for tile in point.broadcast
+        )
         if point.operands is None:
             return tiles
         if point.before:
             begun = np.greater(layouts.trips_of(point.operands.product), 1)
             tiles = tiles + begun * total(map(held, point.accumulator))
-            return tiles + converted * _transposed(point.operands, layouts)
-        read = (1 - layouts.direct) * _read_at_a_time(point.operands, layouts)
+            return tiles + converted * _transposed_registers(point.operands, layouts)
+        read = (1 - layouts.reads_shared) * _operand_registers(point.operands, layouts)
         return tiles + np.maximum(read, loaded)
 
     return longest(map(alive, dict.fromkeys(summary.points)))
 
 
-def _of_tile(tile: Term, layouts: Layouts) -> Real:
+def _tile_registers(tile: Term, layouts: Layouts) -> Real:
     """
     Return the registers of a thread for a tile.
 
-    A tile without rows is spread over all threads.
+    A tile without rows is distributed over all threads.
     """
     made, blocks = layouts.product_of(tile.dims), layouts.blocks
     if not made.rows & set(tile.dims):
@@ -174,11 +176,11 @@ def _of_tile(tile: Term, layouts: Layouts) -> Real:
     return tile.weight / REGISTER * own
 
 
-def _of_vector(tile: Term, layouts: Layouts) -> Real:
+def _vector_registers(tile: Term, layouts: Layouts) -> Real:
     """
-    Return the registers of a thread for what it combines with the rows of a tile.
+    Return the registers of a thread for a vector that is broadcast along rows.
 
-    What comes from outside of a loop is kept so if the loop has several iterations.
+    A loop-invariant vector counts only if one of its loops has several iterations.
     """
     trips = product(layouts.summary.trips(dim, layouts.blocks) for dim in tile.loops)
     needed = np.greater(trips, 1) if tile.loops else 1.0
@@ -190,21 +192,23 @@ def _of_vector(tile: Term, layouts: Layouts) -> Real:
     return needed * tile.weight / REGISTER * np.where(np.greater(columns, 1), own, 0.0)
 
 
-def _read_at_a_time(operands: Operands, layouts: Layouts) -> Real:
+def _operand_registers(operands: Operands, layouts: Layouts) -> Real:
     """
-    Return the registers of a thread for what a contraction reads ahead.
+    Return the registers of a thread for the operands of a contraction.
 
-    That is a fraction of both operands, and not more than for `TERMS` terms: the
-    compiler reads the terms of one instruction while another one runs.
+    That is a fraction of both operands, for at most `TERMS` terms: the compiler loads
+    the terms of the next instruction while one runs.
     """
     fraction, depth = layouts.gpu.compiled.operand_fraction, _depth(operands, layouts)
     terms = np.minimum(fraction * depth, TERMS)
-    return terms * _of_a_term(operands, (operands.left, operands.right), layouts)
+    return terms * _registers_per_term(
+        operands, (operands.left, operands.right), layouts
+    )
 
 
-def _transposed(operands: Operands, layouts: Layouts) -> Real:
+def _transposed_registers(operands: Operands, layouts: Layouts) -> Real:
     """Return the registers of a thread for whole transposed operands."""
-    each = _of_a_term(operands, operands.transposed, layouts)
+    each = _registers_per_term(operands, operands.transposed, layouts)
     return _depth(operands, layouts) * each
 
 
@@ -214,8 +218,10 @@ def _depth(operands: Operands, layouts: Layouts) -> Real:
     return product(layouts.blocks[dim] for dim in dims)
 
 
-def _of_a_term(operands: Operands, tiles: Collection[Term], layouts: Layouts) -> Real:
-    """Return the registers of a thread for one term of each element of operands."""
+def _registers_per_term(
+    operands: Operands, tiles: Collection[Term], layouts: Layouts
+) -> Real:
+    """Return the registers of a thread for one term of the sums, of some operands."""
     made, lanes = operands.product, layouts.gpu.warp_threads
     layout = layouts.of[made]
     sides = (

@@ -1,4 +1,4 @@
-"""A node of GPUs with more of one resource, to price the same plan on it again."""
+"""A node of GPUs with more of one resource, for sensitivity analysis of a plan."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from comet.cost.gpu.launch_plan import Machine
 
 def scaled_machines(machine: Machine, factor: float) -> Mapping[str, Machine]:
     """
-    Return the machine with `factor` times as much of each resource, by its name.
+    Return, for each resource by name, the machine with `factor` times as much of it.
 
-    A time that is a resource, such as that of a launch, is divided. Capacities are no
-    resources here: the tiles stay, so more room gives nothing.
+    Times, such as that of a launch, are divided by `factor`. Capacities are left out:
+    as the tiles stay, more capacity changes no price.
     """
     device, net = machine.device, machine.net
     devices = {

@@ -1,9 +1,9 @@
 """
-What a GPU kernel does as a function of its block sizes.
+The summary of a GPU kernel: its work as a function of block sizes.
 
-A summary gives traffic, work, and what is alive at the same time in registers and
-shared memory, for any block sizes: numbers, or arrays with an element for each choice.
-`from_ir/kernel.py` reads it from a tile tree.
+It gives traffic, operations, and the tiles that registers and shared memory hold at the
+same time. Block sizes are numbers, or arrays with one element per choice.
+`from_ir/kernel.py` reads a summary from a tile tree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips
 from comet.cost.gpu.hoisting import loops_around
-from comet.cost.gpu.launch_order import l2_swizzle, neighbours
+from comet.cost.gpu.launch_order import l2_swizzle, successive_programs
 from comet.cost.reals import Real, Truth, longest, product, total
 
 Blocks: TypeAlias = "Mapping[str, Real]"
@@ -25,7 +25,7 @@ Blocks: TypeAlias = "Mapping[str, Real]"
 
 @dataclass(frozen=True)
 class Term:
-    """A cost of each element of a tile, inside some loops."""
+    """A cost per element of a tile: operations, or bytes that are moved or held."""
 
     dims: tuple[str, ...]
     weight: float
@@ -33,15 +33,15 @@ class Term:
     loops: tuple[str, ...] = ()
     """The loops of the program around it, the innermost last."""
     single: tuple[str, ...] = ()
-    """It costs nothing unless the blocks of all of these dimensions are 1."""
+    """If not empty, it counts only where the blocks of all these dimensions are 1."""
     several: tuple[str, ...] = ()
-    """Of some dimensions it costs nothing unless one of their blocks is larger."""
+    """If not empty, it counts only where one of these blocks is larger than 1."""
     inner: tuple[str, ...] = ()
-    """Loops inside of those: it costs nothing unless each of them has one trip."""
+    """Loops inside of `loops`: it counts only where each of them has one trip."""
     mask: str = ""
     """The loop whose mask it computes; see `KernelSummary.unmasked`."""
     late: bool = False
-    """Whether it is loaded after a loop inside of those, and so not hoisted."""
+    """Whether it is loaded after an inner loop, and so not hoisted; see `hoisting`."""
 
     def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""
@@ -60,7 +60,7 @@ def _all_single(dims: Sequence[str], blocks: Blocks) -> Real:
 
 @dataclass(frozen=True)
 class Product:
-    """The dimensions of a contraction: a dot if those of `batch` have blocks of 1."""
+    """A contraction, which is a dot if all dimensions of `batch` have blocks of 1."""
 
     rows: frozenset[str]
     columns: frozenset[str]
@@ -70,7 +70,11 @@ class Product:
     """The loops of the program around it, the innermost last."""
 
     def wastes_dot(self, blocks: Blocks, least: int) -> Real:
-        """Return 1 if it is no dot, with `least` rows, columns and terms, else 0."""
+        """
+        Return 1 if it is no dot although it is large enough for one, else 0.
+
+        A dot needs at least `least` rows, columns and terms.
+        """
         sides = (self.rows, self.columns, self.summed)
         large = (
             np.greater_equal(product(blocks[dim] for dim in dims), least) * 1.0
@@ -89,7 +93,7 @@ class Operands:
 
     @property
     def transposed(self) -> tuple[Term, ...]:
-        """Those whose terms do not follow each other in memory."""
+        """The operands whose summed elements are not contiguous in memory."""
         summed = self.product.summed
         sides = ((self.left, True), (self.right, False))
         return tuple(
@@ -101,21 +105,21 @@ class Operands:
 
 @dataclass(frozen=True)
 class Point:
-    """What registers hold while one op of a program runs."""
+    """The values in registers at one op of a program, bytes."""
 
     tiles: tuple[Term, ...]
-    """Bytes; without what is computed element by element."""
+    """Without the results of elementwise ops that are no whole tile at any time."""
     broadcast: tuple[Term, ...] = ()
     """
-    Bytes; vectors that an elementwise op combines with each row or column, and those
-    that loops of several iterations keep so.
+    Vectors that an elementwise op combines with each row or column, and loop-invariant
+    ones that loops of several iterations keep in that layout.
     """
     operands: Operands | None = None
-    """Those of a contraction."""
+    """The operands of the op if it is a contraction."""
     before: bool = False
-    """Whether the contraction is still to come."""
+    """Whether this is the point just before the contraction."""
     accumulator: tuple[Term, ...] = ()
-    """That of a contraction to come: it is alive if a loop has begun to sum it."""
+    """At such a point, the accumulator: alive if a loop has begun to sum into it."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,7 @@ class KernelSummary:
     tensors: tuple[Term, ...] = ()
     """Inputs and results in device memory, bytes."""
     spilled: tuple[Term, ...] = ()
-    """What loops of a program store to device memory for later ones, bytes."""
+    """Tiles that loops store to device memory for later loops of a program, bytes."""
     loads: tuple[Term, ...] = ()
     """Bytes into shared memory or registers."""
     stores: tuple[Term, ...] = ()
@@ -160,27 +164,27 @@ class KernelSummary:
     rounds: tuple[tuple[str, ...], ...] = ()
     """The loops around each point where a program waits for loads."""
     shared: tuple[tuple[Term, ...], ...] = ()
-    """What is alive at the same time in shared memory, bytes, in each node."""
+    """The tiles that shared memory holds at the same time, in each node, bytes."""
     narrow: tuple[tuple[Term, ...], ...] = ()
-    """Registers that narrow loads of each node need at the same time, bytes."""
+    """The registers for addresses of narrow loads, in each node, bytes."""
     group: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The blocks of dimensions that groups of programs split, which are given."""
+    """The dimensions that groups of programs split, with their fixed blocks."""
     ids: tuple[Term, ...] = ()
-    """Bytes of the numbers that choose the rows which are loaded."""
+    """The ids of gathers whose rows are loaded, bytes."""
     exchanges: int = 0
     """How often a program waits for the others of its group, for each tile."""
     rank_exchanges: int = 0
     """How often its group waits for other ranks, for each tile."""
     bounds: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
-    """The dimensions whose loops a mask bounds, and where."""
+    """The dimensions whose loops a mask bounds, with the bound."""
     multiprocessors: int = 1
-    """Those that serve the programs, one after another."""
+    """The multiprocessors of the GPU, each of which runs programs in turn."""
     axes: int = 1
     """The axes of the launch grid, see `launch_order`."""
     reversed: frozenset[str] = frozenset()
     """The dimensions whose last tiles are launched first."""
     unmasked: frozenset[str] = frozenset()
-    """The loops that have a mask only in iterations where it hides something."""
+    """The loops that are written in two parts, one of them without the mask."""
 
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""
@@ -188,9 +192,10 @@ class KernelSummary:
 
     def iterated(self, dim: str, blocks: Blocks) -> Real:
         """
-        Return the iterations of a loop that run, in a program that counts for the time.
+        Return the iterations of a loop that count for the time, per program.
 
-        These are the trips, unless a mask bounds the loop.
+        These are the trips, unless a mask bounds the loop: then the mean of the
+        programs that the busiest multiprocessor runs.
         """
         share = self.programs(blocks) / self.multiprocessors
         trips, bound = self._trips_run(dim, blocks), self.bounds.get(dim)
@@ -199,24 +204,24 @@ class KernelSummary:
         return trips.served(np.ceil(share))
 
     def _trips_run(self, dim: str, blocks: Blocks) -> Trips:
-        """Return the iterations of a loop that run, over all programs."""
+        """Return the iterations of a loop that run, which a mask may bound."""
         bound = self.bounds.get(dim)
         if bound is None:
             trips = self.trips(dim, blocks)
             return Trips(trips, trips, 0.0, trips)
         rows, extent = self.extents[bound.rows], self.extents[dim]
         loop = BoundedLoop(rows, extent, bound.offset, bound.since)
-        together = self._together(bound.rows, blocks)
+        successive = self._successive(bound.rows, blocks)
         sizes = blocks[bound.rows], blocks[dim]
-        return loop.trips(*sizes, together, self.multiprocessors)
+        return loop.trips(*sizes, successive, self.multiprocessors)
 
-    def _together(self, dim: str, blocks: Blocks) -> Real:
-        """Return how many programs with one tile of a dimension start together."""
+    def _successive(self, dim: str, blocks: Blocks) -> Real:
+        """Return how many successive programs have the same tile of a dimension."""
         if dim not in self.grid:
             return 1.0
         trips = [self.trips(each, blocks) for each in self.grid]
         index, swizzle = self.grid.index(dim), self.swizzle(blocks)
-        return neighbours(trips, index, self.axes, swizzle)
+        return successive_programs(trips, index, self.axes, swizzle)
 
     def swizzle(self, blocks: Blocks) -> Real:
         """Return the L2 swizzle, 1 for none."""
@@ -244,7 +249,7 @@ class KernelSummary:
         return self.iterated(dim, blocks)
 
     def moved(self, blocks: Blocks) -> Real:
-        """Return the bytes that one program loads and stores, the mean of all."""
+        """Return the bytes that a program loads and stores, the mean over all."""
         ids = (t.per_tile(blocks) * self._times_loaded(t, blocks) for t in self.ids)
         tiles = total(self.moved_by_loads(blocks))
         return tiles + total(ids) + total(self.moved_by_stores(blocks))
@@ -261,7 +266,7 @@ class KernelSummary:
             yield term.per_tile(blocks) * product(times)
 
     def _times_loaded(self, tile: Term, blocks: Blocks) -> Real:
-        """Return how often a tile is loaded: before loops that do not change it."""
+        """Return how often a program loads a tile, which is hoisted where possible."""
         times: Real = 1.0
         loops = zip(tile.loops, self._loops_around(tile, blocks), strict=True)
         for dim, (_, around) in reversed(list(loops)):
@@ -277,8 +282,9 @@ class KernelSummary:
 
     def is_invariant(self, tile: Term, blocks: Blocks) -> Real:
         """
-        Return 1 if a tile is loop-invariant, that is, not changed by the innermost loop
-        of more than one trip, else 0.
+        Return 1 if a tile is loop-invariant, else 0.
+
+        That is, if the innermost loop of more than one trip does not change it.
         """
         invariant: Truth = False
         for trips, around in self._loops_around(tile, blocks):

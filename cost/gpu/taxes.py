@@ -1,10 +1,10 @@
 """
-The three taxes of a launch plan: the time it spends on other things than computing.
+The three taxes of a launch plan: time that is not spent on computing.
 
 * launch: starting kernels;
-* synchronization: barriers, waiting for other ranks, flags, and communication that no
-  computation hides (the bulk-synchronous tax);
-* locality: writing intermediates to device memory and reading them.
+* synchronization: barriers, waiting for other ranks, flags, and communication that
+  computation does not hide (the bulk-synchronous tax);
+* locality: storing intermediates to device memory and loading them.
 
 Source: arXiv 2511.02168. Every moment of every rank is exactly one of these or
 computing, so they add up to the latency. Times are seconds, means over the ranks.
@@ -55,7 +55,7 @@ class Taxes:
 
     @property
     def largest(self) -> str:
-        """The name of the largest."""
+        """The name of the largest part, computing included, as reports print it."""
         parts = {
             "kernels": self.busy,
             "launches": self.launch,

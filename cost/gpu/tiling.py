@@ -1,7 +1,7 @@
 """
-Prices block sizes of a GPU kernel: from its summary to the kernel model of `cost`.
+Prices block sizes and launch numbers of a GPU kernel, given its summary.
 
-All numbers may be arrays, one element per choice of block sizes and launch numbers.
+All numbers may be arrays, one element per choice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from comet.cost.gpu.kernel import (
     kernel_time,
     wave_count,
 )
-from comet.cost.gpu.registers import REGISTER, LaunchNumbers, copies, thread_registers
+from comet.cost.gpu.registers import (
+    REGISTER,
+    LaunchNumbers,
+    replication,
+    thread_registers,
+)
 from comet.cost.gpu.summary import Blocks, KernelSummary, Term
 from comet.cost.reals import Real, longest, product, total
 
@@ -34,7 +39,7 @@ def price(
 def kernel_work(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> KernelWork:
-    """Return what the kernel model prices."""
+    """Return the work of a kernel, which `kernel_time` prices."""
     dots, vectors = operations(summary, blocks, numbers.warps, gpu)
     ids = [size_of(term, summary) for term in summary.ids]
     if summary.dot_type == "f32":
@@ -63,17 +68,18 @@ def kernel_work(
 
 def merging_work(work: KernelWork, partials: Real, gpu: Device) -> KernelWork:
     """
-    Return the work of merging partial results in the launch that stored them.
+    Return the work of merging partial results in the launch that stores them.
 
-    `partials` are the bytes of these that `work` loads from device memory.
+    `partials` are their bytes, which `work` counts as loads from device memory: those
+    that L2 still holds are subtracted.
     """
     return replace(work, device_bytes=work.device_bytes - held_bytes(partials, gpu))
 
 
 def held_bytes(stored: Real, gpu: Device) -> Real:
     """
-    Return how many bytes that a launch has stored it finds in L2: all if they fit, or
-    none.
+    Return how many of the bytes that a launch has stored are in L2: all if they fit,
+    else none.
     """
     return np.where(np.less_equal(stored, gpu.l2_bytes), stored, 0.0)
 
@@ -86,13 +92,13 @@ def operations(
 
     Warps that hold the same elements of a tile all compute them.
     """
-    repeated = copies(summary, blocks, warps, gpu)
+    replicas = replication(summary, blocks, warps, gpu)
     dots = total(
-        summary.per_program((term,), blocks) * repeated(dims)
+        summary.per_program((term,), blocks) * replicas(dims)
         for term, dims in zip(summary.dots, summary.dot_results, strict=True)
     )
     vectors = total(
-        summary.per_program((term,), blocks) * repeated(term.dims)
+        summary.per_program((term,), blocks) * replicas(term.dims)
         for term in summary.vectors
     )
     return dots, vectors
@@ -102,12 +108,11 @@ def tensor_traffic(
     summary: KernelSummary, blocks: Blocks, gpu: Device
 ) -> tuple[Real, ...]:
     """
-    Return the bytes of device memory moved for each tensor, and for what is spilled.
+    Return the bytes of device memory moved for each tensor, then for each spilled tile.
 
-    A tensor that L2 cannot hold is loaded again by programs that differ only in
-    dimensions which it does not have, but once by those that run together. What a
-    program spills is stored, and loaded again if L2 cannot hold that of the programs
-    that run together, one on each multiprocessor.
+    If L2 cannot hold a tensor, programs that differ only in dimensions that the tensor
+    lacks load it again, but only once in a wave. A spilled tile is stored; it is loaded
+    from device memory if L2 cannot hold the spilled tiles of one wave.
     """
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
     traffic: list[Real] = []
@@ -118,8 +123,8 @@ def tensor_traffic(
         loads = 1.0 if size <= gpu.l2_bytes else np.maximum(np.minimum(again, waves), 1)
         traffic.append(size * loads)
     sizes = [size_of(tensor, summary) for tensor in summary.spilled]
-    together = np.minimum(gpu.multiprocessors / summary.programs(blocks), 1.0)
-    again = np.greater(sum(sizes) * together, gpu.l2_bytes) * 1.0
+    running = np.minimum(gpu.multiprocessors / summary.programs(blocks), 1.0)
+    again = np.greater(sum(sizes) * running, gpu.l2_bytes) * 1.0
     return (*traffic, *(size * (1 + again) for size in sizes))
 
 
@@ -130,10 +135,10 @@ def size_of(tensor: Term, summary: KernelSummary) -> float:
 
 def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
     """
-    Return what choices are ordered by: the time, and a fraction of what it hides.
+    Return the sort key of choices: the time, and a fraction of the overlapped time.
 
     Programs start one after another, about one per clock: of choices that take equally
-    long, fewer programs are better.
+    long, the one with fewer programs is better.
     """
     parts = tuple(time.parts.values())
     hidden = sum(parts, start=np.zeros(1)) - longest(parts)

@@ -1,11 +1,11 @@
 """
-Simulates a launch plan on all ranks: which rank does what, and when.
+Simulates a launch plan on all ranks: what each rank does, and when.
 
-Kernels of a rank follow each other, each after its launch. No rank passes a barrier
-before the last one has reached it. The programs of a consumer visit their sources, the
-own one first, and wait for tiles that have not arrived; other programs of their wave
-continue. Kernels take a little longer on one rank than on another, and not always on
-the same one: each rank is the slowest in turn.
+The kernels of a rank run one after another, each after its launch. No rank passes a
+barrier before all have reached it. The programs of a consumer visit the source ranks,
+their own first, and wait for tiles that have not arrived, while other programs of the
+wave continue. Kernels take a little longer on one rank than on another: each rank is
+the slowest in turn.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from comet.cost.gpu.launch_plan import (
 )
 
 MAX_WAVES = 8
-"""Waves, and groups of rows, that are simulated one by one; more are merged."""
+"""The most waves, and groups of rows, that are simulated; more are merged."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All segments of all ranks; those of a rank follow each other without a gap."""
+    """The segments of all ranks; those of a rank have no gaps between them."""
 
     ranks: int
     latency: float
@@ -67,30 +67,30 @@ class Timeline:
 
 @dataclass(frozen=True)
 class PartTime:
-    """The seconds of one node without waits, by what they are for."""
+    """The seconds of one node without waits, by what they are spent on."""
 
     busy: float
     communication: float
-    """What loads from peers add, or moving data if nothing is computed."""
+    """What loads from peers add; of a node that only copies, moving data."""
     locality: float
-    """What reading and writing intermediates adds."""
+    """What loading and storing intermediates adds."""
     waves: int
     exchange: float = 0.0
     """Waiting for values of other programs of the same GPU."""
 
     @property
     def seconds(self) -> float:
-        """The sum."""
+        """The sum, without exchanges."""
         return self.busy + self.communication + self.locality
 
 
 def part_time(part: Part, machine: Machine) -> PartTime:
     """
-    Return the time of a node by what it is for.
+    Return the time of a node, by what it is spent on.
 
-    Intermediates and remote loads count as what they add: bytes that move while the
-    kernel computes are free. Raises `CostError` if the device has no rate for the
-    kernel, or if a program does not fit.
+    Intermediates and remote loads count by the time that they add: bytes that move
+    while the kernel computes add none. Raises `CostError` if the device has no rate for
+    the kernel, or if a program does not fit.
     """
     device, net = machine.device, machine.net
     work = part.work
@@ -138,14 +138,15 @@ class _Arrival:
 
     start: float
     made: float
-    """Seconds in which the sender computes and stores them."""
+    """Seconds from `start` until the sender has computed and stored all tiles."""
     sent: float
-    """Seconds in which the links transfer them, or the same."""
+    """Seconds from `start` until the links have transferred them, at least `made`."""
     blocks: int
     delay: float
+    """Seconds until the last bytes, and their flag, are at a peer."""
 
     def at(self, share: float, *, own: bool) -> float:
-        """Return when this fraction of the message is there, and signalled."""
+        """Return when this fraction of the message has arrived and is signalled."""
         done = ceil(share * self.blocks) / self.blocks
         if own:
             return self.start + self.made * done
@@ -153,7 +154,7 @@ class _Arrival:
 
 
 class _Player:
-    """One clock for each rank, and the arrivals until now."""
+    """The state of a simulation: a clock for each rank, and the arrivals so far."""
 
     def __init__(self, machine: Machine):
         self.machine = machine
@@ -177,17 +178,17 @@ class _Player:
                 self._all_spend("barrier", self.machine.net.barrier)
 
     def meet(self) -> None:
-        """Let all ranks wait for the last one."""
+        """Let all ranks wait for the last one, as at a barrier."""
         last = max(self.clocks)
         for rank in self.ranks:
             self.wait(rank, last)
 
     def wait(self, rank: int, until: float) -> None:
-        """Let a rank wait."""
+        """Let a rank wait until a time."""
         self.spend(rank, "wait", until - self.clocks[rank])
 
     def spend(self, rank: int, kind: SegmentKind, seconds: float) -> None:
-        """Let a rank spend some time."""
+        """Advance the clock of a rank, and record on what it spent the time."""
         if seconds > 0:
             start = self.clocks[rank]
             found = Segment(rank, self.step, self.part, kind, start, seconds)
@@ -199,7 +200,7 @@ class _Player:
             self.spend(rank, kind, seconds)
 
     def _exchange(self, step: LibraryCollective) -> None:
-        """Simulate a library's collective, which starts when all ranks are there."""
+        """Simulate a library's collective, which starts when all ranks have arrived."""
         self._all_spend("launch", self.machine.launch)
         self.meet()
         sent = exchange_time(step, self.machine)
@@ -226,13 +227,13 @@ class _Player:
             self.spend(rank, "communication", drained[rank] - self.clocks[rank])
 
     def _slowness(self, rank: int) -> float:
-        """Return how much longer than on the fastest rank the current kernel takes."""
+        """Return the time of the current kernel on a rank, over that on the fastest."""
         ranks = len(self.ranks)
         position = (rank + self.kernels) % ranks / max(ranks - 1, 1)
         return 1 + self.machine.skew * position
 
     def _run(self, part: Part, time: PartTime, rank: int) -> None:
-        """Simulate a node on one rank, wave by wave; programs that can continue do."""
+        """Simulate a node on one rank, wave by wave; those that are ready run first."""
         waves = max(1, min(time.waves, MAX_WAVES))
         task = _Task(self, rank)
         if part.counts:
@@ -243,20 +244,21 @@ class _Player:
         for wave in range(waves):
             chunks = sorted(self._chunks(part, rank, wave, waves))
             share = self._slowness(rank) / (waves * len(chunks))
-            for release, looks in chunks:
+            for release, polling in chunks:
                 task.wait(release)
-                task.add("signal", looks)
+                task.add("signal", polling)
                 task.add("busy", share * time.busy)
                 task.add("communication", share * time.communication)
                 task.add("locality", share * time.locality)
-        task.pay()
+        task.flush()
 
     def _chunks(
         self, part: Part, rank: int, wave: int, waves: int
     ) -> Iterator[tuple[float, float]]:
         """
-        Yield the equal parts of the work of a wave, from each source for each group of
-        rows: when it may start, and how long its programs read flags.
+        Yield the equal chunks of a wave's work: one for each source and group of rows.
+
+        Each has the time when it may start, and the seconds that programs read flags.
         """
         waited = list(_waited(part))
         by_source = any(receive.by_source for receive in part.receives)
@@ -267,15 +269,15 @@ class _Player:
             for group in range(groups):
                 rows = (wave + (group + 1) / groups) / waves
                 whole = [self._release(r, rank, turn, rows) for r in waited]
-                looks = sum(turn == 0 or receive.by_source for receive in waited)
-                look = looks * self.machine.device.load_latency / groups
-                yield max(whole, default=0.0), look
+                flags = sum(turn == 0 or receive.by_source for receive in waited)
+                polling = flags * self.machine.device.load_latency / groups
+                yield max(whole, default=0.0), polling
 
     def _blocks(self, receive: Receive) -> int:
         return max(arrival.blocks for arrival in self._arrivals(receive))
 
     def _release(self, receive: Receive, rank: int, turn: int, rows: float) -> float:
-        """Return when the tiles of one source, or of all, are there and signalled."""
+        """Return when the needed tiles of one source, or of all, have arrived."""
         arrivals = self._arrivals(receive)
         needed = rows if receive.by_block else 1.0
         ranks = len(self.ranks)
@@ -291,7 +293,7 @@ class _Player:
         return arrivals
 
     def _send(self, part: Part, time: PartTime, rank: int, begin: float) -> float:
-        """Record when a node's messages arrive; return when its last store does."""
+        """Record when a node's messages arrive; return when its last store arrives."""
         done, net = self.clocks[rank], self.machine.net
         link = sum(_link_time(send, part, self.machine) for send in part.sends)
         for send in part.sends:
@@ -311,7 +313,7 @@ class _Player:
         """
         Record when the flags of an input are set that peers load in place.
 
-        A separate program reads the epoch and sets them, the own first.
+        One program reads the epoch and sets the flags of all ranks, its own first.
         """
         net, device = self.machine.net, self.machine.device
         begun = 2 * device.load_latency
@@ -321,7 +323,7 @@ class _Player:
         ]
 
     def _signal(self, send: Send, time: PartTime, rank: int) -> None:
-        """Spend the sender's time to wait for its stores and set the flags."""
+        """Spend the sender's time for the fence after its stores, and for the flags."""
         net, device = self.machine.net, self.machine.device
         fence = net.latency if send.remote else device.load_latency
         each = fence + net.peers * device.iteration
@@ -329,7 +331,7 @@ class _Player:
 
 
 def _waited(part: Part) -> Iterator[Receive]:
-    """Yield what a node waits for; flags that cover several values, once."""
+    """Yield what a node waits for; flags that several values share come once."""
     seen: set[tuple[str, bool, bool]] = set()
     for receive in part.receives:
         key = (receive.channel, receive.by_source, receive.by_block)
@@ -339,34 +341,34 @@ def _waited(part: Part) -> Iterator[Receive]:
 
 
 def _link_time(send: Send, part: Part, machine: Machine) -> float:
-    """Return how long the links transfer a part's tiles and flags."""
+    """Return the seconds that the links transfer a part's tiles and flags."""
     flags = float(part.work.programs) * machine.net.flag_bytes if send.signals else 0.0
     tiles = send.message if send.remote else 0.0
     return float(send_time(tiles + flags, machine.net))
 
 
 class _Task:
-    """The work of a node on one rank, recorded as one segment between two waits."""
+    """The work of a node on one rank; between two waits, one segment for each kind."""
 
     def __init__(self, player: _Player, rank: int):
         self.player, self.rank = player, rank
-        self.owed: dict[SegmentKind, float] = {}
+        self.pending: dict[SegmentKind, float] = {}
 
     def add(self, kind: SegmentKind, seconds: float) -> None:
-        """Let the node continue for a while."""
-        self.owed[kind] = self.owed.get(kind, 0.0) + seconds
+        """Add work, which is recorded at the next wait."""
+        self.pending[kind] = self.pending.get(kind, 0.0) + seconds
 
     def wait(self, until: float) -> None:
-        """Let the node wait until then, if that is later."""
-        if until > self.player.clocks[self.rank] + sum(self.owed.values()):
-            self.pay()
+        """Wait until a time, unless the work so far takes longer."""
+        if until > self.player.clocks[self.rank] + sum(self.pending.values()):
+            self.flush()
             self.player.wait(self.rank, until)
 
-    def pay(self) -> None:
+    def flush(self) -> None:
         """Record the work since the last wait."""
-        for kind, seconds in self.owed.items():
+        for kind, seconds in self.pending.items():
             self.player.spend(self.rank, kind, seconds)
-        self.owed.clear()
+        self.pending.clear()
 
 
 def play(plan: Plan, machine: Machine) -> Timeline:

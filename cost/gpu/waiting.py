@@ -11,11 +11,12 @@ from comet.cost.reals import Real, Truth
 
 def waits_in_loop(inside: Sequence[Real]) -> Truth:
     """
-    Return whether the wait for one source is in the loop over sources, or before it.
+    Return whether a program waits for one source at a time, in the loop over sources.
 
-    `inside` has the trip counts of the loops in that loop. If one repeats, each source
-    has several tiles, which are loaded while those of later sources arrive. Otherwise
-    all sources are waited for first: a loop that waits cannot load ahead.
+    Else it waits for all sources before that loop. `inside` are the trip counts of the
+    loops in that loop. If one has several trips, each source has several tiles, which
+    are loaded while those of later sources arrive. Otherwise the wait is before the
+    loop: a loop that waits cannot load ahead.
     """
     several: Truth = False
     for trips in inside:
