@@ -19,13 +19,13 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import names_of
 
 PASSING_ON = (MapOp, CastOp, ReduceOp, ContractOp, FoldOp, PadOp, GatherOp)
-"""Ops whose results have the dimensions of their operands, and no others."""
+"""Ops whose results only have dimensions of their operands."""
 OF_CONSTANTS = (MapOp, CastOp, ReduceOp, ContractOp, ExtentOp)
-"""Ops that compute a constant from constants, for any shard of their result."""
+"""Ops whose result is a constant if all operands are, in every shard."""
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Return whether a value depends on no argument and on no position."""
+    """Return whether a value is computed from constants only, not from positions."""
     op = value.owner
     return isinstance(op, FillOp) or (
         isinstance(op, OF_CONSTANTS) and all(map(is_constant, op.operands))
@@ -34,10 +34,10 @@ def is_constant(value: SSAValue) -> bool:
 
 def loaded_dims(block: Block) -> dict[SSAValue, frozenset[str]]:
     """
-    Return the dimensions of each value of a block, without those of constants only.
+    Return the dimensions of each value of a block that it has from loaded values.
 
     A map of a constant tensor and a number has the dimensions of the constant, but a
-    kernel loads nothing that has them.
+    kernel loads no tensor with them.
     """
     loaded: dict[SSAValue, frozenset[str]] = {}
     loaded.update((argument, frozenset(names_of(argument))) for argument in block.args)
@@ -57,8 +57,8 @@ def backward_slice_dims(value: SSAValue) -> frozenset[str]:
     """
     Return the dimensions of the backward slice of `value`.
 
-    An extent depends on its dimension only, a constant on none; a result of a fold on
-    the slice of its own iter_arg, not on all inputs of the fold.
+    `compound.extent` has only its own dimension in the slice, a constant none. A result
+    of a fold has the slice of its iter_arg, not of all inputs of the fold.
     """
     seen: set[SSAValue] = set()
     pending, dims = [value], set[str]()
@@ -95,7 +95,7 @@ def _through_fold(op: FoldOp, index: int) -> tuple[SSAValue, ...]:
 
 
 def _entering(block: Block, index: int) -> tuple[SSAValue, ...]:
-    """Return what defines a block argument of a fold; nothing for other arguments."""
+    """Return the values that enter a block argument of a fold, none for others."""
     op = block.parent_op()
     if not isinstance(op, FoldOp):
         return ()

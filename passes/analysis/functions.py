@@ -1,4 +1,4 @@
-"""The functions of a module that passes rewrite, their references and kernels."""
+"""The functions of a module that passes rewrite, and their references."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 REFERENCE = "comet.reference"
-"""The unit attribute of a function that only defines what another one computes."""
+"""The unit attribute of a reference: it defines what another function computes."""
 
 
 def is_reference(func: FuncOp) -> bool:

@@ -8,6 +8,6 @@ from comet.dialects.schedule import SpatialOp
 
 
 def grid_nodes(func: FuncOp) -> tuple[SpatialOp, ...]:
-    """Return the nodes on the launch grid: the kernels in order of launch, or parts."""
+    """Return the outermost grid nodes: the kernels, or parts of them, in order."""
     nodes = (op for op in func.walk() if isinstance(op, SpatialOp))
     return tuple(op for op in nodes if op.is_grid and op.outermost is op)

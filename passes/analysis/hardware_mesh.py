@@ -9,7 +9,7 @@ from comet.dialects.collective.mesh import MeshOp
 
 
 def hardware_mesh(system: SystemOp) -> MeshOp:
-    """Return the mesh of the hardware, which has the name of the hardware."""
+    """Return the mesh of all instances of the hardware, with the hardware's name."""
     return MeshOp(system.system_name, system.axes, system.axis_levels)
 
 
@@ -17,7 +17,7 @@ def check_mesh(mesh: MeshOp, system: SystemOp) -> None:
     """
     Raise PassFailedException if `mesh` is not the mesh of the hardware.
 
-    That of GPUs may have fewer ranks, for a program that is written for so many.
+    On GPUs it may have fewer ranks than the hardware.
     """
     whole = hardware_mesh(system)
     allowed = whole if system.gpu is None else _of_fewer(mesh, whole)
@@ -29,7 +29,7 @@ def check_mesh(mesh: MeshOp, system: SystemOp) -> None:
 
 
 def _of_fewer(mesh: MeshOp, whole: MeshOp) -> MeshOp:
-    """Return `whole` with as many instances along each axis as `mesh`, if it has."""
+    """Return `whole` with at most as many instances along each axis as `mesh` has."""
     written = mesh.axis_extents
     extents = {a: min(n, written.get(a, n)) for a, n in whole.axis_extents.items()}
     return MeshOp(whole.sym_name.data, extents, whole.axis_levels)

@@ -1,4 +1,4 @@
-"""The level of a function's IR, and the levels that a pass takes."""
+"""The IR level of a function, and checks that a pass accepts it."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def functions_at(
     """
     Return the functions that the pass `name` works on.
 
-    Raises PassFailedException if one is not at one of the levels `taken`, in order, or
-    has several blocks, or if the module is lowered completely; unless the pass takes
-    `copies`, also if transfers are copies already.
+    Raises PassFailedException if a function is not at one of the levels `taken` (in
+    order), if it has several blocks, and if the module is lowered completely. A pass
+    that does not accept `copies` also rejects functions with `schedule.copy`.
     """
     functions = tuple(compute_functions(module))
     if not functions and any(op.name == "comet.mapping" for op in module.ops):
@@ -128,7 +128,7 @@ def _check_level(op: FuncOp, name: str, taken: tuple[IRLevel, ...]) -> None:
 
 
 def _way_out(name: str, level: IRLevel, taken: tuple[IRLevel, ...]) -> str:
-    """Say what to run first, or that the pass comes too late."""
+    """Return what to do: the passes to run first, or the pass to run this before."""
     later = [other for other in taken if ORDER.index(other) > ORDER.index(level)]
     if not later:
         maker = MADE_BY[level]
@@ -139,4 +139,4 @@ def _way_out(name: str, level: IRLevel, taken: tuple[IRLevel, ...]) -> str:
 
 
 _NEEDED = (IRLevel.ELEMENTARY, IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-"""The levels that every function passes on its way down."""
+"""The levels that every function goes through when it is lowered."""

@@ -1,4 +1,4 @@
-"""The chain of memories in tile trees of accelerators."""
+"""The memory levels that the tile trees of accelerators use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MemoryChain:
 
 def memory_chain(system: SystemOp) -> MemoryChain:
     """
-    Return the chain of `system`.
+    Return the memory levels of `system` by purpose.
 
     Raises PassFailedException if it is not a root, one shared level, and below it an
     output buffer and one or two buffers that fill a compute unit.

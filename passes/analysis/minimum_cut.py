@@ -18,11 +18,11 @@ def minimum_cut(
     edges: Iterable[tuple[NodeT, NodeT, float]], source: NodeT, sink: NodeT
 ) -> tuple[frozenset[NodeT], float]:
     """
-    Return the nodes on the side of `source`, and what the cut costs.
+    Return the nodes on the side of `source`, and the cost of the cut.
 
-    Each edge is (from, to, cost if it is cut); a cost may be infinite, but not that of
-    all cuts. Of cuts that cost the same it is the one with the fewest nodes on the side
-    of `source`.
+    Each edge is (from, to, cost if it is cut). Costs may be infinite, but at least one
+    cut must have a finite cost. Of cuts with equal costs, it is the one with the fewest
+    nodes on the side of `source`.
     """
     left: defaultdict[NodeT, dict[NodeT, float]] = defaultdict(dict)
     for start, end, cost in edges:
@@ -45,7 +45,7 @@ def minimum_cut(
 def _reached(
     left: Mapping[NodeT, Mapping[NodeT, float]], source: NodeT
 ) -> dict[NodeT, NodeT]:
-    """Return the nodes that edges which are not full lead to, and from where."""
+    """Return the nodes reachable over edges with capacity left, with predecessors."""
     came_from, pending = {source: source}, deque([source])
     while pending:
         start = pending.popleft()

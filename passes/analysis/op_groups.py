@@ -1,8 +1,8 @@
-"""Groups of elementary ops: their extents, and what computes a value in them."""
+"""Groups of elementary ops: their extents, and backward slices in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.ir import Operation, SSAValue
@@ -26,14 +26,20 @@ def extents_of_op(op: Operation) -> dict[str, int]:
 
 
 def defining_ops(
-    values: Iterable[SSAValue], made: AbstractSet[Operation]
+    values: Iterable[SSAValue],
+    inside: AbstractSet[Operation],
+    given: Collection[SSAValue] = (),
 ) -> frozenset[Operation]:
-    """Return the ops of `made` that compute `values`, directly or not."""
+    """
+    Return the backward slice of `values` in the ops of `inside`.
+
+    It ends at operands that are `given`.
+    """
     found: set[Operation] = set()
     pending = list(values)
     while pending:
         op = pending.pop().owner
-        if isinstance(op, Operation) and op in made and op not in found:
+        if isinstance(op, Operation) and op in inside and op not in found:
             found.add(op)
-            pending += op.operands
+            pending += (value for value in op.operands if value not in given)
     return frozenset(found)

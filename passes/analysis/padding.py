@@ -1,8 +1,8 @@
 """
-Where a padded function begins and ends: the pads of arguments, the slices of results.
+The border of a padded function: the pads of its arguments, the slices of its results.
 
-They stay outside of regions and nodes. Masks, the other pads, say what an op reads from
-padding.
+They stay outside of regions and nodes. All other pads are masks, which set what an op
+reads from padding.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ def is_resizing(op: Operation) -> bool:
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
-    """Return the argument that `value` is, padded or not; None for other values."""
+    """Return the argument if `value` is one, or is a padded one; else None."""
     if isinstance(value.owner, PadOp) and is_border(value.owner):
         value = value.owner.input
     return value if isinstance(value, BlockArgument) else None
 
 
 def unsliced(value: SSAValue) -> SSAValue:
-    """Return what a result of a function is a slice of, or `value`."""
+    """Return the operand if `value` is a result without its padding, else `value`."""
     op = value.owner
     return op.input if isinstance(op, SliceOp) and is_border(op) else value
 
 
 def true_extents(func: FuncOp) -> dict[str, int]:
-    """Return the extents of the padded dimensions in the signature of a function."""
+    """Return the true extents of the padded dimensions of a function."""
     borders = [op for op in func.body.block.ops if is_border(op)]
     true: dict[str, int] = {}
     for op in borders:

@@ -70,11 +70,11 @@ def nested_loops(
     Return those of `dims` that can be loops of one nest, outermost first.
 
     A loop that reduces a value is inside the loops over the dimensions of the result:
-    sums are in registers, which cannot be sliced. Otherwise the order stays. If each of
-    two dimensions is kept by an op that reduces the other, the one with the smaller
-    extent is no loop, so its tile is the whole; a dimension of which a product takes
-    one element at a time only if all are such, one of a fold only if all are, and one
-    of `parts`, whose folds ranks do in part, only if all of these are.
+    sums are in registers, which cannot be sliced. Otherwise the order stays. If
+    dimensions need to be inside each other, one of them gets no loop: its tile is the
+    whole extent. If possible it is one that is not in `parts` (dimensions whose folds
+    ranks compute in part), then one without a fold, then one that no product batches,
+    and of these the one with the smallest extent.
     """
     folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
     batched = {dim for op in ops if isinstance(op, ContractOp) for dim in op.batched}
@@ -130,7 +130,7 @@ class ReductionLoopPlan:
 
 @dataclass(frozen=True)
 class _Phases:
-    """When each op can run: after `of[op]` reduction loops."""
+    """The phase of each op: the number of reduction loops that come before it."""
 
     dim: str
     inside: AbstractSet[Operation]
@@ -143,9 +143,7 @@ class _Phases:
         return max((self.of[op] + 1 for op in self.inside), default=0)
 
     def ready(self, value: SSAValue) -> int:
-        """
-        Return after how many reduction loops `value` can be read.
-        """
+        """Return the number of reduction loops before `value` can be read."""
         op = value.owner
         if not isinstance(op, Operation) or op not in self.of:
             return 0
@@ -153,9 +151,7 @@ class _Phases:
         return self.of[op] + ended
 
     def maker_in_loop(self, value: SSAValue) -> Operation | None:
-        """
-        Return the op in whose reduction loop the tiles of `value` are computed, if any.
-        """
+        """Return the op that computes `value` tile by tile in a loop, None if none."""
         op = value.owner
         if not isinstance(op, Operation) or op not in self.of:
             return None
@@ -175,7 +171,7 @@ def reduction_loop_count(ops: Sequence[Operation], dim: str) -> int:
 
 
 def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
-    """Return the tiles of one reduction loop that a later one uses, in order."""
+    """Return the values whose tiles a later reduction loop reads again, in order."""
     phases = _phases(ops, dim)
     crossing: dict[SSAValue, None] = {}
     for op in ops:
@@ -184,20 +180,6 @@ def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
             if made is not None and phases.of[made] < phases.of[op]:
                 crossing[value] = None
     return tuple(crossing)
-
-
-def producers(
-    value: SSAValue, ops: Sequence[Operation], given: Collection[SSAValue] = ()
-) -> tuple[Operation, ...]:
-    """Return those of `ops` that `value` is computed from, given `given`."""
-    needed: set[Operation] = set()
-    pending = [value]
-    while pending:
-        op = pending.pop().owner
-        if isinstance(op, Operation) and op in ops and op not in needed:
-            needed.add(op)
-            pending.extend(operand for operand in op.operands if operand not in given)
-    return tuple(op for op in ops if op in needed)
 
 
 def plan_reduction_loops(
@@ -210,7 +192,7 @@ def plan_reduction_loops(
     Plan the reduction loops over `dim` that compute `wanted`.
 
     `ops` are in order, without constants. A tile that a later loop needs is recomputed
-    there, unless it is one of `spilled`: these are yielded by their own loop.
+    there, unless it is one of `spilled`, which the first loop yields.
     """
     phases = _phases(ops, dim)
     outputs = _outputs(ops, phases, wanted, spilled)

@@ -1,7 +1,8 @@
 """
-Reductions of what a loop reads anyway, such as the sum of squares of a product's rows.
+Statistics of the rows that a product reads, such as their sums of squares.
 
-Pure functions on elementary ops (`compound`).
+One loop can compute them with the product. Pure functions on elementary ops
+(`compound`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ ELEMENTWISE = (MapOp, CastOp)
 
 
 def elementwise_sources(values: Iterable[SSAValue]) -> frozenset[SSAValue]:
-    """Return what `values` are computed from element by element, without constants."""
+    """Return the values that elementwise ops compute `values` from, no constants."""
     return frozenset(v for v in _slice(values) if not isinstance(v.owner, ELEMENTWISE))
 
 
@@ -28,7 +29,7 @@ def elementwise_ops(values: Iterable[SSAValue]) -> frozenset[Operation]:
 
 
 def _slice(values: Iterable[SSAValue]) -> Iterator[SSAValue]:
-    """Yield `values` and all that they are computed from element by element."""
+    """Yield `values`, and all values that elementwise ops compute them from."""
     pending, seen = list(values), set[SSAValue]()
     while pending:
         value = pending.pop()
@@ -44,10 +45,11 @@ def statistic_ops(
     value: SSAValue, summed: Collection[str], sources: AbstractSet[SSAValue]
 ) -> frozenset[Operation]:
     """
-    Return the ops that compute `value` in a loop over `summed` that reads `sources`.
+    Return the ops that compute the statistic `value` in a loop that reads `sources`.
 
-    That is a function, element by element, of reductions over all of `summed`, whose
-    inputs follow from `sources` element by element. Empty if `value` is none.
+    A statistic is computed by elementwise ops from reductions over exactly the
+    dimensions `summed`, whose inputs elementwise ops compute from `sources`. Empty if
+    `value` is no such statistic.
     """
     reductions = [source.owner for source in elementwise_sources([value])]
     for op in reductions:
@@ -64,7 +66,7 @@ def statistic_ops(
 def needed_by(
     ops: AbstractSet[Operation], readers: AbstractSet[Operation]
 ) -> frozenset[Operation]:
-    """Return those of `ops` whose results only `readers` and others of them need."""
+    """Return the ops whose results only `readers`, and other such ops, use."""
     kept = set(ops)
     while True:
         inside = kept | readers

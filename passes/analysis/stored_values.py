@@ -1,7 +1,7 @@
 """
-What each group of ops stores, as text: `"h1; q k; mixed"`.
+The values that each group of ops stores, as text: `"h1; q k; mixed"`.
 
-So GPU kernels and the mappings of a chain are written, and given by hand.
+Options and attributes have this form, for GPU kernels and the mappings of a chain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def format_stored(
 
 
 def value_names(ops: Sequence[Operation]) -> dict[SSAValue, str]:
-    """Return the names of the results of ops, with a number where two are equal."""
+    """Return a different name for each result of ops: its hint, numbered if taken."""
     named, taken = dict[SSAValue, str](), set[str]()
     for op in ops:
         for result in op.results:
@@ -39,23 +39,23 @@ def named_values(
     text: str, named: Mapping[SSAValue, str], name: str, group: str
 ) -> tuple[tuple[SSAValue, ...], ...]:
     """
-    Return the values that each group stores.
+    Return the values that each group of `text` stores.
 
-    Errors are of the pass `name`, whose option is the plural of `group`. Raises
-    PassFailedException for a name that no value has, one that is said twice, and
-    results of one op in two groups.
+    Raises PassFailedException for a name that no value has, for one that occurs twice,
+    and for results of one op in two groups. Errors name the pass `name`, and its
+    option, the plural of `group`.
     """
     values = {name: value for value, name in named.items()}
     groups = [each.split() for each in text.split(";") if each.strip()]
-    said = [word.removeprefix("%") for words in groups for word in words]
-    for word in said:
+    words_used = [word.removeprefix("%") for words in groups for word in words]
+    for word in words_used:
         if word not in values:
             close = get_close_matches(word, values, n=3) or list(values)[-3:]
             raise PassFailedException(
                 f"{name}: {group}s names %{word}, which no op computes; values are "
                 f"called {', '.join(close)} and so on"
             )
-        if said.count(word) > 1:
+        if words_used.count(word) > 1:
             raise PassFailedException(
                 f"{name}: {group}s stores %{word} twice; name it in one {group}"
             )

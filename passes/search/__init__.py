@@ -1,13 +1,12 @@
 """
-The one search: candidates are priced, the cheapest is taken, and all is recorded.
+The search of all passes: candidates are priced, the cheapest is taken and recorded.
 
-A *structural* choice (a strategy, a dimension, a pattern) is realised by running passes
-on a copy; `cheapest` tries one candidate after the other. A *numeric* choice (factors,
-block sizes) is priced as arrays on what was realised: the whole space, of which
-`cheapest` takes the best of each part, or the plans that `descend` visits. They nest:
-the price of a structural candidate is the result of an inner search. Lower bounds, of a
-candidate or of a whole numeric space, save work if a cheaper one is known. Other search
-methods can take the same candidates and spaces.
+A *structural* choice (a strategy, a dimension, a pattern) runs passes on a copy;
+`cheapest` tries one candidate after the other. A *numeric* choice (factors, block
+sizes) is priced as arrays on the result: either the whole space, of which `cheapest`
+gets the best plans, or the plans that `descend` visits. They nest: the price of a
+structural candidate is the result of an inner search. A candidate or a numeric space
+whose lower bound is above a known price is skipped.
 """
 
 from __future__ import annotations
@@ -45,14 +44,17 @@ __all__ = [
 ]
 
 FAR = 1.25
-"""A rejected candidate is missed if the bound of the chosen one is so much higher."""
+"""
+A rejected candidate is reported if the lower bound of the chosen one is at least this
+many times its own.
+"""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Found(Generic[T]):
-    """The realised form of a candidate, and its price."""
+    """The result of a candidate, and its price."""
 
     made: T
     cost: Cost
@@ -86,28 +88,28 @@ class Candidate(Generic[T]):
     label: str
     price: Callable[[], Found[T]]
     """
-    Realises and prices the candidate.
+    Makes and prices the candidate.
 
     Raises PassFailedException or CostError if it is rejected.
     """
     bound: Cost = FREE
-    """A lower bound of its cost, known without realising it."""
+    """A lower bound of its cost, known before it is priced."""
 
 
 def refuse(error: Exception) -> NoReturn:
-    """Price a candidate that is known to be rejected: raise the reason."""
+    """Raise `error`: the `price` of a candidate that is known to be rejected."""
     raise error
 
 
 def cost_of(figures: Priced) -> Cost:
-    """Return the cost of a mapping; an artifact is one unless the session allows it."""
+    """Return the cost of a mapping, an artifact unless the session allows artifacts."""
     with session() as current:
         artifact = figures.is_artifact and not current.allow_artifacts
     return Cost(figures.latency, figures.energy or 0.0, artifact)
 
 
 class NotCheaper(PassFailedException):
-    """A candidate whose lower bound is above a known price."""
+    """Raised for a candidate whose lower bound is above a known price."""
 
 
 def cheapest(
@@ -121,9 +123,9 @@ def cheapest(
     Return the cheapest of `candidates`, the first of equals.
 
     `name` is the choice, `place` its function or op. `confirm` is a check that is too
-    expensive for all candidates: for the cheapest it returns None to take it, or
-    another form of it, or raises to reject it. Raises PassFailedException with the
-    reason of the last rejection if no candidate is left.
+    expensive for all candidates. It is called for the cheapest one: it returns None to
+    accept it, returns another form of it to be compared again, or raises to reject it.
+    Raises PassFailedException with the last reason if all candidates are rejected.
     """
     with session() as current:
         table = _Table[T](goal)
@@ -141,7 +143,8 @@ def cheapest(
         chosen = table.best()
         while confirm is not None and chosen is not None:
             found = table.priced[chosen]
-            table.note(chosen, table.rows[chosen].label, partial(_or, confirm, found))
+            confirmed = partial(_confirmed, confirm, found)
+            table.note(chosen, table.rows[chosen].label, confirmed)
             if table.priced.get(chosen) is found:
                 break
             chosen = table.best()
@@ -156,7 +159,7 @@ def cheapest(
 def ranked(
     name: str, place: str, candidates: Iterable[Candidate[T]], goal: Goal = LATENCY
 ) -> tuple[Found[T], ...]:
-    """Return all candidates that are not rejected, the cheapest first; takes none."""
+    """Return all candidates that are not rejected, the cheapest first."""
     with session() as current:
         table = _Table[T](goal)
         for index, candidate in enumerate(candidates):
@@ -176,7 +179,7 @@ class _Table(Generic[T]):
         self.failure: Exception | None = None
         """The last rejection."""
         self._bounds: dict[int, Cost] = {}
-        """The lower bounds of candidates, by row; not of those that are too dear."""
+        """The lower bounds of candidates, by row, except of those not cheaper."""
 
     def note(
         self,
@@ -211,9 +214,10 @@ class _Table(Generic[T]):
 
     def _missed(self, chosen: int | None) -> Missed | None:
         """
-        Return the rejected candidate with the lowest bound, if it would do far less.
+        Return the rejected candidate with the lowest bound, if that is far lower.
 
-        Bounds are compared with each other, as prices may be far above either.
+        It is compared with the bound of the chosen candidate, as prices may be far
+        above any bound.
         """
         least = {row: self._goal.order(each)[0] for row, each in self._bounds.items()}
         rejected = [row for row in least if row not in self.priced and least[row] > 0]
@@ -229,12 +233,13 @@ def _price(candidate: Candidate[T], goal: Goal) -> Found[T]:
     return candidate.price()
 
 
-def _or(confirm: Callable[[T], Found[T] | None], found: Found[T]) -> Found[T]:
+def _confirmed(confirm: Callable[[T], Found[T] | None], found: Found[T]) -> Found[T]:
+    """Return what `confirm` returns instead of a candidate, or the candidate."""
     return confirm(found.made) or found
 
 
 def _check_bound(bound: Cost, goal: Goal) -> None:
-    """Raise NotCheaper if nothing with the lower bound `bound` can be the cheapest."""
+    """Raise NotCheaper if a lower bound is above the price of another candidate."""
     with session() as current:
         for ceiling in current.ceilings:
             if goal.order(bound) > goal.order(ceiling):
@@ -252,12 +257,12 @@ def vary(
     bound: Callable[[T], float],
 ) -> tuple[T, ...]:
     """
-    Return the candidates that descent along one variation after another tries.
+    Return the candidates that coordinate descent tries, one variation at a time.
 
-    All of `starts` are priced. Then, always from the cheapest one with variations left,
-    the next of `variations` is tried and the cheapest kept, up to `most` candidates
-    more. `price` is infinite for a rejected candidate. One with a `bound` above a known
-    price is not priced.
+    All of `starts` are priced. Then, from the cheapest candidate with variations left,
+    the candidates of its next variation are priced, and the cheapest is kept; up to
+    `most` candidates are priced besides the starts. `price` is infinite for a rejected
+    candidate. A candidate with a `bound` above a known price is not priced.
     """
     tried: dict[T, float] = {}
 
@@ -278,7 +283,7 @@ def vary(
 
 
 class NumericSpace(Protocol[T]):
-    """Plans of numbers for one realised candidate, many of which are priced at once."""
+    """The plans of a numeric choice, which are priced many at a time."""
 
     def bound(self) -> Cost:
         """Return a lower bound for every plan."""
@@ -289,11 +294,11 @@ class NumericSpace(Protocol[T]):
         ...
 
     def sample(self, current: Found[T]) -> Sequence[Found[T]]:
-        """Return the best of many random plans, none that is not below `current`."""
+        """Return the best of many random plans, those that are below `current`."""
         ...
 
     def neighbour(self, current: Found[T]) -> Found[T] | None:
-        """Return the best plan one step away, None if none is below `current`."""
+        """Return the best neighbour, None if none is below `current`."""
         ...
 
 
@@ -301,11 +306,11 @@ def descend(
     name: str, place: str, space: NumericSpace[T], goal: Goal = LATENCY
 ) -> Found[T]:
     """
-    Return the plan that sampling and then steepest descent find; no optimum is proven.
+    Return the plan that sampling and then steepest descent find, a local optimum.
 
-    Of several random plans, the others are tried if descent from the first one ends
-    below the prices of other candidates. Raises PassFailedException if no plan fits,
-    and NotCheaper if none can be below the price of another candidate.
+    Descent starts from the best random plan; from other ones, too, if that ends below
+    the prices of other candidates. Raises PassFailedException if no plan fits, and
+    NotCheaper if none can be below the price of another candidate.
     """
     with session() as current:
         _check_bound(space.bound(), goal)
@@ -328,7 +333,7 @@ def descend(
 def _descended(
     space: NumericSpace[T], best: Found[T], current: Session
 ) -> tuple[Found[T], int]:
-    """Return where steepest descent from `best` ends, and after how many steps."""
+    """Return the plan at which steepest descent from `best` ends, and the steps."""
     steps = 0
     while not current.is_late and (better := space.neighbour(best)) is not None:
         best, steps = better, steps + 1

@@ -23,15 +23,15 @@ class Cost:
     energy: float = 0.0
     """pJ; 0 if the hardware has no energies."""
     artifact: bool = False
-    """Whether only a defect of the model allows it, so that others are preferred."""
+    """Whether the price relies on a defect of the model: all others are preferred."""
     latency_by: str = field(default="", compare=False)
-    """What a lower bound of the latency counts, as in "operations"."""
+    """The work that a lower bound of the latency counts, as in "operations"."""
     energy_by: str = field(default="", compare=False)
-    """What a lower bound of the energy counts."""
+    """The work that a lower bound of the energy counts."""
 
 
 def higher(first: Cost, second: Cost) -> Cost:
-    """Return the lower bound that follows from two of them."""
+    """Return the larger of two lower bounds, for latency and for energy."""
     slow = max(first, second, key=lambda cost: cost.latency)
     large = max(first, second, key=lambda cost: cost.energy)
     return Cost(
@@ -63,7 +63,7 @@ class Goal:
     objective: Objective = "latency"
 
     def rank(self, latency: NumberT, energy: NumberT) -> tuple[NumberT, NumberT]:
-        """Return the sort keys of costs: the objective, then what decides ties."""
+        """Return the sort keys of costs: the objective, then the tie-breaker."""
         match self.objective:
             case "latency":
                 return latency, energy
@@ -80,7 +80,7 @@ class Goal:
         ]
 
     def counted(self, bound: Cost) -> str:
-        """Return what a lower bound of the objective counts."""
+        """Return the name of the work that a lower bound of the objective counts."""
         names = {
             "latency": (bound.latency_by,),
             "energy": (bound.energy_by,),
@@ -95,9 +95,9 @@ class Goal:
 
     def check(self, name: str, *, on_gpu: bool) -> None:
         """
-        Raise PassFailedException in the pass `name` if the hardware has no such prices.
+        Raise PassFailedException in the name of a pass if the goal is not for GPUs.
 
-        Kernels of GPUs have one model, and their hardware files no energies.
+        There is one model for GPUs, and their hardware files have no energies.
         """
         if not on_gpu:
             return
@@ -114,4 +114,4 @@ class Goal:
 
 
 LATENCY = Goal()
-"""The default: latency under `paper`; equal latency is decided by energy."""
+"""The default: latency under `paper`; of equal latencies, the lower energy."""

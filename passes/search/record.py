@@ -1,8 +1,8 @@
 """
 The records of searches: each choice, and the results of its candidates.
 
-A choice and those made within its candidates are in one session; a session that is
-opened around several passes has the choices of all of them.
+A session has a choice and the inner choices of its candidates; if it is opened around
+several passes, it has the choices of all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Row:
     cost: Cost | None
     """None if the candidate was rejected or skipped."""
     limit: str
-    """The resource that bounds the price, or why there is none."""
+    """The resource that bounds the price, or the reason of the rejection."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Missed:
 
     label: str
     least: float
-    """Its lower bound: of cycles, pJ, or their product."""
+    """Its lower bound, in `unit`."""
     price: float
-    """What the chosen candidate costs, in the same unit."""
+    """The cost of the chosen candidate, in `unit`."""
     unit: str
     reason: str
     """Why it was rejected."""
@@ -47,20 +47,20 @@ class Choice:
     """One choice, with the results of its candidates."""
 
     name: str
-    """The option to choose, such as `fuse strategy`."""
+    """The option that is chosen, such as `strategy`."""
     place: str
-    """Its function or op."""
+    """The function or op that it is chosen for."""
     within: tuple[str, ...]
     """The candidates of outer choices that were being tried, outermost first."""
     rows: tuple[Row, ...]
     chosen: int | None
     """The row that was taken, None if none was."""
     missed: Missed | None = None
-    """The rejected candidate that would do far less, if there is one."""
+    """The rejected candidate that might be far cheaper, if there is one."""
 
     @property
     def warning(self) -> str | None:
-        """A sentence that says what was missed and why, if anything was."""
+        """A sentence about the missed candidate, None if there is none."""
         if self.missed is None or self.chosen is None:
             return None
         missed = self.missed
@@ -73,29 +73,29 @@ class Choice:
 
 @dataclass
 class Session:
-    """What one run of passes has searched."""
+    """The choices of one run of passes, and the limits of the search."""
 
     choices: list[Choice] = field(default_factory=list[Choice])
     within: tuple[str, ...] = ()
     """The candidates that are being tried, outermost first."""
     ceilings: tuple[Cost, ...] = ()
-    """What the best candidates of outer choices cost: nothing dearer is of use."""
+    """The costs of the best candidates of outer choices: costlier ones are skipped."""
     deadline: float = inf
-    """When choices end with the best known candidates, on the monotonic clock."""
+    """When choices take the best candidate so far, by the monotonic clock (seconds)."""
     allow_artifacts: bool = False
-    """Whether what only a defect of a model allows is as good as anything else."""
+    """Whether prices that rely on a defect of a model count like others."""
     obeys_interrupts: bool = False
-    """Whether Ctrl-C ends choices likewise, instead of the whole run."""
+    """Whether Ctrl-C acts like the deadline, instead of ending the whole run."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What outermost choices missed, one sentence each."""
+        """The warnings of outermost choices."""
         outermost = (choice.warning for choice in self.choices if not choice.within)
         return tuple(sentence for sentence in outermost if sentence is not None)
 
     @property
     def is_late(self) -> bool:
-        """Whether choices have to end."""
+        """Whether the deadline has passed."""
         return monotonic() > self.deadline
 
     def interrupt(self, error: KeyboardInterrupt, *, known: bool) -> None:
@@ -107,9 +107,9 @@ class Session:
     @contextmanager
     def until(self, deadline: float) -> Generator[None]:
         """
-        Let choices end at a deadline or at Ctrl-C, with the best known candidates.
+        Set the deadline; until it, Ctrl-C ends choices with the best known candidates.
 
-        Raises KeyboardInterrupt at the end if there was one.
+        Raises KeyboardInterrupt afterwards if there was one.
         """
         outer = self.deadline, self.obeys_interrupts
         self.deadline, self.obeys_interrupts = deadline, True
@@ -122,7 +122,7 @@ class Session:
 
     @contextmanager
     def allowing_artifacts(self, allowed: bool) -> Generator[None]:
-        """Let choices take artifacts, or prefer all others."""
+        """Set `allow_artifacts` in this context."""
         outer = self.allow_artifacts
         self.allow_artifacts = allowed
         try:
@@ -132,7 +132,7 @@ class Session:
 
     @contextmanager
     def trying(self, candidate: str, ceiling: Cost | None) -> Generator[None]:
-        """Let choices be made within a candidate, which is of use below a cost."""
+        """Enter a candidate of a choice, which is of use only below `ceiling`."""
         outer = self.within, self.ceilings
         self.within = (*self.within, candidate)
         self.ceilings += () if ceiling is None else (ceiling,)
@@ -147,7 +147,7 @@ _OPEN: ContextVar[Session | None] = ContextVar("search session", default=None)
 
 @contextmanager
 def session() -> Generator[Session]:
-    """Enter the session that is open, or else a new one."""
+    """Enter the open session, or a new one if none is open."""
     if (current := _OPEN.get()) is not None:
         yield current
         return

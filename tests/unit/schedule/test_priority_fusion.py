@@ -30,7 +30,10 @@ from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Group, disagrees, elementary_ops
 from comet.passes.schedule.fuse.gpu.plan import plan_forms
 from comet.passes.schedule.fuse.gpu.priority import Values, priority_partition
-from comet.passes.schedule.fuse.gpu.recompute import cheap_to_recompute, free_to_recompute
+from comet.passes.schedule.fuse.gpu.recompute import (
+    cheap_to_recompute,
+    free_to_recompute,
+)
 from comet.passes.schedule.fuse.gpu.trial import Trials, alone, simplify
 from comet.passes.schedule.fuse.strategy import KERNELS, Strategy
 from comet.passes.schedule.plan_string import PLAN

@@ -29,7 +29,6 @@ from comet.passes.analysis.reduction_loops import (
     crossing_values,
     looped_dims,
     nested_loops,
-    producers,
     reduced_dims,
     reduction_loop_count,
 )
@@ -191,7 +190,7 @@ def costly_crossings(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]
     kept: list[SSAValue] = []
     for crossing in crossing_values(ops, dim):
         value = _before_widening(crossing)
-        needed = producers(value, ops, kept)
+        needed = defining_ops((value,), set(ops), kept)
         if any(isinstance(op, ContractOp) for op in needed):
             kept.append(value)
     return tuple(kept)
