@@ -1,1 +1,1 @@
-"""The tile tree: which ops share a nest, with which factors, at which level."""
+"""The schedule level: passes that build tile trees, and that choose their factors."""

@@ -31,7 +31,7 @@ KINDS = (BindingKind.SEQUENTIAL, BindingKind.PIPELINE, BindingKind.PARALLEL)
 """The candidates of `auto`; of equal ones the first is taken."""
 
 Kinds: TypeAlias = tuple[BindingKind, ...]
-"""How the siblings in one body are bound: one kind, or one for each but the last."""
+"""The kinds of the siblings in one body: one for all, or one for each but the last."""
 
 SEQUENTIAL: Kinds = (BindingKind.SEQUENTIAL,)
 
@@ -127,7 +127,7 @@ def format_bodies(kinds: Mapping[str, Kinds]) -> str:
 
 
 def bodies_of(func: FuncOp) -> list[tuple[str, Block]]:
-    """Return the blocks with several siblings, with the names of the nodes around."""
+    """Return the bodies with several siblings: the names of their nodes, and blocks."""
     nodes = [op for op in func.walk() if isinstance(op, NodeOp)]
     named = [(f"@{func.sym_name.data}", func.body.block)]
     named += [(node.node_name or "", node.body.block) for node in nodes]
@@ -135,7 +135,7 @@ def bodies_of(func: FuncOp) -> list[tuple[str, Block]]:
 
 
 def kinds_of(func: FuncOp) -> dict[str, Kinds]:
-    """Return how the siblings of each body are bound: one kind if they are equal."""
+    """Return the kinds of each body, by the name of its node; equal kinds as one."""
     found: dict[str, Kinds] = {}
     for name, block in bodies_of(func):
         attributes = [op.attributes.get(BIND) for op in siblings_in(block)[:-1]]
@@ -153,10 +153,10 @@ def bind_bodies(
     rest: BindingKind = BindingKind.SEQUENTIAL,
 ) -> None:
     """
-    Bind the siblings of bodies, each by its kinds, those without any by `rest`.
+    Bind the siblings of all bodies by `kinds`, those of other bodies by `rest`.
 
-    Raises PassFailedException for a name of no body with siblings, for another number
-    of kinds than siblings have, and for siblings that cannot run in parallel.
+    Raises PassFailedException for a name of no body with siblings, for a wrong number
+    of kinds, and for siblings that cannot run in parallel.
     """
     bodies = bodies_of(func)
     names = [name for name, _ in bodies]
@@ -180,9 +180,9 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
     """
     Bind the siblings of each body by the kind that makes `func` cheapest.
 
-    Bodies are decided one after the other, outermost first, starting from sequential. A
-    kind whose files `lower-to-comet` or the COMET tool rejects, for example for
-    capacity, is not taken; if these reject all, siblings stay sequential.
+    Bodies are decided one after the other, outermost first; the others are sequential
+    at first. A kind is rejected if `lower-to-comet` or the COMET tool rejects its
+    files, for example for capacity. If all are rejected, siblings stay sequential.
     """
     several = [block for _, block in bodies_of(func)]
 
@@ -207,7 +207,7 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
 def _price(
     func: FuncOp, system: SystemOp, goal: Goal, kinds: tuple[BindingKind, ...]
 ) -> Found[tuple[BindingKind, ...]]:
-    """Price `func` with these bindings; raises if no legal files express them."""
+    """Price `func` with its bindings, which are `kinds`; raises if not legal."""
     files = lowered_copy(func, system, absorb=True)
     check_legality(files)
     estimate_module(files, "tool")
@@ -216,7 +216,7 @@ def _price(
 
 
 def _described(block: Block) -> str:
-    """Name the op with the body `block`, by its result."""
+    """Return a description of the op with the body `block`, by its results."""
     op = block.parent_op()
     if op is None or isinstance(op, FuncOp):
         return "the function"
@@ -225,7 +225,7 @@ def _described(block: Block) -> str:
 
 
 def siblings_in(block: Block) -> list[Operation]:
-    """Return the nodes and collectives of `block`."""
+    """Return the nodes and collectives in `block`, in order."""
     return [op for op in block.ops if isinstance(op, NodeOp | CollectiveOp)]
 
 
@@ -240,10 +240,10 @@ def can_bind(block: Block, kinds: Kinds) -> bool:
 
 def bound_siblings(block: Block, kinds: Kinds) -> list[tuple[Operation, BindingKind]]:
     """
-    Return the siblings in `block` that are bound to the next one, each with its kind.
+    Return all siblings in `block` but the last, each with the kind to bind it by.
 
-    Raises PassFailedException if there are several kinds, but not one for each of them,
-    and if a kind is parallel and the two cannot run in parallel.
+    Raises PassFailedException for a wrong number of kinds, and for siblings that cannot
+    run in parallel.
     """
     siblings = siblings_in(block)
     count = len(siblings) - 1
@@ -260,7 +260,7 @@ def bound_siblings(block: Block, kinds: Kinds) -> list[tuple[Operation, BindingK
 
 
 def _check_parallel(before: Sequence[Operation], after: Sequence[Operation]) -> None:
-    """Raise PassFailedException if some siblings use what some before them make."""
+    """Raise PassFailedException if siblings use results of siblings before them."""
     for first, second in product(before, after):
         if set(first.results) & set(second.operands):
             raise PassFailedException(

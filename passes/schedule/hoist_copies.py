@@ -2,10 +2,10 @@
 `hoist-copies`: loop-invariant copies of tile trees come before their loops.
 
 Takes functions at the schedule or the dataflow level with copies in their nodes. A
-loop-invariant copy of a tile from outside the loop moves before the loop; a node is
-split if the copy has to be between its loops. Equal copies at one position become one.
-Stores stay where they are, and so do loads after a loop in the body of their node:
-before the outer loop, registers would hold the tile while the inner one runs.
+loop-invariant copy moves before the loop; a node is split if the copy has to be between
+its loops. Equal copies at one position become one. Stores stay, and so do loads after a
+loop in the body of their node: before the outer loop, registers would hold the tile
+while the inner loop runs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Hoist:
     copy: CopyOp
     node: TemporalOp
     depth: int
-    """How many loops of the node are around that position."""
+    """The number of loops of the node around that position."""
 
 
 def hoist(function: FuncOp) -> None:
@@ -80,10 +80,10 @@ def plan_hoists(function: FuncOp) -> tuple[Hoist, ...]:
 
 
 def plan_hoist(copy: CopyOp) -> Hoist | None:
-    """Return the outermost position of a copy before a loop, None if there is none."""
+    """Return the outermost position that a copy can move to, None if it stays."""
     if any(isinstance(use.operation, YieldOp) for use in copy.result.uses):
         return None
-    nodes = [_node_of(tile) for tile in handed_down(copy)]
+    nodes = [_node_of(tile) for tile in source_arguments(copy)]
     loops = [(node, i) for node in reversed(nodes) for i in range(len(node.loops))]
     rows = [node.loops.data[i] for node, i in loops]
     trips = [(row.dim, row.factor) for row in rows]
@@ -96,8 +96,10 @@ def plan_hoist(copy: CopyOp) -> Hoist | None:
     return None
 
 
-def handed_down(copy: CopyOp) -> Iterator[BlockArgument]:
-    """Yield the names of a copy's source in the nodes around it, innermost first."""
+def source_arguments(copy: CopyOp) -> Iterator[BlockArgument]:
+    """
+    Yield the block arguments through which a copy's source enters, innermost first.
+    """
     value = copy.source
     while isinstance(value, BlockArgument):
         node = value.block.parent_op()
@@ -114,9 +116,9 @@ def _node_of(tile: BlockArgument) -> TemporalOp:
 
 
 def _chain_to(head: TemporalOp, copy: CopyOp) -> list[BlockArgument]:
-    """Return the tiles of `head` and the nodes inside that lead to a copy."""
+    """Return the source arguments of a copy from its own node out to `head`."""
     chain: list[BlockArgument] = []
-    for tile in handed_down(copy):
+    for tile in source_arguments(copy):
         chain.append(tile)
         if _node_of(tile) is head:
             break
@@ -124,7 +126,7 @@ def _chain_to(head: TemporalOp, copy: CopyOp) -> list[BlockArgument]:
 
 
 def _replace(copy: CopyOp, value: SSAValue, chain: Sequence[BlockArgument]) -> None:
-    """Replace a copy by one from outside, which enters in place of its source."""
+    """Replace a copy by a hoisted one, `value`, which enters through the same nodes."""
     for tile in reversed(chain):
         value = _operand(_node_of(tile), value)
     copy.result.replace_all_uses_with(value)

@@ -2,10 +2,11 @@
 `materialize-copies`: the transfers of tile trees -> copies inside their nodes.
 
 Takes functions at the schedule or the dataflow level whose factors are final. Loads of
-a node are copied at the start of its body, or after the loops of a program before the
-first op that needs them; stores at its end, or after the node if its loops combine
-them. Afterwards no value changes its level at a border. Rejects trees for accelerators,
-and partial results that programs merge at another level than they are computed.
+a node become copies at the start of its body, or, if late, before the first op that
+reads them; stores become copies at its end, or after the node if its loops combine the
+result. Afterwards no value changes its level at a border. Rejects trees for
+accelerators, and partial results that programs merge at another level than that at
+which they are computed.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def materialize(function: FuncOp) -> None:
 
 
 def has_transfers(function: FuncOp) -> bool:
-    """Whether something moves at the borders of nodes: copies are still to be made."""
+    """Whether a border of a node still transfers a value, without a copy."""
     moved = (
         border.is_transfer for node in _nodes(function) for border in borders(node)
     )
@@ -81,7 +82,7 @@ def _nodes(function: FuncOp) -> list[NodeOp]:
 
 
 def _depths_between_loops(node: TemporalOp) -> set[int]:
-    """Return the depths inside some, not all, loops of `node` of its stores."""
+    """Return the depths of `store_depth` that are inside some loops of `node` only."""
     depths = {store_depth(node, store.outer) for store in stores(node)}
     return depths - {0, len(node.loops)}
 
@@ -93,10 +94,10 @@ def _combiner(node: NodeOp, result: SSAValue) -> Combiner:
 
 def store_depth(node: TemporalOp, result: SSAValue) -> int:
     """
-    Return inside how many loops of a node the copy of a result is.
+    Return the number of loops of a node that are around the copy of a result.
 
-    It is inside the loops that concatenate tiles of the result, and after those that
-    combine them.
+    The copy is inside the loops that concatenate tiles of the result, and after those
+    that combine them.
     """
     if _combiner(node, result) is Combiner.FOLD:
         return 0
@@ -108,7 +109,7 @@ def store_depth(node: TemporalOp, result: SSAValue) -> int:
 
 
 def padding_for(tile: SSAValue) -> ReduceKind | None:
-    """Return the reduction whose neutral element all uses need after a tile's end."""
+    """Return the reduction whose neutral element pads a tile, None for zeros."""
     users = [use.operation for use in tile.uses]
     if users and all(
         isinstance(op, ReduceOp) and op.kind.data is ReduceKind.MAX for op in users
@@ -118,7 +119,7 @@ def padding_for(tile: SSAValue) -> ReduceKind | None:
 
 
 def _copied(value: SSAValue, level: str, pad: ReduceKind | None = None) -> CopyOp:
-    """Return a copy of `value`, still to be inserted, for all its uses."""
+    """Return a copy of `value` that all its uses read; the caller inserts it."""
     copy = CopyOp(value, level, pad)
     value.replace_uses_with_if(copy.result, lambda use: use.operation is not copy)
     return copy

@@ -1,9 +1,9 @@
 """
-Names for the nodes of a tile tree, by which plans address them.
+Names of the nodes of a tile tree, by which plans address them.
 
-A name has the result of the node and what it runs over: `p` is the kernel of %p, `c_k`
-its loop over K that computes %c, `c_ob` a loop whose result %c is in OB, and `p_cx_cy`
-the node that spreads %p over two mesh axes.
+A name is the result of the node, and its axes, dimensions or level: `p` is the kernel
+that computes %p, `c_k` a loop over K that computes %c, `c_ob` a loop whose result %c is
+in OB, and `p_cx_cy` a node over two mesh axes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from comet.dialects.schedule.transfers import transfers
 GRID = "grid"
 """The level of a launch grid."""
 FOLD = "fold"
-"""The level of the loop of a fold that is spread over a mesh."""
+"""The level of the loop of a fold with nodes over a mesh inside."""
 
 
 def name_nodes(func: FuncOp) -> None:
-    """Give every node of `func` without a name a name that no other node has."""
+    """Name every node of `func` that has no name; names are unique."""
     nodes = [op for op in func.walk() if isinstance(op, NodeOp)]
     taken = {node.node_name for node in nodes}
     unnamed = [node for node in nodes if node.node_name is None]
@@ -41,10 +41,10 @@ def name_nodes(func: FuncOp) -> None:
 
 def derived_names(nodes: Sequence[NodeOp]) -> list[str]:
     """
-    Return a name for each node, by its result and what it runs over.
+    Return a name for each node, not always a different one.
 
-    Nodes with the same of both differ by the kinds of ops that define their results; if
-    these are equal, too, so are the names.
+    Nodes with the same result name and the same loops get the kind of the op that
+    defines the result, if that is different.
     """
     keys = [(_result(node), _runs_over(node)) for node in nodes]
     kinds = [_kind(node) for node in nodes]
@@ -63,7 +63,7 @@ def _result(node: NodeOp) -> str:
 
 
 def _runs_over(node: NodeOp) -> str:
-    """Return mesh axes, the dimensions of given loops, or else the level."""
+    """Return the mesh axes of a node, the dimensions of its loops, or its level."""
     if isinstance(node, SpatialOp):
         axes = () if node.mesh_name is None else (loop.axis for loop in node.loops)
         return "_".join(filter(None, axes))
@@ -84,7 +84,7 @@ def _kind(node: NodeOp) -> str:
 
 
 def node_level(node: NodeOp) -> str:
-    """Return the level of the tiles of `node`'s loops, `grid` or `fold`."""
+    """Return the memory level of a node's tiles, or `grid`, or `fold`."""
     if isinstance(node, SpatialOp):
         return GRID
     if node.init_args() and is_spread(node):
@@ -93,13 +93,13 @@ def node_level(node: NodeOp) -> str:
 
 
 def is_spread(node: NodeOp) -> bool:
-    """Return whether `node` contains nodes that are spread over a mesh."""
+    """Return whether `node` contains nodes over a mesh."""
     inner = (op for op in node.body.walk() if isinstance(op, SpatialOp))
     return any(op.mesh_name is not None for op in inner)
 
 
 def _shared_level(node: NodeOp) -> str | None:
-    """Return the level that nodes over a mesh in `node` fetch from, if any."""
+    """Return the level that nodes over a mesh in `node` load from, if any."""
     for op in node.body.block.ops:
         if isinstance(op, SpatialOp) and op.mesh_name is not None:
             for transfer in transfers(op):
@@ -108,7 +108,7 @@ def _shared_level(node: NodeOp) -> str | None:
 
 
 def node_kinds(node: NodeOp) -> frozenset[str]:
-    """Return the kinds of ops in `node`: their names, and what they compute."""
+    """Return the kinds of the ops in `node`: op names, maps and reductions."""
     kinds: set[str] = set()
     for op in node.body.walk():
         kinds.add(op.name.partition(".")[2])

@@ -1,12 +1,12 @@
 """
 `order-programs`: programs with the longest loops are launched first.
 
-A mask ends the loops of some programs early: in causal attention those with the last
-rows have most to do. Programs start in the order of their numbers, so if these are the
-last, multiprocessors wait for them at the end of a launch. Where later rows see more
-positions (`Bound` in `cost/gpu/bounded.py`), the order along their dimension is
-reversed. Takes functions at the schedule or the dataflow level with tiles; nodes whose
-order can be chosen get the property `reversed`. What is written there already stays.
+A mask ends the loops of some programs early: in causal attention, programs with the
+last rows have the longest loops. Programs start in the order of their ids; if the
+longest start last, other multiprocessors idle at the end of the launch. So the order
+along a dimension is reversed if later rows see more positions (`Bound` in
+`cost/gpu/bounded.py`). Takes functions at the schedule or the dataflow level with
+tiles; sets the property `reversed` where it is not set and the order can be chosen.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OrderProgramsPass(ModulePass):
 
 @dataclass(frozen=True)
 class ProgramOrder:
-    """The dimensions of a grid node whose last tiles are launched first."""
+    """The chosen order of a grid node: the dimensions whose last tiles start first."""
 
     node: SpatialOp
     reversed: tuple[str, ...]
@@ -76,7 +76,7 @@ class ProgramOrder:
 def plan_order(
     function: FuncOp, levels: GpuLevels, gpu: Device, order: Order
 ) -> Iterator[ProgramOrder]:
-    """Yield the order of each grid node whose programs differ in length."""
+    """Yield the order of each grid node with loops of different length."""
     for node in grid_nodes(function):
         if node.reversed_ is not None:
             continue
@@ -91,8 +91,8 @@ def growing_dims(node: SpatialOp, summary: KernelSummary) -> tuple[str, ...]:
     """
     Return the dimensions of a grid along which the loops of programs get longer.
 
-    Not those along which programs take the shards of ranks in an order of their own, or
-    are found by what arrives.
+    Without those whose order is decided already: programs visit the shards of ranks
+    along them, or the last program to arrive does the work.
     """
     kernel = node.parent_op()
     taken: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ def growing_dims(node: SpatialOp, summary: KernelSummary) -> tuple[str, ...]:
 def _faster(
     node: SpatialOp, summary: KernelSummary, dims: tuple[str, ...], gpu: Device
 ) -> str:
-    """Return the faster order, that of the tiles if it makes no difference."""
+    """Return the faster order, `index` if both take equally long."""
     launch, blocks = node.launch or LaunchAttr(), tile_blocks(node)
     numbers = LaunchNumbers(launch.warps, launch.stages)
 

@@ -33,7 +33,7 @@ Rows: TypeAlias = tuple[tuple[str, int], ...]
 """Dimension and factor of each loop, outermost first."""
 
 MOST_LISTED = 24
-"""How many nodes an error lists."""
+"""The most nodes that an error lists."""
 
 _ENTRY = re.compile(r"\s*(?P<name>[\w/]+)\s*:(?P<numbers>[^;:]*)$")
 _NUMBER = re.compile(r"(?P<key>[A-Za-z_]\w*)=(?P<number>[1-9]\d*)$")
@@ -63,9 +63,9 @@ class PlanEntry:
 
 def parse_plan(text: str) -> tuple[PlanEntry, ...]:
     """
-    Return the entries of a plan string, which have different names.
+    Return the entries of a plan string.
 
-    Raises PassFailedException that quotes the text that is no entry.
+    Raises PassFailedException for text that is no entry, and for two entries of a node.
     """
     parts = [part for part in text.split(";") if part.strip()]
     entries = tuple(_parse_entry(part) for part in parts)
@@ -106,9 +106,9 @@ def format_plan(entries: Sequence[PlanEntry]) -> str:
 
 def check_dims(entries: Sequence[PlanEntry], dims: Sequence[str]) -> None:
     """
-    Raise PassFailedException if a plan names an unknown dimension.
+    Raise PassFailedException if a plan names a dimension that is not in `dims`.
 
-    `dims` are those of the program; a pass may number one of them, as in N1.
+    Numbered dimensions such as N1, which passes make, count as the dimension itself.
     """
     for entry in entries:
         for dim, _ in entry.loops:
@@ -121,9 +121,10 @@ def check_dims(entries: Sequence[PlanEntry], dims: Sequence[str]) -> None:
 
 def plan_nodes(func: FuncOp) -> dict[str, NodeOp]:
     """
-    Return the nodes that a plan can address, outermost first: temporal ones and grids.
+    Return the nodes that a plan can address, by name: temporal nodes and grids.
 
-    Raises PassFailedException if two have one name, as the parts of a split node do.
+    Outermost first. Raises PassFailedException if two nodes have the same name, as the
+    parts of a split node do.
     """
     nodes: dict[str, NodeOp] = {}
     for op in func.walk():
@@ -158,8 +159,8 @@ def unknown_node(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> PassFailedExc
     """
     Return the error for an entry that names no node.
 
-    Older plans named level and kind of op, as in `OB/map: N=2`; for such an entry the
-    error gives the new names.
+    For an entry in the old form, `OB/map: N=2` (level and kinds of ops), it gives the
+    new names.
     """
     level, *kinds = entry.name.split("/")
     meant = [
@@ -177,10 +178,10 @@ def unknown_node(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> PassFailedExc
 
 def cuttable(node: NodeOp) -> tuple[str, ...]:
     """
-    Return the dimensions that loops of `node` may name.
+    Return the dimensions that a plan may give `node` loops over.
 
-    In a kernel these are the ones that `fuse` chose, as another loop would be another
-    kernel; the loop of a fold has its one dimension.
+    In a kernel they are those of its loops, which `fuse` chose; for the loop of a fold,
+    the dimension of the fold.
     """
     iter_args = node.init_args()
     if node.in_kernel or (iter_args and is_spread(node)):

@@ -1,4 +1,4 @@
-"""Recomputes the types of a tile tree from its loops: extents follow from names."""
+"""Recomputes the types in a tile tree after its loops have changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from comet.passes.analysis.levels import compute_block
 
 
 def aligned_tile(extent: int, factor: int) -> int:
-    """Return the even tile, as a power of two if that keeps the factor."""
+    """Return the tile of a kernel: a power of two if that keeps the factor, or even."""
     tile = even_tile(extent, factor)
     power = power_of_two(tile)
     return power if factor > 1 and even_tile(extent, power) == factor else tile
@@ -44,8 +44,8 @@ def retile(func: FuncOp) -> None:
     Recompute all types and combiners of the tile trees in `func` from their loops.
 
     Tiles are even; in kernels they are powers of two if that keeps the factor. Ops
-    between the trees are not changed. Raises VerifyException if a node cannot be split
-    along a loop's dimension.
+    outside of the trees are not changed. Raises VerifyException if the body of a node
+    cannot be computed tile by tile along a loop.
     """
     for op in compute_block(func).ops:
         if isinstance(op, NodeOp):
@@ -56,7 +56,7 @@ def retile_node(op: NodeOp) -> None:
     """Recompute the types and combiners of one tile tree, like `retile`."""
     block = op.parent
     assert block is not None
-    # A node that reads nothing has its extents only in its results.
+    # Only the results of a node without operands have its extents.
     pads = (other.result for other in block.ops if isinstance(other, PadOp))
     scope = joined_extents((*block.args, *pads) if op.operands else op.results)
     _retile_node(op, scope)
@@ -107,7 +107,7 @@ def _retile_fold(op: FoldOp) -> None:
 
 
 def _collective_extents(op: CollectiveOp) -> dict[str, int]:
-    """Return the extents after a collective: its dimension grows or shrinks."""
+    """Return the extents of the result of a collective."""
     extents, size = extents_of(op.input), op.group_size
     if isinstance(op, AllGatherOp) and (whole := unscattered(op)) is not None:
         return extents_of(whole)
@@ -122,7 +122,7 @@ def _collective_extents(op: CollectiveOp) -> dict[str, int]:
 
 
 def unscattered(op: AllGatherOp) -> SSAValue | None:
-    """Return the value whose shards `op` concatenates again, None for other values."""
+    """Return the operand of a reduce-scatter that `op` gathers again, else None."""
     before = op.input.owner
     if not isinstance(before, ReduceScatterOp):
         return None

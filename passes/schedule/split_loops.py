@@ -1,4 +1,4 @@
-"""Splits a node in two, so that something can be between its loops."""
+"""Splits a node in two, so that ops can be between its loops."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from comet.dialects.schedule.node import combine_attr
 
 def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
     """
-    Leave `node` its first `depth` loops; return a node in its body that has the others.
+    Move all but the first `depth` loops of `node` to a new node in its body; return it.
 
-    Both are parts of one node and have its name. Results of the inner node stay at the
-    level of its body, unless its loops concatenate them.
+    Both have the same name. Results of the inner node are at the level of its body,
+    unless its loops concatenate them.
     """
     outer, inner = tuple(node.loops)[:depth], tuple(node.loops)[depth:]
     extents = {cut.dim: cut.tile for cut in node.cuts()[:depth]}
@@ -55,16 +55,20 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
 
 
 def _level(out: SSAValue, tile: SSAValue, loops: Sequence[LoopAttr]) -> str | None:
-    """Return where loops leave a result: where it ends up, if they lay it together."""
+    """
+    Return the level of a result after some loops.
+
+    If they concatenate its tiles it is that of the node's result, else that of a tile.
+    """
     names = names_of(out)
-    repeated = any(loop.factor > 1 and loop.dim in names for loop in loops)
-    return level_of(out if repeated else tile)
+    concatenated = any(loop.factor > 1 and loop.dim in names for loop in loops)
+    return level_of(out if concatenated else tile)
 
 
 def _combiners_over(
     loops: Sequence[LoopAttr], outs: Sequence[SSAValue], combiners: Sequence[Combiner]
 ) -> list[Combiner]:
-    """Return how some of the loops of a node combine its results."""
+    """Return the combiners of a node's results if it had only these loops."""
     dims = {loop.dim for loop in loops}
     return [
         Combiner.NONE if dims <= set(names_of(out)) else combiner

@@ -1,9 +1,9 @@
 """
-Builds a tile tree: the plan of its nodes, and the rewrite that nests ops into them.
+Builds a tile tree: the plan of its nodes, and the rewrite that moves ops into them.
 
 The plan is a tree of frozen dataclasses over the ops of a flat block. The rewrite
-clones each op into its node, or into several that recompute it; the operands and
-results of a node follow from the uses. `Levels` gives the levels of values.
+clones each op into its node, or into several nodes that recompute it; the operands and
+results of nodes follow from uses. `Levels` gives the memory levels of values.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from comet.passes.sharding.shardings import SHARD
 
 @dataclass(frozen=True)
 class Leaf:
-    """Ops directly in the body of a node, or outside of all nodes."""
+    """Ops directly in the body of a node, or outside all nodes."""
 
     ops: tuple[Operation, ...]
 
 
 @dataclass(frozen=True)
 class Temporal:
-    """A temporal node, with one loop at most: `tile` adds others."""
+    """A temporal node with at most one loop; `tile` adds others."""
 
     level: str
     """The default memory level of the values in its body."""
@@ -53,9 +53,9 @@ class Temporal:
     loop: str | None = None
     """The dimension of its loop."""
     folds: tuple[FoldOp, ...] = ()
-    """The folds that it is the loop of: its children run one step of each."""
+    """The folds whose loop it is: its children compute one step of each."""
     ops: tuple[Operation, ...] = ()
-    """Its ops in the order of their operands; empty for the order of the tree."""
+    """The ops inside, which set the order of its operands; empty: those of the tree."""
     outs: tuple[SSAValue, ...] = ()
     """Its results; empty for all values with uses outside."""
 
@@ -71,7 +71,7 @@ class Spatial:
     rows: tuple[LoopAttr, ...]
     children: tuple[Tree, ...]
     ops: tuple[Operation, ...] = ()
-    """Its ops in the order of their operands; empty for the order of the tree."""
+    """The ops inside, which set the order of its operands; empty: those of the tree."""
     outs: tuple[SSAValue, ...] = ()
     """Its results; empty for all values with uses outside."""
 
@@ -81,8 +81,8 @@ Tree: TypeAlias = Leaf | Node
 
 Aliases: TypeAlias = Mapping[SSAValue, SSAValue]
 """
-From values to the values they are replaced by: results of dissolved reductions, the
-chunks that the step of a fold reads, masks, and what crosses the border of a region.
+From values to the values that replace them: the results of collectives that a border
+replaces, chunks in the steps of folds, masks, and values at the border of a region.
 """
 
 
@@ -108,7 +108,7 @@ class Levels(Protocol):
         return self.at(value, node)
 
     def stays(self, level: str) -> bool:
-        """Return whether a value at `level` keeps its level when it enters a node."""
+        """Return whether values at `level` enter nodes without a transfer."""
         return False
 
     def leaving(self, value: SSAValue, tree: Node, node: Node | None) -> str:
@@ -122,12 +122,12 @@ def children_of(tree: Tree) -> tuple[Tree, ...]:
 
 
 def folds_of(tree: Tree) -> tuple[FoldOp, ...]:
-    """Return the folds that `tree` is the loop of."""
+    """Return the folds whose loop `tree` is."""
     return tree.folds if isinstance(tree, Temporal) else ()
 
 
 def ops_of(tree: Tree) -> Iterator[Operation]:
-    """Yield the ops of a tree, in order; after its step, a fold and its yield."""
+    """Yield the ops of a tree, in order; a fold and its yield come after its step."""
     if tree.ops:
         yield from tree.ops
         return
@@ -147,7 +147,7 @@ def loops_below(tree: Tree) -> Iterator[str]:
 
 
 def loops_in(tree: Tree) -> Iterator[str]:
-    """Yield the dimensions of the loops inside the body of `tree`."""
+    """Yield the dimensions of all loops in `tree`, temporal and spatial."""
     for child in children_of(tree):
         if isinstance(child, Temporal) and child.loop is not None:
             yield child.loop
@@ -162,7 +162,7 @@ def iter_args_of(fold: FoldOp) -> tuple[SSAValue, ...]:
 
 
 def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
-    """Return the block arguments of folds' steps, and what they are chunks of."""
+    """Return the values that the chunks in the steps of folds are chunks of."""
     return {
         chunk: value
         for op in ops
@@ -173,7 +173,7 @@ def chunks_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
 
 
 def resolve(value: SSAValue, aliases: Aliases) -> SSAValue:
-    """Return the value that replaces `value`."""
+    """Return the value that finally replaces `value`, or `value`."""
     while value in aliases:
         value = aliases[value]
     return value
@@ -183,12 +183,12 @@ def users_of(value: SSAValue, aliases: Aliases) -> Iterator[Operation]:
     """
     Yield the ops that use `value`, or a value that it replaces.
 
-    The uses of a fold's inputs are in its step.
+    Not folds: the uses of their inputs are in their steps.
     """
     for use in value.uses:
         user = use.operation
-        stood_for = any(result in aliases for result in user.results)
-        if not stood_for and not isinstance(user, FoldOp):
+        is_replaced = any(result in aliases for result in user.results)
+        if not is_replaced and not isinstance(user, FoldOp):
             yield user
     for alias, target in aliases.items():
         if target is value:
@@ -196,7 +196,7 @@ def users_of(value: SSAValue, aliases: Aliases) -> Iterator[Operation]:
 
 
 def reads_of(tree: Node, aliases: Aliases) -> Iterator[tuple[SSAValue, Operation]]:
-    """Yield the values from outside that ops of `tree` use, with these ops."""
+    """Yield the values from outside `tree` that its ops use, with these ops."""
     ops, made = tuple(ops_of(tree)), set[SSAValue]()
     for op in ops:
         made |= {*op.results, *(iter_args_of(op) if isinstance(op, FoldOp) else ())}
@@ -210,7 +210,7 @@ def reads_of(tree: Node, aliases: Aliases) -> Iterator[tuple[SSAValue, Operation
 
 
 def live_outs(tree: Node, aliases: Aliases) -> tuple[SSAValue, ...]:
-    """Return the results of `tree` with uses outside, in order."""
+    """Return the values of `tree` that are used outside, in order."""
     if tree.outs:
         return tree.outs
     inside = set(ops_of(tree))
@@ -224,11 +224,11 @@ def live_outs(tree: Node, aliases: Aliases) -> tuple[SSAValue, ...]:
 
 @dataclass(frozen=True)
 class InsertionScope:
-    """The insertion point of ops, and the new values there."""
+    """The block to insert clones into, and the new values of old ones there."""
 
     block: Block
     node: Node | None
-    """The node whose body the block is, None outside of all nodes."""
+    """The node whose body the block is, None outside all nodes."""
     levels: Levels
     aliases: Aliases
     values: dict[SSAValue, dict[str, SSAValue]] = field(
@@ -241,7 +241,7 @@ class InsertionScope:
         return InsertionScope(block, node, self.levels, self.aliases)
 
     def add(self, value: SSAValue, new: SSAValue) -> None:
-        """Record `new` as new value of `value`, at its level."""
+        """Record `new` as the new value of `value` at the level of `new`."""
         self.values.setdefault(value, {})[level_of(new) or ""] = new
         new.name_hint = new.name_hint or value.name_hint
 
@@ -254,7 +254,7 @@ class InsertionScope:
         return found[level] if level in found else next(iter(found.values()))
 
     def read(self, value: SSAValue, level: str) -> SSAValue:
-        """Return the new value of an operand, after copies of its masks and casts."""
+        """Return the new value of an operand; clones the masks and casts of it."""
         copied: list[PadOp | CastOp] = []
         inner = value
         while inner in self.aliases:
@@ -273,7 +273,7 @@ class InsertionScope:
         return found
 
     def insert(self, op: Operation) -> None:
-        """Insert a copy of `op`; of a fold, one step on the present chunks."""
+        """Insert a clone of `op`; of a fold, the ops of its step."""
         if isinstance(op, FoldOp):
             self._insert_step(op)
             return
@@ -298,12 +298,12 @@ class InsertionScope:
         self.end_step(fold)
 
     def end_step(self, fold: FoldOp) -> None:
-        """Record the results of the step of `fold` as its new values."""
+        """Record the values that the step of `fold` yields as those of its results."""
         for result, value in zip(fold.outs, _yielded(fold), strict=True):
             self.add(result, self.at(value, self.levels.at(result, self.node)))
 
     def start(self, init: SSAValue, iter_arg: Attribute) -> SSAValue:
-        """Return the init arg of an iter_arg; a constant is copied for it."""
+        """Return the init arg of an iter_arg; a constant is cloned for it."""
         if not isinstance(init.owner, FillOp):
             return self.at(init, level_of(iter_arg) or "")
         clone = init.owner.clone()
@@ -312,7 +312,7 @@ class InsertionScope:
 
 
 def _yielded(fold: FoldOp) -> tuple[SSAValue, ...]:
-    """Return the iter_args after one step of `fold`."""
+    """Return the values that the step of `fold` yields."""
     terminator = fold.step.block.last_op
     return () if terminator is None else tuple(terminator.operands)
 
@@ -321,8 +321,7 @@ def build(tree: Tree, scope: InsertionScope) -> None:
     """
     Clone `tree` to the end of the scope's block, and add its results to the scope.
 
-    Types get names, element types and levels; `retile` sets extents, and the combiners
-    of nodes without folds.
+    Extents of types, and the combiners of nodes without folds, are set by `retile`.
     """
     if isinstance(tree, Leaf):
         for op in tree.ops:
@@ -361,7 +360,7 @@ def build(tree: Tree, scope: InsertionScope) -> None:
 
 
 def _entries(tree: Node, scope: InsertionScope) -> dict[tuple[SSAValue, str], SSAValue]:
-    """Return the outside value of each value that enters a body, by level."""
+    """Return, for each value that enters a body and its level there, the operand."""
     levels, inside = scope.levels, set(loops_in(tree))
     entries: dict[tuple[SSAValue, str], SSAValue] = {}
     for value, op in reads_of(tree, scope.aliases):
@@ -394,7 +393,7 @@ def _node(
 
 
 def _combiner(value: SSAValue, loop: str | None) -> Combiner:
-    """Return how a loop combines the tiles of a result without its dimension."""
+    """Return how a loop combines the tiles of a result."""
     if loop is None or loop in names_of(value):
         return Combiner.NONE
     op = value.owner

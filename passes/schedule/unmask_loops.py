@@ -1,11 +1,11 @@
 """
 `unmask-loops`: iterations in which a mask hides nothing are loops without the mask.
 
-In causal attention only the tiles on the diagonal need the mask: those before it are
-seen whole. A loop that a mask bounds (see `dialects/schedule/masked_loops.py`) is
-written as two, the iterations that all elements of a program see without comparison and
-selection. Takes functions at the schedule or the dataflow level with tiles; such loops
-get the property `unmask`. What is written there already stays.
+In causal attention only the tiles on the diagonal need the mask; all tiles before it
+are visible. A loop that a mask bounds (see `dialects/schedule/masked_loops.py`) is
+written as two loops; the one whose positions all rows of the program see has no
+comparison and no selection. Takes functions at the schedule or the dataflow level with
+tiles; sets the property `unmask` of such loops.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class UnmaskLoopsPass(ModulePass):
 def plan_unmasked(
     function: FuncOp, levels: GpuLevels, gpu: Device, loops: Loops
 ) -> Iterator[TemporalOp]:
-    """Yield the loops of a function that are written without a mask where they can."""
+    """Yield the loops of a function to write in two parts, one without the mask."""
     for grid in grid_nodes(function) if loops != "none" else ():
         found = [op for op in grid.walk() if isinstance(op, TemporalOp)]
         found = [node for node in found if _can_be_unmasked(node)]
@@ -78,7 +78,7 @@ def plan_unmasked(
 
 
 def _can_be_unmasked(node: TemporalOp) -> bool:
-    """Whether a loop over a whole dimension has a mask that hides nothing at times."""
+    """Whether a loop over a whole dimension has a mask that it needs only in part."""
     if node.unmask is not None or not visible_conditions(node):
         return False
     (loop,) = node.loops
@@ -89,7 +89,7 @@ def _can_be_unmasked(node: TemporalOp) -> bool:
 def _is_faster(
     grid: SpatialOp, found: list[TemporalOp], levels: GpuLevels, gpu: Device
 ) -> bool:
-    """Return whether a kernel is faster with the loops `found` in two parts."""
+    """Return whether a kernel is faster with `found` in two parts, and fits."""
     launch, blocks = grid.launch or LaunchAttr(), tile_blocks(grid)
     numbers = LaunchNumbers(launch.warps, launch.stages)
     summary = summarize(grid, levels, gpu)

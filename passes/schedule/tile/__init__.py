@@ -86,7 +86,7 @@ class TilePass(ChoosingPass):
 
 
 def chosen_plan(func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
-    """Return the function's own plan, or the best one that a search finds."""
+    """Return the plan that `func` has as attribute, or the best that a search finds."""
     own = func.attributes.get(PLAN)
     if isinstance(own, StringAttr):
         return parse_plan(own.data)
@@ -104,10 +104,10 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
     """
     Give the nodes of `func` the loops of `plan`; a node without an entry gets none.
 
-    Raises PassFailedException if a node has programs of the launch grid already, an
-    entry fits no node, a factor does not divide (on accelerators), a body cannot be
-    split along a loop, or a tile does not fit (on accelerators; `finish_kernels` checks
-    the kernels of a GPU).
+    Raises PassFailedException if a node already has programs of the launch grid, if an
+    entry is for no node, if a body cannot be computed tile by tile along a loop, and,
+    on accelerators, if a factor does not divide or a tile does not fit. Kernels of a
+    GPU are checked by `finish_kernels`.
     """
     nodes = plan_nodes(func)
     _check_unmapped(nodes.values())
@@ -129,7 +129,7 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
 
 def _check_capacity(func: FuncOp, system: SystemOp) -> None:
     """
-    Check every level below the outermost one for the values alive in it.
+    Check that every level below the outermost one holds its live values.
 
     Raises PassFailedException with the level, the largest tensor, and the bytes.
     """
@@ -172,10 +172,10 @@ def _extents(node: NodeOp) -> dict[str, int]:
 
 def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
     """
-    Return the loops of `node`.
+    Return the loops of `node` for the rows of a plan.
 
-    A node in a kernel, or of a fold, keeps all its loops, in their order; those not in
-    `rows` have factor 1.
+    A node in a kernel, or of a fold, keeps all its loops in their order; loops that are
+    not in `rows` get factor 1.
     """
     kept = list(rows)
     if node.in_kernel or node.init_args():

@@ -45,12 +45,12 @@ from comet.passes.schedule.tile.gpu.space import (
 from comet.passes.search import cheapest
 
 NONE_GIVEN: Mapping[str, int] = {}
-"""No launch number is given: all are chosen."""
+"""No launch numbers: all are chosen."""
 
 
 def choose(func: FuncOp, system: SystemOp) -> tuple[PlanEntry, ...]:
     """
-    Return the plan of the tiling with the smallest estimated time.
+    Return the plan with the fastest tiling of each kernel, by estimated time.
 
     Raises PassFailedException if no tiling of a kernel fits the GPU.
     """
@@ -68,7 +68,7 @@ def choose(func: FuncOp, system: SystemOp) -> tuple[PlanEntry, ...]:
 
 
 def plan_with(tilings: Mapping[SpatialOp, KernelTiling]) -> tuple[PlanEntry, ...]:
-    """Return the plan with the tiles of the kernels of a function."""
+    """Return the plan for the tilings of kernels."""
     return tuple(
         PlanEntry(op.node_name or "", numbers)
         for node, tiling in tilings.items()
@@ -80,7 +80,7 @@ def plan_with(tilings: Mapping[SpatialOp, KernelTiling]) -> tuple[PlanEntry, ...
 
 
 def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
-    """Say why no tiling of a kernel fits."""
+    """Return a clause that says why no tiling of a kernel fits."""
     summary = summarize(node, levels, gpu)
     smallest = smallest_blocks(summary)
     if wasted_product(summary, {dim: (size,) for dim, size in smallest.items()}):
@@ -121,7 +121,8 @@ def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Rows:
     """
     Return the numbers of a plan for a node of a kernel.
 
-    It keeps its dimensions, blocks give the factors; a kernel also has launch numbers.
+    Its dimensions stay, their factors follow from block sizes; the grid node also has
+    launch numbers.
     """
     extents = joined_extents((*op.ins, *op.init_args()))
     rows = tuple((dim, -(-extents[dim] // tiling.blocks[dim])) for dim in op.factors)
@@ -134,7 +135,7 @@ def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Rows:
 def best_tiling(
     node: SpatialOp, summary: KernelSummary, gpu: Device
 ) -> KernelTiling | None:
-    """Return the tiling of a kernel with the smallest time, None if none fits."""
+    """Return the fastest tiling of a kernel, None if none fits."""
     priced = tilings_that_fit(summary, gpu)
     if priced is None:
         return None
@@ -146,10 +147,10 @@ def finish_kernels(
     func: FuncOp, system: SystemOp, plan: Sequence[PlanEntry] = ()
 ) -> None:
     """
-    Give every kernel its launch numbers and its estimate.
+    Set the launch numbers and the estimate of every kernel.
 
-    Tiles are not changed. Numbers are those of `plan`, else those of the kernel, else
-    the cheapest. Raises PassFailedException if a number is not possible, or if the
+    Tiles are not changed. Launch numbers are those of `plan`, else those of the kernel,
+    else the fastest. Raises PassFailedException if a number is not legal, or if the
     tiles of a kernel do not fit.
     """
     levels = gpu_levels(system)
@@ -169,10 +170,10 @@ def finish_kernel(
     given: Mapping[str, int] = NONE_GIVEN,
 ) -> None:
     """
-    The same for one kernel.
+    Set the launch numbers and the estimate of one kernel; `given` numbers are kept.
 
-    Raises VerifyException if a number is not possible, PassFailedException if its tiles
-    do not fit.
+    Raises VerifyException if a number is not legal, PassFailedException if the tiles do
+    not fit.
     """
     summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
     known = given if node.launch is None else {**node.launch.numbers, **given}
@@ -198,9 +199,9 @@ def _launch(
     given: Mapping[str, int],
 ) -> LaunchAttr:
     """
-    Return num_warps, num_stages and L2 swizzle: the `given` ones, others the best.
+    Return num_warps, num_stages and L2 swizzle: the `given` ones, and the best others.
 
-    If none fits, these are the most warps.
+    If nothing fits, these are the most warps.
     """
     if len(given) == len(LAUNCH_NUMBERS):
         return LaunchAttr(**given)

@@ -29,50 +29,50 @@ from comet.passes.schedule.retile import aligned_tile
 from comet.passes.search import Candidate, Cost, Found
 
 Sizes: TypeAlias = Mapping[str, Sequence[int]]
-"""The candidates for each dimension, or for each launch number."""
+"""The candidates for the block size of each dimension, or for each launch number."""
 
 STAGES = (3, 4, 2, 1)
 LAUNCHES: Sizes = {"warps": (4, 8), "stages": STAGES}
-"""The candidates; of equal ones the first is taken."""
+"""The candidates for launch numbers; of equally fast ones, the first is taken."""
 GROUP_STAGES = (3, 2, 1)
 """
-Those of kernels whose programs exchange: with four, inside the loop over rows, the
-largest tiles spilled when compiled for sm_90.
+The stages of kernels whose programs exchange: with four, the largest tiles spilled when
+compiled for sm_90.
 """
 LARGE_LAUNCHES: Sizes = {"warps": (16,), "stages": STAGES}
-"""Tried if no other fits: more warps leave each thread fewer registers."""
+"""Tried if nothing else fits: with more warps, a thread needs fewer registers."""
 
 DOT_BLOCKS = (16, 32, 64, 128, 256)
 DOT_DEPTHS = (32, 64)
 """Blocks of summed dimensions: longer ones need registers and save little."""
 SHORT_DEPTHS = (16,)
-"""Tried if no other fits: its rows are half of the bytes that memory moves at once."""
+"""Tried if nothing else fits: 32-byte rows are half of what memory moves at a time."""
 WHOLE_DEPTH = 128
 """
-The longest dimension that is summed at once if its loop is inside another one, unless
-that never fits: with a loop inside, for example over the elements of a head, the outer
-loop does not load ahead.
+The longest summed dimension that is one block, if that fits, instead of a loop inside
+another loop, as over the elements of a head: the outer loop is not pipelined then.
 """
 EXACT_DOT_DEPTHS = (16, 32)
-"""The same for f32, whose products are unrolled: longer blocks spill registers."""
+"""DOT_DEPTHS for f32, whose products are unrolled: longer blocks spill registers."""
 GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
 LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
 
 
 @dataclass(frozen=True)
 class RowGroups:
-    """The groups of programs of a kernel, all of which run at the same time."""
+    """How the rows of a kernel are divided among groups of programs."""
 
     groups: int
+    """All groups run at the same time."""
     turns: int
-    """The tiles of rows that a group does, one after another."""
+    """The tiles of rows that a group computes, one after another."""
 
 
 def row_groups(extent: int, block: int, most: int) -> RowGroups:
     """
-    Divide `extent` rows, in blocks, among at most `most` groups of programs.
+    Divide `extent` rows, in blocks of `block`, among at most `most` groups.
 
-    A group has whole blocks, so that each block is of one group.
+    No block is divided among groups.
     """
     rows = even_tile(extent, block)
     for turns in range(even_tile(rows, most), rows):
@@ -85,7 +85,7 @@ def row_groups(extent: int, block: int, most: int) -> RowGroups:
 
 @dataclass(frozen=True)
 class KernelTiling:
-    """The choice for one kernel, and its estimated cost."""
+    """The block sizes and launch numbers of one kernel, and its estimated time."""
 
     blocks: Mapping[str, int]
     """The block size (elements) of each dimension."""
@@ -93,11 +93,11 @@ class KernelTiling:
     seconds: float
     """The time of one launch, with its start."""
     limit: str
-    """The resource that takes most of it."""
+    """The resource that takes most of the time."""
     rank: float
-    """The sort key of tilings: the time, and a fraction of what overlaps."""
+    """The sort key of tilings, see `rank` in `cost/gpu/tiling.py`."""
     row_groups: RowGroups | None = None
-    """What each group of programs does, if programs exchange."""
+    """How groups of programs divide the rows, if programs exchange."""
 
 
 class PricedTilings:
@@ -114,11 +114,11 @@ class PricedTilings:
         self._ranks = np.where(fitting, order, np.inf)
 
     def any_fits(self) -> bool:
-        """Return whether one of them fits the GPU."""
+        """Return whether any tiling fits the GPU."""
         return bool(np.isfinite(self._ranks).any())
 
     def candidates(self, names: Sequence[str]) -> Iterator[Candidate[KernelTiling]]:
-        """Yield the best tiling for each value of each number of these names."""
+        """Yield the best tiling for each value of the numbers called `names`."""
         dims = (*self._summary.grid, *self._summary.loops)
         seen: set[int] = set()
         for name in names:
@@ -135,14 +135,14 @@ class PricedTilings:
                     yield Candidate(label, partial(_found, tiling))
 
     def varied(self) -> Sequence[str]:
-        """Return the block sizes of the grid; if these are fixed, other numbers."""
+        """Return the names of the numbers to list: of the grid, of loops, or launch."""
         for names in (self._summary.grid, self._summary.loops):
             if any(len(self._sizes[name]) > 1 for name in names):
                 return names
         return tuple(LAUNCHES)
 
     def _best_with(self, name: str, number: int) -> int | None:
-        """Return the best row with one number, None if none of these fits."""
+        """Return the best row in which `name` is `number`, None if none fits."""
         ranks = np.where(self._columns[name] == number, self._ranks, np.inf)
         best = int(np.argmin(ranks))
         return best if np.isfinite(ranks[best]) else None
@@ -164,7 +164,7 @@ class PricedTilings:
         )
 
     def _row_groups(self, blocks: Mapping[str, int]) -> RowGroups | None:
-        """Return what groups of programs do: one program on each multiprocessor."""
+        """Return how groups divide the rows; each multiprocessor has one program."""
         summary = self._summary
         if not summary.group:
             return None
@@ -184,10 +184,10 @@ def _refused() -> Found[KernelTiling]:
 
 def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | None:
     """
-    Return the candidate tilings of a kernel, None if none of them fits.
+    Return the candidate tilings of a kernel, None if none fits.
 
-    None either if each has a product that is no dot though large enough for one, or
-    could be padded to one.
+    Also None if with each of them a product is no dot although it is large enough for
+    one, or could be padded to one.
     """
     if not may_have_tiling(summary, gpu):
         return None
@@ -204,9 +204,9 @@ def launches_that_fit(
     summary: KernelSummary, blocks: Sizes, given: Mapping[str, int], gpu: Device
 ) -> PricedTilings | None:
     """
-    Return `blocks` with the candidates for num_warps and num_stages.
+    Return the tilings with `blocks` and all launch numbers, None if none fits.
 
-    Those that are `given` are not varied. Returns None if nothing fits.
+    Launch numbers that are `given` are not varied.
     """
     for launches in (LAUNCHES, LARGE_LAUNCHES):
         tried = {n: (given[n],) if n in given else s for n, s in launches.items()}
@@ -221,8 +221,8 @@ def may_have_tiling(summary: KernelSummary, gpu: Device) -> bool:
     """
     Return False if the smallest blocks of a kernel show that it has no tiling.
 
-    Larger blocks waste no product less, and need no fewer registers. So this also holds
-    for a summary that lacks some of the kernel, see `summarize_products`.
+    With larger blocks, no more products are dots, and no fewer registers are needed.
+    `summary` may lack values of the kernel, as that of `summarize_products` does.
     """
     smallest = smallest_blocks(summary)
     if unpadded_vector(summary) or wasted_product(
@@ -235,10 +235,9 @@ def may_have_tiling(summary: KernelSummary, gpu: Device) -> bool:
 
 def wasted_product(summary: KernelSummary, sizes: Sizes) -> bool:
     """
-    Return whether a product is no dot, with any sizes, though it is large enough.
+    Return whether a product is no dot, with any sizes, although it is large enough.
 
-    Blocks of dimensions of which a dot takes one element are 1 where they are looped
-    over, and else have one candidate.
+    Only the smallest sizes are tested: batch dimensions, which decide, have one size.
     """
     smallest = {dim: min(blocks) for dim, blocks in sizes.items()}
     return any(
@@ -248,10 +247,11 @@ def wasted_product(summary: KernelSummary, sizes: Sizes) -> bool:
 
 def unpadded_vector(summary: KernelSummary) -> bool:
     """
-    Return whether a vector is multiplied that cannot be padded to the rows of a dot.
+    Return whether a product of a vector cannot be padded to a dot.
 
-    So it is if another product takes one element at a time of its only row or column.
-    Its loop would wait for every load: see `pad-blocks`, which does not pad f32.
+    That is if the dimension of its only row or column is a batch dimension of another
+    product. Without a dot its loop would wait for every load. Not for f32, which
+    `pad-blocks` does not pad.
     """
     return summary.dot_type != "f32" and any(
         side and side <= summary.batch_dims
@@ -274,8 +274,8 @@ def block_sizes(
     """
     Return the candidate block sizes of one dimension, smallest first.
 
-    `depths` are those of dimensions that 16-bit contractions sum. None takes the best,
-    `DOT_DEPTHS`, and the whole extent for a loop inside another one.
+    `depths` are those for dimensions that 16-bit contractions sum. None is
+    `DOT_DEPTHS`, or the whole extent for a loop inside another one, see `WHOLE_DEPTH`.
     """
     if dim in summary.group:
         return (summary.group[dim],)
