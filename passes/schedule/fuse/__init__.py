@@ -130,7 +130,7 @@ class FusePass(ChoosingPass):
 
 
 def fusion_machine(system: SystemOp) -> Machine:
-    """Return the kind of machine of the attached hardware."""
+    """Return the machine of the attached hardware."""
     if system.gpu is None:
         from comet.passes.schedule.fuse.accelerator import Accelerator
 
@@ -142,9 +142,9 @@ def fusion_machine(system: SystemOp) -> Machine:
 
 def check_folds(func: FuncOp) -> None:
     """
-    Check that each fold is a loop: its step computes its iter_args, from any tile.
+    Raise PassFailedException for a fold that cannot be a loop over tiles of any size.
 
-    Raises PassFailedException if one is not.
+    Its step must compute every iter_arg, and must not take single elements.
     """
     for op in func.walk():
         if not isinstance(op, FoldOp):
@@ -168,10 +168,10 @@ def check_folds(func: FuncOp) -> None:
 
 def check_constants(func: FuncOp, machine: Machine) -> None:
     """
-    Check that no op loops over a dimension that only constants have.
+    Raise PassFailedException for an op with a dimension that only constants have.
 
-    Some machines compute constants where they use them, without a loop. Raises
-    PassFailedException if an op does.
+    No loop can have it, as loops slice operands. Some machines need no loop to compute
+    constants.
     """
     block = compute_block(func)
     loaded = loaded_dims(block)

@@ -1,4 +1,4 @@
-"""What differs between the kinds of machines that ops are fused for."""
+"""The interface of the two kinds of machines that ops are fused for."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ from comet.passes.search.goal import Goal
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `fuse`, some of them open (`auto`)."""
+    """The options of `fuse`; `auto` leaves one to the search."""
 
     strategy: Name | Literal["auto"]
     chunks: Chunks | Literal["auto"]
     loops: Loops | Literal["auto"]
     between: Between | Literal["auto"]
     kernels: str
-    """What each kernel of a GPU stores, or `auto`."""
+    """The values that each kernel of a GPU stores, or `auto`."""
     narrow: str
-    """
-    The names of the products that a GPU stores in the type of their operands, or `none`
-    or `auto`.
-    """
+    """The products that a GPU stores in their operands' type, `none`, or `auto`."""
     launches: str
     """How kernels of a GPU will be launched, as the option of `merge-launches`."""
     goal: Goal
@@ -36,21 +33,20 @@ class Machine(Protocol):
     """
     A kind of machine.
 
-    The `Levels` of its plans say where values are, what stays there, and what moves at
-    the border of a node.
+    The `Levels` of its fusion plans give the memory level of each value.
     """
 
     def simplify(self, func: FuncOp) -> None:
-        """Remove what the machine need not compute, before the ops are checked."""
+        """Remove ops that the machine need not compute, before ops are checked."""
         ...
 
     def computes_in_place(self, op: Operation) -> bool:
-        """Return whether nodes compute the constants of `op` without a loop."""
+        """Return whether nodes compute the constant results of `op` without a loop."""
         ...
 
     def fuse(self, func: FuncOp, options: Options) -> None:
         """
-        Replace the ops of `func` by nests, the cheapest that options leave open.
+        Replace the ops of `func` by the cheapest nests that the options allow.
 
         Raises PassFailedException for ops that no nest of the machine can contain.
         """

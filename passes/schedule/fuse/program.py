@@ -1,4 +1,4 @@
-"""The input of `fuse`: the elementary ops of a function as one list, SPMD or not."""
+"""The input of `fuse`: the elementary ops of a function, in an SPMD region or not."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ class Program:
     """The region of the ops; None if they are in the function itself."""
     ops: tuple[Operation, ...]
     inputs: Crossing
-    """From local values to the arguments, padded or not, that they are shards of."""
+    """From values of an instance to the arguments, perhaps padded, that they shard."""
     leaving: Crossing
-    """From results of the region to the local values that they are made of."""
+    """From results of the region to the values of an instance that are their shards."""
 
     @property
     def outputs(self) -> tuple[SSAValue, ...]:
-        """The local values of the function's results, before slices, in order."""
+        """The values of an instance for the function's results, before slices."""
         values = map(unsliced, self.returned.operands)
         return tuple(self.leaving.get(value, value) for value in values)
 
     @property
     def returned(self) -> ReturnOp:
-        """What ends the function."""
+        """The terminator of the function."""
         returned = self.func.body.block.last_op
         assert isinstance(returned, ReturnOp)
         return returned
 
     @property
     def pads(self) -> tuple[Operation, ...]:
-        """What pads arguments."""
+        """The pads of arguments."""
         return tuple(op for op in self._borders if isinstance(op, PadOp))
 
     @property
     def slices(self) -> tuple[Operation, ...]:
-        """What slices results."""
+        """The slices of results."""
         return tuple(op for op in self._borders if isinstance(op, SliceOp))
 
     @property
@@ -64,7 +64,7 @@ class Program:
 
     @cached_property
     def states(self) -> States:
-        """The state of each value outside of folds' steps."""
+        """The state of each value, except those in the steps of folds."""
         states: States = dict.fromkeys(self.inputs, REPLICATED)
         if self.region is not None:
             shardings = map(sharding_of, self.region.in_shardings)
@@ -79,7 +79,7 @@ def read_program(func: FuncOp) -> Program:
     """
     Return the ops of `func`: those of its SPMD region if it has one.
 
-    Raises PassFailedException if there are ops outside the region.
+    Raises PassFailedException if other ops are outside the region.
     """
     *body, returned = func.body.block.ops
     if not isinstance(returned, ReturnOp):

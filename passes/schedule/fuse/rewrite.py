@@ -16,20 +16,20 @@ from comet.passes.schedule.tile_tree import Aliases, InsertionScope, Levels, Tre
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """The nests or kernels of ops, their loops, and the levels of values."""
+    """The trees that replace the ops of a block, and the levels of their values."""
 
     block: Block
-    """The block that is replaced: of the function, or of the region that ranks run."""
+    """The block that is replaced: of the function, or of its SPMD region."""
     trees: tuple[Tree, ...]
     """Nests or kernels, with leaves between them, in order."""
     outputs: tuple[SSAValue, ...]
-    """What the block returns or yields."""
+    """The values that the block returns or yields."""
     levels: Levels
     aliases: Aliases
 
 
 def rewrite(func: FuncOp, plan: FusionPlan) -> None:
-    """Replace the block of a plan by its trees; values outside are outermost."""
+    """Replace the block of a plan by its trees, and update all types of `func`."""
     old, level_of = plan.block, plan.levels.at
     arguments = [with_level(arg.type, level_of(arg, None)) for arg in old.args]
     block, region = Block(arg_types=arguments), old.parent
@@ -56,7 +56,7 @@ def rewrite(func: FuncOp, plan: FusionPlan) -> None:
 
 
 def _place_outside(block: Block, levels: Levels) -> None:
-    """Set the level of values in the function's own block to the outermost."""
+    """Set the level of the values in the function's own block."""
     for value in (*block.args, *(result for op in block.ops for result in op.results)):
         fitting = with_level(value.type, levels.at(value, None))
         if fitting != value.type:

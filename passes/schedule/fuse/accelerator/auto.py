@@ -49,7 +49,7 @@ def open_strategies(
     chunks: Chunks | Literal["auto"],
     loops: Loops | Literal["auto"],
 ) -> tuple[Strategy, ...]:
-    """Return the strategies for `func` that options leave open, at least one."""
+    """Return the strategies for `func` that the options allow, at least one."""
     has_folds = any(isinstance(op, FoldOp) for op in func.walk())
     strategies = STRATEGIES if strategy == "auto" else (strategy,)
     places: tuple[Chunks, ...] = ("shared", "root") if has_folds else ("shared",)
@@ -64,10 +64,9 @@ def different_strategies(
     func: FuncOp, system: SystemOp, choices: Sequence[Strategy]
 ) -> Iterator[tuple[str, Strategy, FusionPlan | PassFailedException]]:
     """
-    Yield strategies for `func`, named as options, with their plans, without those equal
-    to an earlier one.
+    Yield strategies for `func`: label, strategy, and fusion plan or error.
 
-    With a rejected strategy comes the reason.
+    Without strategies whose plan is equal to an earlier one.
     """
     known: list[FusionPlan] = []
     for each in choices:
@@ -86,9 +85,10 @@ def fuse_cheapest(
     func: FuncOp, system: SystemOp, choices: Sequence[Strategy], goal: Goal = LATENCY
 ) -> None:
     """
-    Fuse `func` with the strategy of the cheapest mapping, and record it and its plan.
+    Fuse `func` with the strategy of the cheapest mapping.
 
-    Raises PassFailedException if none has a mapping that fits.
+    The strategy and its factors become attributes of `func`. Raises PassFailedException
+    if no strategy has a mapping that fits.
     """
     place = f"@{func.sym_name.data}"
     candidates = [
@@ -111,7 +111,7 @@ def fuse_cheapest(
 def notes_of(
     strategy: Strategy, choices: Sequence[Strategy]
 ) -> Iterator[tuple[str, Attribute]]:
-    """Yield what a strategy chose beside its name, as attributes of the function."""
+    """Yield the attributes for the options of a strategy that were open."""
     if len({each.chunks for each in choices}) > 1:
         yield CHUNKS, StringAttr(strategy.chunks)
     if len({each.loops for each in choices}) > 1:
@@ -119,7 +119,7 @@ def notes_of(
 
 
 def _label(strategy: Strategy, choices: Sequence[Strategy]) -> str:
-    """Name a strategy by the options that tell it from the others."""
+    """Return the label of a strategy: the options in which choices differ."""
     chunks = len({each.chunks for each in choices}) > 1
     chosen = f" chunks={strategy.chunks}" if chunks else ""
     loops = " loops=separate" if strategy.loops == "separate" else ""
@@ -130,7 +130,7 @@ def price_strategy(
     func: FuncOp, system: SystemOp, strategy: Strategy, goal: Goal = LATENCY
 ) -> Found[tuple[Strategy, TilePlan]]:
     """
-    Return the best factors of a fused copy of `func`.
+    Return the strategy with the best factors for a fused copy of `func`.
 
     Raises PassFailedException if the strategy has no mapping that fits.
     """

@@ -1,4 +1,4 @@
-"""Where the border of a spatial node replaces a collective."""
+"""The collectives that the border of a spatial node replaces."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ def dissolved_collectives(
     program: Program, chain: MemoryChain
 ) -> dict[SSAValue, SSAValue]:
     """
-    Return the collectives over cores into or out of the cores.
+    Return the results of the collectives that node borders replace, with operands.
 
-    The border of their spatial node replaces them: a reduction becomes its combiner, an
-    all-gather concatenates tiles, a scatter slices them.
+    These are collectives over cores between the core buffers and the shared buffer: an
+    all-reduce becomes the combiner of the spatial node, an all-gather its concatenation
+    of tiles, a scatter its slicing.
     """
     return {
         op.result: op.input
@@ -44,10 +45,10 @@ def follows_gather(op: Operation) -> bool:
 
 def needs_axes(value: SSAValue) -> bool:
     """
-    Return whether the mesh axes of a nest have to split `value` like other values.
+    Return whether `value` decides which dimensions the mesh axes of a nest shard.
 
-    Not constants, nor shards of a reduce-scatter, which an all-gather concatenates
-    again, nor the result of a gather that others use by another name.
+    Constants do not, nor shards of a reduce-scatter, which an all-gather concatenates
+    again, nor the result of a gather that is only read under another name.
     """
     users = [use.operation for use in value.uses]
     renamed = _is_gather(value.owner) and all(isinstance(u, RenameOp) for u in users)

@@ -1,4 +1,4 @@
-"""What the mappings of a fusion plan cost at least, before ops are nested."""
+"""Lower bounds of the cost of all mappings of a fusion plan, before it is rewritten."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def fusion_bound(
     func: FuncOp, system: SystemOp, plan: FusionPlan, model: ModelName
 ) -> Cost:
     """
-    Return the least latency (cycles) and energy (pJ) of the mappings of a plan.
+    Return lower bounds of latency (cycles) and energy (pJ) for the mappings of a plan.
 
-    What each node over the clusters reads from the root memory, and what it writes
-    there, crosses its port. `func` is sharded and not fused yet, and has no dead code.
+    They count the values that nodes over the clusters read from the root memory, or
+    write there. `func` is sharded, not fused yet, and has no dead code.
     """
     moves = [move for _, found in nests_of(func, system, plan) for move in found]
     read, written = (
@@ -72,12 +72,12 @@ def cost_of_bound(bound: ProgramBound) -> Cost:
 
 def sequential_cycles(func: FuncOp, system: SystemOp, plan: FusionPlan) -> float:
     """
-    Return the least latency under `paper` if the children of each node run in turn.
+    Return a lower bound of the cycles under `paper` for sequential mappings.
 
-    So do the nests over the clusters. Each takes at least as long as its ops and placed
-    collectives together, and as its transfers keep the port of the root memory busy,
-    networks included: what `least_cycles` says of nodes whose loops are all open.
-    `func` is as for `fusion_bound`.
+    In these, the children of each node run one after the other, and so do the nests
+    over the clusters. Each nest takes at least as long as all its ops and placed
+    collectives, and as long as its transfers keep the port of the root memory and the
+    network busy. `func` is as for `fusion_bound`.
     """
     hardware, chain = hardware_of(system), memory_chain(system)
     instances, cycles = prod(system.axes.values()), 0.0
@@ -93,17 +93,17 @@ def sequential_cycles(func: FuncOp, system: SystemOp, plan: FusionPlan) -> float
 
 @dataclass(frozen=True)
 class Move:
-    """What a node over the clusters reads from the root memory, or writes there."""
+    """A value that a node over the clusters reads from the root memory, or writes."""
 
     value: SSAValue
     dims: frozenset[str]
-    """The dimensions of what reads or makes it."""
+    """The dimensions of the value, and of the op that reads or computes it."""
     writes: bool
     whole: float
-    """Bytes of all different shards."""
+    """Bytes of the whole value."""
 
     def stream(self, node: Spatial, hardware: Hardware, chain: MemoryChain) -> Stream:
-        """Return the transfer at once, over the network of the clusters of `node`."""
+        """Return the transfer of the whole value to or from the clusters of `node`."""
         bits, own = bits_of(self.value), names_of(self.value)
         clusters, parts = (
             prod(row.factor for row in node.rows if row.dim in dims)
@@ -122,7 +122,7 @@ class Move:
 def nests_of(
     func: FuncOp, system: SystemOp, plan: FusionPlan
 ) -> Iterator[tuple[Spatial, tuple[Move, ...]]]:
-    """Yield the nodes over the clusters, with what they move at the root memory."""
+    """Yield the nodes over the clusters, with their moves at the root memory."""
     chain, program, axes = memory_chain(system), read_program(func), system.axes
     states = states_in_steps(program, frozenset(chain.core_axes))
     for node, around in _outermost(plan.trees, None):
@@ -146,7 +146,7 @@ def nests_of(
 
 
 def _dims(value: SSAValue, op: Operation | Block) -> frozenset[str]:
-    """Return the dimensions of a value and of what uses it, if units compute that."""
+    """Return the dimensions of a value, and of the op if it is a compute op."""
     used = iteration_dims(op) if isinstance(op, ComputeOp) else ()
     return frozenset((*names_of(value), *used))
 
@@ -163,6 +163,6 @@ def _outermost(
 
 
 def _whole_bytes(value: SSAValue, states: States, axes: Mapping[str, int]) -> float:
-    """Return the bytes of all different shards of a value; arguments are whole."""
+    """Return the bytes of a value on all instances, replicas counted once."""
     sharded = states[value].sharded if value in states else ()
     return bytes_of(value) * prod(axes[axis] for axis in sharded)

@@ -1,9 +1,9 @@
 """
 Folds on accelerators: a fold becomes a loop over the shared buffer.
 
-The loop runs one step per chunk. It contains the ops that only the fold reads along its
-dimension, so that a chunk is computed where it is used, and the fold's results are its
-iter_args.
+The loop runs one step per chunk. It contains the ops whose results only the fold reads,
+tile by tile, so that a chunk is computed where it is used. The fold's results are the
+iter_args of the loop.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def states_in_steps(program: Program, cores: AbstractSet[str]) -> States:
     """
     Return the states of all values, also of those in the steps of folds.
 
-    Raises PassFailedException for a fold that is no loop over the chunks of a cluster,
-    whose axes `cores` are.
+    Raises PassFailedException for a fold that accelerators cannot run as a loop, such
+    as one over a dimension sharded over the axes `cores`.
     """
     states = dict(program.states)
     for fold in program.ops:
@@ -43,7 +43,7 @@ def _states_in_step(fold: FoldOp, states: States) -> States:
     """
     Return the states of the values in the step of `fold`.
 
-    A step folds what its cluster has: its reductions leave nothing partial.
+    A step folds the shard of its cluster, so its reductions are complete there.
     """
     dim = fold.dim.data
     axes = dict.fromkeys(a for v in fold.ins for a in states[v].splits(dim)).keys()
@@ -82,7 +82,7 @@ def _check_fold(fold: FoldOp, program: Program, cores: AbstractSet[str]) -> None
 
 
 def check_iter_args(program: Program, resident: AbstractSet[SSAValue]) -> None:
-    """Raise PassFailedException for a fold whose iter_args do not stay in the cores."""
+    """Raise PassFailedException for a fold whose iter_args are not resident."""
     for fold in program.ops:
         if isinstance(fold, FoldOp) and not set(iter_args_of(fold)) <= resident:
             raise PassFailedException(
@@ -93,7 +93,7 @@ def check_iter_args(program: Program, resident: AbstractSet[SSAValue]) -> None:
 
 
 def check_partials(nest: Sequence[tuple[Operation, ...]], states: States) -> None:
-    """Raise PassFailedException if a nest ends before partials of a fold are merged."""
+    """Raise PassFailedException if another nest merges the partials of a fold."""
     inside = dict.fromkeys(op for unit in nest for op in unit).keys()
     for op in inside:
         for value in op.results:
@@ -107,18 +107,17 @@ def check_partials(nest: Sequence[tuple[Operation, ...]], states: States) -> Non
 
 
 def _outermost(op: Operation, sibling: Operation) -> Operation:
-    """Return the op around `op` in the block of `sibling`."""
+    """Return `op`, or the op around it, that is in the block of `sibling`."""
     while op.parent is not sibling.parent and (above := op.parent_op()) is not None:
         op = above
     return op
 
 
-def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:
+def readers_across_steps(value: SSAValue, aliases: Aliases) -> set[Operation]:
     """
-    Return the ops that read `value`, in its iteration or, as iter_arg, in the next one.
+    Return the ops that read `value`, in its step, in the next step, or after the fold.
 
-    A value that a step yields is read as the iter_arg of the next step and as the
-    fold's result.
+    A value that a step yields is the iter_arg of the next step, and the fold's result.
     """
     readers: set[Operation] = set()
     seen: set[SSAValue] = set()
@@ -138,7 +137,7 @@ def readers_of(value: SSAValue, aliases: Aliases) -> set[Operation]:
 def _through_fold(
     terminator: YieldOp, value: SSAValue, aliases: Aliases
 ) -> Iterator[SSAValue]:
-    """Yield the iter_args and the results that `value` becomes after the step."""
+    """Yield the iter_args and results of a fold whose step yields `value`."""
     fold = terminator.parent_op()
     assert isinstance(fold, FoldOp)
     yielded = (resolve(given, aliases) for given in terminator.operands)
@@ -153,7 +152,7 @@ def _through_fold(
 def with_iter_args(
     resident: AbstractSet[SSAValue], ops: Sequence[Operation]
 ) -> set[SSAValue]:
-    """Return `resident` with iter_args and results of the folds that yield from it."""
+    """Return `resident` with the iter_args and results whose yielded value is in it."""
     found = set(resident)
     for fold in ops:
         if isinstance(fold, FoldOp):

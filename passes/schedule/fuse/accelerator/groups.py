@@ -1,11 +1,11 @@
 """
-Which ops of an accelerator's program are in one nest, and which in a loop inside it.
+Which ops of an accelerator's program share a nest, and which of them a fold's loop.
 
-`none` gives each op its own nest, so every intermediate goes through the root;
-`isolate_contractions` gives each contraction a nest, and one to all ops between two of
-them; `partial` gives each contraction a nest with its epilogue, which reads its result
-from the shared buffer; `full` puts all ops into one nest and keeps values in the cores
-where possible.
+`none` gives each op its own nest, so every intermediate goes through the root memory;
+`isolate_contractions` gives each contraction a nest, and one to all ops between two
+contractions; `partial` gives each contraction a nest with its epilogue, which reads the
+product from the shared buffer; `full` puts all ops into one nest and keeps values in
+the cores if possible.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from comet.passes.schedule.fuse.accelerator.borders import follows_gather
 from comet.passes.schedule.fuse.strategy import Name, begins_nest
 
 Unit: TypeAlias = tuple[Operation, ...]
-"""The contents of one leaf: an op, and the casts of its result."""
+"""The ops of one leaf: an op, and the casts of its result."""
 
 
 def units_of(ops: Sequence[Operation]) -> Iterator[Unit]:
     """
     Group each op with the casts of its result, and a gather with its renaming.
 
-    Constants, masks and other casts are copied to their readers.
+    Constants, masks and other casts are left out: they are copied to their readers.
     """
     home: dict[SSAValue, list[Operation]] = {}
     units: list[list[Operation]] = []
@@ -49,8 +49,8 @@ def units_of(ops: Sequence[Operation]) -> Iterator[Unit]:
     return map(tuple, units)
 
 
-def _exchanged_early(units: Iterator[Unit]) -> list[Unit]:
-    """Put every collective right after the defining op of its operand."""
+def _with_early_collectives(units: Iterator[Unit]) -> list[Unit]:
+    """Move every collective right after the defining op of its operand."""
     ordered: list[Unit] = []
     for unit in units:
         index = len(ordered)
@@ -68,11 +68,11 @@ def nest_groups(
     """
     Return the units of each nest.
 
-    Collectives, and an instance's ops between two of them, stay with their operand.
+    A collective is in the nest of its operand, and so are ops on the root of a gather.
     """
     groups: list[list[Unit]] = []
     home: dict[SSAValue, list[Unit]] = {}
-    for unit in _exchanged_early(units_of(ops)):
+    for unit in _with_early_collectives(units_of(ops)):
         read = map(origin_of, unit[0].operands)
         made = [home[value] for value in read if value in home]
         after = bool(groups) and has_contraction(groups[-1][0][0])
@@ -96,7 +96,7 @@ def _at_root(unit: Unit, states: States) -> bool:
 
 @dataclass(frozen=True)
 class Segment:
-    """Units in one node at the shared buffer; those of a fold are its loop."""
+    """Units of one node over the shared buffer; with a fold, the node is its loop."""
 
     units: tuple[Unit, ...]
     fold: FoldOp | None = None
@@ -108,7 +108,7 @@ def has_contraction(op: Operation) -> bool:
 
 
 def segments(units: Sequence[Unit]) -> Iterator[Segment]:
-    """Split `units` into the loops of folds and the units between them."""
+    """Split `units` into segments: the loops of folds, and the units between them."""
     waiting = list(units)
     while (index := _first_fold(waiting)) is not None:
         fold = waiting[index][0]
@@ -129,7 +129,7 @@ def _first_fold(units: Sequence[Unit]) -> int | None:
 
 
 def _absorbed(fold: FoldOp, units: Sequence[Unit]) -> list[Unit]:
-    """Return those of `units` that compute chunks which only the loop needs."""
+    """Return the units that compute chunks which only the loop of `fold` reads."""
     inside: set[Operation] = {fold}
     taken: list[Unit] = []
     for unit in reversed(units):

@@ -41,17 +41,17 @@ from comet.passes.schedule.tile_tree import (
 
 @dataclass(frozen=True)
 class NestBuilder:
-    """What all nests of a function have in common."""
+    """Builds the nests of a function."""
 
     chain: MemoryChain
     mesh: MeshOp
     states: States
     dissolved: Aliases
-    """The results of collectives that the border of a node replaces."""
+    """The results of collectives that node borders replace, with their operands."""
     strategy: Strategy
 
     def nest(self, units: Sequence[Unit]) -> Temporal:
-        """Return the nest of `units`; it or its clusters loop over folds."""
+        """Return the nest of `units`; loops of folds are at the root or inside."""
         root, at_root = self.chain.root, self.strategy.chunks == "root"
         parts = [(each, self._at_shared(each)) for each in segments(units)]
         if not at_root:
@@ -70,7 +70,7 @@ class NestBuilder:
         """
         Return the nodes of a segment over the shared buffer.
 
-        They share a loop, or each product outside of folds has one of its own.
+        There is one, or, with loops=separate, one for each product outside of folds.
         """
         items = tuple(self._items(segment))
         if segment.fold is not None or self.strategy.loops == "shared":
@@ -82,11 +82,12 @@ class NestBuilder:
         self, items: Sequence[Tree], fold: FoldOp | None = None
     ) -> tuple[Tree, ...]:
         """
-        Return the loop of `items`, that of `fold` if there is one.
+        Return the node over the shared buffer with `items`, with collectives around it.
 
-        If nothing is fused, a loop over the row computes row statistics, so that their
-        collectives come after the whole loop. Collectives of what the loop of a fold
-        has made come before the next node, next to that loop.
+        With `fold` it is the loop of the fold. Collectives before the first node come
+        before it: they are of results of an earlier loop. If nothing is fused,
+        collectives at the end come after it, so that its loop can complete row
+        statistics.
         """
         head = next((i for i, t in enumerate(items) if not isinstance(t, Leaf)), 0)
         tail = len(items)
@@ -98,7 +99,7 @@ class NestBuilder:
         return (*items[:head], loop, *items[tail:])
 
     def _cluster(self, units: Sequence[Unit], inside: tuple[Tree, ...]) -> Spatial:
-        """Return the node that spreads `units`, nested as `inside`, over clusters."""
+        """Return the spatial node of `units` over clusters, with children `inside`."""
         return self._spread(self.chain.shared, self.chain.cluster_axes, units, inside)
 
     def _items(self, segment: Segment) -> Iterator[Tree]:
@@ -106,10 +107,10 @@ class NestBuilder:
         Yield the nodes over the cores of one segment, and collectives between them.
 
         A node ends before a contraction, before a collective of the shared level, and
-        before an op that needs what only the node's end completes. It also ends after a
-        contraction and the collective that completes it, but not in the step of a fold,
-        which has as few nodes as possible: the COMET files could not count a node
-        without a transfer, which only computes the next iter_args.
+        before an op that reads a value which the border of the node completes. It also
+        ends after a contraction and the collective that completes it, but not in the
+        step of a fold: the COMET files cannot count a node that has no transfer and
+        only computes the next iter_args.
         """
         stage: list[Unit] = []
         for unit in map(self._without_dissolved, _work(segment)):
@@ -127,7 +128,7 @@ class NestBuilder:
             yield self._stage(stage)
 
     def _without_dissolved(self, unit: Unit) -> Unit:
-        """Return a unit without its collective, if the border of a node replaces it."""
+        """Return a unit without collectives that node borders replace."""
         return tuple(op for op in unit if self.dissolved.keys().isdisjoint(op.results))
 
     def _ends_before(self, unit: Unit, stage: Sequence[Unit], segment: Segment) -> bool:
@@ -144,7 +145,7 @@ class NestBuilder:
         return isinstance(op, CollectiveOp) and not inside.issuperset(op.axis_names)
 
     def _stage(self, units: Sequence[Unit]) -> Spatial:
-        """Return the node that spreads `units` over the cores of a cluster."""
+        """Return the spatial node of `units` over the cores of a cluster."""
         out = self.chain.out
         leaves = tuple(
             Leaf(unit)
@@ -162,11 +163,11 @@ class NestBuilder:
         inside: tuple[Tree, ...],
     ) -> Spatial:
         """
-        Return the node of `units` over mesh axes, nested as `inside`.
+        Return the spatial node of `units` over mesh axes, with children `inside`.
 
-        Each axis has a loop: over the dimension that it splits, or with factor 1 if it
-        is idle. Raises PassFailedException if an axis splits two dimensions, or one
-        that is whole elsewhere, and if no value has a dimension for a loop.
+        Each axis has a loop: over the dimension that it shards, or with factor 1 if it
+        is idle. Raises PassFailedException if an axis shards two dimensions, or one
+        that another value has whole, and if no value has a dimension for a loop.
         """
         ops = tuple(chain.from_iterable(units))
         used = (value for op in ops for value in (*op.operands, *op.results))
@@ -187,7 +188,7 @@ class NestBuilder:
         return Spatial(level, self.mesh.sym_name.data, tuple(loops), inside)
 
     def _split_dim(self, axis: str, values: Sequence[SSAValue]) -> str | None:
-        """Return the dimension that `axis` splits in all `values` that have it."""
+        """Return the dimension that `axis` shards in all `values`, None if idle."""
         dims = {self.states[v].sharded.get(axis) for v in values} - {None}
         whole = {
             dim
@@ -205,7 +206,7 @@ class NestBuilder:
 
 
 def split_at_products(items: Sequence[Tree]) -> list[tuple[Tree, ...]]:
-    """Split nodes and collectives into single products and the runs between them."""
+    """Split nodes and collectives into products, and the items between products."""
     parts: list[tuple[Tree, ...]] = [()]
     for item in items:
         first = None if isinstance(item, Leaf) else next(ops_of(item))
@@ -216,14 +217,14 @@ def split_at_products(items: Sequence[Tree]) -> list[tuple[Tree, ...]]:
 
 
 def _work(segment: Segment) -> tuple[Unit, ...]:
-    """Return the units of a segment, with those of one step of its fold."""
+    """Return the units of a segment, with those of the step of its fold."""
     if segment.fold is None:
         return segment.units
     return (*segment.units, *units_of(list(segment.fold.step.block.ops)[:-1]))
 
 
 def _loop(level: str, children: tuple[Tree, ...], fold: FoldOp | None) -> Temporal:
-    """Return the node of `children`, the loop of `fold` if there is one."""
+    """Return the temporal node of `children`; with `fold`, it is the fold's loop."""
     if fold is None:
         return Temporal(level, children)
     return Temporal(level, children, fold.dim.data, (fold,), outs=tuple(fold.outs))

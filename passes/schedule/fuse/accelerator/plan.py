@@ -1,4 +1,4 @@
-"""The fusion plan of an accelerator, and what its nests cannot contain."""
+"""The fusion plan of an accelerator, and checks of what its nests can contain."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from comet.passes.schedule.tile_tree import (
 
 @dataclass(frozen=True)
 class ChainLevels(Levels):
-    """Values are at the level of their node, operands of products in own buffers."""
+    """Values are at the level of their node; operands of products have own buffers."""
 
     chain: MemoryChain
     resident: frozenset[SSAValue]
@@ -85,17 +85,17 @@ class ChainLevels(Levels):
 
 def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
     """
-    Turn the elementary ops of `func` into a tile tree on `system`, without factors.
+    Rewrite the elementary ops of `func` as tile trees on `system`, without factors.
 
-    Raises PassFailedException for ops that cannot be leaves, and for hardware that is
-    no chain of root, clusters and cores.
+    Raises PassFailedException for ops that cannot be leaves, and for hardware without
+    the levels of a `MemoryChain`.
     """
     rewrite(func, plan_fusion(func, system, strategy))
     name_nodes(func)
 
 
 def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPlan:
-    """Return how the ops of `func` are nested under `strategy`; changes nothing."""
+    """Return the fusion plan of `func` for `strategy`."""
     _check_ops(func)
     chain, program = memory_chain(system), read_program(func)
     _check_results(program)
@@ -127,7 +127,7 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPla
 
 
 def _mesh(program: Program, system: SystemOp) -> MeshOp:
-    """Return the mesh of the program; without a region, that of `system`."""
+    """Return the mesh of the program, or that of `system` if it has no region."""
     region = program.region
     name = system.system_name if region is None else region.mesh.string_value()
     mesh = lookup_mesh(program.func, name)
@@ -186,7 +186,7 @@ def _check_ops(func: FuncOp) -> None:
 
 
 def _check_cast(op: CastOp) -> None:
-    """Raise PassFailedException for a cast that no read or store of an op includes."""
+    """Raise PassFailedException for a cast that no compute op does at its border."""
     if reads_through(op) is None:
         return
     for user in readers_of(op.result):
@@ -214,7 +214,7 @@ def _check_gather(op: AllGatherOp | GatherOp) -> None:
 
 
 def _check_results(program: Program) -> None:
-    """Raise PassFailedException for an argument or a constant that is a result."""
+    """Raise PassFailedException if a result is an argument or a constant."""
     for value in program.outputs:
         given = value.owner is program.func.body.block
         if given or isinstance(value.owner, FillOp):

@@ -1,4 +1,4 @@
-"""Which values of a nest stay in the cores between two nodes over them."""
+"""Which values are resident: they stay in the cores between two nodes of a nest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
-from comet.passes.schedule.fuse.accelerator.folds import readers_of
+from comet.passes.schedule.fuse.accelerator.folds import readers_across_steps
 from comet.passes.schedule.fuse.program import Program
 from comet.passes.schedule.tile_tree import (
     Aliases,
@@ -35,8 +35,9 @@ def resident_values(
     """
     Yield the values that stay in the cores between two nodes of one nest.
 
-    Both nodes must spread them alike, and they may have no other uses. `completed` are
-    those that the end of a node completes; with `spills`, products do not stay.
+    Both nodes must shard them alike, and there must be no other uses. `completed`
+    values are only complete after the border of a node, so they do not stay; with
+    `spills`, products do not stay either.
     """
     for tree in trees:
         homes = dict(_homes(tree, core))
@@ -49,7 +50,7 @@ def resident_values(
                     and value not in program.outputs
                     and all(
                         _reads_in_core(value, user, home, homes.get(user))
-                        for user in readers_of(value, aliases)
+                        for user in readers_across_steps(value, aliases)
                     )
                 ):
                     yield value
@@ -57,14 +58,14 @@ def resident_values(
 
 @dataclass(frozen=True)
 class _Home:
-    """How the work of an op is split, and the fold whose step it is in."""
+    """Where an op runs: the spatial loops around it, and the fold around it."""
 
     rows: tuple[LoopAttr, ...]
-    """How the nodes over clusters and cores around it spread it."""
+    """The loops of the nodes over clusters and cores around it."""
     fold: FoldOp | None = None
 
     def within(self, tree: Tree) -> _Home:
-        """Return the home of the children of `tree`, whose home this is."""
+        """Return the home of the children of `tree`."""
         loops = (*self.rows, *(tree.rows if isinstance(tree, Spatial) else ()))
         return _Home(loops, next(iter(folds_of(tree)), self.fold))
 
@@ -85,10 +86,10 @@ def _reads_in_core(
     value: SSAValue, user: Operation, home: _Home, reader: _Home | None
 ) -> bool:
     """
-    Return whether `user` finds `value` in the core that computed it.
+    Return whether `user` reads `value` in the core that computed it.
 
-    A fold reads chunks that it does not compute from the shared buffer: the COMET files
-    count the steps of a loop by the tensors that they fetch.
+    A fold loads chunks that it does not compute from the shared buffer: the COMET files
+    count the steps of a loop by the tensors that it loads.
     """
     if reader is None or isinstance(user, ContractOp):
         return False
