@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 from comet.codegen.python_text import tuple_of
 from comet.codegen.triton.expressions import type_name
 from comet.dialects.compound.dims import names_of
-from comet.dialects.compound.gather import rows_chosen
+from comet.dialects.compound.gather import id_limits
 from comet.dialects.compound.named import AT_MOST
 from comet.dialects.tl.types import element_of, shape_of
 
@@ -27,7 +27,7 @@ def drawn_between(function: func.FuncOp, index: int) -> tuple[int, int]:
     Ids of a gather name positions of its table. Counts go from 1 to a bound, 1 if the
     argument has none.
     """
-    extents = list(rows_chosen(function.body.block.args[index]))
+    extents = list(id_limits(function.body.block.args[index]))
     if extents:
         return 0, min(extents) - 1
     if function.arg_attrs is None:

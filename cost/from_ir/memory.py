@@ -11,7 +11,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import ConcatOp, GatherOp, RenameOp, SliceOp
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
-from comet.dialects.compound.views import choosing_dims, choosing_ids
+from comet.dialects.compound.views import gathered_dims, gather_ids
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.transfer import PullOp, ReadOp
@@ -76,12 +76,12 @@ def _whole(value: SSAValue) -> SSAValue | None:
 
 def ids_dims(tile: SSAValue) -> tuple[str, ...]:
     """Return the dimensions of a tile along which its rows are gathered, if any."""
-    return choosing_dims(_seen(tile))
+    return gathered_dims(_seen(tile))
 
 
 def id_bytes(tile: SSAValue) -> int:
     """Return the bytes of an id of a gathered tile, 0 for other tiles."""
-    ids = choosing_ids(_seen(tile))
+    ids = gather_ids(_seen(tile))
     return 0 if ids is None else bits_of(ids) // 8
 
 

@@ -111,7 +111,7 @@ def gathered_type(
     return tensor(sizes, element_type_of(table), level_of(table))
 
 
-def rows_chosen(value: SSAValue) -> Iterator[int]:
+def id_limits(value: SSAValue) -> Iterator[int]:
     """
     Yield the extents that the numbers in `value` have to be below, in elements.
 
@@ -124,4 +124,4 @@ def rows_chosen(value: SSAValue) -> Iterator[int]:
         if isinstance(op, RenameOp | SliceOp | ConcatOp) or (
             isinstance(op, GatherOp) and op.table is value
         ):
-            yield from rows_chosen(op.result)
+            yield from id_limits(op.result)

@@ -19,7 +19,7 @@ View: TypeAlias = RenameOp | SliceOp | ConcatOp | GatherOp
 """An op that GPUs carry out where its result is loaded: by other addresses."""
 
 
-def choosing_ids(value: SSAValue) -> SSAValue | None:
+def gather_ids(value: SSAValue) -> SSAValue | None:
     """Return the ids that choose rows of `value`, seen through views, if any."""
     op = value.owner
     while isinstance(op, SliceOp | RenameOp):
@@ -27,16 +27,16 @@ def choosing_ids(value: SSAValue) -> SSAValue | None:
     return op.ids if isinstance(op, GatherOp) else None
 
 
-def choosing_dims(value: SSAValue) -> tuple[str, ...]:
+def gathered_dims(value: SSAValue) -> tuple[str, ...]:
     """Return the dimensions along which ids choose rows, seen through views, if any."""
     op = value.owner
     match op:
         case GatherOp():
             return names_of(op.ids)
         case SliceOp():
-            return choosing_dims(op.input)
+            return gathered_dims(op.input)
         case RenameOp():
-            inner, names = choosing_dims(op.input), names_of(op.result)
+            inner, names = gathered_dims(op.input), names_of(op.result)
             found = {new for new, old in op.origin.items() if old in inner}
             if op.cut in inner:
                 found.add(names[names.index(op.renaming[op.cut]) + 1])
@@ -45,7 +45,7 @@ def choosing_dims(value: SSAValue) -> tuple[str, ...]:
             return ()
 
 
-def sees_pages(op: RenameOp) -> bool:
+def merges_pages(op: RenameOp) -> bool:
     """
     Return whether `op` sees chosen pages, and what is in each, as one dimension.
 
@@ -57,7 +57,7 @@ def sees_pages(op: RenameOp) -> bool:
         source = source.input.owner
     if not isinstance(source, GatherOp) or not op.merged:
         return False
-    choosing = choosing_dims(op.input)
+    choosing = gathered_dims(op.input)
     last, inside = (dim in choosing for dim in op.merged)
     made = tuple(value.owner for value in source.operands)
     return last and not inside and not any(isinstance(op, View | FillOp) for op in made)

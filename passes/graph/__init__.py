@@ -1,1 +1,1 @@
-"""Graph and elementary level: ops are decomposed, streamed and split."""
+"""Passes at the graph and elementary levels, such as `decompose`, `stream`, `split`."""

@@ -77,9 +77,9 @@ class Emitter:
         self, kind: MapKind, *inputs: SSAValue, name: str | None = None
     ) -> SSAValue:
         """
-        Compute elementwise; dimensions are in the order of the operands'.
+        Compute elementwise; dimensions are in the order of the operands.
 
-        Those of a condition alone come last.
+        Dimensions that only a condition has come last.
         """
         element = i1 if kind in COMPARISONS else element_type_of(inputs[-1])
         first = inputs[1:] if kind is MapKind.SELECT else ()
@@ -106,7 +106,7 @@ class Emitter:
     def split(
         self, value: SSAValue, dim: str, into: tuple[str, str], parts: int
     ) -> SSAValue:
-        """View `dim` of `value` as so many equal parts, and the elements of a part."""
+        """View `dim` of `value` as two dimensions: `parts` equal parts, and elements."""
         extents: dict[str, int] = {}
         for name, extent in extents_of(value).items():
             pair = {into[0]: parts, into[1]: extent // parts}
@@ -115,7 +115,7 @@ class Emitter:
         return self.insert(made, value.name_hint)
 
     def merge(self, value: SSAValue, dims: tuple[str, str], into: str) -> SSAValue:
-        """View two dimensions of `value`, the second after the first, as one."""
+        """View two adjacent dimensions of `value`, outer and inner, as one."""
         extents: dict[str, int] = {}
         whole = extents_of(value)
         for name, extent in whole.items():

@@ -1,11 +1,10 @@
 """
 `expand-maps`: elementary level -> elementary level, with functions of COMET files.
 
-The vector unit of the COMET tool adds, multiplies, divides, takes maxima, exponentials
-and square roots. This pass writes other functions with these: `neg`, `rsqrt`, `min`,
-`exp2`, `copy` and `tanh` exactly, `erf` by an approximation with an error of at most
-1.5e-7. It leaves what cannot be written so, logarithms, comparisons and `select`, to an
-error of `lower-to-comet`.
+The vector unit of the COMET tool has add, sub, mult, div, max, exp and sqrt. This pass
+writes other functions with these: `neg`, `rsqrt`, `min`, `exp2`, `copy` and `tanh`
+exactly, `erf` by an approximation with an error of at most 1.5e-7. Logarithms,
+comparisons and `select` stay, and `lower-to-comet` rejects them.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ erf(x) = 1 - (a1 t + .. + a5 t^5) exp(-x^2) for x >= 0, with t = 1 / (1 + p x): 
 """
 
 TINY = 1e-6
-"""Below it erf(x) is at most 1.2e-6; a divisor that f16 holds, too."""
+"""|x| is at least this, as divisor; below it erf(x) < 1.2e-6. f16 can represent it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class ExpandMapsPass(ModulePass):
 
 
 def is_expandable(op: MapOp) -> bool:
-    """Return whether COMET files have no such function, but a way to write it."""
+    """Return whether COMET files lack the function of `op`, and an expansion has it."""
     floats = isinstance(element_type_of(op.result), AnyFloat)
     return operation_kind(op) is None and op.kind.data in EXPANSIONS and floats
 
@@ -67,7 +66,7 @@ def expandable_maps(module: ModuleOp) -> Iterator[MapOp]:
 
 
 def expand(op: MapOp) -> None:
-    """Replace `op` by ops of the COMET files, which are sharded as it is."""
+    """Replace `op` by ops that COMET files have, with the same sharding."""
     emit = Maps(op)
     result = EXPANSIONS[op.kind.data](emit, *op.inputs)
     result.name_hint = op.result.name_hint
@@ -83,7 +82,7 @@ class Maps:
         self._attributes = op.attributes
 
     def __call__(self, kind: MapKind, *inputs: SSAValue | float) -> SSAValue:
-        """Return a function of values and numbers."""
+        """Emit a map of values and numbers, and return its result."""
         values = [
             value
             if isinstance(value, SSAValue)
@@ -146,4 +145,4 @@ EXPANSIONS: Mapping[MapKind, Callable[..., SSAValue]] = {
     MapKind.TANH: _tanh,
     MapKind.ERF: _erf,
 }
-"""What emits each function."""
+"""The functions that emit each kind of map."""

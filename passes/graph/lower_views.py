@@ -1,11 +1,11 @@
 """
 `lower-views`: elementary or SPMD level -> same level, with views that GPUs can load.
 
-A slice, a concat or a rename with axes split or merged is no kernel: whoever reads it
-loads from other addresses. That needs tensors in memory, and positions along each axis
-that are strides there. This pass copies what is not like that, and writes pads as
-concats of a value and a constant, and a concat of negated values, as rotary embeddings
-have them, as a product with signs, for which nothing has to be stored before.
+A slice, a concat, or a rename that splits or merges axes is no kernel: kernels that
+read it compute other addresses. That needs operands in memory, with a constant stride
+along each axis. This pass copies other operands. It writes pads as concats of a value
+and a constant. It writes a concat of negated values (rotary embeddings) as a product
+with signs, so that the negated values need not be stored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from comet.dialects.compound.dims import (
     with_extents,
 )
 from comet.dialects.compound.rename import viewed
-from comet.dialects.compound.views import sees_pages
+from comet.dialects.compound.views import merges_pages
 from comet.passes.analysis.levels import (
     IRLevel,
     compute_block,
@@ -54,12 +54,12 @@ from comet.passes.analysis.levels import (
 @dataclass(frozen=True)
 class LowerViewsPass(ModulePass):
     """
-    Copy what no view of memory can show, and write pads as concats.
+    Copy the operands of views that have no strides, and write pads as concats.
 
     Before: any pads, slices, concats and renames. After: no pads; a slice names its
-    dimension; signs are factors of a concat; a `compound.map copy` comes before each
-    view that has no strides in one tensor, or that sees what other ranks have sent, and
-    after each that is returned or sent. So are positions that are returned.
+    dimension; signs are factors of a concat; operands of views are copied
+    (`compound.map copy`) if they have no strides in one tensor, or come from other
+    ranks; and so are views that are returned or sent, and positions that are returned.
     """
 
     name = "lower-views"
@@ -77,7 +77,7 @@ def lower_pads(func: FuncOp) -> None:
     """
     Write the pads of a function as concats, and name the dimensions of slices.
 
-    Raises PassFailedException for a pad in a region of ranks, which have shards.
+    Raises PassFailedException for a pad in an SPMD region, where values are shards.
     """
     for op in list(func.walk()):
         if isinstance(op, PadOp):
@@ -104,7 +104,7 @@ def _first(value: SSAValue, sizes: dict[str, int], before: Operation) -> SSAValu
 
 
 def _padded(op: PadOp) -> SSAValue:
-    """Return the true positions of a value, and a constant after them."""
+    """Return the concat of the true positions of a value and a constant."""
     value = op.input
     for dim, true in op.extents.items():
         whole = extents_of(op.result)[dim]
@@ -117,7 +117,7 @@ def _padded(op: PadOp) -> SSAValue:
 
 
 def factor_signs(func: FuncOp) -> None:
-    """Write concats of values that are negated for them as products with signs."""
+    """Write concats of negated values as products of a concat and signs."""
     for op in list(compute_block(func).ops):
         if isinstance(op, ConcatOp) and any(map(_negated, op.inputs)):
             dim, parts = op.dim.data, [_negated(v) or v for v in op.inputs]
@@ -135,7 +135,7 @@ def factor_signs(func: FuncOp) -> None:
 
 
 def _negated(value: SSAValue) -> SSAValue | None:
-    """Return what `value` is the negative of, if only one op reads it."""
+    """Return the operand if `value` is a negation that only one op reads, else None."""
     op = value.owner
     if isinstance(op, MapOp) and op.kind.data is MapKind.NEG and value.has_one_use():
         return op.inputs[0]
@@ -150,7 +150,7 @@ def _inserted(made: Operation, before: Operation, like: SSAValue) -> SSAValue:
 
 @dataclass(frozen=True)
 class Use:
-    """An operand that has to be a value with memory of its own."""
+    """An operand that has to be in memory, not a view: it will be copied."""
 
     op: Operation
     index: int
@@ -167,11 +167,11 @@ def plan_copies(func: FuncOp) -> list[Use]:
 
 
 _SCATTERED = (ConcatOp, IndexOp, GatherOp)
-"""What has no strides in one tensor."""
+"""Ops whose results have no strides in one tensor."""
 
 
 def _needs_copy(op: Operation, value: SSAValue) -> bool:
-    """Whether `op` cannot read `value` as a view, or through a view."""
+    """Whether `op` cannot read `value`, which may be a view, without a copy."""
     if op.has_trait(IsTerminator):
         return isinstance(value.owner, View | IndexOp)
     seen = viewed(value).owner
@@ -179,12 +179,12 @@ def _needs_copy(op: Operation, value: SSAValue) -> bool:
     match op:
         case CollectiveOp():
             return isinstance(seen, SliceOp | ConcatOp | GatherOp)
-        case RenameOp() if sees_pages(op):
+        case RenameOp() if merges_pages(op):
             return False
         case RenameOp() if op.merged:
             return _sees(value, (*_SCATTERED, SliceOp, CollectiveOp))
         case RenameOp():
-            uneven = _sees(value, (ConcatOp, IndexOp)) or _sees_pages(value)
+            uneven = _sees(value, (ConcatOp, IndexOp)) or _views_pages(value)
             return op.cut is not None and uneven
         case ConcatOp():
             return sent or _sees(value, (GatherOp,))
@@ -195,22 +195,22 @@ def _needs_copy(op: Operation, value: SSAValue) -> bool:
 
 
 def _sees(value: SSAValue, kinds: tuple[type[Operation], ...]) -> bool:
-    """Whether `value` comes from an op of some kind, perhaps through views."""
+    """Whether an op of some kinds defines `value`, or a value that it views."""
     op = value.owner
     through = isinstance(op, View) and any(_sees(v, kinds) for v in op.operands)
     return through or isinstance(op, kinds)
 
 
-def _sees_pages(value: SSAValue) -> bool:
-    """Whether a dimension of `value` may be that of pages and of what is in them."""
+def _views_pages(value: SSAValue) -> bool:
+    """Whether `value` views gathered pages with their rows as one dimension."""
     op = value.owner
-    if isinstance(op, RenameOp) and sees_pages(op):
+    if isinstance(op, RenameOp) and merges_pages(op):
         return True
-    return isinstance(op, View) and any(map(_sees_pages, op.operands))
+    return isinstance(op, View) and any(map(_views_pages, op.operands))
 
 
 def copy_operands(uses: Iterable[Use]) -> None:
-    """Copy the value of each operand, before the first that needs it."""
+    """Copy the value of each operand, once, before the first op that needs it."""
     copies: dict[SSAValue, SSAValue] = {}
     for use in uses:
         value = use.op.operands[use.index]

@@ -2,10 +2,10 @@
 `sink-renames`: elementary level -> elementary level, with renames as late as possible.
 
 A rename of a computed value ends a kernel: the value has to be in memory before it is
-viewed under other names. Ops that compute under the new names can as well compute under
-the old ones, and then their results are renamed: the products of one norm with the
-weights of queries, keys and values become ops of one kernel, although queries and keys
-are two dimensions of the scores. Renames of arguments cost nothing, and stay.
+viewed under other names. Ops can compute under the old names instead, and their results
+are renamed. So the products of one norm with the weights of queries, keys and values
+can share a kernel, although queries and keys are two dimensions of the scores. Renames
+of arguments are free, and stay.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class SinkRenamesPass(ModulePass):
     Compute under the names that values have, and rename the results.
 
     Before: `map`, `cast`, `reduce` or `contract` of a renamed computed value. After:
-    the same op of the value itself, and a rename of its result. An op stays where
-    another of its dimensions has the old name, as the scores of queries and keys of one
-    sequence do, and where its result is returned. Functions with shardings stay, since
+    the same op on the value itself, and a rename of its result. An op stays if another
+    of its dimensions has the old name, as in scores of queries and keys of one
+    sequence, and if its result is returned. Functions with shardings stay, since
     these name dimensions.
     """
 
@@ -74,11 +74,11 @@ class SinkRenamesPass(ModulePass):
 
 def names_below(op: Operation) -> Names | None:
     """
-    Return the names before a rename that `op` can compute under, by those after it.
+    Return the old names under which `op` can compute, by the new ones.
 
-    None if no operand is a rename of a computed value, if another operand with a new
-    name is no such rename, if an old name is that of another dimension of `op`, or if
-    the result is returned: kernels store results under their own names.
+    None if no operand is a rename of a computed value, if another operand has a new
+    name without such a rename, if an old name is that of another dimension of `op`, or
+    if the result is returned: kernels store results under their own names.
     """
     renames = [rename for value in op.operands if (rename := _rename_of(value))]
     if not isinstance(op, COMPUTING) or not renames or _is_returned(op):
@@ -99,7 +99,7 @@ def _is_returned(op: Operation) -> bool:
 
 
 def _rename_of(value: SSAValue) -> RenameOp | None:
-    """Return the op that renames a computed value, axis by axis, to `value`."""
+    """Return the rename that defines `value`, if it is of a computed value."""
     op = value.owner
     if not isinstance(op, RenameOp) or op.reshapes or not _old_names(op):
         return None
@@ -111,7 +111,7 @@ def _rename_of(value: SSAValue) -> RenameOp | None:
 
 
 def _old_names(rename: RenameOp) -> dict[str, str]:
-    """Return the old name of each dimension that has another one now."""
+    """Return the old name of each dimension that a rename changes."""
     return {new: old for old, new in rename.renaming.items() if new != old}
 
 
@@ -138,6 +138,6 @@ class _SinkRename(RewritePattern):
 
 
 def _before(value: SSAValue, names: Names) -> SSAValue:
-    """Return what an operand is a rename of, if it has one of the new names."""
+    """Return an operand without its rename if that changes one of the names."""
     rename, touched = _rename_of(value), names.keys() & set(names_of(value))
     return rename.input if rename is not None and touched else value

@@ -12,7 +12,7 @@ from xdsl.passes import PassPipeline
 from xdsl.traits import SymbolTable
 
 from comet.dialects.compound.dims import BOOLEAN_TENSOR, INTEGER_TENSOR
-from comet.dialects.compound.gather import rows_chosen
+from comet.dialects.compound.gather import id_limits
 from comet.interpreter import FoldTree, run
 from comet.interpreter.chunking import whole
 from comet.interpreter.tensor import Array
@@ -81,7 +81,7 @@ def random_inputs(module: ModuleOp, name: str, seed: int = 0) -> list[Array]:
         shapes, function.function_type.inputs, arguments, strict=True
     ):
         if INTEGER_TENSOR.verifies(type_) or BOOLEAN_TENSOR.verifies(type_):
-            rows = list(rows_chosen(value))
+            rows = list(id_limits(value))
             counts = (0, min(rows) - 1) if rows else (1, most)
             bounds = counts if INTEGER_TENSOR.verifies(type_) else (0, 1)
             numbers = generator.integers(*bounds, shape, endpoint=True)

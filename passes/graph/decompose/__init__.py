@@ -1,15 +1,15 @@
 """
 `decompose`: graph level -> elementary level.
 
-Needs functions of named compound ops on plain tensors. All types get named dimensions,
-also those of the signature. Where types have named dimensions already, elementary ops
-may be beside named ones: a named op then computes under the names of its result, and
-operands are renamed where theirs differ. Every function gets a private reference copy,
-which later passes skip. A function that is already elementary is not changed, except
-that it gets a reference if it has none. The sharding of a named op, `collective.shard`
-with the dimensions of the op, is copied to the elementary ops that have them; those of
-arguments and results stay. An argument of counts gets `compound.at_most`, the extent of
-the counted dimension.
+Takes functions of named compound ops on plain tensors. All types get named dimensions,
+also those of the signature. If types already have named dimensions, a function may have
+both named and elementary ops: a named op then uses the dimension names of its result,
+and operands with other names are renamed. Every function gets a private reference copy,
+which later passes skip. A function that is already elementary only gets a reference if
+it has none. The sharding of a named op, `collective.shard` with dimensions of the op,
+is copied to the elementary ops with these dimensions; shardings of arguments and
+results stay. An argument of counts gets `compound.at_most`, the extent of the counted
+dimension.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from comet.passes.sharding.shardings import shard_op, sharding_of_op
 ELEMENTARY = {
     op.name for op in Compound.operations if not issubclass(op, CompoundOp | YieldOp)
 }
-"""The names of the ops that may be beside named ones."""
+"""The names of the ops that a function may have besides named ones."""
 
 Accumulator = Literal["f32", "input"]
 
@@ -87,7 +87,7 @@ class DecomposePass(ModulePass):
 
 @dataclass(frozen=True)
 class DecompositionPlan:
-    """The named ops of a function and the names of all its dimensions."""
+    """The named ops of a function, and the names of all its dimensions."""
 
     named: tuple[CompoundOp, ...]
     naming: Naming
@@ -174,7 +174,7 @@ def decompose_function(
 
 
 def _bound_counts(func: FuncOp, named: Sequence[CompoundOp]) -> None:
-    """Write the largest count on arguments that are counts."""
+    """Set `compound.at_most` on arguments that are counts."""
     arguments = func.body.block.args
     own = [
         dict(a.data) for a in func.arg_attrs or [DictionaryAttr({})] * len(arguments)
@@ -195,7 +195,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> None:
-    """Replace one op; an operand with other names in the op is renamed first."""
+    """Replace one op; operands are renamed to the names that the op uses."""
     dims, emit, before = naming.ops[op], Emitter(op), op.prev_op
     element = float_type_of(op.result)
     operands = [
@@ -235,9 +235,9 @@ def _accumulator_type(element: AnyFloat, accumulator: Accumulator) -> AnyFloat:
 
 def keep_reference(module: ModuleOp, func: FuncOp) -> None:
     """
-    Add a private copy of `func` that no later pass rewrites, unless it has one.
+    Add a private copy of `func` as its reference, unless it has one.
 
-    Raises PassFailedException if its symbol is in use.
+    Raises PassFailedException if the symbol of the copy is taken.
     """
     name = reference_name(func.sym_name.data)
     taken = SymbolTable.lookup_symbol(module, name)

@@ -1,7 +1,7 @@
 """
-Activations by the functions that every target has: exp, add, mult and div.
+Activations, written with functions that all targets have: exp, add, mult and div.
 
-Both are x over one plus an exponential: if that overflows, the quotient is 0, which is
+Both are x / (1 + exp(..)): if the exponential overflows, the quotient is 0, which is
 correct.
 """
 

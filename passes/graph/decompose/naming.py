@@ -1,9 +1,9 @@
 """
-Which axes of a function are the same dimension, and the name of each dimension.
+The dimension names that `decompose` gives to the axes of all values.
 
 An axis of a value is the same dimension as that of the op that uses or defines the
-value. Two dimensions of one op, and two axes of one value, stay different; if they
-would become the same, as in `gemm_softmax %x, %x`, the operand is renamed instead.
+value. Two dimensions of one op, and two axes of one value, are always different; if
+they would become the same, as in `gemm_softmax %x, %x`, the operand is renamed instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Naming:
 
 @dataclass
 class _Classes:
-    """Sets of axes that are one dimension."""
+    """Sets of axes that are the same dimension (union-find)."""
 
     members: dict[Axis, list[Axis]] = field(default_factory=dict[Axis, list[Axis]])
 
@@ -42,7 +42,7 @@ class _Classes:
         return self.members.setdefault(axis, [axis])
 
     def unify(self, one: Axis, other: Axis) -> None:
-        """Join two sets, unless two axes of one owner would become the same."""
+        """Join two sets, unless the result would have two axes of one owner."""
         kept, moved = self.of(one), self.of(other)
         owners = {owner for owner, _ in kept}
         if kept is moved or any(owner in owners for owner, _ in moved):
@@ -58,8 +58,8 @@ def name_dimensions(
     """
     Name the axes of `values` (each with its rank) and the dimensions of the ops.
 
-    A dimension has the name that the first op with it uses; if that name is taken, it
-    gets a number (N1). The axes of a value that no op uses are called D.
+    A dimension gets its name in the first op that has it, with a number if that is
+    taken (N1). The axes of a value that no op uses are called D.
     """
     classes = _Classes()
     for op in named:
@@ -83,11 +83,11 @@ def names_in_types(
     named: Sequence[CompoundOp], values: Mapping[SSAValue, tuple[str, ...]]
 ) -> Naming:
     """
-    Name the dimensions of the ops as `values`, all those of the function, have them.
+    Name the dimensions of the ops by the names in the types of `values`, all values.
 
-    An op computes under the names of its result, and sums over dimensions called as in
-    the first operand with them. If that name is another dimension of the op, or no
-    value has the dimension, it gets a name that is used nowhere.
+    A dimension has the name in the result of the op, or else in the first operand with
+    it. It gets an unused name if that is the name of another dimension of the op, or if
+    no value has the dimension.
     """
     taken = {name for names in values.values() for name in names}
     ops: dict[Operation, Mapping[str, str]] = {}

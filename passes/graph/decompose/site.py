@@ -1,4 +1,4 @@
-"""The context of a decomposition: operands, dimensions, accumulator."""
+"""The arguments of a decomposition: operands, dimensions, accumulator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from comet.passes.graph.emitter import Emitter
 
 @dataclass(frozen=True)
 class Site:
-    """What a decomposition needs, besides the attributes of its op."""
+    """The insertion point of a decomposition, and the operands and dimensions."""
 
     emit: Emitter
     operands: Sequence[SSAValue]

@@ -18,8 +18,8 @@ def attend(
     """
     Emit contract, scale, softmax over the keys, and contract.
 
-    Scores of keys that are not `visible` are replaced by a number that is finite, so
-    that partials of hidden keys alone vanish when they are merged.
+    Scores of keys that are not `visible` are replaced by a very low finite number.
+    Partials that have only such keys then vanish when they are merged.
     """
     emit, keys = site.emit, site.dims[dim]
     q, k, v = site.operands[:3]

@@ -2,12 +2,12 @@
 `pad`: elementary level -> elementary level, with larger extents in the body.
 
 Arguments are padded at their first use and results sliced, so the signature stays.
-What padding holds is decided by the ops that reduce it: the neutral element of each
-reduction, in every argument where it is enough, or after an op that changes it, as a
-mask. Numbers of elements, such as those of a mean, stay the true ones. Needs a function
-that is not sharded yet, for no GPU, whose kernels mask short tiles; `to=auto` needs an
-accelerator. Rejects unknown dimensions, extents smaller than the true ones, and folds
-or split dimensions.
+Padding must hold the neutral element of the reductions that read it. An argument is
+padded with that number if it is enough; otherwise a mask sets it before the reduction.
+`compound.extent` keeps the true extents. Takes functions that are not sharded yet, for
+accelerators: kernels of GPUs mask short tiles instead. `to=auto` needs the hardware.
+Rejects unknown dimensions, extents smaller than the true ones, folds, and split
+dimensions.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class PadPass(ModulePass):
             pad_function(func, plan_padding(func, true, padded))
 
     def extents(self, module: ModuleOp) -> Extents:
-        """Return the extents of the option; for `auto` those with the least padding."""
+        """Return the padded extents of the option; `auto` takes the least padding."""
         if self.to != AUTO:
             return parse_extents(self.to)
         found = suitable_extents(module, attached_system(module))

@@ -1,4 +1,4 @@
-"""The extents that `pad` makes: those of its option, and those that suit a mesh."""
+"""The padded extents: those of the option of `pad`, and those that suit a mesh."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Extents: TypeAlias = Mapping[str, int]
 """The extent (elements) of each of some dimensions."""
 
 MOST_PADDING = 0.25
-"""The most padding that is tried, as a part of the true extent."""
+"""The most padding that is tried, as a fraction of the true extent."""
 
 LARGEST_PRIME = 64
-"""A dimension whose extent has a larger prime factor has too few tiles."""
+"""A dimension whose extent has a larger prime factor has too few tilings."""
 
 _ENTRY = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([1-9]\d*)\s*")
 
@@ -80,8 +80,8 @@ def new_extents(func: FuncOp, wanted: Extents) -> tuple[Extents, Extents]:
     """
     Return the true and the padded extents of the dimensions that become larger.
 
-    A renamed dimension is as large by its other name. Raises PassFailedException for
-    extents that are smaller than the true ones, or that contradict each other.
+    A renamed dimension has the same extent under both names. Raises PassFailedException
+    for extents that are smaller than the true ones, or that contradict each other.
     """
     name, known = func.sym_name.data, extents_by_dim(func)
     padded = {dim: extent for dim, extent in wanted.items() if dim in known}
@@ -110,9 +110,10 @@ def suitable_extents(module: ModuleOp, system: SystemOp) -> tuple[Extents, ...]:
     """
     Return larger extents to try, those with the least padding first.
 
-    Only for dimensions that may be sharded and that the instances do not divide, and
-    for those with a large prime factor. They become multiples of all instances, or of
-    twice as many; where that is much padding, of the instances along outer axes.
+    Only for dimensions that may be sharded and that the number of instances does not
+    divide, and for those with a large prime factor. They become multiples of the number
+    of instances, or of twice that; if that needs too much padding, multiples of the
+    number of instances along outer axes.
     """
     sizes = [*accumulate(system.axes.values(), mul)][::-1] or [1]
     sharded = {dim for dims in candidates(module) for dim in dims}

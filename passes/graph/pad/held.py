@@ -1,4 +1,4 @@
-"""What padding holds: the number of each elementary op's result beyond the true end."""
+"""The number that the padding of each op's result holds, by abstract interpretation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.compound.map import ON_NUMBERS
 
 Held: TypeAlias = Mapping[str, float | None]
-"""The number in the padding of each padded dimension; None: not one, or not known."""
+"""The number in the padding along each padded dimension, None if unknown or several."""
 
 _ELEMENTS = (1e300, -1e300)
 """
-Stand for elements along other dimensions, which may be any finite numbers but 0.
+Two numbers that stand for all finite numbers but 0, as elements of other dimensions.
 
-Functions of two operands but `eq` are monotonic in each, a quotient on each side of 0:
-if both give one number, all numbers between them do.
+Functions of two operands except `eq` are monotonic in each operand (a quotient on each
+side of 0): if both numbers give the same result, so do all numbers between them.
 """
 
 
@@ -37,10 +37,10 @@ def result_holds(
     op: Operation, dims: Collection[str], held: Mapping[SSAValue, Held]
 ) -> Held:
     """
-    Return what the padding of the result of `op` along each of `dims` holds.
+    Return the number in the padding of the result of `op`, along each of `dims`.
 
-    `held` has the operands. Elements of an operand without the dimension are assumed to
-    be finite, and no divisor among them to be 0.
+    `held` has those of the operands. An operand without the dimension is assumed to
+    have finite elements, which are not 0 if it is a divisor.
     """
     names = [dim for dim in names_of(op.results[0]) if dim in dims]
     match op:
@@ -61,7 +61,7 @@ def result_holds(
 
 
 def _mapped(op: MapOp, dim: str, held: Mapping[SSAValue, Held]) -> float | None:
-    """Return the number of a map along `dim` if it does not depend on elements."""
+    """Return the number of a map along `dim`, None if it depends on elements."""
     operands = [_choices(value, dim, held) for value in op.inputs]
     function = ON_NUMBERS[op.kind.data]
     if op.kind.data is MapKind.SELECT:
@@ -80,7 +80,7 @@ def _mapped(op: MapOp, dim: str, held: Mapping[SSAValue, Held]) -> float | None:
 def _selected(
     condition: Sequence[float], then: Sequence[float], otherwise: Sequence[float]
 ) -> float | None:
-    """Return the number of a selection: of what it takes, or of both cases."""
+    """Return the number of a selection: that of the case taken, or of both cases."""
     cases = (then, otherwise)
     if len(condition) == 1:
         cases = (then if condition[0] else otherwise,)
@@ -91,7 +91,7 @@ def _selected(
 def _choices(
     value: SSAValue, dim: str, held: Mapping[SSAValue, Held]
 ) -> tuple[float, ...]:
-    """Return numbers that `value` may have in the padding; none if that is unknown."""
+    """Return numbers that `value` may have in the padding, empty if unknown."""
     if isinstance(value.owner, FillOp):
         return (value.owner.value.value.data,)
     if dim not in names_of(value):
@@ -109,7 +109,7 @@ def _computed(function: Callable[..., float], numbers: Sequence[float]) -> float
 
 
 def _reduced(op: ReduceOp, number: float | None) -> float | None:
-    """Return the reduction of `number`, along dimensions that `op` reduces."""
+    """Return the reduction of a tensor that has `number` everywhere."""
     if number is None or op.kind.data is ReduceKind.MAX:
         return number
     extents = extents_of(op.input)
@@ -117,7 +117,7 @@ def _reduced(op: ReduceOp, number: float | None) -> float | None:
 
 
 def _product(op: ContractOp, dim: str, held: Mapping[SSAValue, Held]) -> float | None:
-    """Return 0 if an operand holds it and the other one is finite."""
+    """Return 0 if one operand has 0 in its padding and the other is finite."""
     choices = [_choices(value, dim, held) for value in op.operands]
     zero = all(choices) and any(set(numbers) == {0.0} for numbers in choices)
     return 0.0 if zero and all(map(math.isfinite, sum(choices, ()))) else None

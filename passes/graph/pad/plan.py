@@ -1,4 +1,4 @@
-"""The plan of `pad`: what padding holds, decided by the ops that reduce it."""
+"""The plan of `pad`: the number in the padding of each value, and masks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PADDED = (
 
 @dataclass(frozen=True)
 class Mask:
-    """A number that the padding of a value holds from one of its readers on."""
+    """A mask before `reader`: from there on, the padding of a value holds `number`."""
 
     reader: Operation
     operand: int
@@ -49,20 +49,20 @@ class Mask:
 
     @property
     def value(self) -> SSAValue:
-        """What the reader reads."""
+        """The operand of the reader."""
         return self.reader.operands[self.operand]
 
 
 @dataclass(frozen=True)
 class PadPlan:
-    """The larger extents of a function, and what the padding of its values holds."""
+    """The padded extents of a function, and the numbers in the padding."""
 
     true: Mapping[str, int]
     """The extent (elements) of each padded dimension in the signature."""
     padded: Mapping[str, int]
     """Its extent in the body."""
     arguments: Mapping[SSAValue, float]
-    """The number in the padding of each argument that has such a dimension."""
+    """The number in the padding of each argument with a padded dimension."""
     masks: tuple[Mask, ...]
 
 
@@ -70,11 +70,11 @@ def plan_padding(
     func: FuncOp, true: Mapping[str, int], padded: Mapping[str, int]
 ) -> PadPlan:
     """
-    Choose what the padding of each value of a function holds.
+    Choose the number in the padding of each value of a function.
 
-    An argument that is reduced as it is holds the neutral element of its first
-    reduction, others 0. Raises PassFailedException for an op that no padded dimension
-    may have.
+    For an argument that an op reduces directly, it is the neutral element of the first
+    such reduction; for other arguments 0. Raises PassFailedException for an op that
+    cannot have a padded dimension.
     """
     block = func.body.block
     for op in block.ops:
@@ -122,7 +122,7 @@ def _masks(
 def _needs(
     op: Operation, padded: Mapping[str, int], held: Mapping[SSAValue, Held]
 ) -> dict[SSAValue, tuple[float, tuple[str, ...]]]:
-    """Return the operands of `op` whose padding has to hold a number, with the dims."""
+    """Return the operands that need a mask before `op`: number and dimensions."""
     needs: dict[SSAValue, tuple[float, tuple[str, ...]]] = {}
     if isinstance(op, ReduceOp):
         number, now = NEUTRAL[op.kind.data], held[op.input]
@@ -140,7 +140,7 @@ def _needs(
 def _not_summable(
     op: ContractOp, dim: str, held: Mapping[SSAValue, Held]
 ) -> Iterator[SSAValue]:
-    """Yield the operands that must hold 0 so that products along `dim` add nothing."""
+    """Yield the operands that need padding 0, so that terms along `dim` are 0."""
     numbers = {value: held[value][dim] for value in op.operands}
     unknown = [v for v, n in numbers.items() if n is None or not isfinite(n)]
     if unknown or 0.0 not in numbers.values():

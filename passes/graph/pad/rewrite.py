@@ -14,7 +14,7 @@ from comet.passes.graph.pad.plan import PadPlan
 
 
 def pad_function(func: FuncOp, plan: PadPlan) -> None:
-    """Compute `func` on padded values; its signature stays."""
+    """Rewrite the body of `func` to padded extents; the signature stays."""
     *ops, returned = func.body.block.ops
     for value, number in plan.arguments.items():
         extents = {dim: plan.true[dim] for dim in names_of(value) if dim in plan.true}
@@ -32,7 +32,7 @@ def pad_function(func: FuncOp, plan: PadPlan) -> None:
 def _pad(
     value: SSAValue, number: float, extents: Mapping[str, int], reader: Operation
 ) -> None:
-    """Let `reader` and later ops read `value` with a number from `extents` on."""
+    """Let `reader` and later ops read `value` through a pad with `number`."""
     pad = PadOp(value, number, extents, value.type)
     pad.result.name_hint = value.name_hint
     Rewriter.insert_op(pad, InsertPoint.before(reader))
@@ -42,7 +42,7 @@ def _pad(
 
 
 def _enlarge(op: Operation, plan: PadPlan) -> None:
-    """Give the results of `op` their padded extents; a number of elements stays."""
+    """Give the results of `op` their padded extents; `extent` becomes the true one."""
     if isinstance(op, ExtentOp) and op.dim.data in plan.padded:
         true = FillOp(plan.true[op.dim.data], op.result.type)
         true.result.name_hint = op.result.name_hint
@@ -54,7 +54,7 @@ def _enlarge(op: Operation, plan: PadPlan) -> None:
 
 
 def _slice(value: SSAValue, plan: PadPlan, returned: Operation) -> SSAValue:
-    """Return the true positions of a result, or the argument that it is."""
+    """Return a result without its padding; the argument, if it is a padded one."""
     if isinstance(value.owner, PadOp) and isinstance(value.owner.input, BlockArgument):
         return value.owner.input
     made = SliceOp(value, with_extents(value.type, plan.true))

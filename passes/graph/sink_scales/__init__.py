@@ -1,13 +1,13 @@
 """
-`sink-scales`: elementary level -> the same, with products scaled after they are summed.
+`sink-scales`: elementary level -> the same, with products scaled after their sums.
 
-A factor that has none of the dimensions that a product sums is the same in all terms:
+A factor without the dimensions that a product sums is the same in all terms:
 sum_k (x_mk r_m) w_kn = r_m sum_k x_mk w_kn, by distributivity. So RMSNorm before a
-product becomes a factor of its result, and the sum of squares and the product are one
-loop over what both read, where the product had to wait for the sum.
+product becomes a factor of its result. The sum of squares and the product then share a
+loop over x; before, the product had to wait for the sum.
 
-Needs the hardware of a GPU for `auto`; after `stream`, whose folds begin with quotients
-as they are written.
+`auto` needs the hardware of a GPU. Runs after `stream`, which matches quotients in
+their original place.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Scales: TypeAlias = Literal["auto", "all", "none"]
 
 @dataclass(frozen=True)
 class SinkScalesPass(ModulePass):
-    """Multiply products by what their operands were multiplied by."""
+    """Multiply products by the factors of their operands."""
 
     name = "sink-scales"
 

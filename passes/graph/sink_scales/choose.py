@@ -1,9 +1,9 @@
 """
 Which scales go behind products, by the estimated time of kernels.
 
-Kept, a kernel stores the scaled value and products read it. Sunk, each product computes
-its scale and its operand in its own loop, once for each tile of columns. Both are
-priced as kernels of the products alone, without what follows these.
+If a scale is kept, a kernel stores the scaled value, and products load it. If it is
+sunk, each product computes the scale and its operand in its own loop, once for each
+tile of columns. Both are priced as kernels of the products, without later ops.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.search import Candidate, Cost, Found, cheapest
 
 STRATEGIES = (Strategy("full", whole=True), Strategy("partial"))
-"""How the kernels that are priced may be fused."""
+"""The forms of the kernels that are priced."""
 
 
 def chosen(func: FuncOp, plan: ScalePlan, system: SystemOp) -> ScalePlan:
-    """Return what of a plan for a function makes it faster on one GPU."""
+    """Return the sinkings of a plan that make a function faster on one GPU."""
     forms, known = Forms(Trials(system), STRATEGIES), dict[str, bool]()
     sunk: list[Sinking] = []
     for sinking in plan:
         if (ops := _ops_of(sinking)) is None:
             continue
-        alone = _alone(func, sinking, ops)
-        if (text := str(alone.clone(clone_name_hints=False))) not in known:
-            known[text] = _is_faster(alone, sinking.operand.name_hint, forms)
+        extract = _extract(func, sinking, ops)
+        if (text := str(extract.clone(clone_name_hints=False))) not in known:
+            known[text] = _is_faster(extract, sinking.operand.name_hint, forms)
         if known[text]:
             sunk.append(sinking)
     return tuple(sunk)
@@ -55,9 +55,9 @@ def chosen(func: FuncOp, plan: ScalePlan, system: SystemOp) -> ScalePlan:
 
 def _ops_of(sinking: Sinking) -> frozenset[Operation] | None:
     """
-    Return the ops that only products of a sinking need, with their casts.
+    Return the products of a sinking, and the ops that only they need.
 
-    None if others read the scaled value, too: it is stored anyway then.
+    None if other ops read the scaled value, too: then it is stored anyway.
     """
     products = frozenset[Operation](sinking.products)
     found = set(elementwise_ops([sinking.operand]))
@@ -73,8 +73,8 @@ def _ops_of(sinking: Sinking) -> frozenset[Operation] | None:
     return needed | casts | products
 
 
-def _alone(func: FuncOp, sinking: Sinking, ops: frozenset[Operation]) -> FuncOp:
-    """Return a function of the products of a sinking and of what they read."""
+def _extract(func: FuncOp, sinking: Sinking, ops: frozenset[Operation]) -> FuncOp:
+    """Return a function with only `ops`, which returns the products of a sinking."""
     block, copies = Block(), dict[SSAValue, SSAValue]()
     inside = [op for op in compute_block(func).ops if op in ops]
     for op in inside:
@@ -91,9 +91,9 @@ def _alone(func: FuncOp, sinking: Sinking, ops: frozenset[Operation]) -> FuncOp:
 
 def _read(value: SSAValue, block: Block) -> SSAValue:
     """
-    Return a constant again, and an argument for any other value.
+    Return a clone of a constant, and an argument for any other value.
 
-    A product that `fuse` may store narrow is read as such.
+    For a product that `fuse` may store narrow, it is a cast of a narrow argument.
     """
     if isinstance(op := value.owner, Operation) and not op.operands:
         block.add_op(made := op.clone())
@@ -108,11 +108,11 @@ def _read(value: SSAValue, block: Block) -> SSAValue:
     return wide.result
 
 
-def _is_faster(alone: FuncOp, name: str | None, forms: Forms) -> bool:
+def _is_faster(func: FuncOp, name: str | None, forms: Forms) -> bool:
     """Return whether the products of a function are faster with their scales sunk."""
 
     def priced(sunk: bool) -> Found[bool]:
-        copy = alone.clone()
+        copy = func.clone()
         kernels = _sunk(copy) if sunk else _kept(copy)
         return Found(sunk, Cost(sum(forms.seconds(*kernel) for kernel in kernels)))
 
@@ -124,17 +124,17 @@ def _is_faster(alone: FuncOp, name: str | None, forms: Forms) -> bool:
 
 
 Kernel = tuple[tuple[Operation, ...], tuple[SSAValue, ...]]
-"""Ops, and what they store."""
+"""The ops of a kernel, and the values that it stores."""
 
 
 def _kept(func: FuncOp) -> Iterator[Kernel]:
-    """Yield the kernel of what products read, then those of products."""
+    """Yield the kernel that computes the operands of products, then the products."""
     ops = _ops(func)
     products = [op for op in ops if isinstance(op, ContractOp)]
     before = tuple(op for op in ops if not isinstance(op, ContractOp))
     read = {value for product in products for value in product.operands}
     yield before, tuple(v for op in before for v in op.results if v in read)
-    for outs in _alike(op.result for op in products):
+    for outs in _by_type(op.result for op in products):
         yield tuple(op for op in products if op.result in outs), outs
 
 
@@ -143,7 +143,7 @@ def _sunk(func: FuncOp) -> Iterator[Kernel]:
     rewrite(plan_scales(func, every=False))
     terminator, ops = compute_block(func).last_op, _ops(func)
     assert terminator is not None
-    for outs in _alike(terminator.operands):
+    for outs in _by_type(terminator.operands):
         needed = defining_ops(outs, set(ops))
         yield tuple(op for op in ops if op in needed), outs
 
@@ -153,8 +153,8 @@ def _ops(func: FuncOp) -> tuple[Operation, ...]:
     return without_constants(ops)
 
 
-def _alike(values: Iterable[SSAValue]) -> Iterator[tuple[SSAValue, ...]]:
-    """Yield the values of each type, which one kernel computes, as gate and up are."""
+def _by_type(values: Iterable[SSAValue]) -> Iterator[tuple[SSAValue, ...]]:
+    """Yield groups of values of one type, as gate and up: a kernel computes each."""
     found: dict[Attribute, list[SSAValue]] = {}
     for value in values:
         found.setdefault(value.type, []).append(value)

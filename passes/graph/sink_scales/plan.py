@@ -1,4 +1,4 @@
-"""The factors of products' operands that are the same in all terms of their sums."""
+"""The factors of products' operands that are the same in all terms of the sums."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.row_statistics import elementwise_sources, statistic_ops
 
 PRODUCTS = (MapKind.MULT, MapKind.DIV)
-"""Functions with which a sum is distributive; of `div` the dividend is summed."""
+"""Functions that distribute over sums; `div` does in its dividend."""
 
 KNOWN = Float16Type | BFloat16Type | Float32Type | Float64Type
 """Element types whose range is known."""
@@ -35,12 +35,12 @@ Read: TypeAlias = tuple[Operation, int]
 
 @dataclass(frozen=True)
 class Factor:
-    """The operand of a multiplication, or of a division, that is loop-invariant."""
+    """A loop-invariant operand of a multiplication or a division."""
 
     op: MapOp
     index: int
     path: tuple[Read, ...]
-    """From the operand of a product down to what `op` computes."""
+    """The reads from the operand of a product down to the result of `op`."""
 
     @property
     def value(self) -> SSAValue:
@@ -49,13 +49,13 @@ class Factor:
 
     @property
     def scaled(self) -> SSAValue:
-        """What is multiplied, or divided."""
+        """The other operand, which is multiplied or divided."""
         return self.op.inputs[1 - self.index]
 
 
 @dataclass(frozen=True)
 class Sinking:
-    """Factors of a value that scale the products of that value instead."""
+    """Factors of an operand that scale the results of its products instead."""
 
     operand: SSAValue
     factors: tuple[Factor, ...]
@@ -63,16 +63,16 @@ class Sinking:
 
 
 ScalePlan: TypeAlias = tuple[Sinking, ...]
-"""What is sunk, in the order of the products."""
+"""The sinkings, in the order of their products."""
 
 
 def plan_scales(func: FuncOp, *, every: bool) -> ScalePlan:
     """
-    Return the factors that may scale products of `func` after these are summed.
+    Return the factors that may scale products of `func` after their sums.
 
-    With `every` all that are equal in value; else those that depend on a reduction over
-    what the product sums, of what it reads, and that no cast to a smaller range
-    follows.
+    With `every`, all legal factors. Otherwise only statistics: factors that depend on a
+    reduction of the product's operands over the dimensions it sums, and that are not
+    followed by a cast to a type of smaller range.
     """
     found: dict[tuple[SSAValue, tuple[Factor, ...]], list[ContractOp]] = {}
     for op in compute_block(func).ops:
@@ -97,7 +97,7 @@ def _factors(product: ContractOp, operand: SSAValue, every: bool) -> Iterator[Fa
 def _invariant(
     value: SSAValue, product: ContractOp, every: bool, path: tuple[Read, ...] = ()
 ) -> Iterator[Factor]:
-    """Yield the factors of `value` without a summed dimension, the last one first."""
+    """Yield the factors of `value` without a summed dimension, last applied first."""
     op = value.owner
     if isinstance(op, CastOp) and (every or _keeps_range(op)):
         yield from _invariant(op.input, product, every, (*path, (op, 0)))
@@ -118,7 +118,7 @@ def _scaling(op: MapOp) -> Sequence[int]:
 
 
 def _may_scale(factor: Factor, product: ContractOp) -> bool:
-    """Whether a product may have a factor: dimensions and types stay as they are."""
+    """Whether a factor may scale a product: it fits dimensions and element types."""
     dims = set(names_of(factor.value))
     whole = set(extents_of(factor.scaled)) == set(extents_of(factor.op.result))
     given, made = element_type_of(factor.value), element_type_of(product.result)
@@ -129,7 +129,7 @@ def _may_scale(factor: Factor, product: ContractOp) -> bool:
 
 
 def _keeps_range(cast: CastOp) -> bool:
-    """Whether no finite number overflows: exponents of bf16 are as large as of f32."""
+    """Whether a cast overflows no finite number; bf16 has the range of f32."""
     before, after = element_type_of(cast.input), element_type_of(cast.result)
     if not isinstance(before, KNOWN) or not isinstance(after, KNOWN):
         return False

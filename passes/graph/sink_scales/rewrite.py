@@ -16,7 +16,7 @@ from comet.passes.graph.sink_scales.plan import Factor, Read, ScalePlan, Sinking
 
 
 def rewrite(plan: ScalePlan) -> None:
-    """Carry out a plan, and remove what nothing reads any more."""
+    """Carry out a plan, and erase ops that become unused."""
     for sinking in plan:
         _sink(sinking)
     for operand in dict.fromkeys(sinking.operand for sinking in plan):
@@ -39,7 +39,7 @@ def _sink(sinking: Sinking) -> None:
 
 @dataclass(frozen=True)
 class _Chain:
-    """The multiplications from an operand down to the factors that it loses."""
+    """The ops from an operand down to the factors that are removed."""
 
     lost: Mapping[Operation, Factor]
     reads: AbstractSet[Read]
@@ -75,7 +75,7 @@ def _without(value: SSAValue, chain: _Chain) -> SSAValue:
 
 
 def _scale(product: ContractOp, factors: tuple[Factor, ...]) -> None:
-    """Insert the factors after a product, the first one that was applied first."""
+    """Insert the factors after a product, in the order in which they were applied."""
     scaled, uses = product.result, list(product.result.uses)
     made: list[Operation] = []
     for factor in reversed(factors):
@@ -96,7 +96,7 @@ def _scale(product: ContractOp, factors: tuple[Factor, ...]) -> None:
 
 
 def _erase_unused(value: SSAValue) -> None:
-    """Remove the elementwise ops that only an unused value needs."""
+    """Erase an unused value with the elementwise ops that only it needs."""
     op = value.owner
     if isinstance(op, MapOp | CastOp) and op.parent is not None and not value.uses:
         operands = tuple(op.operands)

@@ -2,10 +2,11 @@
 `split`: elementary level -> elementary level, with one dimension split into parts.
 
 A reduction or a fold over the dimension becomes one for each part, and one that merges
-the partials of all parts, in a separate kernel: the first has more programs than there
-are results (split-K). Ops, their shardings and the arguments have two dimensions in its
-place, such as S_part and S_in. Rejects a dimension that no function has, that is
-returned or has another name, too, and a number of parts that does not divide it.
+the partials of all parts in a separate kernel: so the first kernel can have more
+programs than there are results (split-K). Ops, their shardings and the arguments have
+two dimensions in its place, such as S_part and S_in. Rejects a dimension that no
+function has, that is returned, or that is renamed, and a number of parts that does not
+divide it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
 Chooses split-K: the parts of a reduction whose few results leave multiprocessors idle.
 
-A kernel has as many programs as there are tiles of results: decoding has few, and so
-has a product with few rows. Numbers of parts are tried on copies of the module, down to
-kernels, and priced as `fuse` does. Products are tried on one GPU; those of a long
-function are tried alone, as each trial of the whole would fuse it again.
+A kernel has one program for each tile of its results: decoding has few, and so has a
+product with few rows. Each number of parts is tried on a copy of the module, which is
+lowered to kernels and priced. Products are split on one GPU only; those of a long
+function are tried in functions of one product, as each trial fuses its function again.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ MIN_PART = 128
 
 MAX_ROWS = 128
 """
-The most rows, or columns, of one program; with more results there are enough programs.
+The most rows, or columns, of one program: more results give enough programs.
 """
 
 MAX_OPS = 32
 """The most ops of a function that is tried as a whole."""
 
 WAVES = 8
-"""The most programs that are tried, as a multiple of the multiprocessors."""
+"""The most programs that are tried, as a multiple of the number of multiprocessors."""
 
 
 def choose_split(
     module: ModuleOp, ranks: int, rest: Sequence[ModulePass]
 ) -> SplitPass | None:
     """
-    Return the split that makes the kernels of a module fastest, if any does.
+    Return the split that makes the kernels of a module fastest, None if none helps.
 
     The module is at the elementary level with hardware; it is not changed. `rest` are
     the passes that lower it to kernels.
@@ -63,14 +63,14 @@ def choose_split(
     if not _is_long(module):
         return _fastest(module, {**products, **folds}, ranks, rest)
     return _fastest(module, folds, ranks, rest) or _fastest(
-        products_alone(module, products), products, ranks, rest
+        products_as_functions(module, products), products, ranks, rest
     )
 
 
 def _fastest(
     module: ModuleOp, extents: Mapping[str, int], ranks: int, rest: Sequence[ModulePass]
 ) -> SplitPass | None:
-    """Return the fastest split of one of some dimensions, None if none is faster."""
+    """Return the fastest split of a dimension of `extents`, None if none helps."""
     gpu = device_of(attached_system(module))
     open_splits = {
         dim: [SplitPass(dim, parts) for parts in part_counts(extent, ranks, gpu)]
@@ -92,22 +92,22 @@ def _fastest(
                 yield Candidate(f"{dim}={split.parts}", partial(price, split))
                 best = min(tried, key=lambda each: tried[each])
                 if best is not None and best.dim == dim and best != split:
-                    break  # More parts of a dimension are only slower from here.
+                    break  # More parts would be slower still.
 
     try:
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
         return cheapest("split", place, candidates()).made
     except PassFailedException:
-        return None  # The passes report why when they run.
+        return None  # The passes will raise the error when they run.
 
 
 def few_results(
     module: ModuleOp, reduction: type[FoldOp | ContractOp], gpu: Device
 ) -> dict[str, int]:
     """
-    Return the extents of dimensions whose reductions leave multiprocessors idle.
+    Return the dimensions whose reductions leave multiprocessors idle, with extents.
 
-    Only dimensions that `split` accepts are among them.
+    Only those that `split` accepts.
     """
     found: dict[str, int] = {}
     for func in compute_functions(module):
@@ -125,12 +125,12 @@ def few_results(
 
 
 def _is_long(module: ModuleOp) -> bool:
-    """Whether a function has too many ops to be fused again in each trial."""
+    """Whether a function has too many ops for trials of the whole module."""
     blocks = (func.body.block for func in compute_functions(module))
     return max((len(block.ops) for block in blocks), default=0) > MAX_OPS
 
 
-def products_alone(module: ModuleOp, dims: Collection[str]) -> ModuleOp:
+def products_as_functions(module: ModuleOp, dims: Collection[str]) -> ModuleOp:
     """Return the module with a function for each product that sums one of `dims`."""
     copy = module.clone()
     for func in compute_functions(copy):
@@ -158,7 +158,7 @@ def _function(name: str, op: ContractOp) -> FuncOp:
 
 
 def _results(op: FoldOp | ContractOp) -> int:
-    """Return how many reductions run independently: elements of the smallest result."""
+    """Return the number of independent reductions: elements of the smallest result."""
     sizes = [prod(extents_of(out).values()) for out in op.results if names_of(out)]
     return min(sizes, default=1)
 
@@ -173,7 +173,7 @@ def _takes(func: FuncOp, dim: str) -> bool:
 
 
 def part_counts(extent: int, ranks: int, gpu: Device) -> Iterator[int]:
-    """Yield the numbers of parts to try: powers of two on each rank, that divide."""
+    """Yield the numbers of parts to try: powers of two per rank, which divide."""
     own = 2
     while own <= WAVES * gpu.multiprocessors:
         parts = own * ranks

@@ -36,7 +36,7 @@ from comet.passes.sharding.shardings import SHARD, shard_op, sharding_of_op
 
 @dataclass(frozen=True)
 class Split:
-    """A dimension, and the two dimensions in its place."""
+    """A dimension, and the two dimensions that replace it."""
 
     dim: str
     part: str
@@ -44,7 +44,7 @@ class Split:
     inner: str
     """The dimension of the elements of a part."""
     merged: str
-    """The name of `part` when partials are merged, which is another kernel."""
+    """The name of `part` in the kernel that merges partials."""
     parts: int
     length: int
     """The number of elements of a part."""
@@ -74,7 +74,7 @@ class Split:
         return tensor(extents, element_type_of(type_), level_of(type_))
 
     def sharding(self, sharding: Sharding) -> Sharding:
-        """Return a sharding with the parts, by both names, instead of the dimension."""
+        """Return a sharding with `part` and `merged` instead of the dimension."""
         others = {dim: axes for dim, axes in sharding.items() if dim != self.dim}
         if self.dim not in sharding:
             return others
@@ -82,7 +82,7 @@ class Split:
 
 
 def is_merged_from(op: Operation, dim: str, parts: int) -> bool:
-    """Whether `op` sees two dimensions as `dim`, of which the outer has the parts."""
+    """Whether `op` merges two dimensions to `dim`, the outer one divisible by `parts`."""
     if not isinstance(op, RenameOp) or not op.merged:
         return False
     outer = op.merged[0]
@@ -122,10 +122,10 @@ class _Rewriting:
 
     split: Split
     values: dict[SSAValue, SSAValue]
-    """The new values of those with the dimension, and of those in regions."""
+    """The new values of values with the dimension, and of values in regions."""
 
     def replace(self, op: Operation) -> Sequence[SSAValue]:
-        """Insert before `op` what replaces it, and return its results."""
+        """Insert the ops that replace `op` before it, and return the results."""
         if isinstance(op, IndexOp):
             return [self._positions(op)]
         if is_merged_from(op, self.split.dim, self.split.parts):
@@ -165,7 +165,7 @@ class _Rewriting:
         return ReduceOp(kind, partials[0], op.results[0].type)
 
     def _merged(self, op: Operation) -> SSAValue:
-        """See the outer of two merged dimensions in parts, each merged by itself."""
+        """Split the outer of two merged dimensions; merge each part with the inner."""
         assert isinstance(op, RenameOp)
         split, emit, outer = self.split, Emitter(op), op.merged[0]
         rest = unused(f"{outer}_in", names_of(op.input))
@@ -204,12 +204,12 @@ class _Rewriting:
         )
 
     def _extent(self, op: ExtentOp, value: SSAValue) -> ExtentOp:
-        """Return the extent of a chunk: its elements of each part."""
+        """Return the extent of a chunk, which is the same in each part."""
         dim = self.split.inner if op.dim.data == self.split.dim else op.dim.data
         return ExtentOp(dim, value, op.result.type)
 
     def _type(self, type_: Attribute, operands: Sequence[SSAValue]) -> Attribute:
-        """Return the type of a result: a partial per part, if operands have them."""
+        """Return the type of a result: one partial per part if operands have parts."""
         split = self.split
         in_parts = any(split.part in names_of(value) for value in operands)
         if in_parts and split.dim not in names_of(type_):
@@ -217,7 +217,7 @@ class _Rewriting:
         return split.type(type_)
 
     def _partial_fold(self, op: FoldOp) -> FoldOp:
-        """Return the fold of each part, whose iter_args have an element per part."""
+        """Return the fold over each part; iter_args have one element per part."""
         ins = [self.values.get(value, value) for value in op.ins]
         init = [self._spread(value, Emitter(op)) for value in op.init]
         iter_args = [value.type for value in init]
@@ -234,7 +234,7 @@ class _Rewriting:
         return fold
 
     def _spread_yielded(self, block: Block, iter_args: Sequence[Attribute]) -> None:
-        """Give yielded values one element per part, if they have none."""
+        """Broadcast yielded values over the parts if they do not have them."""
         terminator = block.last_op
         assert terminator is not None
         for index, (value, type_) in enumerate(

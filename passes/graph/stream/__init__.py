@@ -3,8 +3,8 @@
 
 Statistics over one dimension that depend on each other, such as the maximum and the sum
 of exponentials of a softmax, become one `compound.fold`, which reads the dimension
-once, in any chunks. All other reductions stay as they are. Rejects a dimension that no
-function has, and a requested one with dependent reductions that no form covers.
+once, in chunks of any size. All other reductions stay. Rejects a dimension that no
+function has, and a requested one with dependent reductions that no form matches.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StreamPass(ModulePass):
     """The dimension to stream; all reduced dimensions, one after another, if unset."""
 
     counts: bool = True
-    """Also in forms that count elements, with one number for all rows."""
+    """Whether to use forms that count elements, with one number for all rows."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function of the module that is no reference."""
@@ -53,7 +53,7 @@ class StreamPass(ModulePass):
                     if self.counts or not each.form.counts
                 ]
                 if self.dim is not None and not found:
-                    _check_alone(func, dim)
+                    _check_independent(func, dim)
                 for statistics in found:
                     insert_fold(statistics, dim)
 
@@ -74,7 +74,7 @@ def dims_of_reductions(func: FuncOp) -> tuple[str, ...]:
 
 
 def plan_folds(func: FuncOp, dim: str) -> list[Statistics]:
-    """Find the statistics over `dim` that folds will compute, in program order."""
+    """Return the statistics over `dim` that folds will compute, in program order."""
     found: list[Statistics] = []
     covered: set[Operation] = set()
     for op in _reductions(func, dim):
@@ -91,8 +91,8 @@ def _reductions(func: FuncOp, dim: str) -> list[ReduceOp]:
     return [op for op in ops if isinstance(op, ReduceOp) and dim in op.reduced]
 
 
-def _check_alone(func: FuncOp, dim: str) -> None:
-    """Raise PassFailedException if a reduction over `dim` needs another one."""
+def _check_independent(func: FuncOp, dim: str) -> None:
+    """Raise PassFailedException if a reduction over `dim` depends on another one."""
     reductions = _reductions(func, dim)
     results: set[SSAValue] = {op.result for op in reductions}
     for op in reductions:
@@ -112,7 +112,7 @@ def _named(value: SSAValue) -> str:
 
 
 def insert_fold(statistics: Statistics, dim: str) -> None:
-    """Compute `statistics` by a fold, and erase ops that became unused."""
+    """Compute `statistics` by a fold, and erase ops that become unused."""
     first, form, inputs = statistics.ops[0], statistics.form, statistics.inputs
     for value in inputs:
         _move_before(first, value)
@@ -137,7 +137,7 @@ def insert_fold(statistics: Statistics, dim: str) -> None:
 
 
 def _move_before(first: Operation, value: SSAValue) -> None:
-    """Compute `value` before `first`, which it does not need."""
+    """Move the ops that compute `value` before `first`, on which they do not depend."""
     op = value.owner
     if isinstance(op, Operation) and first.is_before_in_block(op):
         for operand in op.operands:
@@ -147,7 +147,7 @@ def _move_before(first: Operation, value: SSAValue) -> None:
 
 
 def _copy_shardings(statistics: Statistics, fold: FoldOp) -> None:
-    """Give the shardings of all ops of `statistics` to the ops that replace them."""
+    """Copy the shardings of all ops of `statistics` to the ops that replace them."""
     new: Operation | None = fold
     while new is not statistics.ops[0] and new is not None:
         for old in statistics.ops:

@@ -23,23 +23,23 @@ class Statistics:
 
     form: StreamForm
     inputs: tuple[SSAValue, ...]
-    """The values that the fold reads along the dimension."""
+    """The inputs of the fold."""
     replaced: tuple[SSAValue | None, ...]
     """For each result of the form, the value that it replaces, if there is one."""
     ops: tuple[Operation, ...]
     """
-    The ops that compute them, the first reduction first; the fold makes some unused.
+    The ops that compute them, the first reduction first; the fold makes most unused.
     """
 
 
 class StreamForm(ABC):
-    """A family of statistics and their running form, correct for any chunks."""
+    """A kind of statistics and its running form, which is correct for any chunks."""
 
     name: str
     iter_args: tuple[str, ...]
     """The names of the iter_args, in order."""
     counts: bool = False
-    """Whether an iter_arg is one number for all rows: how many elements there were."""
+    """Whether an iter_arg is a number, the count of elements, which all rows share."""
     inputs: tuple[str, ...] = ("x",)
     """The names of the values that a fold reads, in order."""
 
@@ -57,11 +57,11 @@ class StreamForm(ABC):
 
     @abstractmethod
     def merge(self, emit: Emitter, one: IterArgs, other: IterArgs) -> IterArgs:
-        """Return the statistics of two sets of elements together; one may be empty."""
+        """Return the statistics of the union of two sets, of which one may be empty."""
 
     @abstractmethod
     def join(self, emit: Emitter, dim: str, sets: IterArgs) -> IterArgs:
-        """Return the statistics of all sets, which are concatenated along `dim`."""
+        """Return the statistics of the union of all sets, which are along `dim`."""
 
     def results(self, emit: Emitter, last: IterArgs) -> IterArgs:
         """
@@ -93,7 +93,7 @@ class StreamForm(ABC):
     def join_region(
         self, dim: str, stacks: Sequence[Attribute], iter_args: Sequence[Attribute]
     ) -> Region:
-        """Return the step of a fold over `dim` that joins sets along it."""
+        """Return the step of a fold that joins the sets that are along `dim`."""
         block, count = Block(arg_types=[*stacks, *iter_args]), len(iter_args)
         names = [f"{name}_{part}" for part in ("set", "old") for name in self.iter_args]
         name_values(block.args, names)
@@ -131,7 +131,7 @@ def is_reduction(op: ReduceOp, kind: ReduceKind, dim: str) -> bool:
 
 
 def needed(value: SSAValue, results: set[SSAValue]) -> SSAValue | None:
-    """Return the one of `results` that `value` is computed from, if any."""
+    """Return a value of `results` in the backward slice of `value`, if any."""
     seen: set[SSAValue] = set()
     waiting = [value]
     while waiting:

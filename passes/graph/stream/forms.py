@@ -10,7 +10,7 @@ from comet.passes.graph.stream.softmax import SoftmaxForm
 from comet.passes.graph.stream.welford import WelfordForm
 
 FORMS: tuple[StreamForm, ...] = (AttentionForm(), SoftmaxForm(), WelfordForm())
-"""A form that covers more comes before one that covers a part of it."""
+"""In the order of matching: a form comes before one that matches a part of it."""
 
 
 def form_of(fold: FoldOp) -> StreamForm | None:

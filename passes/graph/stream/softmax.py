@@ -86,7 +86,7 @@ def rescaled(
     emit: Emitter, old: SSAValue, m: SSAValue, *sums: SSAValue
 ) -> list[SSAValue]:
     """
-    Return sums of terms relative to the maximum `old` relative to `m` instead.
+    Return sums of exp(x - old) as sums of exp(x - m).
 
     A sum may have another element type than the maximum: that of a product.
     """

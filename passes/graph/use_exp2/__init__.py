@@ -1,13 +1,12 @@
 """
 `use-exp2`: elementary or SPMD level -> the same, with powers of two as exponentials.
 
-GPUs have an instruction for 2^x; e^x is that of x log2 e, one multiplication more for
-each element. In a softmax the scores are multiplied by a constant anyway: the factor
-log2 e becomes a part of it, and maxima and differences are those of scaled scores. The
-pass finds the values that are best computed as multiples of log2 e, by a minimum cut
-(`plan.py`), and keeps `exp` where nothing is saved. Needs the hardware of a GPU;
-after `split` and `insert-collectives`, which merge
-partial results of known forms.
+GPUs have an instruction for 2^x; e^x = 2^(x log2 e) takes one more multiplication per
+element. In a softmax, a constant scales the scores anyway: log2 e becomes a part of it,
+and maxima and differences are those of scaled scores. The pass finds the values that
+are best computed as multiples of log2 e, by a minimum cut (`plan.py`), and keeps `exp`
+if that saves nothing. Needs the hardware of a GPU. Runs after `split` and
+`insert-collectives`, which merge partial results of known forms.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class UseExp2Pass(ModulePass):
 
 
 def choose(func: FuncOp, gpu: Device, exp: Exponential) -> Exp2Plan | None:
-    """Return what to rewrite in a function, None if all stays as it is."""
+    """Return the plan for a function, None if it stays unchanged."""
     plan = plan_exp2(func, gpu.function_costs, every=exp == "exp2")
     if exp == "exp" or not plan.exps:
         return None

@@ -1,11 +1,11 @@
 """
 Which values are best computed as multiples of log2 e.
 
-e^x = 2^(x log2 e), and the factor goes through whatever x is computed by: sums,
+e^x = 2^(x log2 e), and the factor can move to the values that x is computed from: sums,
 differences, maxima, selections, reductions and folds of multiples are multiples. A
-constant takes it for nothing, other values in a multiplication. So each op is on
-one of two sides, and where an op and one that reads it are on different sides, that
-costs a multiplication: the cheapest choice is a minimum cut (`minimum_cut`).
+constant is scaled for free, another value by a multiplication. So each op is on one of
+two sides, scaled or not, and a use across the sides costs a multiplication: the
+cheapest choice is a minimum cut (`minimum_cut`).
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ FACTOR = log2(e)
 """What the argument of `exp` is multiplied by to be that of `exp2`."""
 SCALING = 2
 """
-Additions for each element of a value that is multiplied: the product by log2 e, and a
-maximum that keeps finite what is as low as can be.
+Operations to scale an element of a value: the product by log2 e, and a maximum with the
+lowest finite number, so that low numbers do not overflow.
 """
 
 CARRYING = (MapKind.ADD, MapKind.SUB, MapKind.MAX, MapKind.MIN, MapKind.COPY)
-"""Functions of multiples whose result is the same multiple."""
+"""Functions that commute with the scaling of all operands."""
 PRODUCTS = (MapKind.MULT, MapKind.DIV)
-"""Functions whose result is a multiple if one operand is."""
+"""Functions whose result is scaled if one operand is."""
 SCALABLE = (*CARRYING, *PRODUCTS, MapKind.SELECT, MapKind.NEG)
-"""Functions whose result may be a multiple."""
+"""Functions whose result may be scaled."""
 
 Node: TypeAlias = Hashable
 """
-What decides whether values are multiples: an op, or an iter_arg or input of a fold.
+A node of the graph that is cut: an op, or an iter_arg or an input of a fold.
 """
 Edge: TypeAlias = tuple[Node, Node, float]
-"""From, to, and what it costs if only the first one is a multiple."""
-MULTIPLE = "multiple"
-"""The side of the cut with the ops that read and make multiples."""
-AS_IT_IS = "as it is"
-"""The other side, and all values that cannot be multiples."""
+"""From, to, and the cost if only the first node is on the scaled side."""
+SCALED = "scaled"
+"""The source of the cut, on the side of the ops that compute scaled values."""
+UNSCALED = "unscaled"
+"""The sink of the cut, which also stands for all values that cannot be scaled."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Exp2Plan:
 
     exps: tuple[MapOp, ...]
     negations: tuple[MapOp, ...]
-    """Those that become products with -log2 e."""
+    """Negations that become products with -log2 e."""
     multiplied: tuple[Use, ...]
     """Uses that read a value, or a constant, times log2 e instead."""
     divided: tuple[Use, ...]
@@ -80,18 +80,18 @@ def plan_exp2(
     func: FuncOp, costs: Mapping[str, float], *, every: bool = False
 ) -> Exp2Plan:
     """
-    Return which exponentials of a function become powers of two.
+    Return the exponentials of a function that become powers of two.
 
-    `costs` are those of `exp` and `exp2`, in additions an element. With `every` all do
-    that can, also if nothing is saved.
+    `costs` are those of `exp` and `exp2`, in additions per element. With `every`, all
+    exponentials do that can, also if that saves nothing.
     """
     values, gain = _values(func), costs["exp"] - costs["exp2"]
     counts = {op: _count(op) for op in map(_exponential, values) if op}
     gains = {op: gain * count for op, count in counts.items()}
     forced = dict.fromkeys(gains, inf) if every else gains
-    edges: list[Edge] = [(MULTIPLE, op, saved) for op, saved in forced.items()]
+    edges: list[Edge] = [(SCALED, op, saved) for op, saved in forced.items()]
     edges += [edge for value in values for edge in _edges(value)]
-    side, _ = minimum_cut(edges, MULTIPLE, AS_IT_IS)
+    side, _ = minimum_cut(edges, SCALED, UNSCALED)
     multiplied = [use for value in values for use in _differing(value, side, True)]
     divided = [use for value in values for use in _differing(value, side, False)]
     chosen = [op for op in func.walk() if isinstance(op, MapOp) and op in side]
@@ -107,7 +107,7 @@ def plan_exp2(
 
 
 def _values(func: FuncOp) -> list[SSAValue]:
-    """Return the values that are precise enough to be rounded as multiples."""
+    """Return the values of f32 and f64: scaling rounds them, which costs precision."""
     made = [result for op in func.walk() for result in op.results]
     blocks = [block for op in func.walk() for block in _blocks(op)]
     values = [*(arg for block in blocks for arg in block.args), *made]
@@ -124,13 +124,13 @@ def _is_precise(value: SSAValue) -> bool:
 
 
 def _exponential(value: SSAValue) -> MapOp | None:
-    """Return the op whose result a value is, None if that is no exponential."""
+    """Return the defining op of a value if it is an exponential, else None."""
     op = value.owner
     return op if isinstance(op, MapOp) and op.kind.data is MapKind.EXP else None
 
 
 def _count(op: MapOp) -> float:
-    """Return the elements of an exponential; few programs merge partial results."""
+    """Return the elements of an exponential; 0 in a merge, which runs rarely."""
     fold = op.parent_op()
     merges = isinstance(fold, FoldOp) and op.parent is fold.merge.block
     return 0.0 if merges else _elements(op.result)
@@ -138,24 +138,24 @@ def _count(op: MapOp) -> float:
 
 def _edges(value: SSAValue) -> Iterator[Edge]:
     """
-    Yield what it costs if a value is on another side than one of its readers.
+    Yield the edges between the defining op of a value and its readers.
 
-    Only what is returned is divided. A quotient is rounded, so that what others compute
-    of the multiple would not agree with it.
+    Only values that are returned may be divided again. A quotient is rounded, so ops
+    that read it would not agree with ops that read the scaled value.
     """
     maker = maker_of(value)
     for use in value.uses:
         reader, returned = reader_of(use), use.operation.has_trait(IsTerminator)
-        if reader != AS_IT_IS:
+        if reader != UNSCALED:
             yield reader, maker, _cost(use)
-        if maker != AS_IT_IS:
+        if maker != UNSCALED:
             yield maker, reader, _cost(use) if returned else inf
 
 
 def _differing(
     value: SSAValue, side: Collection[Node], multiplied: bool
 ) -> Iterator[Use]:
-    """Yield the uses that need a value multiplied, or divided, by log2 e."""
+    """Yield the uses of a value across the cut, to be multiplied, or to be divided."""
     made = maker_of(value) in side
     for use in value.uses:
         read = reader_of(use) in side
@@ -164,7 +164,7 @@ def _differing(
 
 
 def maker_of(value: SSAValue) -> Node:
-    """Return the node that decides whether a value is a multiple."""
+    """Return the node that decides whether a value is scaled."""
     match op := value.owner:
         case MapOp() if op.kind.data in SCALABLE:
             return op
@@ -175,11 +175,11 @@ def maker_of(value: SSAValue) -> Node:
         case Block() if isinstance(fold := op.parent_op(), FoldOp):
             return _argument_of_fold(fold, value)
         case _:
-            return AS_IT_IS
+            return UNSCALED
 
 
 def _argument_of_fold(fold: FoldOp, value: SSAValue) -> Node:
-    """Return the node of an argument of a region of a fold."""
+    """Return the node of a block argument of a fold."""
     assert isinstance(value, BlockArgument)
     inputs = len(fold.ins) if value.owner is fold.step.block else 0
     if value.index < inputs:
@@ -188,15 +188,15 @@ def _argument_of_fold(fold: FoldOp, value: SSAValue) -> Node:
 
 
 def reader_of(use: Use) -> Node:
-    """Return the node that decides whether a use reads a multiple."""
+    """Return the node that decides whether a use reads a scaled value."""
     op, index = use.operation, use.index
     match op:
         case MapOp() if op.kind.data in PRODUCTS:
-            return op if index == _scaled_operand(op) else AS_IT_IS
+            return op if index == _scaled_operand(op) else UNSCALED
         case MapOp() if op.kind.data is MapKind.NEG:
-            return AS_IT_IS
+            return UNSCALED
         case MapOp() if op.kind.data in SCALABLE or op.kind.data is MapKind.EXP:
-            return op if _is_precise(op.results[0]) else AS_IT_IS
+            return op if _is_precise(op.results[0]) else UNSCALED
         case CollectiveOp() | ReduceOp() | RenameOp():
             return op
         case FoldOp():
@@ -206,15 +206,15 @@ def reader_of(use: Use) -> Node:
         case YieldOp() if isinstance(fold := op.parent_op(), FoldOp):
             return fold, "iter_arg", index
         case _:
-            return AS_IT_IS
+            return UNSCALED
 
 
 def _scaled_operand(op: MapOp) -> int:
     """
-    Return which operand of a product or quotient is a multiple if the result is.
+    Return which operand of a product or quotient is scaled if the result is.
 
-    That is a constant whose multiple is finite, or else the smaller factor, or the
-    dividend.
+    That is a constant whose multiple is finite; else the smaller factor of a product,
+    or the dividend.
     """
     values, kind = list(op.inputs), op.kind.data
     numbers = [constant_of(value) for value in values]
@@ -239,9 +239,9 @@ def _is_divisor(use: Use) -> bool:
 
 def _cost(use: Use) -> float:
     """
-    Return what it costs to scale a value for a reader, in additions.
+    Return the cost to scale a value for a reader, in additions.
 
-    Each reader has its own product, as kernels compute such things again.
+    Each reader has its own product, as kernels recompute such values.
     """
     value = use.operation.operands[use.index]
     return 0.0 if constant_of(value) is not None else SCALING * _elements(value)
@@ -249,9 +249,7 @@ def _cost(use: Use) -> float:
 
 def _elements(value: SSAValue) -> float:
     """
-    Return the number of elements of a value, over all steps.
-
-    Folds that go element by element have chunks of one.
+    Return the number of elements of a value; in a fold by element, over all steps.
     """
     fold, steps = value.owner.parent_op(), 1
     if isinstance(fold, FoldOp) and fold.element_by_element:

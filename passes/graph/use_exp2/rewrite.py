@@ -1,4 +1,4 @@
-"""The rewrite of `use-exp2`: powers of two, and the multiples that they read."""
+"""The rewrite of `use-exp2`: powers of two, and scaled values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rewrite(plan: Exp2Plan) -> None:
 
 @dataclass(frozen=True)
 class _Scaled:
-    """Values and constants times factors, each made once."""
+    """The products of values and constants with factors, each inserted once."""
 
     made: dict[tuple[SSAValue, float], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, float], SSAValue]
@@ -51,9 +51,9 @@ class _Scaled:
 
 def _times(value: SSAValue, factor: float) -> SSAValue:
     """
-    Insert a value times `factor` after it, and return it.
+    Insert `value` times `factor` after `value`, and return the product.
 
-    What is as low as can be stays as low as can be.
+    The lowest finite number stays the lowest finite number.
     """
     lowest = lowest_finite(float_type_of(value))
     if (number := constant_of(value)) is not None:

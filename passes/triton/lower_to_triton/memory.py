@@ -20,7 +20,7 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
-from comet.dialects.compound.views import sees_pages
+from comet.dialects.compound.views import merges_pages
 from comet.dialects.dataflow.arrival import ArriveOp, CountersType
 from comet.dialects.dataflow.channel import ChannelType, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.flags import FlagsOp, FlagsType
@@ -265,7 +265,7 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
     if buffer.pointer is not None and in_order:
         if buffer.strides == row_major(dict(zip(buffer.dims, buffer.extents))):
             return buffer_at(buffer.pointer, extents)
-    if op.merged and isinstance(buffer, TableRows) and sees_pages(op):
+    if op.merged and isinstance(buffer, TableRows) and merges_pages(op):
         outer, inner = op.merged
         return buffer.pages(outer, inner, op.renaming[outer])
     renamed = buffer.renamed(op.renaming)

@@ -18,7 +18,7 @@ def decompose(named: Operation, site: Site) -> SSAValue:
     """
     Emit contract, scale, a selection if causal, softmax over the keys, and contract.
 
-    Query heads in one dimension are views of those of each key head.
+    With all query heads in one dimension, that dimension is split by key head.
     """
     assert isinstance(named, AttentionOp)
     visible = _visible if named.causal is not None else None
