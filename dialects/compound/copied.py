@@ -1,10 +1,11 @@
 """
-What readers do for themselves on accelerators: constants, masks, and most casts.
+Constants, masks and most casts, which are copied to each of their readers on
+accelerators.
 
-A unit may put a number into the padding of a value as it reads it, and may see its
-elements in another type. Neither is a step of the program, and what moves between
-memories is the value before. Only what narrows a value that nothing else reads is done
-by the op that computes the value, which then stores fewer bytes.
+A unit masks and casts an operand as it reads it: that is no step of the program, and
+the value before the mask or cast moves between memories. Only a cast to a narrower type
+of a value that nothing else reads is done by the op that computes the value, which then
+stores fewer bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from comet.dialects.compound.map import MapOp
 from comet.dialects.compound.pad import PadOp
 
 ComputeOp: TypeAlias = ContractOp | ReduceOp | MapOp
-"""Ops that a unit computes: they may read or store another element type."""
+"""Ops that units compute: they may cast what they read and what they store."""
 
 
 def is_copied(op: Operation) -> bool:
@@ -33,7 +34,7 @@ def is_copied(op: Operation) -> bool:
 
 
 def reads_through(op: Operation) -> SSAValue | None:
-    """Return the value that readers of the result of `op` read; None: the result."""
+    """Return the operand that readers of a copied mask or cast read, else None."""
     if isinstance(op, PadOp) and op.is_mask:
         return op.input
     if isinstance(op, CastOp) and not _is_stored(op):
@@ -42,10 +43,10 @@ def reads_through(op: Operation) -> SSAValue | None:
 
 
 def _is_stored(op: CastOp) -> bool:
-    """Return whether what computes the operand of a cast stores it as its result."""
-    made = op.input.owner
-    computes = isinstance(made, ComputeOp)
-    if not computes and not (isinstance(made, CastOp) and _is_stored(made)):
+    """Return whether the op that computes the operand of a cast stores the result."""
+    source = op.input.owner
+    computes = isinstance(source, ComputeOp)
+    if not computes and not (isinstance(source, CastOp) and _is_stored(source)):
         return False
     if not op.input.has_one_use():
         return False
@@ -54,7 +55,7 @@ def _is_stored(op: CastOp) -> bool:
 
 
 def origin_of(value: SSAValue) -> SSAValue:
-    """Return what is read where `value` is: it, or what it is a mask or a cast of."""
+    """Return the value that readers of `value` read, below copied masks and casts."""
     while isinstance(value.owner, Operation):
         source = reads_through(value.owner)
         if source is None:
@@ -64,7 +65,7 @@ def origin_of(value: SSAValue) -> SSAValue:
 
 
 def stored_as(value: SSAValue) -> SSAValue:
-    """Return what an op stores for its result: the last cast of it, or the result."""
+    """Return the value that an op stores: its result, or the last cast of that."""
     while len(uses := tuple(value.uses)) == 1:
         op = uses[0].operation
         if not isinstance(op, CastOp) or reads_through(op) is not None:
@@ -74,13 +75,13 @@ def stored_as(value: SSAValue) -> SSAValue:
 
 
 def origins_of(ops: Sequence[Operation]) -> dict[SSAValue, SSAValue]:
-    """Return the results of copied masks and casts, and what they are made from."""
+    """Return the operands of copied masks and casts, by their results."""
     found = ((op, reads_through(op)) for op in ops)
     return {op.results[0]: source for op, source in found if source is not None}
 
 
 def readers_of(value: SSAValue) -> Iterator[Operation]:
-    """Yield the ops that read `value`, as it is or through masks and casts."""
+    """Yield the ops that read `value`, directly or through copied masks and casts."""
     for use in value.uses:
         op = use.operation
         if reads_through(op) is not None:

@@ -48,7 +48,7 @@ INTEGER_TENSOR = irdl_to_attr_constraint(TensorType[I32 | I64])
 BOOLEAN_TENSOR = irdl_to_attr_constraint(TensorType[I1])
 
 LAUNCH_NUMBERS = ("warps", "stages", "group")
-"""Launch numbers, which no dimension may be called: plans name both."""
+"""The names of launch numbers, which no dimension may have: plans name both."""
 
 
 @irdl_attr_definition
@@ -75,11 +75,11 @@ class DimsAttr(ParametrizedAttribute):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The names as strings, which are read very often: they are made once."""
-        made = vars(self)
-        if "axes" not in made:
-            made["axes"] = tuple(name.data for name in self.names)
-        return made["axes"]
+        """The names as strings; cached, as they are read very often."""
+        cached = vars(self)
+        if "axes" not in cached:
+            cached["axes"] = tuple(name.data for name in self.names)
+        return cached["axes"]
 
     @property
     def level(self) -> str | None:
@@ -174,7 +174,7 @@ def names_of(value: SSAValue | Attribute) -> tuple[str, ...]:
 
 
 def iteration_dims(op: Operation) -> tuple[str, ...]:
-    """Return the names that an elementary op iterates over, its operands' first."""
+    """Return the dimensions of an op's operands and results, in this order."""
     names = map(names_of, (*op.operands, *op.results))
     return tuple(dict.fromkeys(chain.from_iterable(names)))
 
@@ -209,7 +209,7 @@ def element_type_of(value: SSAValue | Attribute) -> Element:
 
 
 def bits_of(value: SSAValue | Attribute) -> int:
-    """Return the bits that an element takes in memory; one of i1 takes a byte."""
+    """Return the bits of an element in memory; an i1 takes a byte."""
     element = element_type_of(value)
     return 8 if element == i1 else element.bitwidth
 
@@ -270,7 +270,7 @@ def with_element_type(type_: Attribute, element: ElementT) -> TensorType[Element
 
 
 def joined_extents(values: Iterable[SSAValue | Attribute]) -> dict[str, int]:
-    """Return the extents of all names in `values`; if two differ, the later one."""
+    """Return the extents of all names in `values`; a later value overrides."""
     return {name: n for value in values for name, n in extents_of(value).items()}
 
 
@@ -296,6 +296,6 @@ def merged_extents(
 def unused(
     name: str, taken: Container[str | None], separator: str = "", *, first: int = 1
 ) -> str:
-    """Return `name`, or with the first number from `first` on that is not `taken`."""
+    """Return `name`, with the first number from `first` that makes it not `taken`."""
     numbered = (f"{name}{separator}{number}" for number in count(first))
     return next(each for each in chain([name], numbered) if each not in taken)

@@ -57,7 +57,7 @@ NEUTRAL: Mapping[ReduceKind, float] = {
     ReduceKind.ADD: 0.0,
     ReduceKind.MAX: -math.inf,
 }
-"""The number that changes no result, for each reduction."""
+"""The neutral element of each reduction."""
 
 
 @irdl_attr_definition
@@ -131,9 +131,10 @@ class ContractOp(IRDLOperation):
     @property
     def roles(self) -> tuple[tuple[str, ...], ...]:
         """
-        Batch dimensions, which all three tensors have, rows, columns, and summed ones.
+        The batch, row, column and summed dimensions.
 
-        Each in the order of its left or right operand.
+        All three tensors have the batch dimensions. Each role is in the order of the
+        left operand; columns are in that of the right operand.
         """
         lhs, rhs = names_of(self.lhs), names_of(self.rhs)
         kept = set(names_of(self.result))
@@ -147,11 +148,11 @@ class ContractOp(IRDLOperation):
     @property
     def batched(self) -> tuple[str, ...]:
         """
-        The dimensions along which this is one product of two matrices after another.
+        The dimensions without which this is a single product of two matrices.
 
-        These are the batch dimensions; and of several rows, columns or summed
-        dimensions all but one: the last with more than one element, whose elements lie
-        nearest to each other, or the last if each has one.
+        These are the batch dimensions, and all but one of the row, column and summed
+        dimensions each. That one is the last with more than one element, as its
+        elements are nearest in memory, or the last if all have one element.
         """
         extents = extents_of(self.lhs) | extents_of(self.rhs)
         batch, *sides = self.roles
@@ -222,7 +223,7 @@ class ReduceOp(IRDLOperation):
 @irdl_op_definition
 class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """
-    Convert the element type, also from integers, and true to 1, false to 0.
+    Convert the element type, also from integers, and from i1 to 1 and 0.
 
     ```mlir
     %h = compound.cast %p : tensor<4xf32, #compound.dims<M>>
@@ -241,7 +242,7 @@ class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @property
     def added_bits(self) -> int:
-        """By how many bits an element of the result is wider, less than 0 if not."""
+        """The bits of an element of the result, less those of the operand."""
         before, after = map(element_type_of, (self.input, self.result))
         return after.bitwidth - before.bitwidth
 
@@ -261,7 +262,7 @@ class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 @irdl_op_definition
 class FillOp(IRDLOperation):
     """
-    A constant tensor, possibly of rank 0; of i1, 1 is true and 0 is false.
+    A tensor with one number everywhere, possibly of rank 0; for i1, 1 is true.
 
     ```mlir
     %n = compound.fill 1.250000e-01 : tensor<f32, #compound.dims<>>
@@ -304,7 +305,7 @@ class FillOp(IRDLOperation):
 
 
 def _is_integer(number: float, element: IntegerType) -> bool:
-    """Whether a signed integer type has a number; i1 has 0 and 1."""
+    """Whether a number is in the range of a signed integer type, or of i1: 0 and 1."""
     limit = 2 ** (element.bitwidth - 1)
     lowest, highest = (0, 1) if limit == 1 else (-limit, limit - 1)
     return number.is_integer() and lowest <= number <= highest
@@ -312,10 +313,9 @@ def _is_integer(number: float, element: IntegerType) -> bool:
 
 class FoldCastOfConstant(RewritePattern):
     """
-    A constant of another element type is a constant.
+    Fold the cast of a constant to a constant.
 
-    It is not rounded to its first type: nothing that comet computes is less exact for
-    that.
+    It is not rounded to its first type, which is at least as exact.
     """
 
     @op_type_rewrite_pattern

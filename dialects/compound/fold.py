@@ -49,9 +49,10 @@ class FoldOp(IRDLOperation):
 
     `init` is the neutral element of the iter_args (finite, so that merging an empty
     partial is exact). `step` takes one chunk of every input and the iter_args, and
-    yields the next iter_args. `merge` takes two partial results. Inputs without the
-    dimension are not cut. Any chunks and any tree of merges give the same value; if the
-    types of `step` have chunks of extent 1, it runs element by element.
+    yields the next iter_args. `merge` merges two partial results. Inputs without the
+    dimension enter every step whole. All chunk sizes and all trees of merges give the
+    same value; if the types of `step` have chunks of extent 1, it runs element by
+    element.
 
     The results of a `partial` fold are only merged with those of other parts of a
     dimension. Where they count for nothing after that, because a mask hides the whole

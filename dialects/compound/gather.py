@@ -1,4 +1,4 @@
-"""Rows of a table that other numbers choose: embeddings, pages."""
+"""Gathers of rows of a table by ids, as for embeddings and pages."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from comet.dialects.compound.rename import RenameOp
 @irdl_op_definition
 class GatherOp(IRDLOperation):
     """
-    Take the positions of one dimension of a table that `ids` names, in their order.
+    Take the positions of one dimension of a table that `ids` gives.
 
-    The result has the dimensions of `ids` in place of that dimension. The first
-    position is 0. That ids are below the table's extent is the caller's to see to:
-    programs of GPUs do not check it, and what they read else is undefined.
+    The result has the dimensions of `ids` in place of that dimension. Positions start
+    at 0. The caller has to make sure that ids are below the table's extent: GPU
+    programs do not check it, and with other ids they read undefined values.
 
     ```mlir
     %x = compound.gather %table, %ids along "V" : tensor<9x4xf32, #compound.dims<V, D>>,
@@ -113,9 +113,9 @@ def gathered_type(
 
 def id_limits(value: SSAValue) -> Iterator[int]:
     """
-    Yield the extents that the numbers in `value` have to be below, in elements.
+    Yield the extents (elements) that the ids in `value` must be below.
 
-    These are those of the tables that it, or a part of it, is the ids of.
+    These are the extents of the tables that `value`, or a part of it, has ids for.
     """
     for use in value.uses:
         op = use.operation

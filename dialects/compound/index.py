@@ -25,8 +25,8 @@ class IndexOp(IRDLOperation):
     The position of each element along the only dimension of the result: 0, 1, 2, ...
 
     Positions count from the start of the whole dimension, not of a shard or a tile. In
-    an SPMD region the result may be an instance's shard: `of` gives the extent of the
-    whole dimension, `over` the mesh axes that it is sharded over, major first.
+    an SPMD region the result may be an instance's shard: then `of` is the extent of the
+    whole dimension, and `over` the mesh axes that shard it, major first.
 
     ```mlir
     %n = compound.index : tensor<8xi32, #compound.dims<N>>

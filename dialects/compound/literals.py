@@ -1,4 +1,4 @@
-"""Numbers as text, infinite ones included."""
+"""Parsing and printing of numbers, with inf and nan."""
 
 import math
 

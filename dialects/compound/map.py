@@ -1,10 +1,9 @@
 """
 The elementwise op `map`, and its canonicalization for neutral operands.
 
-A fold whose dimension is one chunk starts from neutral iter_args; the pattern turns it
-into the plain form. It assumes finite values, as neutral elements are finite:
-max(lowest, x) = x is wrong for x = -inf, min(highest, x) = x for x = inf, and 0 x = 0
-for x = inf or NaN.
+A fold over a single chunk starts from neutral iter_args; canonicalization removes them.
+It assumes finite values, as neutral elements are finite: max(lowest, x) = x is wrong
+for x = -inf, min(highest, x) = x for x = inf, and 0 x = 0 for x = inf or NaN.
 """
 
 from __future__ import annotations
@@ -72,18 +71,18 @@ class MapKind(StrEnum):
     TANH = auto()
     ERF = auto()
     COPY = auto()
-    """The number itself: what is viewed gets memory of its own."""
+    """The operand itself, in new memory: it materializes a view."""
     GE = auto()
     GT = auto()
     EQ = auto()
     SELECT = auto()
-    """The second operand where the first, of i1, is true, and the third elsewhere."""
+    """The second operand where the first (i1) is true, the third elsewhere."""
 
 
 COMPARISONS = (MapKind.GE, MapKind.GT, MapKind.EQ)
-"""Functions of two operands of one type whose result is of i1."""
+"""Comparisons of two operands of one type; the result is i1."""
 ON_INTEGERS = (MapKind.ADD, MapKind.SUB, MapKind.MULT, MapKind.MAX, MapKind.MIN)
-"""Functions that positions, counts and ids, of i32 or i64, have too."""
+"""Functions that also take i32 and i64: positions, counts and ids."""
 _BINARY = (*ON_INTEGERS, MapKind.DIV, *COMPARISONS)
 MAP_ARITY = {kind: 2 if kind in _BINARY else 1 for kind in MapKind} | {
     MapKind.SELECT: 3
@@ -190,7 +189,7 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
             )
 
     def _verify_element_types(self) -> None:
-        """Check that all values have one type, but for the condition."""
+        """Check that all values but the condition have one element type."""
         kind, values = self.kind.data, [*self.inputs, self.result]
         if kind is MapKind.SELECT:
             self._verify_condition("first operand", values.pop(0))
@@ -269,7 +268,7 @@ def _pairs(op: MapOp) -> list[tuple[SSAValue, SSAValue]]:
 
 
 def _neutral(op: MapOp) -> float | None:
-    """Return the neutral number of the other operand, None if there is none."""
+    """Return the neutral element that one operand of `op` may be, None without one."""
     element = element_type_of(op.result)
     match op.kind.data:
         case MapKind.ADD | MapKind.SUB:
@@ -285,7 +284,11 @@ def _neutral(op: MapOp) -> float | None:
 
 
 def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
-    """Return the function's value, None where it has no finite one or selects it."""
+    """
+    Return the function's value, None if it is not finite or not defined.
+
+    A selection may be infinite.
+    """
     try:
         value = float(ON_NUMBERS[kind](*numbers))
     except (ArithmeticError, ValueError):
@@ -294,7 +297,7 @@ def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
 
 
 class FoldMapOfConstants(RewritePattern):
-    """A function of constants is a constant, if it is finite."""
+    """Fold a function of constants to a constant, if it is finite."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
@@ -308,10 +311,10 @@ class FoldMapOfConstants(RewritePattern):
 
 class DropNeutralOperand(RewritePattern):
     """
-    x + 0, x - 0, x * 1, x / 1, max(x, lowest) and min(x, highest finite) are x.
+    Fold x + 0, x - 0, x * 1, x / 1, max(x, lowest) and min(x, highest finite) to x.
 
-    So is x + 0 y. But 0 y alone stays: a constant would not have the dimensions of y to
-    loop over.
+    Also x + 0 y. But 0 y stays: a constant would not have the dimensions of y, which
+    loops need.
     """
 
     @op_type_rewrite_pattern
@@ -321,7 +324,7 @@ class DropNeutralOperand(RewritePattern):
 
 
 class DropOtherCase(RewritePattern):
-    """A selection by a constant is one of its operands."""
+    """Fold a selection by a constant to one of its operands."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:

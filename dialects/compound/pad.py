@@ -1,4 +1,4 @@
-"""Other extents: `pad` adds to the end, `slice` takes a part, `concat` joins parts."""
+"""Ops that change extents: `pad`, `slice` and `concat`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from comet.dialects.compound.literals import parse_number
 @irdl_attr_definition
 class PaddingAttr(ParametrizedAttribute):
     """
-    A number, and the first position of each dimension from which on it is written.
+    The number of padding, and the first position of it along each dimension.
 
     ```mlir
     #compound.padding<-inf from N = 257>
@@ -104,13 +104,12 @@ def _parse_extent(parser: AttrParser) -> tuple[StringAttr, IntAttr]:
 @irdl_op_definition
 class PadOp(IRDLOperation):
     """
-    Write a number to all positions of some dimensions from their true extents on.
+    Write a number to all positions beyond the true extents of some dimensions.
 
-    The result may be larger than the operand along these dimensions, or as large: then
-    the op replaces what the padding holds, which is called a mask. Positions count from
-    the start of the whole dimension, not of a shard or a tile, so a mask may be in a
-    region of instances and in the body of a node. Where it is written, padding counts
-    as elements like others.
+    The result may be larger than the operand along these dimensions. If it is not, the
+    op is a mask: it replaces the numbers in existing padding. Positions count from the
+    start of the whole dimension, not of a shard or a tile, so a mask may be in an SPMD
+    region and in the body of a node. Other ops treat padding like all elements.
 
     ```mlir
     %b = compound.pad %a <0.0 from N = 3> : tensor<4x3xf32, #compound.dims<M, N>>
@@ -174,9 +173,9 @@ class PadOp(IRDLOperation):
 @irdl_op_definition
 class SliceOp(IRDLOperation):
     """
-    Take neighbouring positions of one dimension: the first, and how many.
+    Take a range of positions of one dimension: offset and size.
 
-    Without a dimension, take the first positions of each that gets smaller.
+    Without a dimension, take the first positions of each dimension that gets smaller.
 
     ```mlir
     %a = compound.slice %b "N" [2, 3] : tensor<4x8xf32, #compound.dims<M, N>>
@@ -239,7 +238,7 @@ class SliceOp(IRDLOperation):
     def _check_positions(
         self, before: Mapping[str, int], after: Mapping[str, int]
     ) -> None:
-        """Check the dimension with its first position and size, if there is one."""
+        """Check the dimension, its offset and its size, if the op has them."""
         given = (self.dim, self.offset, self.size)
         if all(field is None for field in given):
             return
@@ -318,7 +317,7 @@ class ConcatOp(IRDLOperation):
 
 
 def resized_dims(op: Operation) -> frozenset[str]:
-    """Return the dimensions in which a result of `op` is a part or several parts."""
+    """Return the dimensions that a slice or a concat changes, none for other ops."""
     if isinstance(op, ConcatOp):
         return frozenset((op.dim.data,))
     return frozenset(op.offsets if isinstance(op, SliceOp) else ())
@@ -327,7 +326,7 @@ def resized_dims(op: Operation) -> frozenset[str]:
 def _resized(
     op: IRDLOperation, before: SSAValue, after: SSAValue
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the extents of two values whose types differ in nothing else."""
+    """Return the extents of two values, after a check that all else is equal."""
     old, new = extents_of(before), extents_of(after)
     if tuple(old) != tuple(new) or with_extents(before.type, new) != after.type:
         raise VerifyException(

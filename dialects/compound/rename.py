@@ -1,4 +1,4 @@
-"""Views of values: other names for dimensions, one dimension as two, two as one."""
+"""`compound.rename`: other dimension names, or split or merged dimensions."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class RenameOp(IRDLOperation):
 
     @property
     def cut(self) -> str | None:
-        """The operand's dimension that is viewed as two, None if there is none."""
+        """The operand's dimension that is split, None if there is none."""
         return None if self.split is None else self.split.data
 
     @property
     def merged(self) -> tuple[str, ...]:
-        """The operand's two dimensions that are viewed as one, outer first, if any."""
+        """The operand's two dimensions that are merged, outer first; empty if none."""
         if self.merge is None:
             return ()
         names = names_of(self.input)
@@ -100,7 +100,8 @@ class RenameOp(IRDLOperation):
         """
         The result's name for each of the operand's names.
 
-        Of a split dimension it is the name of the parts; two merged ones have the same.
+        For a split dimension it is the name of the parts. Two merged dimensions have
+        the same name.
         """
         before, names = names_of(self.input), list(names_of(self.result))
         if self.cut is not None:
@@ -113,9 +114,10 @@ class RenameOp(IRDLOperation):
     @property
     def origin(self) -> dict[str, str]:
         """
-        The operand's name for each of the result's names; of two, that of the outer.
+        The operand's name for each of the result's names.
 
-        The elements of a part have no other name.
+        For a merged dimension it is the outer one. The elements of a part, in a split
+        dimension, have no entry.
         """
         inner = self.merged[1:]
         return {new: old for old, new in self.renaming.items() if old not in inner}
@@ -163,7 +165,7 @@ class RenameOp(IRDLOperation):
         return tuple(extents_of(value).values())
 
     def _joined(self, value: SSAValue, dim: str) -> tuple[int, ...]:
-        """Return the shape of a value with two axes as one, where `dim` is."""
+        """Return the shape of a value, the axis of `dim` merged with the next one."""
         extents = self._shape(value)
         first = names_of(self.input).index(dim)
         pair = prod(extents[first : first + 2])

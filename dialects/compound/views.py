@@ -1,5 +1,5 @@
 """
-What sees values in memory under other names, in part, joined to others, or by rows.
+Views: ops that GPUs carry out by other addresses where their result is loaded.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from comet.dialects.compound.pad import ConcatOp, SliceOp
 from comet.dialects.compound.rename import RenameOp
 
 View: TypeAlias = RenameOp | SliceOp | ConcatOp | GatherOp
-"""An op that GPUs carry out where its result is loaded: by other addresses."""
+"""A rename, slice, concat or gather."""
 
 
 def gather_ids(value: SSAValue) -> SSAValue | None:
-    """Return the ids that choose rows of `value`, seen through views, if any."""
+    """Return the ids of the gather that `value` is, or is a view of; None if none."""
     op = value.owner
     while isinstance(op, SliceOp | RenameOp):
         op = op.input.owner
@@ -28,7 +28,7 @@ def gather_ids(value: SSAValue) -> SSAValue | None:
 
 
 def gathered_dims(value: SSAValue) -> tuple[str, ...]:
-    """Return the dimensions along which ids choose rows, seen through views, if any."""
+    """Return the dimensions of `value` that come from ids of a gather, if any."""
     op = value.owner
     match op:
         case GatherOp():
@@ -47,24 +47,25 @@ def gathered_dims(value: SSAValue) -> tuple[str, ...]:
 
 def merges_pages(op: RenameOp) -> bool:
     """
-    Return whether `op` sees chosen pages, and what is in each, as one dimension.
+    Return whether `op` merges gathered pages and their rows to one dimension.
 
-    Pages are the last of the dimensions that choose, perhaps in parts and under other
-    names; a table and ids in memory show both.
+    The outer merged dimension comes from the ids, the inner one from the table. No copy
+    is needed if table and ids are in memory.
     """
     source = op.input.owner
     while isinstance(source, RenameOp) and not source.merged:
         source = source.input.owner
     if not isinstance(source, GatherOp) or not op.merged:
         return False
-    choosing = gathered_dims(op.input)
-    last, inside = (dim in choosing for dim in op.merged)
-    made = tuple(value.owner for value in source.operands)
-    return last and not inside and not any(isinstance(op, View | FillOp) for op in made)
+    gathered = gathered_dims(op.input)
+    outer, inner = (dim in gathered for dim in op.merged)
+    owners = tuple(value.owner for value in source.operands)
+    in_memory = not any(isinstance(owner, View | FillOp) for owner in owners)
+    return outer and not inner and in_memory
 
 
 def sources(value: SSAValue) -> Iterator[SSAValue]:
-    """Yield the values that a value sees through views; itself if it is none."""
+    """Yield the values that `value` is a view of, or `value` if it is no view."""
     if isinstance(value.owner, View):
         for operand in value.owner.operands:
             yield from sources(operand)

@@ -2,9 +2,9 @@
 The schedule dialect: the tile tree.
 
 A node runs its body once per tile: one after another (`temporal`), or on the instances
-of a mesh or of a launch grid (`spatial`). It has factors; the slices follow from the
-names of the dimensions. Values are at memory levels, and there is a transfer exactly
-where the level changes at a node's border.
+of a mesh or of a launch grid (`spatial`). It has factors; slices follow from dimension
+names. Every value is at a memory level. If the level of a value changes at the border
+of a node, the node transfers it.
 """
 
 from __future__ import annotations
@@ -117,20 +117,20 @@ class TemporalOp(NodeOp):
     """Its results are those of partial folds, see `compound.fold`."""
     until = opt_prop_def(IntegerAttr[I64])
     """
-    The operand that holds, for each of its elements, the last position along the loop
-    that matters: iterations beyond all of them have no effect, and are left out.
+    The index of the operand with the last visible position along the loop, for each of
+    its elements: iterations after all of these have no effect, and are left out.
     """
     start = opt_prop_def(IntegerAttr[I64])
     """The operand with the position, of those of `until`, that the loop begins at."""
     since = opt_prop_def(IntegerAttr[I64])
-    """The same for the first position that matters: iterations before it."""
+    """The same for the first visible position: iterations before it are left out."""
     unmask = opt_prop_def(UnitAttr)
     """
-    Iterations whose positions all matter for all elements of that operand are a loop of
-    their own, without the mask; see `unmask-loops`.
+    Whether the iterations whose positions are visible for all elements of that operand
+    are a separate loop without the mask, see `unmask-loops`.
     """
     specialize = opt_prop_def(UnitAttr)
-    """Warps of their own load what the others compute with, see `specialize-warps`."""
+    """Whether producer warps load tiles for the others, see `specialize-warps`."""
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
     custom_directives = (LoopList,)
@@ -273,13 +273,13 @@ class SpatialOp(NodeOp):
     """
     Run the body on the instances of mesh axes, or of a launch grid.
 
-    Each loop names its axis; the first loop is major. On a mesh a factor is the axis'
-    extent, or 1 (idle), and instances get tiles of ceil(extent / factors), of which the
-    last ones may be short or empty. On a grid the factor is the number of programs,
-    ceil(extent / tile); of two loops over one dimension, the first makes even parts.
-    `merge` combines the `fold` results of two instances. In a kernel `blocks` are what
-    the tiles are padded to, `programs` those of the launch grid. Along the dimensions
-    of `reversed` the first program of the grid has the last tile.
+    Each loop names its axis; the first loop is major. On a mesh a factor is the extent
+    of the axis, or 1 (idle), and instances get tiles of ceil(extent / factors), of
+    which the last ones may be short or empty. On a grid the factor is the number of
+    programs, ceil(extent / tile); of two loops over one dimension, the first makes even
+    parts. `merge` merges the `fold` results of two instances. In a kernel, tiles are
+    padded to `blocks`, and `programs` maps loops to the launch grid. Along the
+    dimensions of `reversed` the first program of the grid has the last tile.
 
     ```mlir
     %d = schedule.spatial @d_kx_ky on @edge [kx: N = 2, ky: N = 2]

@@ -1,6 +1,5 @@
 """
-The accumulators of loops: which op adds to them, the yield or one in the body, and how
-their rows lie.
+The accumulators of loops: which op adds to them, and their layout.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from comet.dialects.schedule.attributes import Combiner
 
 
 def is_fused(op: Operation) -> bool:
-    """Whether the operation is written at the yield, with the loop's accumulator."""
+    """Whether `op` is a product that adds directly to the accumulator of its loop."""
     return (
         isinstance(op, ContractOp)
         and isinstance(node := op.parent_op(), TemporalOp)
@@ -23,14 +22,14 @@ def is_fused(op: Operation) -> bool:
 
 
 def is_transposed(op: ContractOp) -> bool:
-    """Return whether the result of a product of two matrices has its columns first."""
+    """Return whether the result of a product has its columns before its rows."""
     _, _, columns, _ = op.roles
     of_matrix = [name for name in names_of(op.result) if name not in op.batched]
     return [name in columns for name in of_matrix] == [True, False]
 
 
 def is_continued(node: TemporalOp, value: SSAValue) -> bool:
-    """Whether a node inside makes what `node` yields, and combines it alike."""
+    """Whether a loop inside `node` computes its yielded `value`, with its combiner."""
     inside = value.owner
     if not isinstance(inside, TemporalOp):
         return False
@@ -40,7 +39,7 @@ def is_continued(node: TemporalOp, value: SSAValue) -> bool:
 
 
 def _combiner(node: TemporalOp, value: SSAValue) -> Combiner | None:
-    """Return how `node` combines a value that it yields; None if more use it."""
+    """Return the combiner of a yielded value, None if it has other uses."""
     uses = list(value.uses)
     if len(uses) != 1 or not isinstance(uses[0].operation, YieldOp):
         return None

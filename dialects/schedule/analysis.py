@@ -31,7 +31,8 @@ from comet.dialects.schedule.node import NodeOp, combine_attr, nodes_around
 
 Visitor = Callable[[NodeOp, States, tuple[Combiner, ...]], None]
 """
-Gets the states around a node and the combiners that its results need, innermost first.
+Called for each node, innermost first, with the states of the values around it and the
+combiners that its results need.
 """
 
 
@@ -44,7 +45,7 @@ def verify_combiners(root: NodeOp) -> None:
     """
     Check the combiners of `root` and of every node below it.
 
-    Raises VerifyException if a node combines by another kind than its results need.
+    Raises VerifyException if a node has another combiner than a result needs.
     """
 
     def check(op: NodeOp, _states: States, needed: tuple[Combiner, ...]) -> None:
@@ -62,7 +63,7 @@ def assign_combiners(root: NodeOp) -> None:
     """
     Set the `combine` property of `root` and of every node below it.
 
-    Raises VerifyException if a body cannot be split along one of its node's loops.
+    Raises VerifyException if a body cannot be computed tile by tile along a loop.
     """
 
     def assign(op: NodeOp, _states: States, needed: tuple[Combiner, ...]) -> None:
@@ -78,8 +79,9 @@ def _operand_states(root: NodeOp) -> States:
     """
     Return the states of the operands of `root`.
 
-    Along the mesh axes of ranks they count where programs of a group exchange with
-    other ranks in their node. Elsewhere the region of the ranks says what is right.
+    In a kernel with groups of programs, which may exchange with other ranks, they have
+    the shardings of the SPMD region. Elsewhere collectives are outside of nodes, so the
+    mesh axes of ranks do not matter.
     """
     inside = (op for op in root.walk() if isinstance(op, NodeOp) and op is not root)
     if any(op.on_mesh for op in inside):
@@ -88,7 +90,7 @@ def _operand_states(root: NodeOp) -> States:
 
 
 def _argument_state(value: SSAValue) -> State:
-    """Return the state of a value that is handed in to an SPMD region."""
+    """Return the state of a value that is an argument of an SPMD region."""
     while isinstance(value, BlockArgument):
         above = value.owner.parent_op()
         if isinstance(above, SpmdOp):
@@ -121,7 +123,7 @@ def needed_combiners(node: NodeOp, states: States) -> tuple[Combiner, ...]:
     """
     Return the combiners that the results of a node need, given the states around it.
 
-    Raises VerifyException if its body cannot be split along one of its loops.
+    Raises VerifyException if its body cannot be computed tile by tile along a loop.
     """
     found: dict[NodeOp, tuple[Combiner, ...]] = {}
 
@@ -156,7 +158,7 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
     yielded = [local[value] for value in op.yielded]
     visit(op, states, tuple(_combiners(op, yielded, axes)))
     left = (
-        _left(op, index, state, axes, folded, states)
+        _outside_state(op, index, state, axes, folded, states)
         for index, state in enumerate(yielded)
     )
     pending = dict.fromkeys(merged, FOLD)
@@ -164,7 +166,7 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
 
 
 def _axes(op: NodeOp, depth: int) -> dict[str, str]:
-    """Return the dimension of each loop, by the mesh axis or a generated name."""
+    """Return the dimension of each loop, by its mesh axis or a generated axis name."""
     return {
         loop.axis or f"loop {loop.dim} ({depth})": loop.dim for loop in op.splitting
     }
@@ -178,9 +180,9 @@ def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
 
 def _like_operands(op: NodeOp, iter_arg: SSAValue, states: States) -> State:
     """
-    Return the state of an iter_arg that starts as a constant: split like the operands.
+    Return the state of an iter_arg that starts as a constant: sharded like operands.
 
-    Any shard of a constant is that constant, and the later iter_args are such shards.
+    A shard of a constant is that constant, and the later iter_args are shards.
     """
     splits = [item for value in op.ins for item in states[value].sharded.items()]
     names = names_of(iter_arg)
@@ -188,7 +190,7 @@ def _like_operands(op: NodeOp, iter_arg: SSAValue, states: States) -> State:
 
 
 def _folded_axes(op: NodeOp, states: States) -> tuple[str, ...]:
-    """Return the outer axes that split a dimension over which `op` folds."""
+    """Return the outer axes that shard a dimension over which `op` folds."""
     return tuple(
         axis
         for value in op.ins
@@ -198,7 +200,7 @@ def _folded_axes(op: NodeOp, states: States) -> tuple[str, ...]:
 
 
 def _merged_axes(op: NodeOp, states: States) -> tuple[str, ...]:
-    """Return the outer axes along which `op` merges partials of a fold only locally."""
+    """Return the outer axes along which operands of `op` are partials of a fold."""
     return tuple(
         axis
         for value in op.ins
@@ -207,7 +209,7 @@ def _merged_axes(op: NodeOp, states: States) -> tuple[str, ...]:
     )
 
 
-def _left(
+def _outside_state(
     op: NodeOp,
     index: int,
     state: State,
@@ -215,7 +217,7 @@ def _left(
     folded: Sequence[str],
     states: States,
 ) -> State:
-    """Return the state of a result outside, after the node's own axes have ended."""
+    """Return the state of a result outside its node, without the node's own axes."""
     left = without_axes(state, tuple(axes))
     if not folded:
         return left
@@ -276,7 +278,7 @@ def _verify_rooted(
     axes: Mapping[str, str],
     lost: Sequence[str],
 ) -> bool:
-    """Say whether only instance 0 has a result; reject one that another one has."""
+    """Return whether only instance 0 has a result; raises if it is another one."""
     groups = {group: n for group, n in state.rooted.items() if set(group) & axes.keys()}
     for group, root in groups.items():
         if root != 0 or not set(group) <= set(lost):

@@ -30,12 +30,12 @@ from xdsl.utils.str_enum import StrEnum
 from comet.dialects.compound.dims import LAUNCH_NUMBERS
 
 NARROW = "comet.narrow"
-"""The attribute of a function with the products that kernels store narrow, by name."""
+"""The function attribute with the names of the products that are stored narrow."""
 
 GRID_AXES = 3
-"""The axes of a launch grid on a GPU."""
+"""The number of axes of a launch grid."""
 PERSISTENT = "persistent"
-"""The word before the number of programs of a launch that does more tiles than that."""
+"""The keyword before the number of persistent programs."""
 
 
 @irdl_attr_definition
@@ -185,11 +185,11 @@ class BindingAttr(EnumAttribute[BindingKind]):
 @irdl_attr_definition
 class LaunchAttr(ParametrizedAttribute):
     """
-    How a grid node is launched on a GPU.
+    The launch numbers of a grid node.
 
-    `warps` per program, num_stages of its loops' software pipeline (`stages`), and L2
-    swizzle (`group`): how many programs along the first grid axis run before the next
-    one advances. `persistent` is how many programs are launched, each of which does
+    `warps` per program, num_stages of the software pipeline (`stages`), and L2 swizzle
+    (`group`): the number of programs along the first grid axis before the next axis
+    advances. `persistent` is the number of persistent programs, each of which computes
     one tile after another; without it each tile has a program.
 
     ```mlir
@@ -222,12 +222,12 @@ class LaunchAttr(ParametrizedAttribute):
 
     @property
     def group(self) -> int:
-        """The L2 swizzle: programs along the first grid axis that run together."""
+        """The L2 swizzle: programs along the first axis before the next advances."""
         return self.group_.data
 
     @property
     def persistent(self) -> int:
-        """How many programs are launched at most, 0 for one for each tile."""
+        """The most programs that are launched, 0 for a program per tile."""
         return self.persistent_.data
 
     @property
@@ -265,7 +265,7 @@ class LaunchAttr(ParametrizedAttribute):
 
 
 def _parse_persistent(parser: AttrParser) -> int:
-    """Parse the number of programs of a launch, 0 if there is none."""
+    """Parse the number of persistent programs, 0 if there is none."""
     if parser.parse_optional_punctuation(",") is None:
         return 0
     parser.parse_keyword(PERSISTENT)
@@ -310,7 +310,7 @@ class BlocksAttr(ParametrizedAttribute):
         return {(dim.data, tile.data): size.data for dim, tile, size in rows}
 
     def size(self, dim: str, tile: int) -> int:
-        """Return the block of a tile, the smallest one if it is not listed."""
+        """Return the block of a tile; the smallest power of two if it is not listed."""
         return self.sizes.get((dim, tile), power_of_two(tile))
 
     def verify(self) -> None:
@@ -345,13 +345,13 @@ class BlocksAttr(ParametrizedAttribute):
 @irdl_attr_definition
 class ProgramsAttr(ParametrizedAttribute):
     """
-    The programs of a grid node: how many each of its loops has, their elements, and
-    their axis of the launch grid.
+    The programs of a grid node.
 
-    Loops on one axis share its programs, the last loop advances fastest. `swizzle` is
-    the number of programs along the first loop that run before the second advances.
-    With `persistent` only so many are launched: of what is numbered here, the tiles,
-    program p does p, p + persistent, and so on.
+    For each loop: how many programs, with how many elements each, on which axis of the
+    launch grid. If several loops are on one axis, the last one advances fastest.
+    `swizzle` is the number of programs along the first loop before the second advances.
+    With `persistent`, only so many programs are launched, and the numbers above are
+    those of tiles: program p computes the tiles p, p + persistent, and so on.
 
     ```mlir
     #schedule.programs<8 of 128 on 1, 6 of 64 on 0, swizzle 4>
@@ -395,12 +395,12 @@ class ProgramsAttr(ParametrizedAttribute):
 
     @property
     def swizzle(self) -> int:
-        """The L2 swizzle: programs along the first loop that run together."""
+        """The L2 swizzle: programs along the first loop before the second advances."""
         return self.swizzle_.data
 
     @property
     def persistent(self) -> int:
-        """How many programs are launched, 0 for one for each tile."""
+        """The number of persistent programs, 0 for a program per tile."""
         return self.persistent_.data
 
     @property

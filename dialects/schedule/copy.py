@@ -27,10 +27,10 @@ class CopyOp(IRDLOperation):
     Move a tile to another memory level.
 
     If a tile is shorter than its type, the elements after its end are the neutral
-    element of `pad`, or zeros. In a kernel, `mask` has the dimensions along which it
-    may end before its block does, see `mask-copies`. A copy by `descriptor` is done by
-    the hardware, see `use-descriptors`. In a tile tree with copies nothing else moves:
-    no value changes its level at the border of a node.
+    element of `pad`, or zeros. In a kernel, `mask` has the dimensions along which a
+    tile may be shorter than its block, see `mask-copies`. With `descriptor`, the copy
+    uses a tensor descriptor, see `use-descriptors`. In a tile tree with copies, borders
+    of nodes do not transfer.
 
     ```mlir
     %b = schedule.copy %a mask ["K"] pad max
@@ -61,7 +61,7 @@ class CopyOp(IRDLOperation):
 
     @property
     def padding(self) -> ReduceKind:
-        """The reduction whose neutral element is after the end of a short tile."""
+        """The reduction whose neutral element pads a short tile."""
         return ReduceKind.ADD if self.pad is None else self.pad.data
 
     @property

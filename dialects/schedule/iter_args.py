@@ -15,11 +15,11 @@ from comet.dialects.schedule.node import NodeOp, nodes_around
 
 def in_place(node: NodeOp) -> tuple[bool, ...]:
     """
-    Return, for every iter_arg of `node`, whether its next value can overwrite it.
+    Return, for every iter_arg of `node`, whether it can be updated in place.
 
-    It can if the body reads the old value for the last time before it computes the new
-    one, and no loop computes it several times. Otherwise both are alive at the same
-    time, and need two buffers.
+    It can if the body has read the old value for the last time before it computes the
+    new one, and if no inner loop repeats that computation. Otherwise both values are
+    alive at the same time, and need two buffers.
     """
     position = {op: index for index, op in enumerate(node.body.walk())}
     iter_args = node.region_iter_args
@@ -37,13 +37,13 @@ def in_place(node: NodeOp) -> tuple[bool, ...]:
 
 
 def folds(node: NodeOp) -> tuple[OpResult, ...]:
-    """Return the results of `node` that its iter_args become, in their order."""
+    """Return the `fold` results of `node`, one for each iter_arg."""
     pairs = zip(node.results, node.combiners, strict=True)
     return tuple(result for result, kind in pairs if kind is Combiner.FOLD)
 
 
 def _repeats(op: Operation, node: NodeOp, value: SSAValue) -> bool:
-    """Return whether a loop inside `node` makes `op` repeat its part of `value`."""
+    """Return whether a loop inside `node` repeats `op` for the same tile of `value`."""
     loops = takewhile(lambda above: above is not node, nodes_around(op))
     return any(
         loop.factor > 1 and loop.dim not in names_of(value)
@@ -54,14 +54,14 @@ def _repeats(op: Operation, node: NodeOp, value: SSAValue) -> bool:
 
 
 def _defining_op(value: SSAValue) -> Operation | None:
-    """Return the defining op of `value` inside all nodes; None for an argument."""
+    """Return the op inside nodes that computes `value`, None for an argument."""
     while isinstance(value, OpResult) and isinstance(node := value.owner, NodeOp):
         value = node.yielded[value.index]
     return value.owner if isinstance(value.owner, Operation) else None
 
 
 def _readers(value: SSAValue) -> Iterator[Operation]:
-    """Yield the ops that read `value`, inside all nodes."""
+    """Yield the ops that read `value`, also inside nodes."""
     for use in value.uses:
         if isinstance(node := use.operation, NodeOp):
             yield from _readers(node.body.block.args[use.index])

@@ -14,11 +14,11 @@ from comet.dialects.schedule.transfers import loads
 
 def late_loads(node: NodeOp) -> Mapping[SSAValue, Operation]:
     """
-    Return the tiles that a program loads after loops in a node, with their first use.
+    Return the tiles that are loaded after a loop in a node, with their first use.
 
-    So it need not keep a tile for the result of a loop, such as a bias, while the loop
-    runs. All other tiles are loaded at the start of the body, and so are those that the
-    loops of the node change: they are loaded ahead.
+    Registers need not hold a tile, such as a bias, while a loop runs that does not read
+    it. All other tiles are loaded at the start of the body; so are tiles that the loops
+    of the node itself change, which the software pipeline loads ahead.
     """
     late: dict[SSAValue, Operation] = {}
     changing = set(node.factors) if isinstance(node, TemporalOp) else set[str]()

@@ -1,4 +1,4 @@
-"""Which values are alive at each op of a block; the only definition."""
+"""The only definition of which values are alive at each op of a block."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from xdsl.ir import Block, Operation, SSAValue
 
 NONE_LATE: Mapping[SSAValue, Operation] = {}
-"""All values that enter a block are alive from its start."""
+"""No late values: all that enter a block are alive from its start."""
 
 
 def alive_before(
@@ -18,9 +18,9 @@ def alive_before(
     """
     Yield each op of a block with the values that are alive before it.
 
-    These are the values `entering` the block, of which some are `late`, alive from an
-    op on, then results in the order of their ops. A value dies at its last use in the
-    block; one without uses lives until the end.
+    These are the values `entering` the block, then results in the order of their ops.
+    `late` values become alive only before the given op. A value dies at its last use in
+    the block; one without uses lives until the end.
     """
     last_use = {value: op for op in block.ops for value in op.operands}
     alive = dict.fromkeys(value for value in entering if value not in late)

@@ -1,13 +1,14 @@
 """
-Loops that a mask bounds: all that their last or first iterations add is masked.
+Loops that a mask bounds: their last, or their first, iterations are fully masked.
 
-So it is in a loop over positions whose mask compares them with the last visible one
-(causal attention, keys of several lengths), or with the first one (the gradients of its
-keys, over queries). A mask is a selection by a comparison of
-positions, or a term that grows with their distance. The analysis follows what is known
-of each value if every element is masked: it is so low that nothing is left of it
-(`LOW`), a number, or unknown. A mask bounds a loop if each of its results is then what
-it was before. `bound-loops` writes down which loops these are; prices ask before, too.
+That is so if a mask compares the positions along the loop with the last visible one
+(causal attention, keys of several lengths) or with the first visible one (loops over
+queries, for the gradients of keys). A mask is a selection by a comparison of positions,
+or a term that grows with their distance. The analysis assumes that every element of an
+iteration is masked, and derives what is known of each value then: a number, so low that
+its exponential is 0 (`LOW`), or unknown. A mask bounds a loop if such an iteration
+changes none of the loop's results. `bound-loops` writes these bounds into the IR; cost
+models use the analysis directly.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from comet.dialects.schedule.node import outside
 
 
 class Masked(Enum):
-    """What is known of a value if an iteration is masked, besides numbers."""
+    """What may be known of a value in a masked iteration, besides a number."""
 
     HIDDEN = auto()
-    """Whole numbers of -1 or less: how far positions are beyond the visible ones."""
+    """Integers of -1 or less: minus the distance of positions from the visible ones."""
     LOW = auto()
-    """Below every score, so that its exponential is 0: see `hides`."""
+    """Below all scores, so that the exponential is 0: see `hides`."""
 
 
 COMPARED: Mapping[MapKind, Masked | float] = {
@@ -49,8 +50,7 @@ COMPARED: Mapping[MapKind, Masked | float] = {
     MapKind.GE: 0.0,
 }
 """
-How the last visible position is compared with others, or others with the first visible
-one, and what hidden ones give.
+The kinds of comparison of visible positions with others, and their value where masked.
 """
 LAST, FIRST = 0, 1
 """Which operand of a comparison is the last, or the first, visible position."""
@@ -58,33 +58,31 @@ LAST, FIRST = 0, 1
 
 @dataclass(frozen=True)
 class Visible:
-    """What a mask compares with the positions along a loop, operands of its node."""
+    """The operands of a loop that a mask compares with positions, by index."""
 
     operand: int
-    """The last visible positions, or the first ones."""
+    """The operand with the last, or the first, visible positions."""
     start: int | None = None
-    """The position that the loop begins at, None if that is 0."""
+    """The operand with the position at which the loop begins, None for 0."""
 
 
 def last_visible(node: TemporalOp) -> Visible | None:
-    """Return the operand with the last visible positions of a loop, if it has one."""
+    """Return the last visible positions of a loop, None if it has none."""
     return _visible(node, LAST)
 
 
 def first_visible(node: TemporalOp) -> Visible | None:
-    """
-    Return the operand with the first visible positions of a loop from 0, if it has one.
-    """
+    """Return the first visible positions of a loop from position 0, or None."""
     found = _visible(node, FIRST)
     return found if found is not None and found.start is None else None
 
 
 def visible_conditions(node: TemporalOp) -> tuple[SSAValue, ...]:
     """
-    Return the conditions that are true where all elements see all positions.
+    Return the conditions of the mask of a loop, which are true where nothing is hidden.
 
-    These are comparisons with the positions that bound the loop, which only select;
-    none of them where it has two bounds.
+    These are comparisons with the positions that bound the loop, and that are used only
+    to select. Empty if the loop has two bounds, or none.
     """
     last, first = last_visible(node), first_visible(node)
     if (last is None) == (first is None):
@@ -100,7 +98,7 @@ def visible_conditions(node: TemporalOp) -> tuple[SSAValue, ...]:
 
 
 def _selects(use: Use, condition: SSAValue) -> bool:
-    """Whether an op only selects by a condition, and has the dimensions of a case."""
+    """Whether a use is a selection by a condition, with a case of the result's type."""
     op = use.operation
     return (
         isinstance(op, MapOp)
@@ -123,10 +121,11 @@ def _comparisons(
     node: TemporalOp, side: int
 ) -> Iterator[tuple[SSAValue, Masked | float, Visible]]:
     """
-    Yield what compares an operand with the positions along the loop, if it is masked.
+    Yield comparisons of an operand with the positions along the loop.
 
-    The operand is on one side of the comparison, `LAST` or `FIRST`. That is a
-    condition, which is false then, or a difference.
+    Each is (result, its value in a masked iteration, operands). The operand is on one
+    side of the comparison, `LAST` or `FIRST`. Comparisons are conditions, or
+    differences.
     """
     (loop,) = node.loops
     for op in node.body.block.ops:
@@ -151,14 +150,14 @@ def _read_whole(node: TemporalOp, value: SSAValue) -> int | None:
 
 
 def copied_value(value: SSAValue) -> SSAValue:
-    """Return what was copied, outside of all nodes, as a tile or on its way to it."""
+    """Return the value outside all nodes that `value` is a tile or a copy of."""
     while isinstance(copy := value.owner, CopyOp):
         value = outside(copy.source)
     return outside(value)
 
 
 def _counts(value: SSAValue, dim: str) -> bool:
-    """Whether a value is the position along a dimension, from 0."""
+    """Whether a value is the index along `dim`."""
     value = copied_value(value)
     op = value.owner
     return isinstance(op, IndexOp) and op.whole is None and names_of(value) == (dim,)
@@ -166,16 +165,16 @@ def _counts(value: SSAValue, dim: str) -> bool:
 
 def hides(number: float, value: SSAValue) -> bool:
     """
-    Whether `number` is below every score, also if it is added to one.
+    Whether `number` is below all scores, also if it is added to one.
 
-    Scores are assumed to use less than a quarter of the range of the element type,
-    which is that of `value`.
+    Scores are assumed to be within a quarter of the range of the element type, which is
+    that of `value`.
     """
     return number <= lowest_finite(float_type_of(value)) / 4
 
 
 def _is_neutral(node: TemporalOp, value: SSAValue, masked: Masked | float) -> bool:
-    """Whether an iteration leaves all results as they are if `value` is `masked`."""
+    """Whether an iteration in which `value` is `masked` changes no result."""
     facts = _Facts({value: masked})
     for op in node.body.block.ops:
         facts.visit(op)
@@ -197,7 +196,7 @@ def _is_neutral(node: TemporalOp, value: SSAValue, masked: Masked | float) -> bo
 
 @dataclass
 class _Facts:
-    """What is known of values in a masked iteration."""
+    """The known values in a masked iteration."""
 
     known: dict[SSAValue, Masked | float]
     same: dict[SSAValue, SSAValue] = field(default_factory=dict)
@@ -208,7 +207,7 @@ class _Facts:
         return self.same.get(value, value)
 
     def visit(self, op: Operation) -> None:
-        """Derive what is known of the result of an op."""
+        """Derive what is known of the result of `op`."""
         match op:
             case FillOp():
                 found = op.value.value.data

@@ -1,6 +1,5 @@
 """
-What temporal and spatial nodes have in common: loops, tiles, combiners, and their
-checks.
+The base class of temporal and spatial nodes: loops, tiles, combiners, and checks.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ from comet.dialects.schedule.slices import Cut, cuts_along, is_tile, with_tile
 
 class NodeOp(IRDLOperation, ABC):
     """
-    A node of the tile tree: loops, operands that are sliced, results that combine.
+    A node of the tile tree: loops, operands that are sliced, results that are combined.
 
-    Operands that its body uses unsliced, such as flags, are operands `with`. The body's
-    arguments are the tiles of `ins`, the iter_args, then these. Plans address a node by
-    its name.
+    Operands that are not sliced, such as flags, are operands `with`. The block
+    arguments of the body are the tiles of `ins`, the iter_args, then the operands
+    `with`. Plans address a node by its name.
     """
 
     name_attr = opt_prop_def(SymbolNameConstraint(), prop_name="node_name")
@@ -71,12 +70,12 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def splitting(self) -> tuple[LoopAttr, ...]:
-        """The loops that split a dimension, or will when their factor is chosen."""
+        """The loops that split a dimension, also those whose factor is still 1."""
         return tuple(self.loops)
 
     @property
     def outermost(self) -> NodeOp:
-        """The outermost node around it, itself if there is none."""
+        """The outermost node around this one, or this one."""
         above = self.parent_op()
         return above.outermost if isinstance(above, NodeOp) else self
 
@@ -87,7 +86,7 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def in_kernel(self) -> bool:
-        """Whether it is the grid of a kernel, or is in one."""
+        """Whether it is the grid of a kernel, or inside one."""
         return self.outermost.is_grid
 
     @property
@@ -96,7 +95,7 @@ class NodeOp(IRDLOperation, ABC):
         return False
 
     def last_cut(self, dim: str, extent: int) -> Cut:
-        """Return the cut that makes the tiles of `dim`, which has `extent` elements."""
+        """Return the last cut of `dim` (`extent` elements), which gives the tiles."""
         return cuts_along(self.loops.data, dim, extent, self.on_mesh)[-1]
 
     def cuts(self) -> tuple[Cut, ...]:
@@ -132,7 +131,7 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def region_iter_args(self) -> tuple[BlockArgument, ...]:
-        """The block arguments of the values that the iteration before yielded."""
+        """The block arguments of the iter_args."""
         first = len(self.ins)
         return tuple(self.body.block.args[first : first + len(self.init_args())])
 
@@ -145,13 +144,13 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def region_with_args(self) -> tuple[BlockArgument, ...]:
-        """The block arguments that are operands `with`, unsliced."""
+        """The block arguments of the operands `with`."""
         return tuple(self.body.block.args[len(self.operands) - len(self.with_args) :])
 
     def set_operands(
         self, ins: Sequence[SSAValue], with_args: Sequence[SSAValue]
     ) -> None:
-        """Replace operands; the caller adapts the body's arguments."""
+        """Replace the operands; the caller updates the block arguments."""
         old = self.properties["operandSegmentSizes"]
         assert isinstance(old, DenseArrayBase)
         _, *others, _ = old.iter_values()
@@ -190,16 +189,16 @@ def nodes_around(op: Operation) -> Iterator[NodeOp]:
 
 
 def group_around(op: Operation) -> NodeOp | None:
-    """Return the node of the group of programs that do an op, None if none do."""
+    """Return the node of the group of programs around an op, None if there is none."""
     return next((node for node in nodes_around(op) if node.on_mesh), None)
 
 
 def repeats_programs(op: NodeOp) -> bool:
     """
-    Whether the loops of a node repeat what the programs of a group do.
+    Whether the loops of a node run over the tiles of a group of programs.
 
-    Such a node is directly in the node of a group, in a kernel: each program does the
-    tiles of several programs of a larger grid, one after another.
+    Such a node is directly in the node of a group, in a kernel: each program computes
+    several tiles of the grid, one after another.
     """
     above = op.parent_op()
     inside = isinstance(above, NodeOp) and above.on_mesh and above.in_kernel
@@ -207,7 +206,7 @@ def repeats_programs(op: NodeOp) -> bool:
 
 
 def outside(value: SSAValue) -> SSAValue:
-    """Return the value outside all nodes that `value` is, or is a tile of."""
+    """Return the value outside all nodes that `value` is a tile of, or `value`."""
     while isinstance(value, BlockArgument) and isinstance(
         node := value.block.parent_op(), NodeOp
     ):
@@ -243,9 +242,9 @@ def verify_node(op: NodeOp) -> None:
 
 def verify_names(root: NodeOp) -> None:
     """
-    Check that names identify the nodes of a block; done at its first tile tree.
+    Check that the names of the nodes in a block are unique; runs at its first tree.
 
-    Nested nodes may have one name: these are the parts of one node.
+    Directly nested nodes may have one name: they are parts of one node.
     """
     before = root.prev_op
     while before is not None and not isinstance(before, NodeOp):
@@ -357,7 +356,7 @@ def _verify_iter_args(op: NodeOp) -> None:
 
 
 def _verify_with_args(op: NodeOp) -> None:
-    """Check that operands `with` are no tensors, and enter the body as they are."""
+    """Check that operands `with` are no tensors, and keep their type in the body."""
     for outer, inner in zip(op.with_args, op.region_with_args, strict=True):
         works = f"'{op.name}' op works with {outer.type}"
         if outer.type != inner.type:

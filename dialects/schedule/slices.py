@@ -1,10 +1,10 @@
 """
 The slices of a dimension: the only definition of how the loops of a node cut it.
 
-Each loop cuts its dimension into slices, the next loop of the same dimension cuts these
-slices again, and the last one gives the tiles of the body. Mesh axes of one dimension
-cut it together, once. Slice number i begins at i * tile and has `tile` elements, or the
-remaining ones: the last slice may be short.
+Each loop cuts its dimension into slices; the next loop of the same dimension cuts these
+slices again, and the last one gives the tiles of the body. All mesh axes of a dimension
+make one cut. Slice i begins at i * tile and has `tile` elements; the last slice may be
+shorter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def even_tile(extent: int, factor: int) -> int:
 
 @dataclass(frozen=True)
 class Cut:
-    """One cut of a dimension: by one loop, or by several mesh axes together."""
+    """One cut of a dimension: by one loop, or by several mesh axes at once."""
 
     dim: str
     loops: tuple[LoopAttr, ...]
@@ -42,9 +42,9 @@ def cuts_along(
     loops: Sequence[LoopAttr], dim: str, extent: int, on_mesh: bool = False
 ) -> tuple[Cut, ...]:
     """
-    Return how the loops of a node cut `extent` elements of `dim`, evenly.
+    Return the even cuts of `extent` elements of `dim` by the loops of a node.
 
-    Outermost cut first; a dimension without loops is cut into one slice.
+    Outermost cut first; a dimension without loops has one cut into one slice.
     """
     own = [loop for loop in loops if loop.dim == dim]
     groups = [tuple(own)] if on_mesh or not own else [(loop,) for loop in own]
@@ -58,9 +58,10 @@ def cuts_along(
 
 def is_tile(cut: Cut, tile: int, on_mesh: bool = False) -> bool:
     """
-    Say whether the last cut of a dimension may give slices of `tile` elements.
+    Return whether the last cut of a dimension may give slices of `tile` elements.
 
-    On a mesh they are even; a loop or a grid takes any that need as many slices.
+    On a mesh slices are even; in a loop or a grid they may have any size that gives the
+    same number of slices.
     """
     if on_mesh:
         return tile == cut.tile
@@ -68,5 +69,5 @@ def is_tile(cut: Cut, tile: int, on_mesh: bool = False) -> bool:
 
 
 def with_tile(cuts: Sequence[Cut], tile: int) -> tuple[Cut, ...]:
-    """Return the cuts of one dimension, the last of which gives slices of `tile`."""
+    """Return the cuts of one dimension with `tile` as that of the last cut."""
     return (*cuts[:-1], replace(cuts[-1], tile=tile))

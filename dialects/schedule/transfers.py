@@ -1,8 +1,8 @@
 """
 The transfers of a tile tree: the only definition of what moves between memory levels.
 
-A value crosses the border of a node as a tile. If the tile is at another level than the
-value, the node transfers it; otherwise the tile is a view.
+A value crosses the border of a node as a tile. If the tile is at another memory level,
+the node transfers it; otherwise the tile is a view of the value.
 """
 
 from __future__ import annotations
@@ -71,5 +71,5 @@ def transfers(node: NodeOp) -> Iterator[Border]:
 
 
 def views(node: NodeOp) -> frozenset[SSAValue]:
-    """Return the tiles in the body of `node` that are part of a value outside."""
+    """Return the tiles in the body of `node` that are views of a value outside."""
     return frozenset(b.tile for b in borders(node) if not b.is_transfer)

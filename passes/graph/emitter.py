@@ -106,7 +106,7 @@ class Emitter:
     def split(
         self, value: SSAValue, dim: str, into: tuple[str, str], parts: int
     ) -> SSAValue:
-        """View `dim` of `value` as two dimensions: `parts` equal parts, and elements."""
+        """View `dim` of `value` as two: `parts` equal parts, and their elements."""
         extents: dict[str, int] = {}
         for name, extent in extents_of(value).items():
             pair = {into[0]: parts, into[1]: extent // parts}

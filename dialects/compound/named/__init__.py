@@ -1,9 +1,9 @@
 """
 The named compound ops: whole patterns of a model on plain tensors (the graph level).
 
-An op names the dimensions of its operands and its result; the shared verifier checks
-shapes against these names, and `decompose` uses them. The modules of this folder
-define the ops; there is no other list of them.
+An op names the dimensions of its operands and its result. The shared verifier checks
+shapes by these names, and `decompose` uses them. All ops in the modules of this folder
+are registered; there is no other list of them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ PLAIN_TENSOR = MessageConstraint(
 )
 
 AT_MOST = "compound.at_most"
-"""The argument attribute of a function for counts: the largest count."""
+"""The attribute of a function argument with counts: the largest count."""
 
 
 class CompoundOp(IRDLOperation, ABC):
     """A named compound op; subclasses name the axes of their tensors."""
 
     OPERANDS: ClassVar[tuple[tuple[str, ...], ...]]
-    """The dimension names of each operand, in axis order, unless an op has forms."""
+    """The dimension names of each operand, in axis order; see `operand_dims`."""
     RESULT: ClassVar[tuple[str, ...]]
     """The dimension names of the result, in axis order."""
 
@@ -49,7 +49,7 @@ class CompoundOp(IRDLOperation, ABC):
 
     LENGTHS: ClassVar[Mapping[int, str]] = {}
     """
-    By operand index: the dimension of which the operand, of i32, gives the length.
+    The dimension whose length an operand of i32 gives, by the index of the operand.
     """
 
     inputs = var_operand_def(PLAIN_TENSOR)
@@ -119,7 +119,7 @@ class CompoundOp(IRDLOperation, ABC):
         self._verify_element_types()
 
     def _verify_element_types(self) -> None:
-        """Check that counts are i32, and all else of one type of floats."""
+        """Check that counts are i32, and that all other values have one float type."""
         for index, value in enumerate(self.inputs):
             if COUNT_TENSOR.verifies(value.type) != (index in self.LENGTHS):
                 wanted = "i32" if index in self.LENGTHS else "floats"

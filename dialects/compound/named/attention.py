@@ -18,13 +18,13 @@ class AttentionOp(CompoundOp):
     """
     `softmax(q k^T / sqrt(D)) v` for each batch entry B and head H.
 
-    For each of M queries it takes the weighted mean of N values of size E, by its
-    products with N keys of size D. With `causal`, the last query sees all keys and each
-    one before it one less: query m sees the keys n <= m + N - M.
+    For each of M queries it computes the weighted mean of N values of size E, with
+    weights from its products with N keys of size D. With `causal`, query m sees the
+    keys n <= m + N - M: the last query sees all keys.
 
-    Several query heads may share a head of keys and values: queries and result have
-    either G of them for each key head, as (B, H, G, M, D), or all in one dimension
-    HG = H * G, those of a key head next to each other. H = 1 is one head of keys.
+    Several query heads may share a head of keys and values (grouped-query attention):
+    queries and result have G query heads for each key head, as (B, H, G, M, D), or all
+    in one dimension HG = H * G, where those of a key head are adjacent.
 
     ```mlir
     %o = compound.attention %q, %k, %v causal : (tensor<1x8x256x64xf16>,
@@ -44,7 +44,7 @@ class AttentionOp(CompoundOp):
     )
     RESULT: ClassVar = ("B", "H", "M", "E")
     QUERY_HEADS: ClassVar = {"grouped": ("H", "G"), "flat": ("HG",)}
-    """The dimensions of query heads if several share a head of keys, by form."""
+    """The dimensions of query heads in grouped-query attention, by form."""
     causal = opt_prop_def(UnitAttr)
     assembly_format = (
         "$inputs (`causal` $causal^)? attr-dict `:` functional-type(operands, results)"
@@ -62,7 +62,7 @@ class AttentionOp(CompoundOp):
 
     @property
     def form(self) -> str | None:
-        """How query heads that share key heads are written, None if none do."""
+        """The form of grouped-query attention, None for one query head per key head."""
         q, k = (_shape(value) for value in self.inputs[:2])
         if len(q) == 5:
             return "grouped"
@@ -85,7 +85,7 @@ class AttentionOp(CompoundOp):
 
     @property
     def inner_dims(self) -> tuple[str, ...]:
-        """The query heads of a key head, if they are in one dimension with these."""
+        """The dimension G of the flat form, in which it is part of HG."""
         return ("G",) if self.form == "flat" else ()
 
     def verify_(self) -> None:
@@ -100,7 +100,7 @@ class AttentionOp(CompoundOp):
             )
 
     def _verify_heads(self) -> None:
-        """Check that each key head has as many query heads."""
+        """Check that all key heads have the same number of query heads."""
         if len(self.inputs) < 2:
             return
         q, k = (_shape(value) for value in self.inputs[:2])
@@ -121,10 +121,10 @@ class FlashDecodeOp(CompoundOp):
     """
     Attention of one new token: `softmax(q k^T / sqrt(D)) v` over the existing keys.
 
-    For each batch entry B, the G query heads of a key head H take the weighted mean of
-    its S values, of size E. `lens`, of i32, is the number of keys of an entry: the
-    first lens[b], at least one and at most all S. The values after them must be
-    finite. S may be sharded over ranks.
+    For each batch entry B, the G query heads of a key head H compute weighted means of
+    its S values of size E. `lens` (i32) is the number of keys of each entry, from 1 to
+    S: only the first lens[b] are seen. The values after them must be finite. S may be
+    sharded over ranks.
 
     ```mlir
     %o = compound.flash_decode %q, %k, %v, %lens : (tensor<4x2x8x64xf16>,

@@ -34,10 +34,9 @@ class AgGemmOp(CompoundOp):
     """
     `a b`, where each rank has a shard of a and needs the whole product.
 
-    The attribute `collective.shard` of the argument a names the dimension that is
-    sharded: K, as in "Eliminating Multi-GPU Performance Taxes" (arXiv 2511.02168), or
-    M. An op that is not sharded needs all of a, so an all-gather of a comes before the
-    product.
+    The attribute `collective.shard` of the argument a names the sharded dimension: K,
+    as in "Eliminating Multi-GPU Performance Taxes" (arXiv 2511.02168), or M. The op is
+    not sharded and reads all of a, so an all-gather of a comes before the product.
 
     ```mlir
     %c = compound.ag_gemm %a, %b : (tensor<256x128xf16>, tensor<128x512xf16>)
@@ -56,9 +55,9 @@ class ExpertGemmOp(CompoundOp):
     """
     `x[e] w[e]` for each expert E: tokens in slots of fixed capacity times its weights.
 
-    Every expert has T slots; a router has put tokens into them, the others are zero. If
-    ranks have slots for their own tokens (x sharded along T) and the weights of their
-    own experts (w sharded along E), they exchange the tokens by an all-to-all.
+    Every expert has T slots; a router has put tokens into some, the others are zero. If
+    each rank has its own tokens (x sharded along T) and the weights of its own experts
+    (w sharded along E), an all-to-all exchanges the tokens.
 
     ```mlir
     %y = compound.expert_gemm %x, %w : (tensor<8x64x128xf16>, tensor<8x128x256xf16>)

@@ -82,7 +82,7 @@ class Split:
 
 
 def is_merged_from(op: Operation, dim: str, parts: int) -> bool:
-    """Whether `op` merges two dimensions to `dim`, the outer one divisible by `parts`."""
+    """Whether `op` merges two dimensions to `dim`, and the outer one has the parts."""
     if not isinstance(op, RenameOp) or not op.merged:
         return False
     outer = op.merged[0]

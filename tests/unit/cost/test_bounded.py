@@ -16,7 +16,7 @@ from semantics import parse_module, run_passes
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize
 from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips
-from comet.cost.gpu.launch_order import l2_swizzle, neighbours
+from comet.cost.gpu.launch_order import l2_swizzle, successive_programs
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.cost import estimate_of
@@ -117,15 +117,15 @@ def test_the_first_keys_are_busy_as_long_as_the_last_queries(
     st.integers(1, 20),
 )
 def test_processors_are_busy_as_long_as_is_said_at_most(
-    rows: int, offset: int, row_block: int, together: int, processors: int
+    rows: int, offset: int, row_block: int, successive: int, processors: int
 ):
     """Programs start when a processor is free, those with the last rows first."""
     loop = BoundedLoop(rows, rows, offset)
-    trips = loop.trips(row_block, 1, together, processors)
+    trips = loop.trips(row_block, 1, successive, processors)
     lengths = [
         max(0, min(min(first + row_block, rows) + offset, rows))
         for first in reversed(range(0, rows, row_block))
-        for _ in range(together)
+        for _ in range(successive)
     ]
     ends = [0] * processors
     for length in lengths:
@@ -157,7 +157,7 @@ def test_neighbours_start_one_after_another(trips: tuple[int, ...], axes: int):
     )
     for index in split:
         runs = [len(list(run)) for _, run in itertools.groupby(t[index] for t in order)]
-        assert min(runs) == neighbours(trips, index, axes, 1)
+        assert min(runs) == successive_programs(trips, index, axes, 1)
 
 
 def launched(tiles: Sequence[int], trips: Sequence[int], axes: Sequence[int]) -> int:
@@ -175,8 +175,8 @@ def test_a_swizzle_lets_some_programs_start_together():
     assert l2_swizzle((4, 64), 132) == 4
     assert l2_swizzle((4, 16), 132) == 1
     assert l2_swizzle((2, 32, 16), 132) == 1
-    assert neighbours((32, 16), 1, 3, 8) == 8
-    assert neighbours((32, 16), 0, 3, 8) == 1
+    assert successive_programs((32, 16), 1, 3, 8) == 8
+    assert successive_programs((32, 16), 0, 3, 8) == 1
 
 
 def test_blocks_may_be_arrays():

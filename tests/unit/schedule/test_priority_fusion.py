@@ -34,7 +34,7 @@ from comet.passes.schedule.fuse.gpu.recompute import (
     cheap_to_recompute,
     free_to_recompute,
 )
-from comet.passes.schedule.fuse.gpu.trial import Trials, alone, simplify
+from comet.passes.schedule.fuse.gpu.trial import Trials, simplify, standalone_function
 from comet.passes.schedule.fuse.strategy import KERNELS, Strategy
 from comet.passes.schedule.plan_string import PLAN
 from comet.passes.schedule.tile.gpu.space import (
@@ -192,7 +192,7 @@ def test_products_rule_out_only_kernels_without_tilings():
             grid = tuple(row.dim for row in kernel.rows)
             products = summarize_products(group, grid, tuple(loops_below(kernel)))
             if not may_have_tiling(products, gpu):
-                (node,) = grid_nodes(alone(kernel, levels))
+                (node,) = grid_nodes(standalone_function(kernel, levels))
                 assert not some_tiling_fits(summarize(node, levels, gpu), gpu)
                 ruled_out += 1
     assert ruled_out > 4
