@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Protocol
 
 from xdsl.ir import SSAValue
@@ -37,7 +36,7 @@ from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp, find_system
 from comet.dialects.collective.base import Algorithm, CollectiveOp, TokenType
 from comet.dialects.compound import ReduceKindAttr
-from comet.dialects.compound.dims import bits_of, extents_of
+from comet.dialects.compound.dims import bits_of, elements_of
 from comet.dialects.cost import Figures, Model, TimeUnit
 from comet.kinds import CollectiveKind
 
@@ -67,8 +66,7 @@ class Payload:
 
 def payload_of(value: SSAValue, copies: int = 1) -> Payload:
     """Return the payload of `copies` values of the type of `value`."""
-    elements = prod(extents_of(value).values(), start=copies)
-    return Payload(elements, bits_of(value) / 8)
+    return Payload(copies * elements_of(value), bits_of(value) / 8)
 
 
 def price_of(op: CollectiveOp, pricer: Pricer) -> Price:

@@ -36,7 +36,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
-from comet.dialects.compound.dims import bits_of, bytes_of, extents_of, names_of
+from comet.dialects.compound.dims import bits_of, bytes_of, elements_of, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow import ArriveOp, BarrierOp, KernelOp, ProgramOp
@@ -209,8 +209,7 @@ def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:
 
 def message_bytes(channel: ChannelType) -> float:
     """Return the bytes that one rank sends to each peer."""
-    extents = extents_of(channel.message)
-    return prod(extents.values()) * bits_of(channel.message) / 8
+    return elements_of(channel.message) * bits_of(channel.message) / 8
 
 
 def _channel_name(channel: SSAValue) -> str:
@@ -283,7 +282,7 @@ def _receives(
         called = dict(zip(names_of(seen), names_of(value), strict=True))
         lacking = (dim for dim in summary.grid if dim not in names_of(value))
         tile, gather = node.tiles[node.ins.index(value)], called[op.channel_type.gather]
-        alone = any(
+        waits_before = any(
             not waits_in_loop(loop.trips_inside)
             for loop in source_loops(tile, gather, ranks)
         )
@@ -292,7 +291,7 @@ def _receives(
             message_bytes(op.channel_type),
             remote=isinstance(op, PullOp),
             waits=wait is not None,
-            by_source=gather in by_source and not alone,
+            by_source=gather in by_source and not waits_before,
             again=float(product(summary.trips(dim, blocks) for dim in lacking)),
             by_block=any(called[dim] in node.factors for dim in blocks_of(signalled)),
         )

@@ -56,5 +56,5 @@ def successive_programs(
         for loop in range(index + 1, len(trips))
     )
     earlier = product(trips[:index])
-    alone = np.where(np.greater(shares(index), 0), later, earlier)
-    return np.where(np.greater(swizzle, 1), np.minimum(earlier, swizzle), alone)
+    plain = np.where(np.greater(shares(index), 0), later, earlier)
+    return np.where(np.greater(swizzle, 1), np.minimum(earlier, swizzle), plain)

@@ -219,9 +219,14 @@ def is_boolean(value: SSAValue | Attribute) -> bool:
     return element_type_of(value) == i1
 
 
+def elements_of(value: SSAValue | Attribute) -> int:
+    """Return the number of elements of a tensor value or type."""
+    return prod(extents_of(value).values())
+
+
 def bytes_of(value: SSAValue | Attribute) -> int:
     """Return the size of a tensor value or type in bytes, rounded up."""
-    return -(-prod(extents_of(value).values()) * bits_of(value) // 8)
+    return -(-elements_of(value) * bits_of(value) // 8)
 
 
 def _type_of(value: SSAValue | Attribute) -> Attribute:

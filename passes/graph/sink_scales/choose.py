@@ -29,6 +29,7 @@ from comet.passes.analysis.row_statistics import (
 from comet.passes.graph.sink_scales.plan import ScalePlan, Sinking, plan_scales
 from comet.passes.graph.sink_scales.rewrite import rewrite
 from comet.passes.schedule.fuse.gpu.forms import Forms
+from comet.passes.schedule.fuse.gpu.groups import Kernel
 from comet.passes.schedule.fuse.gpu.narrow import narrow_type
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
@@ -121,10 +122,6 @@ def _is_faster(func: FuncOp, name: str | None, forms: Forms) -> bool:
         Candidate("sunk", partial(priced, True)),
     ]
     return cheapest("scales", f"%{name}", candidates).made
-
-
-Kernel = tuple[tuple[Operation, ...], tuple[SSAValue, ...]]
-"""The ops of a kernel, and the values that it stores."""
 
 
 def _kept(func: FuncOp) -> Iterator[Kernel]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from math import inf, prod
+from math import inf
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -25,7 +25,7 @@ from comet.cost.gpu.kernel import Device
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp
-from comet.dialects.compound.dims import extents_of, joined_extents, names_of
+from comet.dialects.compound.dims import elements_of, joined_extents, names_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
@@ -159,7 +159,7 @@ def _function(name: str, op: ContractOp) -> FuncOp:
 
 def _results(op: FoldOp | ContractOp) -> int:
     """Return the number of independent reductions: elements of the smallest result."""
-    sizes = [prod(extents_of(out).values()) for out in op.results if names_of(out)]
+    sizes = [elements_of(out) for out in op.results if names_of(out)]
     return min(sizes, default=1)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from math import e, inf, log2, prod
+from math import e, inf, log2
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
@@ -24,7 +24,7 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import FoldOp, MapKind, MapOp, ReduceOp, RenameOp
 from comet.dialects.compound.dims import (
     element_type_of,
-    extents_of,
+    elements_of,
     float_type_of,
     joined_extents,
 )
@@ -254,4 +254,4 @@ def _elements(value: SSAValue) -> float:
     fold, steps = value.owner.parent_op(), 1
     if isinstance(fold, FoldOp) and fold.element_by_element:
         steps = joined_extents(fold.ins)[fold.dim.data]
-    return float(prod(extents_of(value).values()) * steps)
+    return float(elements_of(value) * steps)

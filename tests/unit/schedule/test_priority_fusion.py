@@ -27,9 +27,15 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.forms import Forms
-from comet.passes.schedule.fuse.gpu.groups import Group, disagrees, elementary_ops
+from comet.passes.schedule.fuse.gpu.groups import (
+    Group,
+    Kernel,
+    Values,
+    disagrees,
+    elementary_ops,
+)
 from comet.passes.schedule.fuse.gpu.plan import plan_forms
-from comet.passes.schedule.fuse.gpu.priority import Values, priority_partition
+from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.recompute import (
     cheap_to_recompute,
     free_to_recompute,
@@ -95,14 +101,14 @@ class Lengths:
     def least(self, group: Group, outs: Values) -> float:
         return self.seconds(group, outs)
 
-    def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
+    def launched(self, needs: Needs[Kernel]) -> float:
         return sum(self.seconds(*kernel) for kernel in needs.kernels)
 
 
 class Squares(Lengths):
     """The same with all kernels that read of none as one launch, and their squares."""
 
-    def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
+    def launched(self, needs: Needs[Kernel]) -> float:
         reading = sum(bool(read) for read in needs.read.values())
         return 10 * (1 + reading) + sum(len(group) ** 2 for group, _ in needs.kernels)
 
@@ -149,7 +155,7 @@ def test_kernels_around_a_view_are_not_merged():
     assert kernels(p.returning(s)) == [["h"], ["s"]]
 
 
-def windows(func: FuncOp) -> Iterator[tuple[Group, Values]]:
+def windows(func: FuncOp) -> Iterator[Kernel]:
     """Yield successive ops of a graph, and what others read of them."""
     ops = elementary_ops(func)
     for size, start in product((1, 2, 3, 6, 9), range(0, len(ops), 2)):

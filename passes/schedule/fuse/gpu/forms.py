@@ -12,10 +12,9 @@ from comet.cost.gpu.kernel import least_seconds
 from comet.dialects.compound import IndexOp
 from comet.dialects.compound.dims import bytes_of, joined_extents
 from comet.passes.dataflow.launches import Needs
-from comet.passes.schedule.fuse.gpu.groups import Group
+from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values, inputs_of
 from comet.passes.schedule.fuse.gpu.launching import seconds_of_launches
 from comet.passes.schedule.fuse.gpu.plan import grid_dims, plan_forms
-from comet.passes.schedule.fuse.gpu.priority import Values, inputs_of
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
@@ -26,8 +25,8 @@ class Forms:
 
     def __init__(self, trials: Trials, strategies: Iterable[Strategy]):
         self._trials, self._strategies = trials, tuple(strategies)
-        self._cheapest: dict[tuple[Group, Values], Spatial] = {}
-        self._seconds: dict[tuple[Group, Values], float] = {}
+        self._cheapest: dict[Kernel, Spatial] = {}
+        self._seconds: dict[Kernel, float] = {}
 
     def cheapest(self, ops: Group, outs: Values) -> Spatial:
         """
@@ -64,7 +63,7 @@ class Forms:
         except PassFailedException:
             return inf
 
-    def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
+    def launched(self, needs: Needs[Kernel]) -> float:
         """Return the seconds of kernels with the cheapest launches, or infinity."""
         if any(isinf(self.seconds(*kernel)) for kernel in needs.kernels):
             return inf

@@ -40,6 +40,11 @@ PRODUCTS = (ContractOp, MapOp, CastOp)
 Group: TypeAlias = tuple[Operation, ...]
 """Ops of one kernel, in order."""
 
+Values: TypeAlias = tuple[SSAValue, ...]
+
+Kernel: TypeAlias = tuple[Group, Values]
+"""The ops of a kernel, and the values that it stores."""
+
 Part: TypeAlias = Group | View | CollectiveOp
 """A kernel, as its ops; a view of a value in device memory; or a collective."""
 
@@ -228,3 +233,14 @@ def values_read(part: Part) -> frozenset[SSAValue]:
     inside = set(part)
     values = (value for op in part for value in op.operands)
     return frozenset(value for value in values if value.owner not in inside)
+
+
+def inputs_of(group: Group) -> tuple[SSAValue, ...]:
+    """Return the values that a group reads and does not compute, without constants."""
+    inside = set(group)
+    values = dict.fromkeys(value for op in group for value in op.operands)
+    return tuple(
+        value
+        for value in values
+        if value.owner not in inside and not isinstance(value.owner, FillOp)
+    )

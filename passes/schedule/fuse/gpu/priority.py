@@ -23,14 +23,13 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from math import inf, isfinite
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import (
     ContractOp,
-    FillOp,
     FoldOp,
     View,
 )
@@ -40,16 +39,16 @@ from comet.passes.analysis.row_statistics import ELEMENTWISE
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
+    Kernel,
     Part,
     Partition,
+    Values,
     in_stages,
+    inputs_of,
 )
 
 REUSING = (ContractOp, FoldOp)
 """Ops that may read a tile several times, and would recompute it each time."""
-
-
-Values: TypeAlias = tuple[SSAValue, ...]
 
 
 class Prices(Protocol):
@@ -67,7 +66,7 @@ class Prices(Protocol):
         """Return a lower bound of `seconds`, which is quicker to compute."""
         ...
 
-    def launched(self, needs: Needs[tuple[Group, Values]]) -> float:
+    def launched(self, needs: Needs[Kernel]) -> float:
         """Return the time of all kernels with the best launches."""
         ...
 
@@ -93,17 +92,6 @@ def priority_partition(
     _merge_by_gain(graph, prices)
     _undo_merges(graph, prices)
     return graph.partition()
-
-
-def inputs_of(group: Group) -> tuple[SSAValue, ...]:
-    """Return the values that a group reads and does not compute, without constants."""
-    inside = set(group)
-    values = dict.fromkeys(value for op in group for value in op.operands)
-    return tuple(
-        value
-        for value in values
-        if value.owner not in inside and not isinstance(value.owner, FillOp)
-    )
 
 
 def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
@@ -223,7 +211,7 @@ class _Graph:
         """Take back `undo`."""
         self.merge(group)
 
-    def needs(self) -> Needs[tuple[Group, Values]]:
+    def needs(self) -> Needs[Kernel]:
         """Return the kernels with their outputs, and those that each one reads from."""
         parts = [part for part in self.partition() if isinstance(part, tuple)]
         kernels = {part: (part, self.outputs_of(part)) for part in parts}

@@ -9,14 +9,13 @@ them from queries and keys, so that no scores go through device memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.products import operations_of, rate_of
 from comet.cost.gpu.kernel import Device
 from comet.dialects.compound import CastOp, ContractOp, MapKind, MapOp, View
-from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.compound.dims import element_type_of, elements_of
 from comet.passes.analysis.row_statistics import (
     elementwise_ops,
     elementwise_sources,
@@ -104,15 +103,11 @@ def _is_stored(value: SSAValue, known: set[Operation]) -> bool:
 
 def _grows(product: ContractOp) -> bool:
     """Whether a product has more elements than both operands."""
-    return _elements(product.result) > sum(map(_elements, product.operands))
+    return elements_of(product.result) > sum(map(elements_of, product.operands))
 
 
 def _is_cheap(product: ContractOp, gpu: Device) -> bool:
     """Whether a product takes less time than to store and load it in their type."""
-    moved = 2 * _elements(product.result) * element_type_of(product.lhs).bitwidth / 8
+    moved = 2 * elements_of(product.result) * element_type_of(product.lhs).bitwidth / 8
     rate, work = gpu.tensor.get(rate_of(product)), operations_of(product)
     return rate is not None and work / rate < moved / gpu.hbm_bandwidth
-
-
-def _elements(value: SSAValue) -> int:
-    return prod(extents_of(value).values())

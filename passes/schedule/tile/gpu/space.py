@@ -204,9 +204,9 @@ def launches_that_fit(
     summary: KernelSummary, blocks: Sizes, given: Mapping[str, int], gpu: Device
 ) -> PricedTilings | None:
     """
-    Return the tilings with `blocks` and all launch numbers, None if none fits.
+    Return the tilings with `blocks`, and all num_warps and num_stages.
 
-    Launch numbers that are `given` are not varied.
+    None if none fits. Launch numbers that are `given` are not varied.
     """
     for launches in (LAUNCHES, LARGE_LAUNCHES):
         tried = {n: (given[n],) if n in given else s for n, s in launches.items()}
