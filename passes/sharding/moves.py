@@ -1,4 +1,4 @@
-"""What it takes to move a value from one sharding to another: which collectives."""
+"""Which collectives move a value from one sharding to another, and their bytes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Held:
 
 
 def swapped(now: Sharding, wanted: Sharding) -> tuple[str, str] | None:
-    """Return (dim to split, dim to concatenate) if only these two swap axes."""
+    """Return the dimensions to split and to concatenate if one all-to-all does it."""
     split = [dim for dim in wanted if wanted[dim] != now.get(dim)]
-    lay = [dim for dim in now if now[dim] != wanted.get(dim)]
-    if len(split) != 1 or len(lay) != 1 or split[0] in now or lay[0] in wanted:
+    concat = [dim for dim in now if now[dim] != wanted.get(dim)]
+    if len(split) != 1 or len(concat) != 1 or split[0] in now or concat[0] in wanted:
         return None
-    return (split[0], lay[0]) if wanted[split[0]] == now[lay[0]] else None
+    return (split[0], concat[0]) if wanted[split[0]] == now[concat[0]] else None
 
 
 def scattered_dim(pending: Sequence[str], wanted: Sharding) -> str | None:

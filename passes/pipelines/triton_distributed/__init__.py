@@ -200,16 +200,18 @@ class TritonDistributedPass(Pipeline):
                 ctx, module
             )
             return
-        level, shared = plan_start(module, self.ranks)
+        level, is_sharded = plan_start(module, self.ranks)
         elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
         if elementary:
-            yield from self._to_elementary(shared)
-            if shared:
+            if self.ranks != 1 or is_sharded:
+                yield SelectRanksPass(self.ranks)
+            yield from self._to_elementary()
+            if is_sharded:
                 yield PropagateShardingsPass()
             if self.group > 1:
                 yield AddCtasPass(self.group)
                 yield from distribute_over_programs(ctx, module, self.dim, self.ranks)
-            elif self.ranks > 1 and not shared:
+            elif self.ranks > 1 and not is_sharded:
                 yield from distribute_over_ranks(ctx, module, self.dim)
         then: list[ModulePass] = []
         if self.instances > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
@@ -253,10 +255,8 @@ class TritonDistributedPass(Pipeline):
         candidates = [Candidate(f"ctas={n}", partial(price, n)) for n in sizes]
         return cheapest("groups", place, candidates).made
 
-    def _to_elementary(self, shared: bool) -> Iterator[ModulePass]:
-        """Yield the passes to elementary ops, for the selected ranks."""
-        if self.ranks != 1 or shared:
-            yield SelectRanksPass(self.ranks)
+    def _to_elementary(self) -> Iterator[ModulePass]:
+        """Yield the passes to elementary ops."""
         yield DecomposePass(accumulator="f32")
         yield LowerViewsPass()
         yield SinkRenamesPass()

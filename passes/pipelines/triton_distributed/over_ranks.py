@@ -45,14 +45,14 @@ def distribute_over_ranks(
     mesh = select_mesh(NAME, module, None)
     dims = parse_dims(names)
     sharded = assign_axes(NAME, module, mesh, dims, uneven=True)
-    trial = on_ranks(ctx, module, sharded)
-    if trial is not None and (found := not_carried_out(trial)) is not None:
+    trial = with_collectives(ctx, module, sharded)
+    if trial is not None and (found := unsupported(trial)) is not None:
         axes = tuple(mesh.axis_extents)
         others = [
             f"dim={dim}"
             for dim in dims_in(module)
-            if (tried := on_ranks(ctx, module, ((dim, axes),))) is not None
-            and not_carried_out(tried) is None
+            if (tried := with_collectives(ctx, module, ((dim, axes),))) is not None
+            and unsupported(tried) is None
         ]
         way_out = f"use {' or '.join(others)}" if others else "use one rank"
         raise PassFailedException(
@@ -90,13 +90,13 @@ def distribute_over_programs(
     yield from (DistributePass(dim, axes) for dim, axes in sharded)
 
 
-def on_ranks(
+def with_collectives(
     ctx: Context, module: ModuleOp, sharded: Sequence[ShardedDim]
 ) -> ModuleOp | None:
     """
-    Return a copy of `module` with the collectives that `sharded` needs.
+    Return a copy of `module`, sharded, with the collectives that this needs.
 
-    None if dimensions cannot be sharded at all: the passes say so when they run.
+    None if the dimensions cannot be sharded: the passes themselves raise that error.
     """
     trial = module.clone()
     try:
@@ -108,12 +108,12 @@ def on_ranks(
     return trial
 
 
-def not_carried_out(module: ModuleOp) -> CollectiveOp | None:
+def unsupported(module: ModuleOp) -> CollectiveOp | None:
     """
-    Return a collective that GPUs do not execute, if any.
+    Return the first collective that GPUs do not execute, None if there is none.
 
-    They move data between ranks, and reduce it locally. `fuse` would raise an error for
-    it, too, which could not name dimensions that work.
+    GPUs move data between ranks, and reduce it locally. `fuse` rejects the others, too,
+    but cannot name dimensions that work.
     """
     carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
     found = (op for op in module.walk() if isinstance(op, CollectiveOp))

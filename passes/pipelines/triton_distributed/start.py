@@ -55,5 +55,5 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
             f"{NAME}: functions are at the {' and '.join(found)} levels; "
             "bring all of them to one first"
         )
-    shared = any(says_sharding(func) for func in functions)
-    return (found[0] if found else IRLevel.GRAPH), shared
+    is_sharded = any(says_sharding(func) for func in functions)
+    return (found[0] if found else IRLevel.GRAPH), is_sharded

@@ -52,7 +52,7 @@ class DistributePass(ModulePass):
         if fault := mesh.fault(self.axes):
             raise PassFailedException(f"distribute: {fault}")
         for func in functions:
-            chosen = Chosen(self.op, self.skip)
+            chosen = OpFilter(self.op, self.skip)
             plan = plan_distribution(func, self.dim, self.axes, chosen)
             func.attributes[MESH] = SymbolRefAttr(mesh.sym_name)
             for target, sharding in plan.items():
@@ -60,11 +60,13 @@ class DistributePass(ModulePass):
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Which ops to shard, by their names."""
+class OpFilter:
+    """The ops to shard, by their names."""
 
     only: str | None = None
+    """The name that all of them have."""
     skipped: str | None = None
+    """A name that none of them has."""
 
     def has(self, op: Operation) -> bool:
         """Return whether `op` is one of them."""
@@ -82,7 +84,7 @@ def _short(name: str) -> str:
 
 
 def plan_distribution(
-    func: FuncOp, dim: str, axes: tuple[str, ...], chosen: Chosen
+    func: FuncOp, dim: str, axes: tuple[str, ...], chosen: OpFilter
 ) -> dict[Operation, Sharding]:
     """
     Return the new sharding of every op of `func` that gets one.

@@ -46,12 +46,8 @@ from comet.passes.sharding.through_views import (
     shown_sharding,
 )
 
-Held = tuple[tuple[str, tuple[str, ...]], ...]
-"""A sharding that can be a key."""
-Key = tuple[SSAValue, Held]
-"""A global value and a sharding of it."""
-Input = tuple[SSAValue, Held]
-"""An argument of the function, padded or not, and its sharding in the region."""
+ShardedValue = tuple[SSAValue, tuple[tuple[str, tuple[str, ...]], ...]]
+"""A global value and a sharding of it, sorted by dimensions: a key of dictionaries."""
 
 
 def sharding_of_state(state: State) -> Sharding:
@@ -86,13 +82,13 @@ class LocalBody:
         """The sharding of a value from outside, if it is given."""
         self.block = Block()
         self.states: States = {}
-        self.inputs: dict[Input, BlockArgument] = {}
+        self.inputs: dict[ShardedValue, BlockArgument] = {}
         """
         The region's argument for each value from outside and each sharding it is used
         in, in the order of the arguments outside.
         """
         self._held: dict[SSAValue, SSAValue] = {}
-        self._fetched: dict[Key, SSAValue] = {}
+        self._fetched: dict[ShardedValue, SSAValue] = {}
 
     @property
     def mesh_name(self) -> str:
@@ -208,7 +204,7 @@ class LocalBody:
         if now and (whole := self._fetched.get((outer, ()))) is not None:
             local, now = whole, {}
         if (swap := swapped(now, wanted)) is not None:
-            return self._exchange(outer, local, wanted, *swap)
+            return self._exchange(outer, local, wanted, swap)
         for dim in [dim for dim, axes in now.items() if wanted.get(dim) != axes]:
             local = self._gather(outer, local, dim)
         for dim in [dim for dim, axes in wanted.items() if now.get(dim) != axes]:
@@ -249,11 +245,16 @@ class LocalBody:
         return self.insert(made, local.name_hint)
 
     def _exchange(
-        self, outer: SSAValue, local: SSAValue, wanted: Sharding, split: str, lay: str
+        self,
+        outer: SSAValue,
+        local: SSAValue,
+        wanted: Sharding,
+        swap: tuple[str, str],
     ) -> SSAValue:
-        type_ = local_type(outer.type, wanted, self.mesh)
-        axes = wanted[split]
-        made = AllToAllOp(local, self.mesh_name, axes, type_, split=split, concat=lay)
+        split, concat = swap
+        type_, axes = local_type(outer.type, wanted, self.mesh), wanted[split]
+        mesh = self.mesh_name
+        made = AllToAllOp(local, mesh, axes, type_, split=split, concat=concat)
         return self.insert(made, local.name_hint)
 
     def local_region(self, region: Region, sharding: Sharding) -> Region:

@@ -169,7 +169,7 @@ def plan_levels(
     """
     Return the steps, by level, of every collective in a region, and its options.
 
-    Raises PassFailedException if no axis of the mesh lies at the level `at`, and if
+    Raises PassFailedException if no axis of the mesh is at the level `at`, and if
     `each` is about another number of collectives.
     """
     hierarchical = options.algorithm == "hierarchical"
@@ -240,8 +240,15 @@ def _choice(
     if isinstance(op, AllReduceOp):
         dim = _scatter_dim(op, set(states[op.input].sharded.values()))
         return Placement(op, _reduction(op, dim, options, pricer), dim)
-    alone = isinstance(op, AllGatherOp) and root_suffices(region, op)
-    return Placement(op, _move(op, alone, options, pricer))
+    own = form_of_op(op, pricer)
+    if options.kind not in ("gather", "auto") or not isinstance(op, AllGatherOp):
+        return Placement(op, own)
+    if not root_suffices(region, op):
+        return Placement(op, own)
+    rooted = form_to_root(op, pricer)
+    if options.kind == "gather":
+        return Placement(op, rooted)
+    return Placement(op, cheapest_form(op, [own, rooted], options.goal))
 
 
 def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
@@ -270,23 +277,6 @@ def _reduction(
     return cheapest_form(op, forms, options.goal)
 
 
-def _move(
-    op: CollectiveOp, alone: bool, options: PlaceCollectivesPass, pricer: Pricer
-) -> Implementation:
-    """
-    Return the form of a collective that reduces nothing.
-
-    An all-gather after which the root can do all `alone` may be a gather to it.
-    """
-    own = form_of_op(op, pricer)
-    if not alone or options.kind not in ("gather", "auto"):
-        return own
-    rooted = form_to_root(op, pricer)
-    if options.kind == "gather":
-        return rooted
-    return cheapest_form(op, [own, rooted], options.goal)
-
-
 def apply_choice(choice: Placement) -> None:
     """Give a collective its form, and write algorithms and estimates on its parts."""
     op, form = choice.op, choice.form
@@ -308,9 +298,9 @@ def apply_choice(choice: Placement) -> None:
 
 def separate_gathered_dims(region: SpmdOp) -> None:
     """
-    Give what explicit gathers make whole names of its own, on accelerators.
+    Give each explicit gather its own name of the dimension, on accelerators.
 
-    Not what a reduce-scatter has split: there nothing but the collectives sees shards.
+    The shards of a reduce-scatter keep the name: only the collectives read them.
     """
     system = find_system(region)
     if system is not None and system.gpu is not None:

@@ -37,8 +37,8 @@ from comet.passes.sharding.shardings import part_dim
 
 Kind = Literal["allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"]
 """
-One op; a reduction of shards that are then gathered; a reduction to instance 0, which
-sends its result back; or all terms gathered there, reduced and sent back.
+One op; a reduce-scatter and an all-gather; a reduction to instance 0 and a broadcast of
+the result; or a gather of all terms there, a local reduction and a broadcast.
 """
 
 
@@ -52,7 +52,7 @@ PARTS: dict[Kind, tuple[str, ...]] = {
 
 
 ROOT = 0
-"""The instance of a group that does what the others leave to it."""
+"""The instance of a group that reduces or gathers for all."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Implemen
 
 
 def form_of_op(op: CollectiveOp, pricer: Pricer) -> Implementation:
-    """Return `op` as it is; raises CostError for an algorithm that runs not there."""
+    """Return `op` unchanged; raises CostError if its algorithm cannot run."""
     return Implementation(None, (price_of(op, pricer),))
 
 

@@ -21,7 +21,7 @@ from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.compound.dims import extents_of, with_extents
 
 GPU_LEVEL = "HBM"
-"""Where the operands of collectives lie on a mesh that states no levels."""
+"""The level of the operands of collectives on a mesh without levels."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ def explicit_level(mesh: MeshOp, at: str | None) -> str:
     """
     Return the level of the explicit collectives, the outermost if `at` is None.
 
-    Raises PassFailedException if no axis of the mesh lies there.
+    Raises PassFailedException if no axis of the mesh is there.
     """
     levels = list(dict.fromkeys(mesh.axis_levels.values())) or [GPU_LEVEL]
     if at is not None and at not in levels:
         raise PassFailedException(
-            f"place-collectives: no axis of mesh @{mesh.sym_name.data} lies at level "
-            f"{at}; its axes lie at {', '.join(levels)}"
+            f"place-collectives: no axis of mesh @{mesh.sym_name.data} is at level "
+            f"{at}; its axes are at {', '.join(levels)}"
         )
     return levels[0] if at is None else at
 
@@ -59,7 +59,7 @@ def steps_by_level(
     """
     Split a reduction over `axes` into one per memory level, innermost first.
 
-    Raises PassFailedException if no axis of the mesh lies at the level `at`.
+    Raises PassFailedException if no axis of the mesh is at the level `at`.
     """
     explicit = explicit_level(mesh, at)
     level_of = mesh.axis_levels or dict.fromkeys(mesh.axis_extents, GPU_LEVEL)
@@ -81,7 +81,7 @@ def plan_steps(
 
     A gather or scatter has parts if its extent divides by the group and the axes of
     outer levels are major. With `hierarchical` the explicit steps of a reduction stay
-    one. Raises PassFailedException if no axis of the mesh lies at the level `at`.
+    one. Raises PassFailedException if no axis of the mesh is at the level `at`.
     """
     level, axes = explicit_level(mesh, at), op.axis_names
     steps = steps_by_level(axes, mesh, at)

@@ -173,7 +173,7 @@ def test_explicit_options_are_obeyed():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("at=L2", "no axis of mesh @edge lies at level L2; its axes lie at GB, OB"),
+        ("at=L2", "no axis of mesh @edge is at level L2; its axes are at GB, OB"),
         (
             "kind=reduce_scatter_all_gather stream=false",
             "no 'collective.reduce_scatter'",

@@ -265,8 +265,8 @@ def test_without_rates_the_algorithm_is_the_targets():
 @pytest.mark.parametrize(
     ("axes", "options", "message"),
     [
-        (dict(GRID), "at=DRAM", "no axis of mesh @mesh lies at level DRAM; .* GB, OB"),
-        ({"rank": 4}, "at=GB", "lies at level GB; its axes lie at HBM"),
+        (dict(GRID), "at=DRAM", "no axis of mesh @mesh is at level DRAM; .* GB, OB"),
+        ({"rank": 4}, "at=GB", "is at level GB; its axes are at HBM"),
         (
             {"rank": 8},
             "kind=reduce_scatter_all_gather",
@@ -401,7 +401,7 @@ def test_each_collective_has_a_kind_and_a_level():
         ("allreduce GB", "'each' places 1 collectives, and the region has 2"),
         ("allreduce", "'allreduce' in 'each' is not of the form KIND LEVEL"),
         ("ring GB; ring GB", "'ring GB' in 'each' is not of the form KIND LEVEL"),
-        ("auto GB; auto NO", "no axis of mesh @mesh lies at level NO"),
+        ("auto GB; auto NO", "no axis of mesh @mesh is at level NO"),
     ],
 )
 def test_wrong_kinds_and_levels(each: str, message: str):

@@ -12,7 +12,7 @@ func.func @f(%x: tensor<4x16xf32, #compound.dims<M, N>>) -> tensor<4xf32, #compo
   func.return %m : tensor<4xf32, #compound.dims<M>>
 }
 
-// CHECK: place-collectives: no axis of mesh @mesh lies at level GB; its axes lie at HBM
+// CHECK: place-collectives: no axis of mesh @mesh is at level GB; its axes are at HBM
 
 // -----
 
