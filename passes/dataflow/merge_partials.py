@@ -354,13 +354,13 @@ def _set_tiles(node: SpatialOp, plan: Merge) -> None:
     """Give the merging node its tiles, and the launch numbers of the first node."""
     for op in [op for op in node.walk() if isinstance(op, NodeOp)]:
         extents = joined_extents((*op.ins, *op.init_args()))
-        rows: list[LoopAttr] = []
-        for row in op.loops:
-            factor = -(-extents[row.dim] // plan.tiling.blocks[row.dim])
+        loops: list[LoopAttr] = []
+        for loop in op.loops:
+            factor = -(-extents[loop.dim] // plan.tiling.blocks[loop.dim])
             if op is node:
-                factor = plan.counters.get(row.dim, 1)
-            rows.append(LoopAttr(row.dim, factor, row.axis))
-        set_loops(op, rows)
+                factor = plan.counters.get(loop.dim, 1)
+            loops.append(LoopAttr(loop.dim, factor, loop.axis))
+        set_loops(op, loops)
     retile_node(node)
     launch = plan.tiling.launch
     node.launch = LaunchAttr(launch.warps, launch.stages)

@@ -143,13 +143,13 @@ class _Nodes:
         """
         Return a temporal node.
 
-        `sums`: the ops whose results an outer loop accumulates in place; `axes`: the
-        dimension that each enclosing mesh axis splits.
+        `sums` are the ops whose results an outer loop accumulates in place, `axes` the
+        dimensions that enclosing mesh axes split.
         """
         entries: list[MovedTensor] = []
         children: list[tuple[Operation, Bind]] = []
         for item in node.items:
-            loops = (self.plan.sizes(product_of(item.rows)),)
+            loops = (self.plan.sizes(product_of(item.loops)),)
             if isinstance(item.node, Spatial):
                 transfers = item.node.transfers
                 entries += [
@@ -163,7 +163,7 @@ class _Nodes:
                 entries += self._leaf_entries(item.node, item, sums)
                 child = self._operation(item.node)
             children.append((child, item.bind))
-        order = loop_order([item.rows for item in node.items], self.plan.dims)
+        order = loop_order([item.loops for item in node.items], self.plan.dims)
         return self._tile(TileKind.TEMPORAL, order, entries, children, node.notes)
 
     def _spatial(
@@ -173,7 +173,7 @@ class _Nodes:
         sums: Mapping[ComputeOp, Truth],
         axes: Mapping[str, str],
     ) -> TileOp:
-        loops = tuple(self._row(loop) for loop in node.rows) or (self.plan.sizes({}),)
+        loops = tuple(map(self._sizes, node.loops)) or (self.plan.sizes({}),)
         entries = [
             self._entry(t, self._busy(t, node, loops), self._summed(t, item, sums))
             for t in node.transfers
@@ -183,7 +183,8 @@ class _Nodes:
             op: self._accumulation(op, item, sums, moves=op in moved).below
             for op in _ops_below(node)
         }
-        split = {**axes, **{r.axis: r.dim for r in node.rows if r.axis is not None}}
+        own = {loop.axis: loop.dim for loop in node.loops if loop.axis is not None}
+        split = {**axes, **own}
         children = [
             (
                 self.temporal(child.node, below, split)
@@ -199,16 +200,16 @@ class _Nodes:
     def _busy(
         self, transfer: TaggedTransfer, node: Spatial, loops: tuple[Sizes, ...]
     ) -> tuple[Sizes, ...]:
-        """Return `rows`, with factor 1 for axes of which one instance works alone."""
+        """Return `loops`, with factor 1 for axes along which one instance computes."""
         idle = self.plan.idle.get(transfer.op, frozenset[str]())
-        alone = self.plan.sizes({})
-        axes = [loop.axis for loop in node.rows] or [None]
+        one = self.plan.sizes({})
+        axes = [loop.axis for loop in node.loops] or [None]
         return tuple(
-            alone if axis in idle else loop
+            one if axis in idle else loop
             for axis, loop in zip(axes, loops, strict=True)
         )
 
-    def _row(self, loop: LoopAttr) -> Sizes:
+    def _sizes(self, loop: LoopAttr) -> Sizes:
         return self.plan.sizes({loop.dim: loop.factor})
 
     def _tile(
@@ -249,7 +250,7 @@ class _Nodes:
         moves: bool = True,
     ) -> Accumulation:
         above = sums.get(op, False)
-        return accumulation_of(op, item.summed_rows, above, moves=moves)
+        return accumulation_of(op, item.summed_loops, above, moves=moves)
 
     def _entry(
         self, transfer: TaggedTransfer, loops: tuple[Sizes, ...], rmw: bool
@@ -279,7 +280,7 @@ class _Nodes:
                 level_of(value) or "",
                 unit.level_name,
                 bits_of(in_memory),
-                (self.plan.sizes(product_of(item.rows)),),
+                (self.plan.sizes(product_of(item.loops)),),
                 rmw=rmw and written,
                 wb_output=written,
             )

@@ -14,8 +14,8 @@ from comet.cost.reals import Truth
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import merged_extents, names_of
 from comet.passes.comet.lower_to_comet.tree import (
+    Loops,
     PlacedCollective,
-    Rows,
     Spatial,
     Temporal,
 )
@@ -23,7 +23,7 @@ from comet.passes.comet.lower_to_comet.tree import (
 Factors = Mapping[str, int]
 
 
-def product_of(loops: Rows) -> dict[str, int]:
+def product_of(loops: Loops) -> dict[str, int]:
     """Return the product of the factors of each dimension."""
     factors: dict[str, int] = {}
     for loop in loops:
@@ -38,25 +38,25 @@ Idle = Mapping[Operation, frozenset[str]]
 def factors_on_paths(root: Temporal, idle: Idle) -> dict[ComputeOp, dict[str, int]]:
     """Return, for every op, the product of all factors on its path from the root."""
     return {
-        op: product_of(busy_rows(loops, op, idle)) for op, loops in _paths(root, ())
+        op: product_of(busy_loops(loops, op, idle)) for op, loops in _paths(root, ())
     }
 
 
-def busy_rows(loops: Rows, op: ComputeOp, idle: Idle) -> Rows:
+def busy_loops(loops: Loops, op: ComputeOp, idle: Idle) -> Loops:
     """Return the loops whose axes `op` is spread over, and those without axes."""
     axes = idle.get(op, frozenset[str]())
     return tuple(loop for loop in loops if loop.axis not in axes)
 
 
-def _paths(node: Temporal, above: Rows) -> Iterator[tuple[ComputeOp, Rows]]:
+def _paths(node: Temporal, above: Loops) -> Iterator[tuple[ComputeOp, Loops]]:
     for item in node.items:
-        here = (*above, *item.rows)
+        here = (*above, *item.loops)
         if isinstance(item.node, ComputeOp):
             yield item.node, here
         elif isinstance(item.node, Spatial):
             for child in item.node.children:
                 if not isinstance(child.node, PlacedCollective):
-                    yield from _paths(child.node, (*here, *item.node.rows))
+                    yield from _paths(child.node, (*here, *item.node.loops))
 
 
 def extents_of_op(op: ComputeOp) -> dict[str, int]:
@@ -105,7 +105,7 @@ def _uneven(op: ComputeOp, dim: str, tiles: str, sizes: Factors) -> PassFailedEx
     )
 
 
-def loop_order(paths: Sequence[Rows], dims: Sequence[str]) -> list[str]:
+def loop_order(paths: Sequence[Loops], dims: Sequence[str]) -> list[str]:
     """
     Return `dims` in one order, innermost first, that is the order of every path.
 
@@ -134,7 +134,7 @@ def innermost_first(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> lis
     return [*(dim for dim in given if dim not in merged), *reversed(merged)]
 
 
-def _looped(path: Rows) -> list[str]:
+def _looped(path: Loops) -> list[str]:
     """Return the dimensions of a path, outermost first, each once."""
     dims: list[str] = []
     for loop in path:
@@ -151,7 +151,7 @@ def _looped(path: Rows) -> list[str]:
 
 
 def accumulation_of(
-    op: ComputeOp, loops: Rows, above: Truth, *, moves: bool = True
+    op: ComputeOp, loops: Loops, above: Truth, *, moves: bool = True
 ) -> Accumulation:
     """
     Say where partial results of `op` are read back, given the loops of one node.
@@ -160,5 +160,5 @@ def accumulation_of(
     level, and the result crosses this node.
     """
     inside = set(extents_of_op(op))
-    rows = [(loop.dim, loop.factor) for loop in loops if loop.dim in inside]
-    return accumulation(rows, set(names_of(op.results[0])), above, moves=moves)
+    own = [(loop.dim, loop.factor) for loop in loops if loop.dim in inside]
+    return accumulation(own, set(names_of(op.results[0])), above, moves=moves)

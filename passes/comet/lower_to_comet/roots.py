@@ -49,7 +49,7 @@ def restore_names(func: FuncOp, names: Names) -> None:
             _restore(block.args, names)
         _restore(op.results, names)
         if isinstance(op, NodeOp):
-            set_loops(op, [_old_row(loop, names) for loop in op.loops])
+            set_loops(op, [_old_loop(loop, names) for loop in op.loops])
 
 
 def _restore(values: Sequence[SSAValue], names: Names) -> None:
@@ -63,7 +63,7 @@ def _old_type(value: SSAValue, names: Names) -> Attribute:
     return tensor(extents, element_type_of(value), level_of(value))
 
 
-def _old_row(loop: LoopAttr, names: Names) -> LoopAttr:
+def _old_loop(loop: LoopAttr, names: Names) -> LoopAttr:
     return LoopAttr(names.get(loop.dim, loop.dim), loop.factor, loop.axis)
 
 

@@ -26,7 +26,7 @@ from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, transfers
 from comet.passes.comet.lower_to_comet.values import Values
 
-Rows: TypeAlias = tuple[LoopAttr, ...]
+Loops: TypeAlias = tuple[LoopAttr, ...]
 Notes: TypeAlias = tuple[tuple[str, Attribute], ...]
 """Attributes of the dialect-independent prefix `comet.`: estimates and choices."""
 
@@ -54,43 +54,43 @@ class PlacedCollective:
 class Spatial:
     """Instances of a mesh; without loops there is one of them."""
 
-    rows: Rows
+    loops: Loops
     transfers: tuple[TaggedTransfer, ...]
     children: tuple[Child, ...]
     notes: Notes = ()
 
 
 @dataclass(frozen=True)
-class Loops:
+class LoopNest:
     """The loops of nested temporal nodes, outermost first."""
 
-    rows: Rows
+    loops: Loops
     folded: frozenset[str] = frozenset()
     """Dimensions of folds: no op accumulates its results over their loops."""
 
-    def into(self, node: TemporalOp) -> Loops:
+    def into(self, node: TemporalOp) -> LoopNest:
         """Return these loops with those of `node` inside of them."""
         folded = node.factors if node.init_args() else ()
-        return Loops((*self.rows, *node.loops), self.folded | set(folded))
+        return LoopNest((*self.loops, *node.loops), self.folded | set(folded))
 
 
 @dataclass(frozen=True)
 class Item:
     """A child of a temporal node, with the loops around it."""
 
-    loops: Loops
+    nest: LoopNest
     node: Spatial | PlacedCollective | ComputeOp
     bind: BindingKind = BindingKind.SEQUENTIAL
 
     @property
-    def rows(self) -> Rows:
+    def loops(self) -> Loops:
         """The loops around it."""
-        return self.loops.rows
+        return self.nest.loops
 
     @property
-    def summed_rows(self) -> Rows:
+    def summed_loops(self) -> Loops:
         """The loops over which ops below may accumulate their results."""
-        return tuple(row for row in self.rows if row.dim not in self.loops.folded)
+        return tuple(loop for loop in self.loops if loop.dim not in self.nest.folded)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def tree_of(block: Block, values: Values) -> Temporal:
     Raises PassFailedException for ops outside of the tree and for trees that the COMET
     files cannot express.
     """
-    return _Builder(values).temporal(Loops(()), block, ())
+    return _Builder(values).temporal(LoopNest(()), block, ())
 
 
 def notes_of(op: Operation) -> Notes:
@@ -146,13 +146,13 @@ def _bind(op: Operation) -> BindingKind:
 class _Builder:
     values: Values
 
-    def temporal(self, loops: Loops, block: Block, notes: Notes) -> Temporal:
+    def temporal(self, nest: LoopNest, block: Block, notes: Notes) -> Temporal:
         """Return the temporal node whose body is `block`."""
         works = tuple(_works(block))
         if len(works) == 1 and self._is_plain(op := works[0]):
             both = (*notes, *notes_of(op))
-            return self.temporal(loops.into(op), op.body.block, both)
-        items = tuple(self._items(loops, block))
+            return self.temporal(nest.into(op), op.body.block, both)
+        items = tuple(self._items(nest, block))
         if not items:
             raise PassFailedException(
                 "lower-to-comet: a node computes nothing but constants, which the "
@@ -162,42 +162,42 @@ class _Builder:
             _reject_shared_loops(items)
         return Temporal(items, notes)
 
-    def _items(self, loops: Loops, block: Block) -> Iterator[Item]:
+    def _items(self, nest: LoopNest, block: Block) -> Iterator[Item]:
         for op in _works(block):
             if self._is_plain(op):
-                inner = tuple(self._items(loops.into(op), op.body.block))
+                inner = tuple(self._items(nest.into(op), op.body.block))
                 yield from inner[:-1]
                 yield from (replace(item, bind=_bind(op)) for item in inner[-1:])
             elif isinstance(op, TemporalOp):
                 below = self._spatial(op, ())
-                yield Item(loops.into(op), below, _bind(op))
+                yield Item(nest.into(op), below, _bind(op))
             elif isinstance(op, SpatialOp):
-                yield Item(loops, self._spatial(op, tuple(op.loops)), _bind(op))
+                yield Item(nest, self._spatial(op, tuple(op.loops)), _bind(op))
             elif isinstance(op, CollectiveOp):
-                yield Item(loops, PlacedCollective(op), _bind(op))
+                yield Item(nest, PlacedCollective(op), _bind(op))
             else:
-                yield Item(loops, _compute(op))
+                yield Item(nest, _compute(op))
 
-    def _spatial(self, op: NodeOp, rows: Rows) -> Spatial:
+    def _spatial(self, op: NodeOp, loops: Loops) -> Spatial:
         """Return the spatial node for `op`, or for its border."""
         children = tuple(self._children(op.body.block))
-        return Spatial(rows, self._transfers(op), children, notes_of(op))
+        return Spatial(loops, self._transfers(op), children, notes_of(op))
 
     def _children(self, block: Block) -> Iterator[Child]:
         for op in _works(block):
             if isinstance(op, CollectiveOp):
                 yield Child(PlacedCollective(op), _bind(op))
             elif self._is_plain(op):
-                node = self.temporal(Loops(()).into(op), op.body.block, notes_of(op))
+                node = self.temporal(LoopNest(()).into(op), op.body.block, notes_of(op))
                 yield Child(node, _bind(op))
             elif isinstance(op, TemporalOp):
-                item = Item(Loops(()).into(op), self._spatial(op, ()))
+                item = Item(LoopNest(()).into(op), self._spatial(op, ()))
                 yield Child(Temporal((item,)), _bind(op))
             elif isinstance(op, SpatialOp):
-                item = Item(Loops(()), self._spatial(op, tuple(op.loops)))
+                item = Item(LoopNest(()), self._spatial(op, tuple(op.loops)))
                 yield Child(Temporal((item,)), _bind(op))
             else:
-                yield Child(Temporal((Item(Loops(()), _compute(op)),)))
+                yield Child(Temporal((Item(LoopNest(()), _compute(op)),)))
 
     def _is_plain(self, op: Operation) -> TypeGuard[TemporalOp]:
         """Whether `op` is a temporal node without transfers at its border."""

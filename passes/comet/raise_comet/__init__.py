@@ -89,7 +89,7 @@ def raise_mapping(problem: ProblemOp, mapping: MappingOp) -> list[Operation]:
     mesh, own_reference = MeshOp(MESH, tree.axes), _reference_function(reference)
     raised: list[Operation] = [mesh, func, own_reference]
     module = ModuleOp(raised)
-    _give_rows(func, roots)
+    _set_factors(func, roots)
     try:
         module.verify()
     except VerifyException as error:
@@ -131,12 +131,12 @@ def _mapping_function(tree: MappingTree, program: Program, roots: Roots) -> Func
     return FuncOp(FUNCTION, (block.arg_types, returned.operand_types), Region(block))
 
 
-def _give_rows(func: FuncOp, roots: Roots) -> None:
+def _set_factors(func: FuncOp, roots: Roots) -> None:
     """Give the temporal nodes the loops of the mapping, and recompute all types."""
     raised = [node for root in roots for node in root.walk()]
-    rows = [each.rows for each in raised if isinstance(each.node, Temporal)]
+    loops = [each.loops for each in raised if isinstance(each.node, Temporal)]
     nodes = [op for op in func.walk() if isinstance(op, TemporalOp)]
-    for node, own in zip(nodes, rows, strict=True):
+    for node, own in zip(nodes, loops, strict=True):
         set_loops(node, own)
     try:
         retile(func)

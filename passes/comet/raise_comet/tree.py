@@ -33,7 +33,7 @@ class RaisedNode:
     node: Tree
     tile: TileOp | None
     """None for a leaf."""
-    rows: tuple[LoopAttr, ...]
+    loops: tuple[LoopAttr, ...]
     """The loops of a temporal node, outermost first."""
     children: tuple[RaisedNode, ...]
 
@@ -129,21 +129,22 @@ class MappingTree:
             yield from self._temporal(program, tile, depth)
             return
         below = self._children(program, tile.children, depth + 1)
-        rows = tuple(
-            self._spatial_row(tile, axis, factors)
+        loops = tuple(
+            self._spatial_loop(tile, axis, factors)
             for axis, factors in self.rows(tile, depth)
         )
-        node = Spatial(_level(tile), MESH, rows, tuple(raised.node for raised in below))
+        inner = tuple(raised.node for raised in below)
+        node = Spatial(_level(tile), MESH, loops, inner)
         yield RaisedNode(node, tile, (), below)
 
     def _temporal(
         self, program: Program, tile: TileOp, depth: int
     ) -> Iterator[RaisedNode]:
         """Yield the node of a temporal tile, or one for each group of children."""
-        for rows, children in self._groups(tile):
+        for loops, children in self._groups(tile):
             below = self._children(program, children, depth)
             node = Temporal(_level(tile), tuple(raised.node for raised in below))
-            yield RaisedNode(node, tile, rows, below)
+            yield RaisedNode(node, tile, loops, below)
 
     def _children(
         self, program: Program, children: Sequence[Child], depth: int
@@ -171,13 +172,13 @@ class MappingTree:
                 continue
             factors = self.factors(tile, 0, tags or None)
             order = reversed(tile.permutation.data)
-            rows = tuple(LoopAttr(d, factors[d]) for d in order if factors[d] > 1)
-            groups.append((rows, [child]))
-        if len({rows for rows, _ in groups}) > 1:
+            loops = tuple(LoopAttr(d, factors[d]) for d in order if factors[d] > 1)
+            groups.append((loops, [child]))
+        if len({loops for loops, _ in groups}) > 1:
             return groups
         return [(groups[0][0], [child for _, own in groups for child in own])]
 
-    def _spatial_row(
+    def _spatial_loop(
         self, tile: TileOp, axis: str, factors: Mapping[str, int]
     ) -> LoopAttr:
         """Return the loop of one axis; an idle one names any dimension of the node."""

@@ -1,9 +1,8 @@
 """
 Other tiles for the kernels of a launch plan.
 
-A kernel alone is fastest with the tiles that `tile` chooses. With other kernels and
-channels, others may be better: wider ones load less from peers, smaller ones send
-earlier.
+`tile` chooses those with which one kernel is fastest. With channels, others may be
+better: wider tiles load less from peers, smaller ones send earlier.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from comet.passes.schedule.tile.gpu.space import tilings_that_fit
 from comet.passes.search import ranked
 
 WORTH_TRYING = 2.0
-"""How much slower than the best a kernel alone may be with candidate tiles."""
+"""Tiles are tried with which the kernel takes at most so many times its best."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def apply_tiles(
     levels, gpu = gpu_levels(system), device_of(system)
     for plan in plans:
         for op in _nodes(plan.node):
-            set_loops(op, _rows(op, plan.tiles))
+            set_loops(op, _loops_with(op, plan.tiles))
         retile_node(plan.node)
         plan.node.launch = None
         finish_kernel(plan.node, levels, gpu, plan.launch)
@@ -99,14 +98,14 @@ def apply_tiles(
         function.attributes.pop(PLAN, None)
 
 
-def _rows(node: NodeOp, tiles: Mapping[str, int]) -> list[LoopAttr]:
-    """Return the loops of a node with factors that make `tiles`, others unchanged."""
+def _loops_with(node: NodeOp, tiles: Mapping[str, int]) -> list[LoopAttr]:
+    """Return the loops of a node, those over dimensions of `tiles` with new factors."""
     extents = joined_extents((*node.ins, *node.init_args()))
     return [
-        LoopAttr(row.dim, -(-extents[row.dim] // tiles[row.dim]), row.axis)
-        if row.dim in tiles
-        else row
-        for row in node.loops
+        LoopAttr(loop.dim, -(-extents[loop.dim] // tiles[loop.dim]), loop.axis)
+        if loop.dim in tiles
+        else loop
+        for loop in node.loops
     ]
 
 
@@ -114,10 +113,10 @@ def other_tiles(
     kernel: KernelOp, system: SystemOp
 ) -> Iterator[tuple[PlanEntry, float]]:
     """
-    Yield other tiles than a kernel has, the fastest for it alone first.
+    Yield other tiles for a kernel, with its seconds without the launch.
 
-    They are the fastest for each extent of a tile along each dimension of its grid.
-    With them goes how long the kernel runs alone, in seconds, its start excluded.
+    They are the fastest tiles for each extent along each dimension of the grid, the
+    fastest ones first.
     """
     node, gpu, name = computing_node(kernel), device_of(system), kernel.sym_name.data
     if node is None:
@@ -127,10 +126,10 @@ def other_tiles(
         return
     found = ranked("other tiles", f"@{name}", priced.candidates(summary.grid))
     looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
-    own = tile_blocks(node)
+    present = tile_blocks(node)
     for tiling in (each.made for each in found):
-        rows = tuple((dim, tiling.blocks[dim]) for dim in looped)
-        same = node.launch == tiling.launch and all(own[d] == n for d, n in rows)
+        tiles = tuple((dim, tiling.blocks[dim]) for dim in looped)
+        same = node.launch == tiling.launch and all(present[d] == n for d, n in tiles)
         if not same and tiling.seconds <= WORTH_TRYING * found[0].made.seconds:
-            numbers = (*rows, *tiling.launch.numbers.items())
+            numbers = (*tiles, *tiling.launch.numbers.items())
             yield PlanEntry(name, numbers), tiling.seconds - gpu.launch

@@ -80,7 +80,7 @@ def _shared_place(wiring: Wiring, producer: Producer) -> str | None:
     """Say which loop stores several tiles to one place, None if none does."""
     group = group_around(producer)
     assert group is not None
-    for dim in _rows(producer):
+    for dim in _looped_dims(producer):
         if dim in names_of(producer.value) and dim not in group.factors:
             continue
         return (
@@ -103,7 +103,7 @@ def _shared_flag(wiring: Wiring, producer: Producer, flags: FlagsOp) -> str | No
                 f"{kernel_of(producer)} makes tiles of {tile} along {dim} where the "
                 f"flags of {wiring.name} count blocks of {block}; make them equal"
             )
-    for dim in _rows(producer):
+    for dim in _looped_dims(producer):
         if dim not in blocks:
             return (
                 f"{kernel_of(producer)} signals tiles of several groups along {dim} by "
@@ -113,8 +113,8 @@ def _shared_flag(wiring: Wiring, producer: Producer, flags: FlagsOp) -> str | No
     return None
 
 
-def _rows(op: Operation) -> list[str]:
-    """Return the dimensions of which groups, or turns of one, have other parts."""
+def _looped_dims(op: Operation) -> list[str]:
+    """Return the dimensions that the grid, and loops around a group, cut into tiles."""
     group = group_around(op)
     return [
         dim
