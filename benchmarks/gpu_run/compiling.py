@@ -19,7 +19,7 @@ def compiled_launches(path: Path) -> int:
 
     Returns the number of launches. Other processes then find the kernels in the cache.
     """
-    launches = planned_launches(str(path), together=True)
+    launches = planned_launches(str(path), merge_ranks=True)
     for launch in launches:
         kernel: Any = launch.kernel
         together = COOPERATIVE if waits_for_itself(kernel) else {}

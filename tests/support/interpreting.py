@@ -24,8 +24,8 @@ from comet.runtime.request import Request
 P = ParamSpec("P")
 T = TypeVar("T")
 
-IMPORTED = ["comet.runtime.rank_backends", "comet.runtime.check_scheduled"]
-"""These import torch and Triton."""
+IMPORTED = ["comet.runtime.rank_backends"]
+"""It imports torch and Triton."""
 SETTINGS = {
     "TRITON_INTERPRET": "1",
     "OMP_NUM_THREADS": "1",

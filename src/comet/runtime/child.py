@@ -68,7 +68,7 @@ def _report_of_one(program: Program, request: Request) -> Facts:
     from comet.runtime.rank_backends import FAILURES
 
     if request.backend == "scheduler":
-        from comet.runtime.check_scheduled import scheduled
+        from comet.runtime.scheduler import scheduled
 
         program = scheduled(program, request.seed, request.resident)
     device = "cpu" if request.backend in INTERPRETED else "cuda"
@@ -176,16 +176,16 @@ def outcome(request: Request) -> tuple[bool, str]:
     if request.targets:
         from comet.runtime.compile_report import compile_report
 
-        together = request.backend == "gpu"
+        merged = request.backend == "gpu"
         return compile_report(
-            request.module, request.targets, request.as_json, together=together
+            request.module, request.targets, request.as_json, merge_ranks=merged
         )
     facts = report(request)
     return bool(facts["ok"]), json.dumps(facts) if request.as_json else as_text(facts)
 
 
-def speaks(request: Request) -> bool:
-    """Whether this process prints: of several processes only rank 0 does."""
+def prints(request: Request) -> bool:
+    """Whether this process prints the facts: of several processes only rank 0 does."""
     return request.backend != "distributed" or os.environ.get("RANK", "0") == "0"
 
 
@@ -214,7 +214,7 @@ def main() -> int:
             traceback.print_exc()
         print(f"comet-run: error: {failure(request.module, error)}", file=sys.stderr)
         return 1
-    if speaks(request):
+    if prints(request):
         print(text)
     return 0 if ok else 1
 

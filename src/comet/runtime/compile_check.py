@@ -150,24 +150,21 @@ def _requested(launch: ranks.KernelCall) -> RequestedLaunch:
     return RequestedLaunch(kernel, signature, small, constexprs, options, programs)
 
 
-def recorded_launches(path: str, together: bool = False) -> list[RequestedLaunch]:
-    """
-    Return what the launches of a module request from the compiler.
-
-    `together`: the launches of all ranks on one GPU; otherwise of one rank.
-    """
-    return list(map(_requested, planned_launches(path, together)))
+def recorded_launches(path: str, merge_ranks: bool = False) -> list[RequestedLaunch]:
+    """Return what `planned_launches` request from the compiler."""
+    return list(map(_requested, planned_launches(path, merge_ranks)))
 
 
-def planned_launches(path: str, together: bool = False) -> list[ranks.KernelCall]:
+def planned_launches(path: str, merge_ranks: bool = False) -> list[ranks.KernelCall]:
     """
     Run the launch plan of a module on tensors without data; return its launches.
 
-    `together`: see `recorded_launches`.
+    They are those of one rank, or with `merge_ranks` those that have the programs of
+    all ranks, on one GPU.
     """
     module = load_module(path)
     program = program_of(module, path)
-    if isinstance(program, RankProgram) and together:
+    if isinstance(program, RankProgram) and merge_ranks:
         return _of_all_ranks(program)
     if isinstance(program, RankProgram):
         rank = IdleRank(program.ranks)
@@ -267,8 +264,8 @@ def compiled(
 
 def _too_many(launch: RequestedLaunch, resident: int, target: str) -> tuple[str, ...]:
     """Return why a launch whose programs all run at the same time is an error."""
-    together = launch.options.get("launch_cooperative_grid", False)
-    if not together or launch.programs <= resident:
+    cooperative = launch.options.get("launch_cooperative_grid", False)
+    if not cooperative or launch.programs <= resident:
         return ()
     return (
         f"its {launch.programs} programs wait for each other, and {target} runs "
@@ -301,17 +298,17 @@ def _hip_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def all_compiled(
-    path: str, targets: Iterable[str] = TARGETS, *, together: bool = False
+    path: str, targets: Iterable[str] = TARGETS, *, merge_ranks: bool = False
 ) -> Iterator[Compiled]:
     """
     Compile every different launch of a module for each target.
 
-    `together`: see `recorded_launches`.
+    `merge_ranks`: see `planned_launches`.
     """
     done: list[RequestedLaunch] = []
     program = program_of(load_module(path), path)
     alone = isinstance(program, RankProgram) and program.ranks == 1
-    for launch in recorded_launches(path, together):
+    for launch in recorded_launches(path, merge_ranks):
         if launch in done:
             continue
         done.append(launch)

@@ -10,14 +10,14 @@ from comet.runtime.compile_check import Compiled, all_compiled
 
 
 def compile_report(
-    module: str, targets: Sequence[str], as_json: bool, *, together: bool = False
+    module: str, targets: Sequence[str], as_json: bool, *, merge_ranks: bool = False
 ) -> tuple[bool, str]:
     """
     Compile a module; return whether no kernel has faults, and the text to print.
 
-    `together`: the launches of all ranks on one GPU; otherwise of one rank.
+    `merge_ranks`: see `compile_check.planned_launches`.
     """
-    kernels = list(all_compiled(module, targets, together=together))
+    kernels = list(all_compiled(module, targets, merge_ranks=merge_ranks))
     ok = not any(kernel.faults for kernel in kernels)
     if as_json:
         facts = {"ok": ok, "kernels": [asdict(kernel) for kernel in kernels]}

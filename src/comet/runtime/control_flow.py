@@ -80,7 +80,7 @@ def _reverse_postorder(following: Sequence[Sequence[int]]) -> list[int]:
     """Return the blocks reachable from block 0, loops before what follows them."""
     order: list[int] = []
     seen = {0}
-    path = [(0, _ways_out_first(0, following))]
+    path = [(0, _exits_first(0, following))]
     while path:
         block, rest = path[-1]
         after = next((n for n in rest if n not in seen), None)
@@ -89,12 +89,12 @@ def _reverse_postorder(following: Sequence[Sequence[int]]) -> list[int]:
             path.pop()
         else:
             seen.add(after)
-            path.append((after, _ways_out_first(after, following)))
+            path.append((after, _exits_first(after, following)))
     return order[::-1]
 
 
-def _ways_out_first(block: int, following: Sequence[Sequence[int]]) -> Iterator[int]:
-    """Yield the successors of a block: the one visited first comes last in the end."""
+def _exits_first(block: int, following: Sequence[Sequence[int]]) -> Iterator[int]:
+    """Yield the successors of a block, exits of its loop first: these come last."""
     around = [n for n in following[block] if block in _reachable(n, following)]
     yield from (n for n in following[block] if n not in around)
     yield from around

@@ -209,7 +209,7 @@ class Engine:
         except OutOfBoundsError as error:
             what = f"{access.kind.value} out of bounds: {error}"
             self.conductor.fail(self._error(actor, actor.location, what))
-        if remote or (access.kind.atomic and not _looks_after_waiting(actor, access)):
+        if remote or (access.kind.atomic and not _reads_awaited_flags(actor, access)):
             self.pause(lambda: "can go on")
 
     def after(self, access: Access) -> None:
@@ -333,7 +333,7 @@ def watched_engine(seed: int, resident: int | None, *, races: bool) -> Engine:
     return engine
 
 
-def _looks_after_waiting(actor: Actor, access: Access) -> bool:
+def _reads_awaited_flags(actor: Actor, access: Access) -> bool:
     """Whether the actor reads the flags that it has just waited for."""
     if access.kind is not Kind.ATOMIC_READ or not actor.awaited:
         return False

@@ -25,7 +25,7 @@ class Launcher:
     """
 
     def __init__(self) -> None:
-        self._together: dict[tuple[int, tuple[int, ...]], bool] = {}
+        self._cooperative: dict[tuple[int, tuple[int, ...]], bool] = {}
         self.in_order: list[str] = []
         """Names of kernels with too many programs to run all at the same time."""
 
@@ -33,23 +33,23 @@ class Launcher:
         """Run a kernel after all earlier ones have ended."""
         start, key = launch.kernel[launch.grid], (id(launch.kernel), launch.grid)
         if launch.keywords.keys() & COOPERATIVE:
-            _start_together(launch)
+            _launch_cooperative(launch)
             return
-        if key not in self._together:
-            self._together[key] = waits_for_itself(launch.kernel)
-        if self._together[key]:
+        if key not in self._cooperative:
+            self._cooperative[key] = waits_for_itself(launch.kernel)
+        if self._cooperative[key]:
             try:
                 start(*launch.arguments, **launch.keywords, **COOPERATIVE)
                 return
             except RuntimeError as error:
                 if "cooperative" not in str(error).lower():
                     raise
-                self._together[key] = False
+                self._cooperative[key] = False
                 self.in_order.append(getattr(launch.kernel, "__name__", "a kernel"))
         start(*launch.arguments, **launch.keywords)
 
 
-def _start_together(launch: KernelCall) -> None:
+def _launch_cooperative(launch: KernelCall) -> None:
     """
     Run a kernel whose programs all have to run at the same time.
 

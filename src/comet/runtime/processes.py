@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic
 
@@ -29,7 +30,7 @@ from comet.runtime.memory import MemoryMap
 from comet.runtime.ranks import Rank, T, heaps_differ
 
 SHARED = Path("/dev/shm")
-NAP = 50e-6
+SLEEP = 50e-6
 """Seconds to sleep before flags are read again."""
 
 
@@ -37,28 +38,28 @@ class PeerFailedError(DeadlockError):
     """This rank cannot continue since another one failed; that one says why."""
 
 
-class _Board:
+class _SharedState:
     """What ranks exchange beside the heap: arrays with one number for each rank."""
 
     def __init__(self, folder: Path, world: int):
-        table = np.memmap(folder / "board", np.int64, "r+", shape=(3, world))
+        table = np.memmap(folder / "shared", np.int64, "r+", shape=(3, world))
         self.arrived, self.hashes, self.failed = table
 
 
-class _Patience:
+class _Timeout:
     """Waits for other processes, up to a timeout."""
 
     engine: Engine
 
-    def __init__(self, board: _Board, seconds: float):
-        self._board = board
+    def __init__(self, shared: _SharedState, seconds: float):
+        self._shared = shared
         self._seconds = seconds
         self._steps = -1
         self._since = 0.0
 
     def wait(self) -> None:
         """Sleep a little; raise if a peer failed or nothing progresses for too long."""
-        if self._board.failed.any():
+        if self._shared.failed.any():
             raise PeerFailedError(self.engine.waiting(), "another rank failed")
         now = time.monotonic()
         if self.engine.steps != self._steps:
@@ -66,28 +67,28 @@ class _Patience:
         if now - self._since > self._seconds:
             summary = f"no rank could go on for {self._seconds:g} s"
             raise DeadlockError(self.engine.waiting(), summary)
-        time.sleep(NAP)
+        time.sleep(SLEEP)
 
 
 class _ProcessRank(EngineRank):
     """The rank of this process."""
 
-    board: _Board
+    shared: _SharedState
 
     def barrier(self) -> None:
         """Count its own arrival, then wait until every rank has the same count."""
-        board, count = self.board, int(self.board.arrived[self.rank]) + 1
-        board.hashes[self.rank] = self.heap.log_hash()
-        board.arrived[self.rank] = count
+        shared, count = self.shared, int(self.shared.arrived[self.rank]) + 1
+        shared.hashes[self.rank] = self.heap.log_hash()
+        shared.arrived[self.rank] = count
         self._meet(count)
-        others = np.flatnonzero(board.hashes != board.hashes[self.rank])
+        others = np.flatnonzero(shared.hashes != shared.hashes[self.rank])
         if others.size:
             raise heaps_differ(self.rank, others[0])
-        board.arrived[self.rank] = count + 1
+        shared.arrived[self.rank] = count + 1
         self._meet(count + 1)
 
     def _meet(self, count: int) -> None:
-        arrived = self.board.arrived
+        arrived = self.shared.arrived
         self._engine.pause(
             lambda: f"waits for rank {np.argmin(arrived)} at a barrier",
             until=lambda: bool((arrived >= count).all()),
@@ -130,59 +131,51 @@ def run(
 
 def _files(world: int, heap_bytes: int) -> list[tuple[str, int]]:
     heaps = [(f"heap{rank}", heap_bytes) for rank in range(world)]
-    return [*heaps, ("board", 8 * 3 * world)]
+    return [*heaps, ("shared", 8 * 3 * world)]
 
 
 def _mapped(path: Path, size: int) -> torch.Tensor:
     return torch.from_file(str(path), shared=True, size=size, dtype=torch.uint8)
 
 
+@dataclass(frozen=True)
 class _Worker(Generic[T]):
     """The work of one process."""
 
-    def __init__(
-        self,
-        body: Callable[[Rank], T],
-        rank: int,
-        world: int,
-        seed: int,
-        resident: int | None,
-        folder: Path,
-        timeout: float,
-    ):
-        self._body = body
-        self._rank = rank
-        self._world = world
-        self._seed = seed
-        self._resident = resident
-        self._folder = folder
-        self._timeout = timeout
+    body: Callable[[Rank], T]
+    rank: int
+    world: int
+    seed: int
+    resident: int | None
+    folder: Path
+    timeout: float
+    """Seconds without progress."""
 
     def __call__(self) -> T:
         """Run the rank; report a failure to the others."""
-        board = _Board(self._folder, self._world)
+        shared = _SharedState(self.folder, self.world)
         try:
-            return self._run(board)
+            return self._run(shared)
         except BaseException:
-            board.failed[self._rank] = 1
+            shared.failed[self.rank] = 1
             raise
 
-    def _run(self, board: _Board) -> T:
+    def _run(self, shared: _SharedState) -> T:
         torch.set_num_threads(1)
-        patience = _Patience(board, self._timeout)
-        seed = self._seed * self._world + self._rank
-        engine = Engine(seed, patience.wait, None, MemoryMap(), self._resident)
-        patience.engine = engine
-        rank = _ProcessRank(self._rank, engine, self._heaps())
-        rank.board = board
-        rank.mapped = range(self._world)
+        timeout = _Timeout(shared, self.timeout)
+        seed = self.seed * self.world + self.rank
+        engine = Engine(seed, timeout.wait, None, MemoryMap(), self.resident)
+        timeout.engine = engine
+        rank = _ProcessRank(self.rank, engine, self._heaps())
+        rank.shared = shared
+        rank.mapped = range(self.world)
         results: list[T] = []
-        rank.add_host(lambda: results.append(self._body(rank)))
+        rank.add_host(lambda: results.append(self.body(rank)))
         engine.run()
         return results[0]
 
     def _heaps(self) -> list[torch.Tensor]:
-        paths = [self._folder / f"heap{rank}" for rank in range(self._world)]
+        paths = [self.folder / f"heap{rank}" for rank in range(self.world)]
         return [_mapped(path, path.stat().st_size) for path in paths]
 
 

@@ -8,14 +8,22 @@ reported at once; so is every race, even if it did no harm in this run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from comet.runtime.engine import Engine, watched_engine
 from comet.runtime.engine_rank import EngineRank
 from comet.runtime.heap import HEAP_BYTES, aligned_bytes
+from comet.runtime.interpreted import launched_by
 from comet.runtime.ranks import Rank, T, expect_same_allocations
 
+if TYPE_CHECKING:
+    import torch
 
-class _Meeting:
+    from comet.runtime.program import Program
+
+
+class _HostBarrier:
     """A barrier of the hosts of all ranks."""
 
     def __init__(self, ranks: list[_ScheduledRank], engine: Engine):
@@ -46,10 +54,10 @@ class _Meeting:
 class _ScheduledRank(EngineRank):
     """One rank among the tasks of an engine."""
 
-    meeting: _Meeting
+    hosts: _HostBarrier
 
     def barrier(self) -> None:
-        self.meeting.join(self.rank)
+        self.hosts.join(self.rank)
 
 
 def run(
@@ -72,10 +80,29 @@ def run(
     engine = watched_engine(seed, resident, races=races)
     heaps = [aligned_bytes(heap_bytes) for _ in range(world)]
     ranks = [_ScheduledRank(rank, engine, heaps) for rank in range(world)]
-    meeting = _Meeting(ranks, engine)
+    hosts = _HostBarrier(ranks, engine)
     results: dict[int, T] = {}
     for rank in ranks:
-        rank.meeting = meeting
+        rank.hosts = hosts
         rank.add_host(lambda rank=rank: results.update({rank.rank: body(rank)}))
     engine.run()
     return [results[rank] for rank in range(world)]
+
+
+def scheduled(program: Program, seed: int, resident: int | None) -> Program:
+    """
+    Return a program of one rank whose launch runs on the scheduler.
+
+    At most `resident` programs run at the same time, all if it is None. The launch
+    raises `RaceError` or `ProgramError` if a kernel is wrong.
+    """
+
+    def launch(*inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        def host(rank: Rank) -> torch.Tensor | tuple[torch.Tensor, ...]:
+            with launched_by(rank.launch):
+                return program.launch(*inputs)
+
+        (results,) = run(host, 1, seed=seed, resident=resident)
+        return results
+
+    return replace(program, launch=launch)

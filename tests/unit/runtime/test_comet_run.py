@@ -11,7 +11,7 @@ from triton_modules import LOWER, emitted
 from triton_schedules import schedule
 
 from comet.runtime import command
-from comet.runtime.child import as_text, expect_gpu, speaks
+from comet.runtime.child import as_text, expect_gpu, prints
 from comet.runtime.compile_check import Compiled
 from comet.runtime.compile_report import text_of
 from comet.runtime.request import Request
@@ -241,12 +241,12 @@ def test_bad_arguments_for_several_ranks_are_one_sentence(
     assert error.count("\n") == 1
 
 
-def test_only_rank_0_speaks(monkeypatch: pytest.MonkeyPatch):
-    spoken: list[bool] = []
+def test_only_rank_0_prints(monkeypatch: pytest.MonkeyPatch):
+    printed: list[bool] = []
     for rank in ("0", "1"):
         monkeypatch.setenv("RANK", rank)
-        spoken += [speaks(Request("k.py", each)) for each in ("distributed", "gpu")]
-    assert spoken == [True, True, False, True]
+        printed += [prints(Request("k.py", each)) for each in ("distributed", "gpu")]
+    assert printed == [True, True, False, True]
 
 
 def test_other_files_are_not_modules(tmp_path: Path):
