@@ -97,7 +97,7 @@ LATE = {
     "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",
     "comet.tools.comet_opt:_new_reporting": "few runs ask for a report",
     "comet.tools.compile_reporting:write": EXTRA,
-    "comet.tools.search_reporting:__init__": EXTRA,
+    "comet.tools.exploring:__init__": EXTRA,
 }
 """The functions that import something, and why they do so late."""
 

@@ -8,6 +8,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -22,7 +23,7 @@ from comet.cost.accelerator.problem import (
 from comet.cost.accelerator.report import Report
 from comet.cost.estimate import CostError, energy_scope
 from comet.kinds import BindingKind
-from comet.tools.chain_costs import chain_keys, chain_lines
+from comet.text_table import aligned
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.flags import FlagParser
 from comet.tools.reporting import Outputs, add_report_flags
@@ -31,6 +32,9 @@ TOOL = "comet-cost"
 FLAGS = ("arch_file", "problem_file", "mapping_file", "constants_file")
 BAR = 30
 """Characters of the longest energy bar."""
+
+Chain: TypeAlias = Mapping[str, Report]
+"""The figures of each mapping by its folder, in order, at least one."""
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -89,9 +93,46 @@ def _print_chain(options: Namespace) -> None:
         module = _module(read_all(paths))
         _, found[folder] = _price(module, str(paths["arch.yaml"]), options)
     if options.json:
-        print(json.dumps(chain_keys(found)))
+        print(json.dumps(_chain_keys(found)))
     else:
-        print("\n".join(chain_lines(found)))
+        print("\n".join(_chain_lines(found)))
+
+
+def _chain_keys(chain: Chain) -> dict[str, object]:
+    """Return the sums by name, and all figures of each mapping."""
+    first, *_ = chain.values()
+    cycles, energy = _chain_sums(chain)
+    return {
+        "model": first.model,
+        "network_energy": first.network_energy,
+        "root_cycles": cycles,
+        "total_energy_pj": energy,
+        "mappings": [{"folder": name, **each.keys} for name, each in chain.items()],
+    }
+
+
+def _chain_lines(chain: Chain) -> Iterator[str]:
+    """Yield the report as text: the sums, and a line for each mapping."""
+    first, *_ = chain.values()
+    cycles, energy = _chain_sums(chain)
+    scope = energy_scope(first.model, network_energy=first.network_energy)
+    yield f"model {first.model}: {cycles:,.0f} cycles in {len(chain)} mappings"
+    yield f"energy: {energy:,.0f} pJ, {scope}"
+    yield ""
+    rows = [("folder", "cycles", "energy (pJ)")]
+    for name, each in chain.items():
+        rows.append((name, f"{each.root_cycles:,.0f}", f"{each.total_energy_pj:,.0f}"))
+    yield from aligned(rows)
+
+
+def _chain_sums(chain: Chain) -> tuple[float, float]:
+    """
+    Return the cycles and the energy (pJ) of a chain.
+
+    A mapping begins when the one before has ended, so cycles add up, too.
+    """
+    cycles = sum(each.root_cycles for each in chain.values())
+    return cycles, sum(each.total_energy_pj for each in chain.values())
 
 
 def _parser() -> ArgumentParser:

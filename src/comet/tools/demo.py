@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -97,20 +98,25 @@ def show_ranks() -> None:
     _run("comet-opt", SHARED, "-p", H200S, "-t", "triton", into=RANKS_FILE)
     _check(RANKS_FILE, "--backend", "scheduler", "--seed", "7", "--epochs", "2")
     print("\nWhere the time of four H200 would go, by the cost model:\n")
+    tables: dict[str, str] = {}
     for pattern in ("bsp", "push"):
         plan = H200S.replace("pattern=push", f"pattern={pattern} to=dataflow")
-        table = _run("comet-opt", SHARED, "-p", plan, "-t", "taxes", quiet=True)
-        print(format_taxes(table, pattern, header=pattern == "bsp"))
+        tables[pattern] = _run(
+            "comet-opt", SHARED, "-p", plan, "-t", "taxes", quiet=True
+        )
+    print(format_totals(tables))
 
 
-def format_taxes(table: str, name: str, *, header: bool) -> str:
-    """Return the totals of a table of taxes as one row, with its header if asked."""
-    rows = [re.split(r"  +", line) for line in table.splitlines() if line]
-    totals = next(row for row in rows if row[0] == "total")
-    shown = [["pattern", *rows[1][1:]]] if header else []
+def format_totals(tables: Mapping[str, str]) -> str:
+    """Return the totals of tables of taxes: a header, and a row for each pattern."""
+    rows: list[list[str]] = []
+    for pattern, table in tables.items():
+        cells = [re.split(r"  +", line) for line in table.splitlines() if line]
+        rows = rows or [["pattern", *cells[1][1:]]]
+        rows.append([pattern, *next(row[1:] for row in cells if row[0] == "total")])
     return "\n".join(
         f"{first:10}" + "".join(f"{cell:>17}" for cell in cells)
-        for first, *cells in (*shown, [name, *totals[1:]])
+        for first, *cells in rows
     )
 
 

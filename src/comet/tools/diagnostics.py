@@ -179,7 +179,7 @@ CLEARER = (
     (r"^Could not parse entire input!$", "expected an operation; write one here"),
     (
         r"^(.*) should be of base attribute (\S+)$",
-        r"\1 stands where a \2 attribute belongs",
+        r"\1 is not a \2 attribute; write one",
     ),
     (
         r"Operation using value defined out of its IsolatedFromAbove parent: .*",

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects.arch import find_system
 from comet.passes.search.goal import Cost
-from comet.passes.search.record import Choice, Row, session
+from comet.passes.search.record import Choice, session
 from comet.text_table import aligned
+
+Columns: TypeAlias = Mapping[str, Callable[[Cost], str]]
+"""The text of a cost in each column, by its unit."""
+
+GPU_COLUMNS: Columns = {"us": lambda cost: f"{cost.latency * 1e6:,.3f}"}
+ACCELERATOR_COLUMNS: Columns = {
+    "cycles": lambda cost: f"{cost.latency:,.0f}",
+    "pJ": lambda cost: f"{cost.energy:,.0f}",
+}
 
 
 @contextmanager
@@ -28,32 +38,17 @@ def explained(choices: Iterable[Choice], module: ModuleOp) -> str:
     """Return the tables of `choices`, made on the hardware of `module`."""
     system = find_system(module)
     on_gpu = system is not None and system.gpu is not None
-    return "\n".join(_table(choice, on_gpu) for choice in choices)
+    columns = GPU_COLUMNS if on_gpu else ACCELERATOR_COLUMNS
+    return "\n".join(_table(choice, columns) for choice in choices)
 
 
-def _table(choice: Choice, on_gpu: bool) -> str:
+def _table(choice: Choice, columns: Columns) -> str:
     """Return a heading and a row for each candidate, `*` at the chosen one."""
     within = f", with {', '.join(choice.within)}" if choice.within else ""
-    texts = [("  candidate", *_units(on_gpu), "limited by")]
-    texts += [
-        (f"{'*' if index == choice.chosen else ' '} {row.label}", *_cells(row, on_gpu))
-        for index, row in enumerate(choice.rows)
-    ]
+    texts = [("  candidate", *columns, "limited by")]
+    for index, row in enumerate(choice.rows):
+        mark, cost = "*" if index == choice.chosen else " ", row.cost
+        cells = ("-" if cost is None else text(cost) for text in columns.values())
+        texts.append((f"{mark} {row.label}", *cells, row.limit))
     lines = aligned(texts, left=(0, len(texts[0]) - 1))
     return "\n".join([f"{choice.name} for {choice.place}{within}", *lines, ""])
-
-
-def _units(on_gpu: bool) -> tuple[str, ...]:
-    return ("us",) if on_gpu else ("cycles", "pJ")
-
-
-def _cells(row: Row, on_gpu: bool) -> tuple[str, ...]:
-    if row.cost is None:
-        return (*("-" for _ in _units(on_gpu)), row.limit)
-    return (*_numbers(row.cost, on_gpu), row.limit)
-
-
-def _numbers(cost: Cost, on_gpu: bool) -> tuple[str, ...]:
-    if on_gpu:
-        return (f"{cost.latency * 1e6:,.3f}",)
-    return f"{cost.latency:,.0f}", f"{cost.energy:,.0f}"

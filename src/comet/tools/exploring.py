@@ -7,14 +7,17 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
+from xdsl.dialects.builtin import ModuleOp
+
 from comet.api.answer import Answer
+from comet.api.program import installed_context, parsed
 from comet.api.question import NOTHING, Question, Sampling
 from comet.api.saved import saved_constraints
 from comet.api.source import Source
 from comet.batch.store import Store, recalled
+from comet.cost.from_ir.mapping import problem_of
 from comet.tools.progress_bar import ProgressBar
 from comet.tools.reporting import Outputs
-from comet.tools.search_reporting import SearchReporting
 
 
 def explore_and_write(options: Namespace, show: Callable[[Answer], None]) -> None:
@@ -64,3 +67,30 @@ def question_of(options: Namespace, program: Source, hardware: Source) -> Questi
 def store_of(options: Namespace) -> Store | None:
     """Return the file of answers, None if no flag names one."""
     return None if options.store is None else Store(Path(options.store))
+
+
+class SearchReporting:
+    """Writes the report on an answer; raises CostError for nothing to compare with."""
+
+    def __init__(self, outputs: Outputs):
+        # Loaded before the search, as its end is what users wait for.
+        from comet.report.front import front_of
+        from comet.report.mapping_report import page_of
+
+        self._outputs, self._front_of, self._page_of = outputs, front_of, page_of
+        path = outputs.compare
+        self._other = None if path is None else _mapped(path)
+
+    def write(
+        self, question: Question, answer: Answer, search: Callable[[Question], Answer]
+    ) -> None:
+        """Write the files; `search` finds the mappings for the other objectives."""
+        front = self._front_of(question, answer, search)
+        self._outputs.write(self._page_of(question, answer, front, self._other))
+
+
+def _mapped(path: str) -> tuple[str, ModuleOp]:
+    """Return the mapping in a file, with its name; raises CostError if it has none."""
+    module = parsed(Source.read(path).text, path, installed_context())
+    problem_of(module)
+    return path, module
