@@ -81,17 +81,24 @@ def program_bound(
     exchanged = sum(price.energy for price in prices)
     energy_by = bytes_moved if energy >= exchanged else COLLECTIVES
     times = tuple(price.time for price in prices)
-    others: list[Counted]
     if model == "ideal":
-        others = [(_one_by_one(func, cycles, hardware), "operations in turn")]
-    elif sequential:
-        work = f"operations and {COLLECTIVES}" if times else OPERATIONS
-        others = [(sum(times) + sum(cycles.values()), work)]
+        work = [(_one_by_one(func, cycles, hardware), "operations in turn")]
     else:
-        others = [(time, COLLECTIVES) for time in times]
-        others += [(each, OPERATIONS) for each in _by_unit(cycles)]
-    latency, latency_by = max((latency, bytes_moved), *others, key=itemgetter(0))
+        work = list(_work_bounds(cycles, times, sequential=sequential))
+    latency, latency_by = max((latency, bytes_moved), *work, key=itemgetter(0))
     return ProgramBound(latency, energy + exchanged, latency_by, energy_by)
+
+
+def _work_bounds(
+    cycles: Mapping[ComputeOp, float], times: Sequence[float], *, sequential: bool
+) -> Iterator[Counted]:
+    """Yield bounds of the latency by ops and by the `times` of collectives, cycles."""
+    if sequential:
+        work = f"operations and {COLLECTIVES}" if times else OPERATIONS
+        yield sum(times) + sum(cycles.values()), work
+        return
+    yield from ((time, COLLECTIVES) for time in times)
+    yield from ((each, OPERATIONS) for each in _by_unit(cycles))
 
 
 def placed_prices(ops: Iterable[Operation], model: ModelName) -> Iterator[Price]:

@@ -288,7 +288,7 @@ class _Player:
         if (arrivals := self.arrivals.get(receive.channel)) is None:
             raise CostError(
                 f"{self.step} waits for channel {receive.channel}, to which no earlier "
-                "kernel gives anything; launch the producer first"
+                "kernel sends; launch the producer first"
             )
         return arrivals
 

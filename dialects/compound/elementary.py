@@ -300,7 +300,7 @@ class FillOp(IRDLOperation):
         number, element = self.value.value.data, element_type_of(self.result)
         if isinstance(element, IntegerType) and not _is_integer(number, element):
             raise VerifyException(
-                f"'{self.name}' op {number:g} is no number of {element}"
+                f"'{self.name}' op {number:g} is not representable in {element}"
             )
 
 

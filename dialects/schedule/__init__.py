@@ -206,8 +206,8 @@ class TemporalOp(NodeOp):
         index, dims = operand.value.data, [loop.dim for loop in self.loops]
         if len(dims) != 1 or not 0 <= index < len(self.ins):
             raise VerifyException(
-                f"'{self.name}' op {bound} {index}: it names one of {len(self.ins)} "
-                "operands, and the node has one loop"
+                f"'{self.name}' op {bound} {index}: it has to be the index of one of "
+                f"{len(self.ins)} operands, in a node with one loop"
             )
         if dims[0] in names_of(self.ins[index]):
             raise VerifyException(
@@ -436,7 +436,8 @@ class SpatialOp(NodeOp):
         cuts = self.cuts()
         if programs.swizzle > 1 and [c.factor > 1 for c in cuts].count(True) != 2:
             raise VerifyException(
-                f"'{self.name}' op has a swizzle, but not two loops that it is for"
+                f"'{self.name}' op has a swizzle, which needs exactly two loops of "
+                "several tiles"
             )
         rows = zip(cuts, programs.counts, programs.slices, strict=True)
         for cut, count, extent in rows:
@@ -464,8 +465,8 @@ class SpatialOp(NodeOp):
             return
         if len({frozenset(self.factors.keys() - names_of(v)) for v in folds}) > 1:
             raise VerifyException(
-                f"'{self.name}' op results combined by fold are without the same "
-                "dimensions"
+                f"'{self.name}' op results combined by fold lack different looped "
+                "dimensions; let all lack the same"
             )
         types = [value.type for value in folds]
         block, last = self.merge.block, self.merge.block.last_op

@@ -251,14 +251,14 @@ def _combiner(
     op: NodeOp, value: SSAValue, state: State, axes: Mapping[str, str]
 ) -> Combiner:
     lost = [axis for axis, dim in axes.items() if dim not in names_of(value)]
-    rooted = _verify_rooted(op, value, state, axes, lost)
+    rooted = _is_rooted(op, value, state, axes, lost)
     if not lost:
         return Combiner.NONE
     for axis in lost:
         if axis in state.sharded:
             raise VerifyException(
                 f"'{op.name}' op result {value.type} has only a shard of "
-                f"{state.sharded[axis]} in each tile of {axes[axis]}, which it has not"
+                f"{state.sharded[axis]} in each tile of {axes[axis]}, which it lacks"
             )
     kinds = {state.partial.get(axis, str(Combiner.SAME)) for axis in lost}
     if rooted and kinds == {str(Combiner.SAME)}:
@@ -271,7 +271,7 @@ def _combiner(
     return Combiner(kinds.pop())
 
 
-def _verify_rooted(
+def _is_rooted(
     op: NodeOp,
     value: SSAValue,
     state: State,

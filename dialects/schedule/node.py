@@ -358,10 +358,13 @@ def _verify_iter_args(op: NodeOp) -> None:
 def _verify_with_args(op: NodeOp) -> None:
     """Check that operands `with` are no tensors, and keep their type in the body."""
     for outer, inner in zip(op.with_args, op.region_with_args, strict=True):
-        works = f"'{op.name}' op works with {outer.type}"
         if outer.type != inner.type:
-            raise VerifyException(f"{works}, which its body takes as {inner.type}")
+            raise VerifyException(
+                f"'{op.name}' op operand `with` of type {outer.type} has the type "
+                f"{inner.type} in the body"
+            )
         if isinstance(outer.type, TensorType):
             raise VerifyException(
-                f"{works} as a whole; a tensor is an operand `ins`, which is sliced"
+                f"'{op.name}' op operand `with` is a tensor, {outer.type}; make it an "
+                "operand `ins`, which is sliced"
             )

@@ -144,8 +144,8 @@ def _check_decomposable(op: Operation, has_names: bool) -> None:
         return
     known = ", ".join(sorted(DECOMPOSED))
     raise PassFailedException(
-        f"decompose: '{op.name}' has no decomposition; there are ones of {known}, and "
-        "passes/graph/decompose/rules/ takes more"
+        f"decompose: '{op.name}' has no decomposition; ops with one are {known}; add a "
+        "rule to passes/graph/decompose/rules/"
     )
 
 

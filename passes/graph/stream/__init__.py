@@ -100,8 +100,8 @@ def _check_independent(func: FuncOp, dim: str) -> None:
             known = ", ".join(form.name for form in FORMS)
             raise PassFailedException(
                 f"stream: {_named(op.result)} reduces {dim} and needs "
-                f"{_named(other)}, which does so too, in a form that is not known "
-                f"({known} are); write it as a compound.fold, or leave stream out"
+                f"{_named(other)}, which reduces {dim}, too, and no form matches both "
+                f"({known}); write them as a compound.fold, or leave stream out"
             )
 
 

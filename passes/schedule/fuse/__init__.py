@@ -184,7 +184,7 @@ def check_constants(func: FuncOp, machine: Machine) -> None:
             if dim not in known:
                 raise PassFailedException(
                     f"fuse: %{name} is reduced over {dim}, which only constants have; "
-                    "write what it is without a reduction"
+                    "write its value without a reduction"
                 )
         for result in () if machine.computes_in_place(op) else op.results:
             for dim in names_of(result):

@@ -134,7 +134,7 @@ def test_a_boolean_takes_a_byte():
 def test_integers_are_filled_with_integers(number: float, element: IntegerType):
     FillOp(-1.0, tensor({}, i32)).verify()
     FillOp(1.0, tensor({}, i1)).verify()
-    with pytest.raises(VerifyException, match=f"is no number of {element}"):
+    with pytest.raises(VerifyException, match=f"is not representable in {element}"):
         FillOp(number, tensor({}, element)).verify()
 
 

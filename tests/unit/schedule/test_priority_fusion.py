@@ -331,7 +331,7 @@ def test_given_kernels_recompute_what_none_stores(given: str):
         ("h; zz", "names %zz, which no op computes; values are called z and so on"),
         ("z; z", "stores %z twice; name it in one kernel"),
         ("h", "does not store %z, which is a result, or is renamed or sent; name it"),
-        ("h_sq; h_mean h_sum z; h_scale", "has two that need each other; store a"),
+        ("h_sq; h_mean h_sum z; h_scale", "has two that depend on each other; store a"),
     ],
 )
 def test_kernels_that_cannot_be_are_rejected(given: str, message: str):

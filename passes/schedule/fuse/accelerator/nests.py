@@ -176,9 +176,9 @@ class NestBuilder:
         if idle is None:
             made = next(result for op in reversed(ops) for result in op.results)
             raise PassFailedException(
-                f"fuse: %{made.name_hint or 'a number'} is computed from numbers "
-                "alone, and the loops of an accelerator's nodes name a dimension; "
-                "compute it on a tensor that has one, of extent 1 if need be"
+                f"fuse: %{made.name_hint or 'a number'} is computed only from numbers, "
+                "and the loops of an accelerator's nodes need a dimension; compute it "
+                "from a tensor, with a dimension of extent 1 if need be"
             )
         loops: list[LoopAttr] = []
         for axis in axes:

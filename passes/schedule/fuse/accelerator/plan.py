@@ -193,8 +193,8 @@ def _check_cast(op: CastOp) -> None:
         if not isinstance(user, ComputeOp | FoldOp | CastOp):
             name = op.result.name_hint or "a value"
             raise PassFailedException(
-                f"fuse: '{user.name}' takes %{name}, and accelerators cast only what "
-                "an operation computes for nothing else, or reads; give "
+                f"fuse: '{user.name}' reads the cast %{name}, and accelerators cast "
+                "only operands of compute ops, and results without other uses; give "
                 f"'{user.name}' the value before the cast"
             )
 
@@ -222,5 +222,5 @@ def _check_results(program: Program) -> None:
                 f"fuse: @{program.func.sym_name.data} returns the "
                 f"{'argument' if given else 'constant'} "
                 f"%{value.name_hint or 'without a name'}, and accelerators have no "
-                "operation that only stores one; return what is computed, and no more"
+                "operation that only stores one; return computed values only"
             )

@@ -211,9 +211,9 @@ def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spat
     grid = [dim for dim in kept if all(dim in names_of(out) for out in outs)]
     if len(grid) != 1:
         raise PassFailedException(
-            f"fuse: groups of programs have rows of {', '.join(grid) or 'no dimension'}"
-            ", and exchange for tiles of one; see the others as one, or compile "
-            "without ctas"
+            "fuse: groups of programs need rows of one dimension, and have "
+            f"{', '.join(grid) or 'none'}; merge them to one with compound.rename, or "
+            "compile without ctas"
         )
     rows = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
     children = tuple(_stages(ops, outs, shards))
@@ -235,7 +235,7 @@ def _stages(
         later = {v for op in ops if op not in inside for v in op.operands}
         loops = _loops(stage, shards)
         wanted = later | set(outs)
-        for tree in loop_trees(stage, loops, wanted, frozenset(), outermost=True):
+        for tree in loop_trees(stage, loops, wanted):
             yield from _with_parts(tree, shards)
 
 

@@ -88,8 +88,8 @@ def _in_order(parts: Sequence[Part]) -> Partition:
         ]
         if not ready:
             raise PassFailedException(
-                "fuse: kernels has two that need each other; store a value that goes "
-                "from one to the other in a kernel of its own"
+                "fuse: kernels has two that depend on each other; store a value that "
+                "goes from one to the other in a third kernel"
             )
         ordered.append(ready[0])
         pending.remove(ready[0])

@@ -47,7 +47,7 @@ def kernel_tree(
     later one.
     """
     rows = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
-    children = tuple(loop_trees(ops, loops, set(outs), spilled, outermost=True))
+    children = tuple(loop_trees(ops, loops, set(outs), spilled))
     return Spatial(REGISTERS, None, rows, children, ops, outs)
 
 
@@ -56,39 +56,65 @@ def loop_trees(
     loops: Sequence[str],
     wanted: set[SSAValue],
     spilled: AbstractSet[SSAValue] = frozenset(),
-    outermost: bool = False,
 ) -> Iterator[Tree]:
     """
-    Yield the trees that compute `wanted` by `ops`, with `loops`, outermost first.
+    Yield the trees of a program that compute `wanted` by `ops`.
 
-    If they are the `outermost` loops of a program, elementwise ops before them are as
-    late as possible, see `_segments`.
+    They have `loops`, outermost first. Elementwise ops are as late as possible, see
+    `_segments`.
     """
-    if not loops:
+    if loops:
+        plan = _outer_loops(ops, loops, wanted, spilled)
+        plan = replace(plan, between=tuple(_segments(ops, plan)))
+        yield from _trees_of(ops, plan, loops[1:], wanted, spilled)
+    else:
         yield Leaf(ops)
-        return
-    outer, inner = loops[0], loops[1:]
-    plan = plan_reduction_loops(ops, outer, wanted, spilled)
-    plan = _with_tiles_inside(ops, plan, set(inner), wanted)
-    segments = tuple(_segments(ops, plan)) if outermost else plan.between
-    for index, segment in enumerate(segments):
+
+
+def _inner_trees(
+    ops: tuple[Operation, ...],
+    loops: Sequence[str],
+    wanted: set[SSAValue],
+    spilled: AbstractSet[SSAValue],
+) -> Iterator[Tree]:
+    """Yield the trees in the body of a loop, or between loops, as `loop_trees` does."""
+    if loops:
+        plan = _outer_loops(ops, loops, wanted, spilled)
+        yield from _trees_of(ops, plan, loops[1:], wanted, spilled)
+    else:
+        yield Leaf(ops)
+
+
+def _outer_loops(
+    ops: tuple[Operation, ...],
+    loops: Sequence[str],
+    wanted: set[SSAValue],
+    spilled: AbstractSet[SSAValue],
+) -> ReductionLoopPlan:
+    """Plan the reduction loops over the outermost of `loops`."""
+    plan = plan_reduction_loops(ops, loops[0], wanted, spilled)
+    return _with_tiles_inside(ops, plan, set(loops[1:]), wanted)
+
+
+def _trees_of(
+    ops: tuple[Operation, ...],
+    plan: ReductionLoopPlan,
+    loops: Sequence[str],
+    wanted: set[SSAValue],
+    spilled: AbstractSet[SSAValue],
+) -> Iterator[Tree]:
+    """Yield the reduction loops of a plan and the trees between; `loops` are inside."""
+    for index, segment in enumerate(plan.between):
         inside = set(segment)
         used = wanted.union(*(op.operands for op in ops if op not in inside))
-        yield from loop_trees(segment, inner, used, spilled)
+        yield from _inner_trees(segment, loops, used, spilled)
         if index < len(plan.reduction_loops):
-            reduction_loop = plan.reduction_loops[index]
-            children = loop_trees(
-                reduction_loop.ops, inner, set(reduction_loop.outputs), spilled
-            )
-            folds = (op for op in reduction_loop.ops if isinstance(op, FoldOp))
-            own = tuple(fold for fold in folds if fold.dim.data == outer)
+            loop = plan.reduction_loops[index]
+            children = _inner_trees(loop.ops, loops, set(loop.outputs), spilled)
+            folds = (op for op in loop.ops if isinstance(op, FoldOp))
+            own = tuple(fold for fold in folds if fold.dim.data == plan.dim)
             yield Temporal(
-                REGISTERS,
-                tuple(children),
-                outer,
-                own,
-                reduction_loop.ops,
-                reduction_loop.outputs,
+                REGISTERS, tuple(children), plan.dim, own, loop.ops, loop.outputs
             )
 
 

@@ -142,7 +142,7 @@ class Trials:
         if self.fits(kernel):
             return ""
         reason = misfit(self._built(kernel), self._levels, self.gpu)
-        return f"fuse: {reason}; make a dimension smaller, or see it in parts by split"
+        return f"fuse: {reason}; make a dimension smaller, or split it"
 
     def refusal(self, kernel: Spatial) -> str:
         """Return why a kernel with its best tiles is not lowered, empty if it is."""

@@ -540,7 +540,7 @@ collective.mesh @m {x = 2, y = 3}
 !C = tensor<8x12xf16, #compound.dims<M, N @GB>>
 !R = tensor<8xf16, #compound.dims<M @GB>>
 !r = tensor<8xf16, #compound.dims<M @OB>>
-// CHECK: 'schedule.spatial' op results combined by fold are without the same dimensions
+// CHECK: 'schedule.spatial' op results combined by fold lack different looped dimensions; let all lack the same
 collective.mesh @m {x = 2, y = 3}
 %c = "test.op"() : () -> !C
 %m:2 = schedule.spatial on @m [x: N = 2, y: M = 3] ins(%c : !C) outs(!R, tensor<f16, #compound.dims<@GB>>) combine ["fold", "fold"] {
@@ -618,7 +618,7 @@ collective.mesh @m {x = 2, y = 3}
 
 !C = tensor<8x12xf16, #compound.dims<M, N @GB>>
 !t = tensor<4x12xf16, #compound.dims<M, N @GB>>
-// CHECK: 'schedule.temporal' op works with tensor<8x12xf16, #compound.dims<M, N @GB>> as a whole; a tensor is an operand `ins`, which is sliced
+// CHECK: 'schedule.temporal' op operand `with` is a tensor, tensor<8x12xf16, #compound.dims<M, N @GB>>; make it an operand `ins`, which is sliced
 %c = "test.op"() : () -> !C
 %m = schedule.temporal [M = 2] ins(%c : !C) with(%c : !C) outs(!C) {
 ^bb0(%t: !t, %whole: !C):
@@ -629,7 +629,7 @@ collective.mesh @m {x = 2, y = 3}
 
 !C = tensor<8x12xf16, #compound.dims<M, N @GB>>
 !t = tensor<4x12xf16, #compound.dims<M, N @GB>>
-// CHECK: 'schedule.spatial' op works with !dataflow.epoch, which its body takes as !dataflow.flags<2, []>
+// CHECK: 'schedule.spatial' op operand `with` of type !dataflow.epoch has the type !dataflow.flags<2, []> in the body
 %c = "test.op"() : () -> !C
 %e = "test.op"() : () -> !dataflow.epoch
 %m = schedule.spatial on grid [g0: M = 2] ins(%c : !C) with(%e : !dataflow.epoch) outs(!C) {
@@ -736,7 +736,7 @@ func.func @f(%c: !C) -> !C {
 !C = tensor<6x12xf16, #compound.dims<M, N @GB>>
 !t = tensor<3x12xf16, #compound.dims<M, N @OB>>
 func.func @f(%c: !C) -> !C {
-  // CHECK: 'schedule.spatial' op has a swizzle, but not two loops that it is for
+  // CHECK: 'schedule.spatial' op has a swizzle, which needs exactly two loops of several tiles
   %r = schedule.spatial on grid [g0: M = 2] blocks <M: 3 -> 4, N: 12 -> 16> programs <2 of 3 on 0, swizzle 2> ins(%c : !C) outs(!C) {
   ^bb0(%t: !t):
     schedule.yield %t : !t
@@ -765,7 +765,7 @@ func.func @f(%c: !C) -> !C {
 !C = tensor<6x12xf16, #compound.dims<M, N @OB>>
 !R = tensor<6xf16, #compound.dims<M @OB>>
 func.func @f(%c: !C, %r: !R) -> !R {
-  // CHECK: 'schedule.temporal' op until 2: it names one of 2 operands, and the node has one loop
+  // CHECK: 'schedule.temporal' op until 2: it has to be the index of one of 2 operands, in a node with one loop
   %m = schedule.temporal [N = 2] until 2 ins(%c, %r : !C, !R) outs(!R) combine ["max"] {
   ^bb0(%t: tensor<6x6xf16, #compound.dims<M, N @OB>>, %last: tensor<6xf16, #compound.dims<M @OB>>):
     %max = compound.reduce max %t : tensor<6x6xf16, #compound.dims<M, N @OB>> -> tensor<6xf16, #compound.dims<M @OB>>
@@ -779,7 +779,7 @@ func.func @f(%c: !C, %r: !R) -> !R {
 !C = tensor<6x12xf16, #compound.dims<M, N @OB>>
 !R = tensor<6xf16, #compound.dims<M @OB>>
 func.func @f(%c: !C, %r: !R) -> !R {
-  // CHECK: 'schedule.temporal' op until 1: it names one of 2 operands, and the node has one loop
+  // CHECK: 'schedule.temporal' op until 1: it has to be the index of one of 2 operands, in a node with one loop
   %m = schedule.temporal [M = 2, N = 2] until 1 ins(%c, %r : !C, !R) outs(!R) combine ["max"] {
   ^bb0(%t: tensor<3x6xf16, #compound.dims<M, N @OB>>, %last: tensor<3xf16, #compound.dims<M @OB>>):
     %max = compound.reduce max %t : tensor<3x6xf16, #compound.dims<M, N @OB>> -> tensor<3xf16, #compound.dims<M @OB>>

@@ -13,7 +13,7 @@ func.func @sum(%x: f32) -> f32 {
   func.return %y : f32
 }
 
-// CHECK: decompose: 'arith.addf' has no decomposition; there are ones of compound.
+// CHECK: decompose: 'arith.addf' has no decomposition; ops with one are compound.
 
 // -----
 
@@ -41,7 +41,7 @@ func.func @beside(%x: tensor<4x2xf16, #compound.dims<M, K>>, %b: tensor<2x8xf16,
   func.return %q : tensor<4x8xf16, #compound.dims<M, N>>
 }
 
-// CHECK: decompose: 'arith.addf' has no decomposition; there are ones of compound.
+// CHECK: decompose: 'arith.addf' has no decomposition; ops with one are compound.
 
 // -----
 

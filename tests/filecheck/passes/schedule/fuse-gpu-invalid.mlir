@@ -28,7 +28,7 @@ func.func @wide(%x: tensor<4x8xf32, #compound.dims<M, N>>, %v: tensor<8x65536xf3
   func.return %l, %o : tensor<4xf32, #compound.dims<M>>, tensor<4x65536xf32, #compound.dims<M, E>>
 }
 
-// CHECK: fuse: the kernel that makes %l, %o needs {{[0-9]+}} bytes of REG and {{[0-9]+}} bytes of SMEM with its smallest tiles, more than fit beside addresses and buffers in the 262144 and 232448 bytes there; make a dimension smaller, or see it in parts by split
+// CHECK: fuse: the kernel that makes %l, %o needs {{[0-9]+}} bytes of REG and {{[0-9]+}} bytes of SMEM with its smallest tiles, more than fit beside addresses and buffers in the 262144 and 232448 bytes there; make a dimension smaller, or split it
 
 // -----
 

@@ -27,7 +27,7 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> (tensor<4x32xf16, #c
   func.return %y, %x : tensor<4x32xf16, #compound.dims<M, N>>, tensor<4x32xf16, #compound.dims<M, N>>
 }
 
-// CHECK: fuse: @f returns the argument %x, and accelerators have no operation that only stores one; return what is computed, and no more
+// CHECK: fuse: @f returns the argument %x, and accelerators have no operation that only stores one; return computed values only
 
 // -----
 
@@ -36,7 +36,7 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<4x32xf16, #co
   func.return %c : tensor<4x32xf16, #compound.dims<M, N>>
 }
 
-// CHECK: fuse: @f returns the constant %c, and accelerators have no operation that only stores one; return what is computed, and no more
+// CHECK: fuse: @f returns the constant %c, and accelerators have no operation that only stores one; return computed values only
 
 // -----
 
@@ -46,7 +46,7 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<f16, #compoun
   func.return %d : tensor<f16, #compound.dims<>>
 }
 
-// CHECK: fuse: %d is computed from numbers alone, and the loops of an accelerator's nodes name a dimension; compute it on a tensor that has one, of extent 1 if need be
+// CHECK: fuse: %d is computed only from numbers, and the loops of an accelerator's nodes need a dimension; compute it from a tensor, with a dimension of extent 1 if need be
 
 // -----
 
@@ -78,7 +78,7 @@ func.func @f(%x: tensor<8xf16, #compound.dims<N>>) -> tensor<8xf16, #compound.di
   func.return %y : tensor<8xf16, #compound.dims<N>>
 }
 
-// CHECK: fuse: %sum is reduced over N, which only constants have; write what it is without a reduction
+// CHECK: fuse: %sum is reduced over N, which only constants have; write its value without a reduction
 
 // -----
 
@@ -183,4 +183,4 @@ func.func @two_types(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> (tensor<4x8xf
   func.return %e, %narrow : tensor<4x8xf32, #compound.dims<M, N>>, tensor<4x8xf16, #compound.dims<M, N>>
 }
 
-// CHECK: fuse: 'func.return' takes %narrow, and accelerators cast only what an operation computes for nothing else, or reads; give 'func.return' the value before the cast
+// CHECK: fuse: 'func.return' reads the cast %narrow, and accelerators cast only operands of compute ops, and results without other uses; give 'func.return' the value before the cast
