@@ -50,8 +50,8 @@ class OrderProgramsPass(ModulePass):
 
     order: Order = "auto"
     """
-    Which programs start first where a mask ends their loops: `longest`, those with most
-    iterations; `index`, those with the first tiles; or `auto`, what is faster.
+    Which programs start first if a mask ends their loops: `longest`, those with most
+    iterations; `index`, those with the first tiles; or `auto`, the faster order.
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -49,9 +49,9 @@ class UnmaskLoopsPass(ModulePass):
     loops: Loops = "auto"
     """
     Which loops have their mask only where it hides something: `all` that can, `none`,
-    or `auto`, those that end at the mask, are faster so and have registers for it.
-    Gradients of keys, whose loops a mask starts, spill more as two loops, which no
-    estimate shows (compiled for sm_90, see benchmarks/README.md).
+    or `auto`: those that a mask ends, if two loops are faster and registers suffice.
+    Loops that a mask starts (gradients of keys) spill more registers as two loops,
+    which estimates do not show (compiled for sm_90, see benchmarks/README.md).
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

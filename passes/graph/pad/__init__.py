@@ -43,8 +43,8 @@ class PadPass(ModulePass):
 
     to: str = AUTO
     """
-    The padded extents, as in "N=272,K=128"; `auto` makes dimensions that the instances
-    do not divide, or that have few divisors, multiples of the instances.
+    The padded extents, as in "N=272,K=128"; `auto` rounds dimensions up to multiples of
+    the number of instances, if it does not divide them or they have few divisors.
     """
 
     def __post_init__(self) -> None:

@@ -38,9 +38,10 @@ class SinkScalesPass(ModulePass):
 
     scales: Scales = "auto"
     """
-    Which factors go behind products: `all`; `none`; or `auto`, those that are
-    reductions over what the product sums, if that is faster. With `auto` none goes
-    behind a cast to a type of a smaller range, such as f16: what is cast is not scaled.
+    Which factors move behind products: `all`; `none`; or `auto`, those that are
+    reductions over the dimensions that the product sums, if that is faster. With `auto`
+    none moves behind a cast to a type of smaller range, such as f16: the unscaled value
+    could overflow there.
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

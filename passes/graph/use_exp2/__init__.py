@@ -40,8 +40,8 @@ class UseExp2Pass(ModulePass):
 
     exp: Exponential = "auto"
     """
-    What exponentials of f32 and f64 become: `exp2`, powers of two; `exp`, what they
-    are; or `auto`, powers of two where that saves operations.
+    What exponentials of f32 and f64 become: `exp2`, powers of two; `exp`, no change; or
+    `auto`, powers of two where that saves operations.
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
