@@ -34,6 +34,8 @@ class Compiled:
     Fraction of a contraction's operands that registers hold at a time, if its matrix
     instructions do not read shared memory.
     """
+    operand_terms: int
+    """The most terms of a contraction for which registers hold the operands."""
     load_fraction: float
     """Fraction of loaded tiles that registers hold without a software pipeline."""
     f32_multiple: float
@@ -44,6 +46,8 @@ class Compiled:
     """
     With at least this many rows, matrix instructions read operands from shared memory.
     """
+    second_loop_registers: int
+    """The additional registers of a loop that is written in two parts."""
     copy_bytes: int
     """Loads of at least this many bytes go to shared memory without registers."""
     free_load_bytes: int

@@ -20,16 +20,6 @@ from comet.cost.reals import Real, longest, product, total
 
 REGISTER = 4
 """Bytes of a register."""
-TERMS = 32
-"""
-The most terms of a contraction for which registers hold the operands: those of two
-matrix instructions on 16-bit numbers. Fitted to `tests/data/registers.csv`.
-"""
-SECOND_LOOP = 16
-"""
-The additional registers of a loop that is written in two parts: at most 14 in kernels
-compiled for sm_90, see benchmarks/README.md.
-"""
 
 
 @dataclass(frozen=True)
@@ -196,14 +186,13 @@ def _operand_registers(operands: Operands, layouts: Layouts) -> Real:
     """
     Return the registers of a thread for the operands of a contraction.
 
-    That is a fraction of both operands, for at most `TERMS` terms: the compiler loads
-    the terms of the next instruction while one runs.
+    That is a fraction of both operands, for a limited number of terms: the compiler
+    loads the terms of the next instruction while one runs.
     """
-    fraction, depth = layouts.gpu.compiled.operand_fraction, _depth(operands, layouts)
-    terms = np.minimum(fraction * depth, TERMS)
-    return terms * _registers_per_term(
-        operands, (operands.left, operands.right), layouts
-    )
+    rules, tiles = layouts.gpu.compiled, (operands.left, operands.right)
+    terms = rules.operand_fraction * _depth(operands, layouts)
+    terms = np.minimum(terms, rules.operand_terms)
+    return terms * _registers_per_term(operands, tiles, layouts)
 
 
 def _transposed_registers(operands: Operands, layouts: Layouts) -> Real:

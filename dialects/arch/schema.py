@@ -211,10 +211,12 @@ GPU: Rules = {
     "most_registers": COUNT,
     "spare_registers": COUNT,
     "operand_fraction": FRACTION,
+    "operand_terms": COUNT,
     "load_fraction": FRACTION,
     "f32_multiple": MULTIPLE,
     "shared_fraction": FRACTION,
     "shared_operand_rows": COUNT,
+    "second_loop_registers": COUNT,
     "exposed_fraction": FRACTION,
     "measured": Rule(
         "a map of measured figures", lambda v: isinstance(v, Mapping), within=MEASURED
@@ -253,10 +255,12 @@ GPU_DEFAULTS: Fields = {
     "most_registers": 255,  # the most in any kernel compiled for sm_90
     "spare_registers": 12,  # fitted to kernels compiled for sm_90
     "operand_fraction": 0.5,  # fitted to kernels compiled for sm_90
+    "operand_terms": 32,  # of two 16-bit instructions: fitted, tests/data/registers.csv
     "load_fraction": 0.3,  # fitted to kernels compiled for sm_90
     "f32_multiple": 3,  # assumed, from what Triton compiles for sm_90
     "shared_fraction": 0.955,  # fitted to kernels compiled for sm_90
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
+    "second_loop_registers": 16,  # at most 14 in any kernel compiled for sm_90
     "exposed_fraction": 0.1,  # assumed
 }
 """

@@ -365,6 +365,6 @@ def _verify_with_args(op: NodeOp) -> None:
             )
         if isinstance(outer.type, TensorType):
             raise VerifyException(
-                f"'{op.name}' op operand `with` is a tensor, {outer.type}; make it an "
+                f"'{op.name}' op operand `with` is a tensor, {inner.type}; make it an "
                 "operand `ins`, which is sliced"
             )

@@ -24,7 +24,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.gpu.capacity import most_registers
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.registers import SECOND_LOOP, LaunchNumbers, thread_registers
+from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.tiling import price
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
@@ -93,8 +93,9 @@ def _is_faster(
     launch, blocks = grid.launch or LaunchAttr(), tile_blocks(grid)
     numbers = LaunchNumbers(launch.warps, launch.stages)
     summary = summarize(grid, levels, gpu)
-    needed = thread_registers(summary, blocks, numbers, gpu) + SECOND_LOOP
-    if needed > most_registers(numbers.warps, gpu) + gpu.compiled.spare_registers:
+    rules, registers = gpu.compiled, thread_registers(summary, blocks, numbers, gpu)
+    room = most_registers(numbers.warps, gpu) + rules.spare_registers
+    if registers + rules.second_loop_registers > room:
         return False
 
     def priced(dims: frozenset[str]) -> Found[frozenset[str]]:
