@@ -17,7 +17,14 @@ from xdsl.utils.target import Target
 from comet.codegen.chrome_trace import process_of, trace_of
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.program import launch_plan_of, machine_for
-from comet.cost.gpu.launch_plan import Barrier, LibraryCollective, Plan, in_place
+from comet.cost.gpu.launch_plan import (
+    Barrier,
+    Launch,
+    LibraryCollective,
+    Plan,
+    Step,
+    in_place,
+)
 from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import Timeline, play
 from comet.dialects.arch import SystemOp
@@ -161,15 +168,15 @@ def _function(program: ProgramOp) -> str:
     return "" if parent is None else parent.sym_name.data
 
 
-def _intermediates(step: object) -> float:
+def _intermediates(step: Step) -> float:
     """Return the bytes that a step leaves in memory for, or reads from, another."""
     match step:
-        case Barrier():
-            return 0.0
+        case Launch():
+            return sum(part.intermediates for part in step.parts)
         case LibraryCollective():
             return step.intermediates
-        case _:
-            return sum(part.intermediates for part in getattr(step, "parts", ()))
+        case Barrier():
+            return 0.0
 
 
 def _numbers(taxes: Taxes) -> tuple[float, ...]:

@@ -164,7 +164,7 @@ def read_stream(stream: IO[bytes]) -> ModuleOp:
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     """
-    Write all files into `folder`, creating it if needed, or leave it as it was.
+    Write all files into `folder`, or none of them; the folder is made if needed.
 
     The texts are written to temporary files first, so that a full disk or a missing
     permission is found before the first old file is replaced.

@@ -5,12 +5,11 @@ from __future__ import annotations
 import yaml
 from xdsl.dialects.builtin import StringAttr
 
+from comet.codegen.comet.yaml import DUMPER
 from comet.dialects.arch import LEFT_OUT, ArchError, SystemOp
 from comet.dialects.arch.yaml import fields_of_system, system_of_fields
 from comet.hardware_file import read_hardware_text
 from comet.yaml_file import FileFormatError
-
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def read_arch(text: str, file: str = "arch.yaml", name: str = "arch") -> SystemOp:
@@ -34,7 +33,7 @@ def write_arch(system: SystemOp) -> str:
     """
     comment = "".join(f"# {text}\n" for text in left_out(system))
     fields = fields_of_system(system)
-    return comment + str(yaml.dump(fields, Dumper=_DUMPER, sort_keys=False))
+    return comment + str(yaml.dump(fields, Dumper=DUMPER, sort_keys=False))
 
 
 def left_out(system: SystemOp) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
 
+from comet.codegen.comet.yaml import DUMPER
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.comet import ProblemOp
 from comet.dialects.compound import ConcatOp, RenameOp, SliceOp
@@ -35,8 +36,6 @@ HEADER = """\
 # nothing stays on chip from one mapping to the next, and times and energies add up.
 # Views show tensors of the root memory, and move nothing.
 """
-
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def write_plan(chain: Chain) -> str:
         "results": [names[value] for value in returned_values(chain.func)],
     }
     text = yaml.dump(
-        plan, Dumper=_DUMPER, sort_keys=False, default_flow_style=None, width=100
+        plan, Dumper=DUMPER, sort_keys=False, default_flow_style=None, width=100
     )
     return HEADER + str(text)
 

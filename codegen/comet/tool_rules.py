@@ -1,4 +1,4 @@
-"""What the COMET tool does not know of a mapping."""
+"""Rejects mappings that the COMET tool cannot price."""
 
 from __future__ import annotations
 

@@ -12,12 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+import yaml
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.utils.str_enum import StrEnum
 
 from comet.yaml_file import FileFormatError, Steps, Yaml, YamlFile
 
 Constants: TypeAlias = Mapping[str, int | str]
+
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""What writes YAML: libyaml where it is installed."""
 
 LARGEST = 2**31 - 1
 """The largest number in the COMET tool's integers."""

@@ -20,6 +20,7 @@ from comet.codegen.triton.host import LaunchPlanPrinter, program_lines
 from comet.codegen.triton.kernels import KernelPrinter
 from comet.codegen.triton.plan import RankPlanPrinter, rank_plan
 from comet.dialects import tl
+from comet.dialects.reference import is_reference, reference_name
 
 IMPORTED = {
     *("PROGRAM", "Program", "Rank", "RankProgram", "Tensor", "comet_run"),
@@ -87,17 +88,17 @@ def emitted(module: ModuleOp) -> str:
 
 def _parts(module: ModuleOp) -> _Parts:
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    plans = [f for f in functions if "comet.reference" not in f.attributes]
+    plans = [f for f in functions if not is_reference(f)]
     if len(plans) != 1:
         raise DiagnosticException(
             f"the triton target prints one function per module, this one has "
             f"{len(plans)}; keep one, and its reference"
         )
     name = plans[0].sym_name.data
-    references = [f for f in functions if f.sym_name.data == f"{name}__reference"]
+    references = [f for f in functions if f.sym_name.data == reference_name(name)]
     if not references:
         raise DiagnosticException(
-            f"@{name} has no private @{name}__reference to check against; run "
+            f"@{name} has no private @{reference_name(name)} to check against; run "
             "decompose, which writes it, before insert-collectives and fuse, or write "
             "it in elementary ops, with the attribute comet.reference"
         )

@@ -10,9 +10,13 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
-from comet.codegen.rounding import expected_roundings, stores_narrow
 from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
-from comet.codegen.triton.tensors import drawn_between, shape_and_type, tensor_text
+from comet.codegen.triton.tensors import (
+    drawn_between,
+    output_texts,
+    shape_and_type,
+    tensor_text,
+)
 from comet.dialects import tl
 
 SYMBOLS = (func.FuncOp, tl.KernelOp)
@@ -130,13 +134,7 @@ def program_lines(plan: func.FuncOp, reference: func.FuncOp) -> list[str]:
             plan.body.block.args, reference.body.block.args, strict=True
         )
     ]
-    stored = tuple(plan.function_type.outputs)
-    narrow = stores_narrow(plan)
-    roundings = expected_roundings(reference, stored, narrow=narrow)
-    outputs = [
-        tensor_text(type, rounding=rounding)
-        for type, rounding in zip(stored, roundings, strict=True)
-    ]
+    outputs = output_texts(plan, reference, [None] * len(plan.function_type.outputs))
     fields = [
         f"launch={plan.sym_name.data}",
         f"reference={reference.sym_name.data}",

@@ -13,10 +13,10 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
-from comet.codegen.rounding import expected_roundings, stores_narrow
 from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton.tensors import (
     drawn_between,
+    output_texts,
     shape_and_type,
     split_axis,
     tensor_text,
@@ -52,8 +52,8 @@ class RankPlanPrinter:
     def __post_init__(self):
         self._names = PythonNames((*IMPORTED, "expect_tensor", "rank", "self", "epoch"))
         self._variables: dict[SSAValue, str] = {}
-        found = _resident(self.plan).items()
-        self._places = {value: (self._name_of(value), op) for value, op in found}
+        found = _symmetric_inputs(self.plan).items()
+        self._symmetric = {value: (self._name_of(value), op) for value, op in found}
 
     def lines(self) -> list[str]:
         """
@@ -85,7 +85,7 @@ class RankPlanPrinter:
             if isinstance(op, ALLOCATIONS):
                 lines += self._allocation(op)
         lines.append(f"{DOUBLE}rank.barrier()  # flags are zero before anybody signals")
-        for name, op in self._places.values():
+        for name, op in self._symmetric.values():
             lines += ["", *self._address_method(name, op)]
         return [*lines, "", *self._call()]
 
@@ -102,7 +102,7 @@ class RankPlanPrinter:
         own = class_name(self.function)
         address_methods = {
             argument.index: f"{own}.{name}"
-            for argument, (name, _) in self._places.items()
+            for argument, (name, _) in self._symmetric.items()
         }
         return _program_lines(self.function, self.plan, reference, address_methods)
 
@@ -140,7 +140,7 @@ class RankPlanPrinter:
         arguments = [
             argument
             for argument in self.plan.body.block.args
-            if argument not in self._places
+            if argument not in self._symmetric
         ]
         names = [self._name_of(argument) for argument in arguments]
         self._variables |= dict(zip(arguments, names, strict=True))
@@ -210,7 +210,7 @@ class RankPlanPrinter:
         return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)
 
 
-def _resident(plan: tl.PlanOp) -> dict[BlockArgument, tl.HeapZerosOp]:
+def _symmetric_inputs(plan: tl.PlanOp) -> dict[BlockArgument, tl.HeapZerosOp]:
     """Return the arguments that are in symmetric memory, and their allocations."""
     return {
         op.input: op
@@ -227,8 +227,9 @@ def _number(argument: SSAValue) -> int:
 
 def _returned(function: func.FuncOp, plan: tl.PlanOp) -> list[tuple[SSAValue, str]]:
     """
-    Return a rank's part of each result of the function, and the dimension it is sharded
-    by. A result is what the plan computes, or an argument as it was passed.
+    Return each result on one rank, and its sharded dimension, empty if there is none.
+
+    A result is a value that the plan computes, or an argument of the function.
     """
     terminator = function.body.block.last_op
     assert terminator is not None
@@ -270,15 +271,10 @@ def _program_lines(
             zip(plan.ins, plan.ins_split, numbers, strict=True)
         )
     ]
-    stored = tuple(function.function_type.outputs)
-    narrow = stores_narrow(function)
-    roundings = expected_roundings(reference, stored, narrow=narrow)
-    outputs = [
-        tensor_text(type, split=split_axis(type, split), rounding=rounding)
-        for type, (_, split), rounding in zip(
-            stored, _returned(function, plan), roundings, strict=True
-        )
-    ]
+    types, splits = function.function_type.outputs, _returned(function, plan)
+    pairs = zip(types, splits, strict=True)
+    axes = [split_axis(type, split) for type, (_, split) in pairs]
+    outputs = output_texts(function, reference, axes)
     fields = [
         f"plan={class_name(function)}",
         f"reference={reference.sym_name.data}",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Attribute
 
 from comet.codegen.python_text import tuple_of
+from comet.codegen.rounding import expected_roundings, stores_narrow
 from comet.codegen.triton.expressions import type_name
 from comet.dialects.compound.dims import names_of
 from comet.dialects.compound.gather import id_limits
@@ -62,3 +65,15 @@ def tensor_text(
     fields += [f"same_as={same_as}"] if same_as is not None else []
     fields += [f"rounding={rounding:.3g}"] if rounding is not None else []
     return f"Tensor({', '.join(fields)})"
+
+
+def output_texts(
+    plan: func.FuncOp, reference: func.FuncOp, axes: Sequence[int | None]
+) -> list[str]:
+    """Return the text of each result of a plan; `axes` are those that are sharded."""
+    stored = tuple(plan.function_type.outputs)
+    roundings = expected_roundings(reference, stored, narrow=stores_narrow(plan))
+    return [
+        tensor_text(type, split=axis, rounding=rounding)
+        for type, axis, rounding in zip(stored, axes, roundings, strict=True)
+    ]

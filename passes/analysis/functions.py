@@ -1,4 +1,4 @@
-"""The functions of a module that passes rewrite, and their references."""
+"""The functions of a module that passes rewrite."""
 
 from __future__ import annotations
 
@@ -7,18 +7,7 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-REFERENCE = "comet.reference"
-"""The unit attribute of a reference: it defines what another function computes."""
-
-
-def is_reference(func: FuncOp) -> bool:
-    """Return whether `func` is a reference, which passes do not rewrite."""
-    return REFERENCE in func.attributes
-
-
-def reference_name(name: str) -> str:
-    """Return the symbol of the reference of the function called `name`."""
-    return f"{name}__reference"
+from comet.dialects.reference import is_reference
 
 
 def compute_functions(module: ModuleOp) -> Iterator[FuncOp]:

@@ -15,9 +15,9 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import ConstantsOp, MappingOp, ProblemOp
 from comet.dialects.compound.dims import with_level
+from comet.dialects.reference import REFERENCE, reference_name
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.transfers import transfers
-from comet.passes.analysis.functions import REFERENCE, reference_name
 from comet.passes.comet.raise_comet.program import (
     MESH,
     NotRaisable,

@@ -31,7 +31,8 @@ from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
-from comet.passes.analysis.functions import REFERENCE, compute_functions
+from comet.dialects.reference import REFERENCE
+from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import other_tiles
 from comet.passes.dataflow.bsp_to_dataflow.plan import collective_kernels, moved_result

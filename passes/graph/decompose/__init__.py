@@ -47,7 +47,7 @@ from comet.dialects.compound.dims import (
     tensor,
 )
 from comet.dialects.compound.named import AT_MOST, CompoundOp
-from comet.passes.analysis.functions import REFERENCE, is_reference, reference_name
+from comet.dialects.reference import REFERENCE, is_reference, reference_name
 from comet.passes.analysis.levels import IRLevel, functions_at, level_of_function
 from comet.passes.graph.decompose.naming import Naming, name_dimensions, names_in_types
 from comet.passes.graph.decompose.rules import DECOMPOSED, decomposition_of

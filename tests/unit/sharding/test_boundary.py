@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp, sharding_of
-from comet.passes.analysis.functions import is_reference
+from comet.dialects.reference import is_reference
 from comet.passes.sharding.boundary import boundary_of, says_sharding
 from comet.passes.sharding.shardings import sharding_of_op
 
