@@ -40,9 +40,9 @@ def node_result(value: SSAValue) -> OpResult | None:
 
 
 def unawaited(node: SpatialOp, producers: KernelOp) -> Iterator[SSAValue]:
-    """Yield what `node` reads of the nodes of `producers` without an order by flags."""
-    for value, made in read_of(node, producers):
-        if _waited_for(node, value, made) is None:
+    """Yield the operands from nodes of `producers` that no wait of `node` orders."""
+    for value, made in operands_from(node, producers):
+        if _ordering_wait(node, value, made) is None:
             yield value
 
 
@@ -55,26 +55,27 @@ def local_waits(node: SpatialOp) -> dict[SSAValue, WaitOp]:
     kernel = node.parent_op()
     assert isinstance(kernel, KernelOp)
     found = {
-        read: _waited_for(node, read, made) for read, made in read_of(node, kernel)
+        read: _ordering_wait(node, read, made)
+        for read, made in operands_from(node, kernel)
     }
     return {read: wait for read, wait in found.items() if wait is not None}
 
 
-def read_of(
+def operands_from(
     node: SpatialOp, producers: KernelOp
 ) -> Iterator[tuple[SSAValue, OpResult]]:
-    """Yield operands of `node` that nodes of `producers` compute, and their results."""
+    """Yield the operands of `node` from nodes of `producers`, with the node results."""
     for value in node.ins:
         for made in map(node_result, sources(value)):
             if made is not None and made.op.parent_op() is producers:
                 yield value, made
 
 
-def _waited_for(node: SpatialOp, read: SSAValue, made: OpResult) -> WaitOp | None:
+def _ordering_wait(node: SpatialOp, read: SSAValue, made: OpResult) -> WaitOp | None:
     """
-    Return a wait of a kernel that orders what a node of it reads, if any.
+    Return the wait of a kernel that orders an operand after `made`, None without one.
 
-    None does if it reads parts, or several values: its slices are not those of `made`.
+    No wait does for a part, or several values: their slices are not those of `made`.
     """
     if node_result(read) is not made:
         return None

@@ -85,7 +85,7 @@ class Needs(Generic[Kernel]):
 
 @dataclass(frozen=True, eq=False)
 class Programs:
-    """The programs of a tile tree that has its tiles."""
+    """The programs of a tiled node: what they do, and their launch numbers."""
 
     summary: KernelSummary
     blocks: Blocks

@@ -12,7 +12,7 @@ each tile, and nothing overlaps that did not. Where a mask bounds loops, tiles d
 and a program with short ones cannot take over others: `auto` leaves such a kernel.
 
 Needs launch numbers. In a kernel of several nodes each gets so many programs. Groups of
-programs that exchange do their rows in turns already, and are left alone.
+programs that exchange do their rows in turns already, and stay as they are.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.outline_mappings.cuts import earliest, given_parts, parts_of
 from comet.passes.dataflow.outline_mappings.plan import (
     NAME,
-    SEEN,
+    ROOT_VIEWS,
     Graph,
     Part,
     check_graph,
@@ -100,7 +100,7 @@ def _place_views(block: Block, values: Iterable[SSAValue]) -> None:
     """Add the views that make `values` to a block, unless it has them."""
     for value in values:
         op = value.owner
-        if isinstance(op, SEEN) and op.parent is None:
+        if isinstance(op, ROOT_VIEWS) and op.parent is None:
             _place_views(block, op.operands)
             block.add_op(op)
 

@@ -16,7 +16,7 @@ from comet.passes.analysis.op_groups import defining_ops, disagrees, extents_of_
 from comet.passes.analysis.stored_values import named_values, value_names
 from comet.passes.dataflow.outline_mappings.plan import (
     NAME,
-    SEEN,
+    ROOT_VIEWS,
     Graph,
     Part,
     is_repeated,
@@ -59,7 +59,7 @@ def earliest(graph: Graph) -> dict[Operation, int]:
     places: dict[Operation, int] = {}
     extents = _Extents()
     for op in graph.needed:
-        if isinstance(op, SEEN):
+        if isinstance(op, ROOT_VIEWS):
             shown = (ready.get(v, 0) + (v.owner in places) for v in op.operands)
             ready[op.results[0]] = max(shown)
         elif not is_repeated(op):
@@ -85,7 +85,7 @@ def latest(graph: Graph, early: Places) -> dict[Operation, int] | None:
     extents = _Extents()
     for op in reversed(graph.needed):
         place = min((last.get(result, count) for result in op.results), default=count)
-        shows = isinstance(op, SEEN)
+        shows = isinstance(op, ROOT_VIEWS)
         if not shows and not is_repeated(op):
             place = min(place, count - 1)
             while not isinstance(op, CastOp) and not extents.fit(op, place):

@@ -27,8 +27,8 @@ from comet.passes.sharding.boundary import says_sharding
 
 NAME = "outline-mappings"
 
-SEEN = RenameOp | SliceOp | ConcatOp
-"""Ops that show tensors in the root memory under other names, in part, or joined."""
+ROOT_VIEWS = RenameOp | SliceOp | ConcatOp
+"""The views of tensors in the root memory, between mappings."""
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,22 @@ class Graph:
     @cached_property
     def views(self) -> tuple[Operation, ...]:
         """The views between mappings."""
-        return tuple(op for op in self.needed if isinstance(op, SEEN))
+        return tuple(op for op in self.needed if isinstance(op, ROOT_VIEWS))
 
     @cached_property
     def computing(self) -> tuple[Operation, ...]:
         """The ops that mappings compute."""
         return tuple(
-            op for op in self.needed if not isinstance(op, SEEN) and not is_repeated(op)
+            op
+            for op in self.needed
+            if not isinstance(op, ROOT_VIEWS) and not is_repeated(op)
         )
 
     @property
     def is_one_mapping(self) -> bool:
         """Whether one mapping may hold all: no views, one extent of each dimension."""
         inside = (op for op in self.needed if not is_border(op))
-        return not any(isinstance(op, SEEN) for op in inside) and not any(
+        return not any(isinstance(op, ROOT_VIEWS) for op in inside) and not any(
             disagrees(self.computing, (op,)) for op in self.computing
         )
 
@@ -107,7 +109,7 @@ def read_by(op: Operation) -> Iterator[SSAValue]:
 
 
 def _leaves(value: SSAValue, own: set[Operation]) -> bool:
-    """Return whether others than `own` read a value; ops of folds are their fold's."""
+    """Return whether ops outside of `own`, or the caller, read a value."""
     return any(_outermost(op, value) not in own for op in readers_of(value))
 
 

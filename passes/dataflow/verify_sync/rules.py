@@ -51,7 +51,7 @@ from comet.passes.dataflow.verify_sync.wiring import (
 Rule = Callable[[Wiring], str | None]
 
 
-def all_ranks_talk(wiring: Wiring) -> str | None:
+def buffer_joins_all_ranks(wiring: Wiring) -> str | None:
     """A receive buffer joins all ranks that launch the program."""
     receive_buffer = wiring.receive_buffer
     if receive_buffer.in_one_memory:
@@ -398,7 +398,7 @@ def slots_are_free(wiring: Wiring) -> str | None:
 
 
 RULES: Iterable[Rule] = (
-    all_ranks_talk,
+    buffer_joins_all_ranks,
     one_producer,
     epochs_are_shared,
     covered_is_stored,

@@ -49,7 +49,7 @@ def row_major(extents: Mapping[str, int]) -> tuple[Stride, ...]:
 
 @dataclass(frozen=True)
 class Gathered:
-    """What is separate for each rank: elements of one dimension, by their source."""
+    """A gathered dimension, whose shards are in a message of each rank."""
 
     dim: str
     shard: int

@@ -35,7 +35,7 @@ from comet.passes.triton.slices import LoopSlice
 
 
 def ranks_of(scope: Scope) -> RankParameters:
-    """Return what the kernel knows of ranks, of which there are several."""
+    """Return the ids of the ranks; only in a kernel of several ranks."""
     assert scope.ranks is not None
     return scope.ranks
 
@@ -199,8 +199,8 @@ def wait_for(
     """
     Wait until the blocks that the current slices touch are there.
 
-    They come from a source, or from all. There are so many `arrivals` in each epoch.
-    `names` are the node's dimensions, by those of the channel.
+    They come from `source`, or from all ranks if it is None. Each epoch adds `arrivals`
+    to a flag. `names` are the node's names of the channel's dimensions.
     """
     ranks = channel.ranks
     target = ranks.shared.awaited(arrivals)

@@ -150,7 +150,7 @@ def _is_persistent(node: SpatialOp) -> bool:
 
 @dataclass(frozen=True)
 class Programs:
-    """Some programs of a kernel: where what they do is written."""
+    """A range of the programs of a kernel, and the block that has their ops."""
 
     block: Block
     home: Prologue
@@ -158,7 +158,7 @@ class Programs:
     """The number of a program, from 0."""
 
     def divided(self, count: int) -> tuple[Programs, Programs]:
-        """Insert a branch for the first programs, so many, and one for the others."""
+        """Insert a branch; return the first `count` programs, and the others."""
         add = self.home.add
         first = add(tl.ConstantOp.of(count, i32))
         branch = tl.IfOp(add(tl.CmpOp(CompareKind.LT, self.number, first)))
@@ -172,10 +172,10 @@ class Programs:
 
     def for_each_tile(self, tiles: int, programs: int) -> Programs:
         """
-        Insert a loop over the tiles of each of so many programs; return its body.
+        Insert a loop in which each of `programs` programs does several tiles.
 
-        There the number is that of a tile. Tiles go round: what runs at the same time
-        are neighbours, and each program has tiles from the whole range.
+        Return its body, where the number is that of a tile. Program p does the tiles p,
+        p + programs, and so on: programs that run at the same time have neighbours.
         """
         assert self.block.last_op is not None
         insert = Builder(InsertPoint.before(self.block.last_op)).insert

@@ -17,7 +17,7 @@ from comet.dialects.dataflow.chain import chained_mappings
 from comet.interpreter import run
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.outline_mappings.cuts import cuts, given_parts
-from comet.passes.dataflow.outline_mappings.plan import SEEN, Graph, Part
+from comet.passes.dataflow.outline_mappings.plan import ROOT_VIEWS, Graph, Part
 
 EDGE = f'attach-hardware{{path="{ROOT / "samples/hardware/edge.yaml"}"}}'
 BLOCKS = tiny_texts()
@@ -69,7 +69,7 @@ def check_part(part: Part) -> None:
     """Check what one mapping holds: no views of its own values, one extent a name."""
     extents: dict[str, int] = {}
     for op in part.ops:
-        assert not isinstance(op, SEEN)
+        assert not isinstance(op, ROOT_VIEWS)
         for value in (*op.operands, *op.results):
             for dim, extent in extents_of(value).items():
                 assert extents.setdefault(dim, extent) == extent
