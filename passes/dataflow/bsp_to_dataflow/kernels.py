@@ -15,6 +15,7 @@ from xdsl.ir import (
 from xdsl.rewriter import Rewriter
 
 from comet.dialects import dataflow
+from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import (
     KernelOp,
@@ -34,7 +35,11 @@ from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
     communication_tiles,
     copy_node,
 )
-from comet.passes.dataflow.bsp_to_dataflow.plan import ChannelPlan
+from comet.passes.dataflow.bsp_to_dataflow.plan import (
+    ChannelPlan,
+    collective_of,
+    moved_dims,
+)
 from comet.passes.dataflow.kernels import insert_before, rebuild_kernel
 from comet.passes.dataflow.rank_loops import split_by_rank
 
@@ -46,7 +51,7 @@ def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> Non
     body = Block(arg_types=[value.type for value in ins])
     body.add_ops([*_copy_ops(transfer, body.args, registers), dataflow.YieldOp()])
     kernel = KernelOp(old.sym_name.data, ins, [], Region(body))
-    _keep_shards(old, kernel, transfer.collective.input)
+    _keep_shards(transfer.kernel, kernel)
     if transfer.type.split is not None:
         kernel.destinations = _named(kernel.destinations, transfer.type.split)
     insert_before(old, kernel)
@@ -67,7 +72,7 @@ def insert_copy_into(
     first = next(op for op in body.ops if isinstance(op, WaitOp | ReadOp | PullOp))
     for op in _copy_ops(transfer, (*own, taken), registers):
         insert_before(first, op)
-    _keep_shards(transfer.kernel, kernel, transfer.collective.input)
+    _keep_shards(transfer.kernel, kernel)
     if transfer.type.split is not None:
         kernel.destinations = _named(kernel.destinations, transfer.type.split)
     rebuild_kernel(kernel, [*kernel.ins, *sent], range(len(kernel.results_)))
@@ -101,14 +106,22 @@ def _copy_ops(
     return [*ops, node, *_send_ops(node.outs[0], arguments[-1], transfer)]
 
 
-def _keep_shards(old: KernelOp, kernel: KernelOp, sent: SSAValue) -> None:
-    """Keep the global extents of dimensions of which `sent` is a shard."""
-    extents = extents_of(sent)
-    kept = {
-        dim: extent
-        for dim, extent in old.shard_extents.items()
-        if extents.get(dim, extent) < extent
-    }
+def _keep_shards(
+    exchange: KernelOp, kernel: KernelOp, *, received: bool = False
+) -> None:
+    """
+    Keep the global extents of dimensions of which a rank sends, or receives, a shard.
+
+    Extents do not tell: a shard of one element is as large as the whole of it.
+    """
+    collective = collective_of(exchange)
+    assert isinstance(collective, MovingCollective)
+    gather, split = moved_dims(collective)
+    value, whole = collective.input, split
+    if received:
+        value, whole = collective.result, gather
+    dims = extents_of(value).keys() - {whole}
+    kept = {dim: n for dim, n in exchange.shard_extents.items() if dim in dims}
     kernel.shards = shards_attr(kernel.shard_extents | kept)
 
 
@@ -197,6 +210,6 @@ def copy_to_buffer(kernel: KernelOp, value: SSAValue, registers: str) -> KernelO
     body.add_ops([node, dataflow.YieldOp(node.outs[0])])
     name = f"{kernel.sym_name.data}_land"
     made = KernelOp(name, [value], [buffer.result], Region(body))
-    _keep_shards(kernel, made, value)
+    _keep_shards(kernel, made, received=True)
     made.results_[0].name_hint = value.name_hint
     return made

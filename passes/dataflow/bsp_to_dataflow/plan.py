@@ -142,7 +142,7 @@ def plan_transfer(
     """
     collective, rules = collective_of(kernel), PATTERN_RULES[config.pattern]
     assert isinstance(collective, MovingCollective)
-    gather, split = _moved(collective)
+    gather, split = moved_dims(collective)
     type_ = ChannelType(
         rules.mode, gather, split, collective.input.type, collective.result.type
     )
@@ -173,7 +173,7 @@ def plan_transfer(
     )
 
 
-def _moved(collective: MovingCollective) -> tuple[str, str | None]:
+def moved_dims(collective: MovingCollective) -> tuple[str, str | None]:
     """Return the dimension that is gathered, and the one that is split."""
     if isinstance(collective, AllGatherOp):
         return collective.dim.data, None

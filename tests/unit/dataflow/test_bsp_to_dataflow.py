@@ -119,6 +119,26 @@ def test_receive_buffers_have_a_slot_for_the_rank_that_is_ahead():
     assert receive_buffer.slots.value.data == 2
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_kernels_tell_a_shard_from_the_whole_by_what_is_moved(rows: int):
+    type_ = f"tensor<{rows}x8xf32, #compound.dims<M, K @HBM>>"
+    text = f"""
+    func.func @f(%a: {type_} {{collective.shard = {{K = ["rank"]}}}})
+        -> ({type_} {{collective.shard = {{M = ["rank"]}}}}) {{
+      %b = compound.map exp %a {{collective.shard = {{K = ["rank"]}}}} :
+          {type_} -> {type_}
+      func.return %b : {type_}
+    }}"""
+    passes = f"{on_ranks(4)},{LOWER},bsp-to-dataflow{{pattern=push}}"
+    after = run_passes(parse_module(text), passes)
+    shards = {k.sym_name.data: k.shard_extents for k in kernels(after)}
+    assert shards == {
+        "f_b_kernel": {},
+        "f_exchange_b_kernel": {},
+        "f_exchange_b_kernel_land": {"M": rows},
+    }
+
+
 PROGRAM = """
 !L = tensor<8x8xf32, #compound.dims<M, K @HBM>>
 !V = tensor<8x8xf32, #compound.dims<N, K @HBM>>
