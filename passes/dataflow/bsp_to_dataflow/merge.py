@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from comet.dialects.compound.dims import names_of
 from comet.dialects.dataflow import (
     KernelOp,
     ProgramOp,
@@ -20,6 +19,7 @@ from comet.dialects.dataflow import (
     program_value,
 )
 from comet.dialects.schedule import SpatialOp
+from comet.passes.dataflow.bsp_to_dataflow.plan import extents_tell_shards
 from comet.passes.dataflow.kernel_locals import unawaited
 from comet.passes.dataflow.kernels import joined
 
@@ -43,7 +43,7 @@ def can_merge(producer: KernelOp, consumer: KernelOp) -> bool:
     nodes = [op for op in consumer.body.block.ops if isinstance(op, SpatialOp)]
     early = [value for node in nodes for value in unawaited(node, producer)]
     pairs = (producer, consumer), (consumer, producer)
-    known = all(_extents_tell_shards(*pair) for pair in pairs)
+    known = all(extents_tell_shards(*pair) for pair in pairs)
     same = _same_global_extents(producer, consumer)
     return bool(given & awaited) and not early and same and known
 
@@ -58,15 +58,3 @@ def _same_global_extents(producer: KernelOp, consumer: KernelOp) -> bool:
     """Whether both have the same unevenly sharded dimensions."""
     one, other = producer.shard_extents, consumer.shard_extents
     return all(one[dim] == other[dim] for dim in one.keys() & other.keys())
-
-
-def _extents_tell_shards(kernel: KernelOp, other: KernelOp) -> bool:
-    """
-    Whether the extents of `other` tell that it has no shards of what `kernel` shards.
-
-    They do not for a dimension of one element, whose shards are as large as the whole.
-    """
-    single = {dim for dim, extent in kernel.shard_extents.items() if extent == 1}
-    values = (v for node in other.nodes for v in (*node.ins, *node.outs))
-    used = {dim for value in values for dim in names_of(value)}
-    return not used & single - other.shard_extents.keys()

@@ -14,7 +14,7 @@ from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import RenameOp
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
 from comet.dialects.dataflow.rank_loops import tile_of
@@ -167,7 +167,7 @@ def plan_transfer(
         config.by_source,
         blocks,
         producer,
-        first_reader(kernel) if rules.by_reader or input_ is not None else None,
+        sending_reader(kernel, rules, input_),
         copy,
         input_,
     )
@@ -188,11 +188,13 @@ def moved_result(kernel: KernelOp) -> OpResult | None:
     return None
 
 
-def first_reader(kernel: KernelOp) -> KernelOp | None:
+def sending_reader(
+    kernel: KernelOp, rules: PatternRules, in_place: SSAValue | None
+) -> KernelOp | None:
     """
     Return the first kernel that reads what a collective gathers from an input.
 
-    None if a kernel computes what is sent, or no kernel reads it.
+    None if a kernel computes what is sent, or a copy needs a kernel of its own.
     """
     program = kernel.parent
     assert program is not None
@@ -200,7 +202,22 @@ def first_reader(kernel: KernelOp) -> KernelOp | None:
         return None
     readers = {use.operation for use in kernel.results_[0].uses}
     found = (op for op in program.ops if isinstance(op, KernelOp) and op in readers)
-    return next((op for op in found if collective_of(op) is None), None)
+    first = next((op for op in found if collective_of(op) is None), None)
+    if first is None or in_place is not None:
+        return first
+    return first if rules.by_reader and extents_tell_shards(kernel, first) else None
+
+
+def extents_tell_shards(kernel: KernelOp, other: KernelOp) -> bool:
+    """
+    Whether the extents of `other` tell that it has no shards of what `kernel` shards.
+
+    They do not for a dimension of one element, whose shards are as large as the whole.
+    """
+    single = {dim for dim, extent in kernel.shard_extents.items() if extent == 1}
+    values = (v for node in other.nodes for v in (*node.ins, *node.outs))
+    used = {dim for value in values for dim in names_of(value)}
+    return not used & single - other.shard_extents.keys()
 
 
 def input_in_place(kernel: KernelOp) -> SSAValue | None:

@@ -139,6 +139,22 @@ def test_kernels_tell_a_shard_from_the_whole_by_what_is_moved(rows: int):
     }
 
 
+@pytest.mark.parametrize(
+    ("depth", "shards"),
+    [
+        (1, {"f_gather_a_kernel": {"K": 1}, "f_c_kernel": {}}),
+        (2, {"f_c_kernel": {"K": 2}}),
+    ],
+)
+def test_a_reader_sends_no_shard_that_looks_whole(
+    depth: int, shards: dict[str, dict[str, int]]
+):
+    text = SHARED_TEXTS["ag_gemm"].format(M=4, N=8, K=depth)
+    before = run_passes(parse_module(text), f"{on_ranks(4)},{LOWER}")
+    after = run_passes(before, "bsp-to-dataflow{pattern=fused}")
+    assert {k.sym_name.data: k.shard_extents for k in kernels(after)} == shards
+
+
 PROGRAM = """
 !L = tensor<8x8xf32, #compound.dims<M, K @HBM>>
 !V = tensor<8x8xf32, #compound.dims<N, K @HBM>>
