@@ -40,8 +40,8 @@ def check_present_pattern(function: FuncOp, program: ProgramOp, pattern: str) ->
         names = [*own, "auto"]
         raise PassFailedException(
             f"bsp-to-dataflow: pattern={pattern} does not apply to "
-            f"@{function.sym_name.data}: it has channels of its own, which stay as "
-            f"they are; {' and '.join(names)} appl{'ies' if len(names) == 1 else 'y'}"
+            f"@{function.sym_name.data}: it already has channels, with another "
+            f"pattern; {' and '.join(names)} appl{'ies' if len(names) == 1 else 'y'}"
         )
 
 

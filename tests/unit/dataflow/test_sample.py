@@ -52,8 +52,8 @@ def test_it_keeps_its_channels(pattern: str):
 @pytest.mark.parametrize("pattern", ["bsp", "wait", "pull", "fused"])
 def test_other_patterns_do_not_apply(pattern: str):
     reason = (
-        f"pattern={pattern} does not apply to @all_gather_gemm: it has channels of its "
-        "own, which stay as they are; push and auto apply"
+        f"pattern={pattern} does not apply to @all_gather_gemm: it already has "
+        "channels, with another pattern; push and auto apply"
     )
     module = run_passes(parse_module(SAMPLE), HARDWARE)
     with pytest.raises(PassFailedException, match=re.escape(reason)):
