@@ -77,7 +77,9 @@ def trace_of(processes: Sequence[Process]) -> dict[str, list[Event] | str]:
 
 
 def _by_start(event: Event) -> tuple[object, ...]:
-    """Return a sort key: of slices that start together, the longest one is first."""
+    """
+    Return a sort key: by start, and of slices with the same start the longest first.
+    """
     length = event["dur"]
     assert isinstance(length, float)
     return event["ts"], -length

@@ -122,7 +122,7 @@ def _wrapped_inside(text: str, indent: str) -> list[str]:
 
 
 def _is_trailer(line: str, opening: int) -> bool:
-    """Whether a bracket is a call or a subscript of what is before it."""
+    """Return whether a bracket belongs to a call or a subscript."""
     before = line[opening - 1 : opening]
     return before.isalnum() or (bool(before) and before in "_])")
 

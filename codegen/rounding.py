@@ -132,7 +132,7 @@ def _own(op: Operation) -> float:
 
 
 def _stored_narrow(op: Operation) -> float:
-    """Return the error of a product in the type of its operands, 0 of what is none."""
+    """Return the error of rounding a product to the type of its operands, else 0."""
     if not isinstance(op, compound.ContractOp):
         return 0.0
     return max(eps(element_type_of(operand)) for operand in op.operands)

@@ -65,7 +65,7 @@ def _restricted(state: State, value: SSAValue) -> State:
 
 @singledispatch
 def transfer(op: Operation, states: States) -> State:
-    """Return the state of all results of `op` together, given its operands' states."""
+    """Return the state that all results of `op` have, given those of its operands."""
     raise VerifyException(
         f"'{op.name}' op is not understood inside collective.spmd; only compound and "
         "collective ops are"

@@ -287,7 +287,7 @@ def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) ->
 
 
 def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
-    """Check that a value on a root alone is on instance 0, no shard and not partial."""
+    """Check that a value that only a root has is on instance 0, whole and complete."""
     for group, root in state.rooted.items():
         for axis in group:
             if root != 0 or axis in state.sharded or axis in state.partial:

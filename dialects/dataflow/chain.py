@@ -113,5 +113,5 @@ def chained_mappings(func: FuncOp) -> Iterator[MappingOp]:
 
 
 def _shape(value: SSAValue) -> tuple[tuple[tuple[str, int], ...], Attribute]:
-    """Return what is the same at all levels: dimensions in order, and element type."""
+    """Return the dimensions and the element type, which are the same at all levels."""
     return tuple(extents_of(value).items()), element_type_of(value)

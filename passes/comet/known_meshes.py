@@ -80,7 +80,7 @@ def check_unsharded(module: ModuleOp) -> None:
 
 
 def narrow(module: ModuleOp, system: SystemOp, plan: tuple[Narrowed, ...]) -> None:
-    """Give the nodes of `plan` their meshes; note on the machine what is left out."""
+    """Set the meshes of `plan`; write on the machine which instances are left out."""
     system.attributes[LEFT_OUT] = StringAttr("; ".join(map(str, plan)))
     for each in plan:
         for node in each.nodes:

@@ -94,10 +94,10 @@ def is_signalled(
     node: SpatialOp, read: SSAValue, made: OpResult, channel: SSAValue
 ) -> bool:
     """
-    Whether a signal of a channel covers what `node` reads of the same rank.
+    Return whether a signal of a channel covers an operand of `node` from its own rank.
 
-    The signalling programs have computed that before, and a program has the same slices
-    of what is read and what is sent.
+    The signalling programs have computed the operand before, and a program has the same
+    slices of the operand and of what is sent.
     """
     type_ = program_value(channel).type
     assert isinstance(type_, ChannelType)

@@ -77,7 +77,7 @@ class Launch:
 
     kernels: Group
     numbers: Mapping[str, int]
-    """Warps and stages; none for a kernel that is launched alone."""
+    """Warps and stages; empty for a launch of one kernel."""
 
 
 def plan_merges(
@@ -129,7 +129,7 @@ def needs_of(program: ProgramOp) -> Needs[KernelOp]:
 def _given(
     needs: Needs[KernelOp], text: str, prices: LaunchPrices[KernelOp]
 ) -> list[Group]:
-    """Return the groups that `text` names, and the other kernels alone."""
+    """Return the groups that `text` names; each other kernel is a group by itself."""
     groups: list[Group] = [(kernel,) for kernel in needs.kernels]
     for named in _named(needs, text):
         group = named[:1]

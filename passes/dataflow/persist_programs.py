@@ -91,7 +91,7 @@ class GpuModel:
     device: Device
     levels: GpuLevels
     ahead: frozenset[str]
-    """The names of the kernels in which warps of their own load."""
+    """The names of the kernels with warps that only load (warp specialization)."""
 
 
 def loading_ahead(ctx: Context, module: ModuleOp) -> frozenset[str]:
@@ -219,7 +219,7 @@ def _works(kernel: KernelOp, gpu: GpuModel) -> list[KernelWork]:
 
 
 def _tiles(node: SpatialOp) -> int:
-    """Return how many tiles the programs of a node have."""
+    """Return how many tiles a node has, over all its programs."""
     return prod(loop.factor for loop in node.loops)
 
 

@@ -56,7 +56,9 @@ def plan_sends(node: SpatialOp) -> SendPlan:
 def _can_store(
     op: PushOp | StageOp, node: SpatialOp, signals: Sequence[SignalOp]
 ) -> bool:
-    """Whether a node copies what is sent to memory, and no signal of it is earlier."""
+    """
+    Return whether the node copies the sent tile to memory, before any signal of it.
+    """
     early = (
         signal
         for signal in signals

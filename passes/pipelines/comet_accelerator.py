@@ -144,7 +144,8 @@ class CometAcceleratorPass(AcceleratorPipeline):
 
     def best(self, ctx: Context, module: ModuleOp) -> tuple[ModulePass, ...]:
         """
-        Return what makes the best mapping that an exact search finds; record its bound.
+        Return the passes of the best mapping that an exact search finds; record its
+        bound.
 
         Raises PassFailedException if there is none, or none in time.
         """

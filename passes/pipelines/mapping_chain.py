@@ -60,7 +60,7 @@ class Rejected:
     ceiling: Cost | None
 
     def holds_below(self, ceiling: Cost | None) -> bool:
-        """Return whether there is none below another ceiling, either."""
+        """Return whether no mapping below another ceiling exists, either."""
         if self.ceiling is None or ceiling is None:
             return self.ceiling is None
         cheaper = ceiling.latency <= self.ceiling.latency
@@ -179,10 +179,10 @@ class ChainSearch:
 
     def mapped(self, part: Part, name: str, spent: Cost = FREE) -> Mapped:
         """
-        Map the ops of one mapping, which is called `name`, unless that is known.
+        Return the mapping of a part, called `name`; each part is searched once.
 
-        The mappings before it cost `spent`: what is rejected as too expensive after
-        them is searched again where more is left. Raises what `price` does.
+        `spent` is the cost of the mappings before it. A part that was too expensive
+        then is searched again where more is left. Raises what `price` does.
         """
         with session() as current:
             ceiling = self._left(current.ceilings, spent)

@@ -1,4 +1,4 @@
-"""Shardings through views: of what a view shows, and of what it is a view of."""
+"""How a sharding passes through a view, from its operands to its result and back."""
 
 from __future__ import annotations
 

@@ -81,7 +81,9 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
 
 
 def axes_of(loops: int, group: int) -> list[int]:
-    """Return the axes of so many loops; the last axis advances slowest."""
+    """
+    Return the axis of the launch grid for each of `loops` loops; the last is slowest.
+    """
     if group > 1:
         return [1, 0]
     shared = max(0, loops - GRID_AXES)

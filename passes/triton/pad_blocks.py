@@ -100,11 +100,11 @@ def _tiles_of(op: Operation) -> tuple[SSAValue, ...]:
 
 def _dot_tiles(op: ContractOp, whole: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """
-    Yield the dimensions and extents of the tiles that a contraction takes as matrices.
+    Yield the dimensions and extents of the matrices that a contraction multiplies.
 
-    Those of one element do not count, but a dimension that is no larger in `whole` may
-    stand for the rows or columns of a vector. Nothing is yielded for what is no product
-    of two matrices.
+    Dimensions of one element do not count, except for the only row or column of a
+    vector that is one element in `whole`, too. Nothing is yielded if the contraction is
+    no product of two matrices.
     """
     lhs, rhs, out = (
         {dim for dim, extent in extents_of(value).items() if extent > 1}

@@ -36,7 +36,7 @@ WARPS = 4
 
 @dataclass(frozen=True)
 class SpecializeWarpsPass(ModulePass):
-    """Let warps of their own load the operands of products."""
+    """Let separate warps load the operands of products."""
 
     name = "specialize-warps"
 

@@ -74,7 +74,9 @@ def kind_in_files(op: CollectiveOp) -> CollectiveKind:
 
 
 def check_collectives(module: ModuleOp) -> None:
-    """Raise PassFailedException if a placed collective is none of the files."""
+    """
+    Raise PassFailedException for an explicit collective that the files do not have.
+    """
     for op in module.walk():
         if isinstance(op, CollectiveOp) and op.is_explicit:
             kind_in_files(op)

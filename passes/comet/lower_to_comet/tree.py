@@ -52,7 +52,7 @@ class PlacedCollective:
 
 @dataclass(frozen=True)
 class Spatial:
-    """Instances of a mesh; without loops there is one of them."""
+    """Instances along mesh axes; one instance without loops."""
 
     loops: Loops
     transfers: tuple[TaggedTransfer, ...]

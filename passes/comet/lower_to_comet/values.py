@@ -1,4 +1,4 @@
-"""Which SSA values of a tile tree are one tensor, and which are none."""
+"""Which SSA values of a tile tree are one tensor of the COMET files, and which none."""
 
 from __future__ import annotations
 

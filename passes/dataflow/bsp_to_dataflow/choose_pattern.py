@@ -1,12 +1,13 @@
 """
-Chooses the pattern of a program and the tiles, both together.
+Chooses the pattern of a program and its tiles.
 
 Every candidate is tried on a copy of the program and priced with its taxes, so the
 choice depends only on the program that would be launched. All patterns are priced with
-the tiles that kernels have; then, always from the cheapest one, one thing after another
-is varied: the tiles of each kernel, then how each dimension of messages is cut. No
-pattern alone is cheaper than the result, but this search does not prove that it is the
-optimum. The result has been lowered to Triton on such a copy.
+the tiles that kernels have. Then one choice after another is varied, always from the
+cheapest candidate: the tiles of each kernel, then how each dimension of messages is
+cut. No pattern with present tiles is cheaper than the result, but this search does not
+prove that the result is the optimum. The result can be lowered to Triton: it has been,
+on such a copy.
 """
 
 from __future__ import annotations

@@ -56,10 +56,10 @@ def communication_tiles(
     """
     Choose the tiles of a copy kernel for a message of these extents.
 
-    `awaited` has the dimensions that consumers wait for block by block, with the tiles
-    that they read: blocks are no smaller, if a program has work for more. The rest of a
-    program's work goes to the other dimensions, the innermost first, and then to larger
-    blocks.
+    `awaited` has the tiles that consumers read along the dimensions of which they wait
+    for blocks. A block is no smaller than such a tile, if a program has enough
+    elements. The rest of a program's elements goes to the other dimensions, the
+    innermost first, and then to larger blocks.
     """
     work = max(SMALLEST, min(LARGEST, prod(extents.values()) // PROGRAMS))
     tiles: dict[str, int] = {}

@@ -381,7 +381,7 @@ def _blocks(
 
 
 def _up_to_function(value: SSAValue) -> Iterator[SSAValue]:
-    """Yield a block argument, and what is passed to it in the regions around."""
+    """Yield a block argument, and the operands passed to it in the ops around."""
     yield value
     while isinstance(value, BlockArgument):
         around = value.block.parent_op()

@@ -116,7 +116,7 @@ def mapping_names(func: FuncOp, count: int) -> Iterator[str]:
 
 
 def mapping_module(func: FuncOp, part: Part, name: str) -> ModuleOp:
-    """Return a program of its own: the machine, and a function of one mapping."""
+    """Return a module for one mapping: the machine, and a function with its ops."""
     block = Block(arg_types=[value.type for value in part.reads])
     now: dict[SSAValue, SSAValue] = dict(zip(part.reads, block.args, strict=True))
     for value, argument in zip(part.reads, block.args, strict=True):

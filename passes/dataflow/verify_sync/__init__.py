@@ -114,8 +114,9 @@ def check(wiring: Wiring) -> None:
 
 def check_kernel(kernel: KernelOp) -> None:
     """
-    Raise `PassFailedException` if programs read what others may not have stored, or
-    wait for others of which the launch need not run enough.
+    Raise `PassFailedException` for a kernel whose programs race, or may wait for ever.
+
+    They may read a tile before it is stored, or wait for programs that do not run.
     """
     for reason in (coresidency(kernel), arrival(kernel), _persistence(kernel)):
         if reason is not None:

@@ -25,7 +25,9 @@ from comet.dialects.schedule import SpatialOp
 
 
 def arrival(kernel: KernelOp) -> str | None:
-    """Say why a program of a kernel might merge what others have not stored yet."""
+    """
+    Return why a program might merge partial results before they are stored, or None.
+    """
     for arrive in arrivals_in(kernel):
         for rule in (_order, _counter, _nodes, _count, _tiles, _parts):
             if (reason := rule(arrive, kernel.sym_name.data)) is not None:

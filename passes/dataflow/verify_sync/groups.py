@@ -43,7 +43,9 @@ def group_acts_together(wiring: Wiring) -> str | None:
 
 
 def root_acts_for_all(wiring: Wiring) -> str | None:
-    """What a group sends to other ranks is stored, and signalled, by its root alone."""
+    """
+    Only the root of a group stores and signals what the group sends to other ranks.
+    """
     among_ranks = wiring.in_group and not wiring.receive_buffer.in_one_memory
     for op in (*wiring.producers, *wiring.signals):
         root = isinstance(op, PushOp | SignalOp) and op.root is not None
@@ -64,7 +66,7 @@ def root_acts_for_all(wiring: Wiring) -> str | None:
 
 
 def tiles_have_places(wiring: Wiring) -> str | None:
-    """Each tile that a group stores has a place, and a flag, of its own."""
+    """No two tiles that a group stores have the same address, or the same flag."""
     if not wiring.in_group:
         return None
     for producer in wiring.producers:

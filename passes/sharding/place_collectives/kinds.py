@@ -60,7 +60,7 @@ class Implementation:
     """How an explicit collective is carried out."""
 
     kind: Kind | None
-    """None for an op that stays what it is."""
+    """None for an op that is not replaced."""
     prices: tuple[Price, ...]
     """One for each collective that it consists of."""
 
@@ -167,10 +167,10 @@ def _through_root(op: AllReduceOp) -> list[Operation]:
 
 def root_suffices(region: SpmdOp, op: AllGatherOp) -> bool:
     """
-    Say whether the root can do alone all that follows `op` in the region.
+    Return whether only the root needs the result of an all-gather in the region.
 
-    It can where nothing later exchanges along the same axes, or needs the shard of
-    another instance.
+    That is true where nothing later exchanges along the same axes, or reads the shard
+    of another instance.
     """
     mesh = lookup_mesh(region, region.mesh)
     try:

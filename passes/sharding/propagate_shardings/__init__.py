@@ -118,9 +118,9 @@ def _cheapest(
     known: Known, op: Operation, splits: Sequence[ShardedDim]
 ) -> Sharding | None:
     """
-    Return the best sharding of `op` in some of `splits`.
+    Return the best sharding of `op` by some of `splits`.
 
-    None if there are none that it can have, or if each would scatter a whole value.
+    None if `op` can have none of them, or if each would scatter a whole value.
     """
     dims = iteration_dims(op)
     possible = dict.fromkeys(split for split in splits if split[0] in dims)

@@ -121,7 +121,7 @@ def message_name(channel: Channel) -> str:
 
 
 def _buffer(received: Received, base: SSAValue, origins: dict[str, SSAValue]) -> Buffer:
-    """Return the memory of one sender's value, under the names of what is received."""
+    """Return the memory of one sender's value, with the dimension names of the view."""
     channel = received.channel
     assert channel is not None
     extents = channel.in_memory
@@ -298,6 +298,6 @@ def _loop_over_blocks(
 
 
 def is_in_one_block(part: DimSlice, size: int) -> bool:
-    """Whether no slice touches two blocks of so many elements."""
+    """Return whether each slice is within one block of `size` elements."""
     unit = part.shape.unit
     return unit > 0 and size % unit == 0 and part.shape.length <= unit

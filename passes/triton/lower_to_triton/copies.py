@@ -118,7 +118,7 @@ def allocate(scope: Scope, value: SSAValue) -> Buffer:
 
 
 def finish_stores(op: Operation, scope: Scope) -> None:
-    """Let all threads see what is stored, if the program reads it again."""
+    """Insert a barrier after stores of an op that the same program loads again."""
     following = op.next_op
     if isinstance(following, CopyOp) and _is_read_again(following, scope):
         return

@@ -169,7 +169,7 @@ def _swizzled(
     group: int,
     scope: Scope,
 ) -> list[SSAValue]:
-    """Return the indices along two loops, of which `group` of the first go together."""
+    """Return the indices of an L2 swizzle of two loops, in groups of the first one."""
     (row, column), (rows, columns) = indices, counts
     swizzle = tl.Swizzle2dOp(row, column, (rows, columns), group)
     scope.prologue.add(swizzle)

@@ -289,7 +289,7 @@ class _KernelLowering:
         self, signals: Sequence[SignalOp], programs: Programs
     ) -> Programs:
         """
-        Let the first program signal which inputs are there; return the others.
+        Let the first program signal the inputs in symmetric memory; return the others.
 
         It waits for nobody, so that no program waits for one that starts later.
         """

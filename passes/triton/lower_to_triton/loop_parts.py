@@ -49,7 +49,7 @@ def parts_of(
     scope: Scope,
     outer: Mapping[SSAValue, Tile | Buffer],
 ) -> list[Part]:
-    """Return the parts of a loop's iterations that are loops of their own."""
+    """Return the parts of a loop's iterations that become separate loops."""
     part = scope.slices[loop.dim]
     if is_rank_loop(node, loop, part.shape, scope.over_ranks):
         return [Part(*_ranks(scope), is_source=True)]

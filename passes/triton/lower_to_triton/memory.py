@@ -132,7 +132,8 @@ class KernelMemory:
         """
         Return the memory of a channel.
 
-        Raises `PassFailedException` if it has none, or nobody exchanges.
+        Raises `PassFailedException` for a channel without memory, and outside of an
+        SPMD region.
         """
         value = outside(value)
         buffer = program_value(value).owner
@@ -214,7 +215,7 @@ views = VIEWS.enter
 
 
 def received(channel: SSAValue, value: SSAValue, memory: KernelMemory) -> Received:
-    """Return what is stored to a channel, as a view of it is called in a kernel."""
+    """Return the memory of a channel, with the dimension names of a view of it."""
     extents, found = extents_of(value), memory.channel(channel)
     sizes = tuple(extents.values())
     strides = row_major(extents)

@@ -49,7 +49,7 @@ class Prologue:
 
 @dataclass
 class Constexprs:
-    """The compile-time parameters of a kernel; made as they are asked for."""
+    """The constexpr parameters of a kernel, added at their first use."""
 
     kernel: tl.KernelOp
     blocks: BlocksAttr

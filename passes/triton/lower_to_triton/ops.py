@@ -120,7 +120,9 @@ class DotForm:
 
 
 def dot_form(op: ContractOp, blocks: BlocksAttr) -> DotForm | None:
-    """Return how a contraction of blocks is a dot of matrices, None if it is none."""
+    """
+    Return the dimensions of a contraction that is a `tl.dot`, None for any other one.
+    """
     lhs, rhs, out = (
         {dim for dim, tile in extents_of(value).items() if blocks.size(dim, tile) > 1}
         for value in (op.lhs, op.rhs, op.result)
@@ -245,9 +247,9 @@ def lower_reduce(op: ReduceOp, scope: Scope) -> Tile:
 @lowers(MapOp)
 def lower_map(op: MapOp, scope: Scope) -> Tile:
     """
-    Write an elementwise function; of constants, a constant.
+    Write an elementwise function; the function of constants is folded.
 
-    Floats are computed in f32, integers and conditions as they are.
+    Floats are computed in f32, integers and conditions in their own type.
     """
     check_size(names_of(op.result), scope)
     kind, axes = op.kind.data, scope.axes(names_of(op.result))

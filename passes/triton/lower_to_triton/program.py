@@ -133,7 +133,7 @@ def _plan_inputs(spmd: SpmdOp) -> list[tuple[SSAValue, SSAValue | None]]:
 
 @dataclass
 class Steps:
-    """Where the steps of a launch plan are inserted, and what is known there."""
+    """The insertion point of a launch plan, and the values that exist there."""
 
     builder: Builder
     ranks: int
@@ -183,10 +183,10 @@ def lower_buffer(op: dataflow.BufferOp, scope: Steps) -> Operation:
 @steps(ReceiveBufferOp)
 def lower_receive_buffer(op: ReceiveBufferOp, scope: Steps) -> Operation:
     """
-    Allocate the memory of a channel on every rank, unless an input is it.
+    Allocate the memory of a channel on every rank, or make an input this memory.
 
-    It is [slot][source][message] of what is pushed, else [slot] and what is sent.
-    Programs of one GPU share it.
+    Its shape is [slot][source][message] for a push channel, else [slot] and the value.
+    The programs of one GPU share one allocation.
     """
     channel, slots = op.type, op.slots.value.data
     if op.in_one_memory:

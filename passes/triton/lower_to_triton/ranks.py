@@ -62,7 +62,9 @@ class SharedParameters:
         return self._epoch
 
     def awaited(self, arrivals: int) -> SSAValue:
-        """Return what a flag is after so many signals in each epoch."""
+        """
+        Return the value of a flag after this launch, with `arrivals` signals in each.
+        """
         if arrivals == 1:
             return self.epoch()
         if arrivals not in self._awaited:
@@ -80,7 +82,7 @@ class SharedParameters:
         return self._slots[slots]
 
     def finish(self, programs: int) -> None:
-        """End the kernel: the last of so many programs publishes its epoch."""
+        """End the kernel: the last of its `programs` to arrive publishes the epoch."""
         if self._counters is None or self._epoch is None:
             return
         block = self.kernel.body.block

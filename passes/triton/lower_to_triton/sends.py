@@ -61,8 +61,8 @@ def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
     """
     Write the stores of a tile to the receive buffers of its receivers.
 
-    It goes to its only receiver, or to all in a loop, its own rank first; or once to
-    the memory that all of them share.
+    It has one receiver, or all ranks, which a loop visits, its own rank first; or the
+    programs of a group, which share one memory.
     """
     channel, (target, within) = scope.memory.channel(op.channel), _kept(op, scope)
     tile, comment = scope.tile(op.value), f"push: {_moved(op)}"
@@ -241,9 +241,9 @@ def _block_made(
     scope: Scope, channel: Channel, dim: str, size: int, count: int
 ) -> SSAValue | None:
     """
-    Return the block that the program's slice belongs to, None where there is one.
+    Return the index of the block of this program's slice, None if there is one block.
 
-    Raises `PassFailedException` where a slice belongs to two.
+    Raises `PassFailedException` where a slice belongs to two blocks.
     """
     part, owner = scope.slices[dim], scope.owners.get(dim)
     if count == 1:

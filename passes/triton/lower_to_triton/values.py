@@ -63,7 +63,7 @@ class GridIndex:
 
 @dataclass
 class Scope:
-    """Where operations are being inserted, and what is known there."""
+    """The insertion point in a kernel, and the values and slices that exist there."""
 
     builder: Builder
     prologue: Prologue

@@ -53,7 +53,7 @@ def _namings(views: Sequence[SSAValue], flags: Flags) -> list[dict[str, str]]:
 
 
 def _names_in(view: SSAValue) -> dict[str, str]:
-    """Return the name of each dimension in a view, by that in what it is a view of."""
+    """Return the dimension names of a view, by those of the value it is a view of."""
     value = outside(view)
     match value.owner:
         case RenameOp(input=renamed) as rename:

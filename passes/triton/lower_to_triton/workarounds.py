@@ -156,9 +156,10 @@ def dot_operand(scope: Scope, value: SSAValue) -> SSAValue:
 
 def with_a_block(scope: Scope, operands: Sequence[SSAValue]) -> list[SSAValue]:
     """
-    Return operands, the first of constants alone as a block of rank 0.
+    Return operands of which one is a block: the first of constants becomes rank 0.
 
-    Triton's functions and conversions take blocks, and fail on Python numbers alone.
+    Triton's functions and conversions take blocks, and fail if all operands are Python
+    numbers.
     """
     first, *others = operands
     constant = first.owner

@@ -41,7 +41,9 @@ class EngineRank(Rank):
         self._engine.launch(self.actor, launches)
 
     def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Return a tensor of nan, so that elements that nobody computes are seen."""
+        """
+        Return a tensor of nan, so that a check finds elements that no program stores.
+        """
         return torch.full(shape, torch.nan).to(dtype)
 
     def write(self, tensor: torch.Tensor, value: torch.Tensor) -> None:

@@ -341,10 +341,11 @@ def signal_programs(flag):
 @triton.jit
 def arrive_last(counter, arrivals):
     """
-    Return whether this is the last of so many programs that arrive at a counter.
+    Return whether this is the last of `arrivals` programs to arrive at a counter.
 
-    Each has stored something before, which the last one may load: programs of one GPU,
-    none of which waits. The last one sets the counter to 0 again for the next launch.
+    Each has stored a partial result before, which the last one may load. They are
+    programs of one GPU, and none waits. The last one sets the counter to 0 for the next
+    launch.
     """
     drain()
     tl.debug_barrier()

@@ -64,7 +64,9 @@ class VirtualRank(Rank):
         return count
 
     def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Return a tensor of nan, so that elements that nobody computes are seen."""
+        """
+        Return a tensor of nan, so that a check finds elements that no program stores.
+        """
         tensor = self.heap.zeros(shape, dtype)
         return tensor.fill_(math.nan) if dtype.is_floating_point else tensor
 

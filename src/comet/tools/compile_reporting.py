@@ -1,4 +1,4 @@
-"""The report of `comet-opt`: what its flags ask for, and what it is about."""
+"""The report of `comet-opt --report`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def mapping_rows(
 
 
 def _description(node: TileOp | OperationOp | CollectiveOp) -> tuple[str, ...]:
-    """Return the cells of a node: what it is, where, its factors, what it works on."""
+    """Return the cells of a node: kind, levels, factors, and tensors or operation."""
     match node:
         case TileOp():
             tensors = dict.fromkeys(entry.tensor for entry in node.entries)
