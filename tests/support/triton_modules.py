@@ -29,6 +29,16 @@ for path in sys.argv[2:]:
         print(json.dumps({"module": path, **asdict(result)}))
 """
 
+ASSEMBLE_MANY = """
+import json, sys
+from comet.runtime.assembly import GPUS
+from comet.runtime.compile_check import compile_launch, recorded_launches
+target, *paths = sys.argv[1:]
+for path in paths:
+    made = [compile_launch(launch, target) for launch in recorded_launches(path)]
+    print(json.dumps([kernel.asm[GPUS[target].assembly] for kernel in made]))
+"""
+
 
 def hardware(name: str) -> str:
     """Return the pass that attaches one of the sample hardware files."""
@@ -65,6 +75,16 @@ def compile_all(
 ) -> list[Facts]:
     """Compile modules for GPUs that are not there; return what became of kernels."""
     return compile_files(write_modules(sources, folder), targets)
+
+
+def assembly_of(
+    sources: Mapping[str, str], folder: Path, target: str
+) -> dict[str, list[str]]:
+    """Compile modules for a GPU that is not there; return the text of each kernel."""
+    paths = write_modules(sources, folder)
+    done = run_python(["-c", ASSEMBLE_MANY, target, *paths], {"TRITON_INTERPRET": "0"})
+    assert done.returncode == 0, done.stderr
+    return dict(zip(sources, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
 def compile_files(
