@@ -28,13 +28,13 @@ from comet.cost.from_ir.register_tiles import (
 )
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.registers import REGISTER
+from comet.cost.gpu.registers import REGISTER, LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary, Operands, Point, Term
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
-    CastOp,
     ContractOp,
+    Elementwise,
     FillOp,
     IndexOp,
     MapKind,
@@ -57,7 +57,7 @@ from comet.dialects.dataflow.transfer import (
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule.attributes import power_of_two
+from comet.dialects.schedule.attributes import LaunchAttr, power_of_two
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.masked_loops import (
@@ -301,7 +301,7 @@ def _feeds_product(value: SSAValue) -> bool:
     return any(
         isinstance(user, ContractOp)
         or (
-            isinstance(user, MapOp | CastOp)
+            isinstance(user, Elementwise)
             and names_of(user.result) == names_of(value)
             and _feeds_product(user.result)
         )
@@ -318,6 +318,11 @@ def _spilled(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
             read = any(isinstance(use.operation, NodeOp) for use in result.uses)
             if level_of(result) == levels.memory and read:
                 yield result
+
+
+def launch_numbers(launch: LaunchAttr) -> LaunchNumbers:
+    """Return the launch numbers that registers depend on."""
+    return LaunchNumbers(launch.warps, launch.stages)
 
 
 def tile_blocks(node: SpatialOp) -> dict[str, int]:

@@ -14,7 +14,7 @@ from math import prod
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from comet.cost.from_ir.gpus import device_of, machine_of
-from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.launch_plan import (
     Barrier,
@@ -132,7 +132,7 @@ class _Reader:
         launch, gpu = kernel.launch, self.device
         numbers = DEFAULT_LAUNCH
         if launch is not None:
-            numbers = LaunchNumbers(launch.warps, launch.stages)
+            numbers = launch_numbers(launch)
         traffic = tensor_traffic(summary, blocks, gpu)
         sends = tuple(_sends(kernel, node))
         receives = tuple(_receives(kernel, node, summary, blocks, self.ranks))

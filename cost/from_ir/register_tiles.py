@@ -15,6 +15,7 @@ from comet.cost.from_ir.products import adds
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
+    Elementwise,
     FillOp,
     MapOp,
     ReduceOp,
@@ -115,7 +116,7 @@ def _before_widening(value: SSAValue, op: Operation) -> SSAValue:
         return value
     if len(users) != 1 or users[0].parent is not cast.parent:
         return value
-    return cast.input if isinstance(users[0], MapOp | CastOp | ReduceOp) else value
+    return cast.input if isinstance(users[0], Elementwise | ReduceOp) else value
 
 
 def _occupying(tiles: Sequence[SSAValue]) -> Iterator[SSAValue]:
@@ -140,18 +141,18 @@ def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
     (user,) = users
     if isinstance(op, ContractOp):
         return not adds(user)
-    if not isinstance(op, MapOp | CastOp):
+    if not isinstance(op, Elementwise):
         return True
     if isinstance(user, YieldOp):
         return not isinstance(user.parent_op(), SpatialOp)
-    return not isinstance(user, MapOp | CastOp | ReduceOp) or (
+    return not isinstance(user, Elementwise | ReduceOp) or (
         _computed_from(value) not in alive
     )
 
 
 def _computed_from(value: SSAValue) -> SSAValue:
     """Return the first tile of the chain of elementwise ops that computes `value`."""
-    while isinstance(op := value.owner, MapOp | CastOp):
+    while isinstance(op := value.owner, Elementwise):
         names, numbers = names_of(value), [v for v in op.operands if not is_boolean(v)]
         same = (v for v in numbers if names_of(v) == names)
         value = next(same, op.operands[0])

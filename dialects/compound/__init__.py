@@ -8,6 +8,8 @@ Elementary ops need no affine maps: they use the names of their tensors' dimensi
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from xdsl.ir import Dialect
 
 from comet.dialects.compound.dims import DimsAttr
@@ -29,12 +31,16 @@ from comet.dialects.compound.pad import ConcatOp, PaddingAttr, PadOp, SliceOp
 from comet.dialects.compound.rename import RenameOp
 from comet.dialects.compound.views import View
 
+Elementwise: TypeAlias = MapOp | CastOp
+"""An op that computes each element of its result from one element of each operand."""
+
 __all__ = [
     "MAP_ARITY",
     "CastOp",
     "Compound",
     "ConcatOp",
     "ContractOp",
+    "Elementwise",
     "ExtentOp",
     "FillOp",
     "FoldOp",

@@ -12,20 +12,18 @@ from collections.abc import Set as AbstractSet
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.compound import CastOp, FillOp, MapOp, ReduceOp
-
-ELEMENTWISE = (MapOp, CastOp)
+from comet.dialects.compound import Elementwise, FillOp, ReduceOp
 
 
 def elementwise_sources(values: Iterable[SSAValue]) -> frozenset[SSAValue]:
     """Return the values that elementwise ops compute `values` from, no constants."""
-    return frozenset(v for v in _slice(values) if not isinstance(v.owner, ELEMENTWISE))
+    return frozenset(v for v in _slice(values) if not isinstance(v.owner, Elementwise))
 
 
 def elementwise_ops(values: Iterable[SSAValue]) -> frozenset[Operation]:
     """Return the elementwise ops that compute `values` from their sources."""
     owners = (value.owner for value in _slice(values))
-    return frozenset(op for op in owners if isinstance(op, ELEMENTWISE))
+    return frozenset(op for op in owners if isinstance(op, Elementwise))
 
 
 def _slice(values: Iterable[SSAValue]) -> Iterator[SSAValue]:
@@ -37,7 +35,7 @@ def _slice(values: Iterable[SSAValue]) -> Iterator[SSAValue]:
             continue
         seen.add(value)
         yield value
-        if isinstance(value.owner, ELEMENTWISE):
+        if isinstance(value.owner, Elementwise):
             pending += value.owner.operands
 
 

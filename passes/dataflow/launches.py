@@ -15,7 +15,7 @@ from functools import cache
 from math import inf
 from typing import Generic, TypeVar
 
-from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.kernel import Device, KernelWork, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
@@ -104,7 +104,7 @@ class Programs:
         """
         if node.launch is None or waits(node):
             return None
-        numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
+        numbers = launch_numbers(node.launch)
         summary = summarize(node, levels, gpu)
         return cls(summary, tile_blocks(node), numbers, extents_around(node))
 

@@ -26,9 +26,8 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.kernel import Device, KernelWork, kernel_time
-from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work, merging_work, tensor_traffic
 from comet.dialects.arch import SystemOp, attached_system
@@ -201,12 +200,12 @@ def _plan(
     if (counters := _counters(made, node, producer)) is None:
         return None
     arrivals = prod(made.factors.values()) // prod(counters.values())
-    numbers = LaunchNumbers(made.launch.warps, made.launch.stages)
+    numbers = launch_numbers(made.launch)
     summary = summarize(node, levels, gpu)
     tiling = _tiling(summary, made, node, counters, gpu)
     if arrivals < 2 or tiling is None:
         return None
-    own = LaunchNumbers(node.launch.warps, node.launch.stages)
+    own = launch_numbers(node.launch)
     blocks = tile_blocks(made)
     first = kernel_work(summarize(made, levels, gpu), blocks, numbers, gpu)
     alone = kernel_work(summary, tile_blocks(node), own, gpu)

@@ -29,9 +29,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.kernel import Device, KernelWork, kernel_time, resident_programs
-from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.tiling import kernel_work
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
@@ -207,7 +206,7 @@ def _works(kernel: KernelOp, gpu: GpuModel) -> list[KernelWork]:
     """
     launch, device = kernel.launch, gpu.device
     assert launch is not None
-    numbers = LaunchNumbers(launch.warps, launch.stages)
+    numbers = launch_numbers(launch)
     works: list[KernelWork] = []
     for node in own_programs(kernel):
         summary = summarize(node, gpu.levels, device)

@@ -22,9 +22,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
 from comet.dialects.arch import attached_system
@@ -111,7 +110,7 @@ def _faster(
 ) -> str:
     """Return the faster order, `index` if both take equally long."""
     launch, blocks = node.launch or LaunchAttr(), tile_blocks(node)
-    numbers = LaunchNumbers(launch.warps, launch.stages)
+    numbers = launch_numbers(launch)
 
     def priced(order: str, names: tuple[str, ...]) -> Found[str]:
         ordered = replace(summary, reversed=frozenset(names))

@@ -21,10 +21,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import most_registers
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.registers import LaunchNumbers, thread_registers
+from comet.cost.gpu.registers import thread_registers
 from comet.cost.gpu.tiling import price
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
@@ -91,7 +91,7 @@ def _is_faster(
 ) -> bool:
     """Return whether a kernel is faster with `found` in two parts, and fits."""
     launch, blocks = grid.launch or LaunchAttr(), tile_blocks(grid)
-    numbers = LaunchNumbers(launch.warps, launch.stages)
+    numbers = launch_numbers(launch)
     summary = summarize(grid, levels, gpu)
     rules, registers = gpu.compiled, thread_registers(summary, blocks, numbers, gpu)
     room = most_registers(numbers.warps, gpu) + rules.spare_registers

@@ -10,7 +10,7 @@ from typing import Self
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from comet.dialects.compound import CastOp, ContractOp, MapOp
+from comet.dialects.compound import CastOp, ContractOp, Elementwise, MapOp
 from comet.dialects.compound.dims import element_type_of, with_element_type
 from comet.passes.graph.sink_scales.plan import Factor, Read, ScalePlan, Sinking
 
@@ -53,7 +53,7 @@ class _Chain:
 def _without(value: SSAValue, chain: _Chain) -> SSAValue:
     """Insert the ops that compute `value` without factors; others stay as they are."""
     op = value.owner
-    if not isinstance(op, MapOp | CastOp):
+    if not isinstance(op, Elementwise):
         return value
     if op in chain.lost:
         return _without(chain.lost[op].scaled, chain)
@@ -98,7 +98,7 @@ def _scale(product: ContractOp, factors: tuple[Factor, ...]) -> None:
 def _erase_unused(value: SSAValue) -> None:
     """Erase an unused value with the elementwise ops that only it needs."""
     op = value.owner
-    if isinstance(op, MapOp | CastOp) and op.parent is not None and not value.uses:
+    if isinstance(op, Elementwise) and op.parent is not None and not value.uses:
         operands = tuple(op.operands)
         Rewriter.erase_op(op)
         for operand in operands:

@@ -30,7 +30,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding, SpmdOp, YieldOp
-from comet.dialects.compound import CastOp, FoldOp, MapOp, SliceOp
+from comet.dialects.compound import Elementwise, FoldOp, SliceOp
 from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.analysis.padding import argument_of, is_border, unsliced
@@ -142,7 +142,7 @@ def _shardings_of(
     """Return the sharding of every op of `own`; `results` are the function's."""
     tail: dict[Operation, Sharding] = {}
     for op in reversed(list(own)):
-        if isinstance(op, MapOp | CastOp) and SHARD not in op.attributes:
+        if isinstance(op, Elementwise) and SHARD not in op.attributes:
             wishes = [_wish(use, results, tail) for use in op.result.uses]
             wish = wishes[0] if wishes else None
             if wish is not None and wishes.count(wish) == len(wishes):

@@ -30,7 +30,7 @@ from comet.dialects.collective.spmd import (
     sharding_attr,
     sharding_of,
 )
-from comet.dialects.compound import CastOp, FoldOp, MapOp, View
+from comet.dialects.compound import Elementwise, FoldOp, View
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.slices import even_tile
@@ -257,7 +257,7 @@ def stages_of(ops: Stage) -> Iterator[Stage]:
         ]
         depth[op] = max(before, default=int(exchanges))
     for op in ops:
-        if isinstance(op, MapOp | CastOp) and not made & set(op.operands):
+        if isinstance(op, Elementwise) and not made & set(op.operands):
             users = {use.operation for value in op.results for use in value.uses}
             if not any(isinstance(user, CollectiveOp) for user in users):
                 needed = (depth[user] for user in users if user in depth)

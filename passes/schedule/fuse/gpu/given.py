@@ -13,14 +13,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import View
 from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.stored_values import named_values, value_names
-from comet.passes.schedule.fuse.gpu.groups import Part, Partition, values_read
-
-BORDERS = View | CollectiveOp
+from comet.passes.schedule.fuse.gpu.groups import Border, Part, Partition, values_read
 
 
 def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partition:
@@ -47,7 +43,7 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
                 f"fuse: the kernel of %{named[values[0]]} has a dimension with two "
                 "extents; store a value in between in another kernel"
             )
-    borders = [op for op in ops if isinstance(op, BORDERS)]
+    borders = [op for op in ops if isinstance(op, Border)]
     return _in_order((*kernels, *borders))
 
 
@@ -55,8 +51,8 @@ def _needed(func: FuncOp, ops: Sequence[Operation]) -> tuple[SSAValue, ...]:
     """Return the results and the operands of views and collectives: they are stored."""
     terminator = compute_block(func).last_op
     assert terminator is not None
-    readers = (*(op for op in ops if isinstance(op, BORDERS)), terminator)
-    computed = {op for op in ops if not isinstance(op, BORDERS)}
+    readers = (*(op for op in ops if isinstance(op, Border)), terminator)
+    computed = {op for op in ops if not isinstance(op, Border)}
     values = dict.fromkeys(value for op in readers for value in op.operands)
     return tuple(value for value in values if value.owner in computed)
 
@@ -68,7 +64,7 @@ def _kernel(
 ) -> tuple[Operation, ...]:
     """Return the ops that compute `values` from `loaded` values and arguments."""
     makers = {value.owner for value in loaded}
-    inside = {op for op in ops if not isinstance(op, BORDERS) and op not in makers}
+    inside = {op for op in ops if not isinstance(op, Border) and op not in makers}
     needed = defining_ops(values, inside)
     return tuple(op for op in ops if op in needed)
 

@@ -24,7 +24,15 @@ from comet.dialects.collective import (
     ScatterOp,
 )
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import CastOp, ContractOp, FillOp, IndexOp, MapOp, View
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    Elementwise,
+    FillOp,
+    IndexOp,
+    MapOp,
+    View,
+)
 from comet.dialects.compound.named import CompoundOp
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.reduction_loops import without_constants
@@ -45,8 +53,11 @@ Values: TypeAlias = tuple[SSAValue, ...]
 Kernel: TypeAlias = tuple[Group, Values]
 """The ops of a kernel, and the values that it stores."""
 
-Part: TypeAlias = Group | View | CollectiveOp
-"""A kernel, as its ops; a view of a value in device memory; or a collective."""
+Border: TypeAlias = View | CollectiveOp
+"""An op between kernels: a view of a value in device memory, or a collective."""
+
+Part: TypeAlias = Group | Border
+"""A kernel, as its ops, or an op between kernels."""
 
 Partition: TypeAlias = tuple[Part, ...]
 """
@@ -147,14 +158,14 @@ def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
     name = "isolate_contractions" if strategy.name == "none" else "full"
     group: list[Operation] = []
     for op in in_stages(ops):
-        between = isinstance(op, View | CollectiveOp)
+        between = isinstance(op, Border)
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
         begins &= not _narrows_last(op, group)
         if group and (between or begins or disagrees(group, (op,))):
             yield tuple(group)
             group = []
-        if isinstance(op, View | CollectiveOp):
+        if isinstance(op, Border):
             yield op
         else:
             group.append(op)
@@ -201,9 +212,9 @@ def casts_and_positions(ops: Iterable[Operation]) -> frozenset[Operation]:
 def _is_of_positions(op: Operation, known: AbstractSet[Operation]) -> bool:
     """Whether `op` reads only positions, constants, and results of `known` ops."""
     sources = (value.owner for value in op.operands)
-    return isinstance(op, MapOp | CastOp) and all(
+    return isinstance(op, Elementwise) and all(
         source in known
-        if isinstance(source, MapOp | CastOp)
+        if isinstance(source, Elementwise)
         else isinstance(source, IndexOp | FillOp)
         for source in sources
     )

@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import CastOp, ContractOp, FoldOp, MapOp
+from comet.dialects.compound import ContractOp, Elementwise, FoldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.op_groups import defining_ops
@@ -135,7 +135,7 @@ def _with_tiles_inside(
     for op in before:
         if not any(inner.intersection(names_of(result)) for result in op.results):
             continue
-        cheap = isinstance(op, MapOp | CastOp) and op.result not in stored
+        cheap = isinstance(op, Elementwise) and op.result not in stored
         if cheap and stored.isdisjoint(op.operands):
             tiled.add(op)
         else:
@@ -170,7 +170,7 @@ def _segments(
     for index, segment in reversed(list(enumerate(plan.between))):
         for op in reversed(segment):
             used = [needed[result] for result in op.results if result in needed]
-            moves = index == 0 and isinstance(op, MapOp | CastOp) and used
+            moves = index == 0 and isinstance(op, Elementwise) and used
             place[op] = min(used) if moves else index
             for value in op.operands:
                 needed[value] = min(place[op], needed.get(value, last))

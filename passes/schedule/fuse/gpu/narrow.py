@@ -17,10 +17,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound import CastOp, ContractOp, MapOp, View
+from comet.dialects.compound import CastOp, ContractOp, Elementwise
 from comet.dialects.compound.dims import element_type_of, names_of, with_element_type
 from comet.passes.analysis.stored_values import value_names
+from comet.passes.schedule.fuse.gpu.groups import Border
 from comet.passes.schedule.tile_tree import Spatial, Temporal, Tree
 
 LEAST_BITS = 16
@@ -66,7 +66,7 @@ def narrow_type(value: SSAValue) -> AnyFloat | None:
     or viewed: partial sums that ranks or parts exchange keep their precision.
     """
     users = [use.operation for use in value.uses]
-    if any(isinstance(user, View | CollectiveOp) or not user.results for user in users):
+    if any(isinstance(user, Border) or not user.results for user in users):
         return None
     products = [
         made.owner
@@ -87,7 +87,7 @@ def _elementwise_slice(value: SSAValue) -> Iterator[SSAValue]:
     pending, seen = [value], {value}
     while pending:
         yield (made := pending.pop())
-        if isinstance(made.owner, MapOp | CastOp):
+        if isinstance(made.owner, Elementwise):
             new = [v for v in made.owner.operands if v not in seen]
             pending += (v for v in new if set(names_of(v)) == set(names_of(value)))
             seen.update(new)

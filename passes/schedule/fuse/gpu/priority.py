@@ -27,17 +27,16 @@ from typing import Protocol
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import (
     ContractOp,
+    Elementwise,
     FoldOp,
-    View,
 )
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.op_groups import defining_ops, disagrees
-from comet.passes.analysis.row_statistics import ELEMENTWISE
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import (
+    Border,
     Group,
     Kernel,
     Part,
@@ -318,7 +317,7 @@ class _Graph:
         """
         for op in self._group_of:
             group, makers = self._group_of[op], self._makers((op,))
-            if isinstance(op, ELEMENTWISE) and len(makers) == 1:
+            if isinstance(op, Elementwise) and len(makers) == 1:
                 (maker,) = makers
                 recomputed = tuple(each for each in group if each in self._recomputed)
                 if not set(inputs_of(recomputed)).issubset(inputs_of(maker)):
@@ -333,7 +332,7 @@ class _Graph:
             group = self._group_of[op]
             readers = self._readers(group)
             if (
-                all(isinstance(each, ELEMENTWISE) for each in group)
+                all(isinstance(each, Elementwise) for each in group)
                 and len(readers) == len(self.outputs_of(group)) == 1
                 and not any(isinstance(each, REUSING) for each in readers[0])
             ):
@@ -352,7 +351,7 @@ class _Graph:
             pending.remove(ready)
             done.add(ready)
             first = ready[0]
-            border = isinstance(first, View | CollectiveOp)
+            border = isinstance(first, Border)
             parts.append(first if border else ready)
         return tuple(parts)
 
@@ -364,4 +363,4 @@ def _is_for(value: SSAValue, op: Operation) -> bool:
 
 
 def _is_kernel(group: Group) -> bool:
-    return not isinstance(group[0], View | CollectiveOp)
+    return not isinstance(group[0], Border)

@@ -14,7 +14,13 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.products import operations_of, rate_of
 from comet.cost.gpu.kernel import Device
-from comet.dialects.compound import CastOp, ContractOp, MapKind, MapOp, View
+from comet.dialects.compound import (
+    ContractOp,
+    Elementwise,
+    MapKind,
+    MapOp,
+    View,
+)
 from comet.dialects.compound.dims import element_type_of, elements_of
 from comet.passes.analysis.row_statistics import (
     elementwise_ops,
@@ -52,7 +58,7 @@ def cheap_to_recompute(ops: Sequence[Operation], gpu: Device) -> frozenset[Opera
     """
     known, found = set(ops), set[Operation]()
     for op in ops:
-        made = isinstance(op, MapOp | CastOp) and any(
+        made = isinstance(op, Elementwise) and any(
             v.owner in found for v in op.operands
         )
         grown = isinstance(op, ContractOp) and _grows(op) and _is_cheap(op, gpu)

@@ -19,9 +19,8 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize
+from comet.cost.from_ir.kernel import launch_numbers, summarize
 from comet.cost.from_ir.products import summarize_products
-from comet.cost.gpu.registers import LaunchNumbers
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
@@ -104,7 +103,7 @@ class Trials:
         tiling = best_tiling(node, summary, self.gpu)
         if tiling is None:
             return None
-        numbers = LaunchNumbers(tiling.launch.warps, tiling.launch.stages)
+        numbers = launch_numbers(tiling.launch)
         tree = Programs(summary, tiling.blocks, numbers, extents_around(node))
         merged = self._launches_merged and not waits(node)
         return Trial(node, tiling, (tree,) if merged else ())

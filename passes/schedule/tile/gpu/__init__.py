@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import holds, shared_need
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import (
@@ -178,7 +178,7 @@ def finish_kernel(
     summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
     known = given if node.launch is None else {**node.launch.numbers, **given}
     node.launch = _launch(node, summary, blocks, gpu, known)
-    numbers = LaunchNumbers(node.launch.warps, node.launch.stages)
+    numbers = launch_numbers(node.launch)
     if not holds(summary, blocks, numbers, gpu):
         registers = alive_bytes(summary, blocks)
         shared = shared_need(summary, blocks, numbers.stages, gpu)
