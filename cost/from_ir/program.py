@@ -137,17 +137,12 @@ class _Reader:
         sends = tuple(_sends(kernel, node))
         receives = tuple(_receives(kernel, node, summary, blocks, self.ranks))
         values = dict.fromkeys((*node.ins, *node.outs))
+        moved = dict(zip(values, map(float, traffic), strict=False))
         copies = not summary.dots and not summary.vectors
-        kept = [
-            float(moved)
-            for value, moved in zip(values, traffic, strict=False)
-            if copies or self._is_intermediate(value)
-        ]
-        spilled = [float(moved) for moved in traffic[len(values) :]]
+        kept = [n for v, n in moved.items() if copies or self._is_intermediate(v)]
+        spilled = map(float, traffic[len(values) :])
         partials = sum(
-            float(moved)
-            for value, moved in zip(values, traffic, strict=False)
-            if isinstance(viewed(value).owner, ArriveOp)
+            n for v, n in moved.items() if isinstance(viewed(v).owner, ArriveOp)
         )
         held = float(held_bytes(partials, gpu))
         return Part(

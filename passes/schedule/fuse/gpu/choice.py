@@ -199,12 +199,16 @@ def _narrowed(
     narrow, _ = _cheapest(func, trials, _without_repeats(choices))
     best = min(wide, narrow, key=lambda found: found.cost.latency)
     stored = [cast for cast in casts if cast.is_stored(best.made.kernels)]
-    unused = [cast for cast in casts if cast not in stored]
+    chosen = tuple(names[cast.product] for cast in stored)
+    return _undone(best.made, [cast for cast in casts if cast not in stored]), chosen
+
+
+def _undone(fused: _Fused, unused: Sequence[Narrowed]) -> _Fused:
+    """Undo the casts that kernels do not store, and return the kernels without them."""
     for cast in unused:
         cast.undo()
     removed = {op for cast in unused for op in (cast.narrow, cast.wide)}
-    made = best.made.without(removed) if removed and stored else best.made
-    return made, tuple(names[cast.product] for cast in stored)
+    return fused.without(removed) if removed else fused
 
 
 def _record(
