@@ -30,6 +30,7 @@ from comet.cost.gpu.timeline import Timeline, play
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import ProgramOp
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import CopyOp
 from comet.text_table import aligned
 
@@ -125,7 +126,7 @@ def programs_of(module: ModuleOp) -> list[ProgramOp]:
 
     Raises `DiagnosticException` without plans or hardware, or if tiles have copies.
     """
-    found = [op for op in module.walk() if isinstance(op, ProgramOp)]
+    found = programs_in(module)
     if any(isinstance(op, CopyOp) for program in found for op in program.walk()):
         raise DiagnosticException(
             "target taxes: the launch plan has copies of tiles already; stop before "

@@ -331,3 +331,8 @@ class ProgramOp(IRDLOperation):
             )
         names.add(name)
         unfinished.update(kernel.results_)
+
+
+def programs_in(op: Operation) -> list[ProgramOp]:
+    """Return the launch plans inside an op, in order."""
+    return [inner for inner in op.walk() if isinstance(inner, ProgramOp)]

@@ -16,6 +16,7 @@ from comet.cost.gpu.timeline import play
 from comet.dialects.arch import SystemOp
 from comet.dialects.cost import Figures, Model, TimeUnit, estimate_of
 from comet.dialects.dataflow import ProgramOp
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 
@@ -27,7 +28,7 @@ def function_estimates(
     func: FuncOp, system: SystemOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
     """Price launch plans with their taxes; without a plan, add up the kernels."""
-    programs = [op for op in func.walk() if isinstance(op, ProgramOp)]
+    programs = programs_in(func)
     if not programs:
         yield func, _launched_one_by_one(func, system, model)
     for program in programs:

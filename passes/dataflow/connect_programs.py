@@ -35,7 +35,6 @@ from comet.dialects.dataflow import (
     ChannelOp,
     ChannelType,
     KernelOp,
-    ProgramOp,
     PushOp,
     ReadTileOp,
     SignalOp,
@@ -43,6 +42,7 @@ from comet.dialects.dataflow import (
 )
 from comet.dialects.dataflow.channel import ChannelMode
 from comet.dialects.dataflow.launch_axes import group_size
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -58,7 +58,7 @@ class ConnectProgramsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of every function that is no reference."""
         for function in functions_at(op, self.name, IRLevel.DATAFLOW):
-            for program in [op for op in function.walk() if isinstance(op, ProgramOp)]:
+            for program in programs_in(function):
                 for kernel in list(program.kernels()):
                     if plans := plan_exchanges(kernel):
                         connect(kernel, plans)

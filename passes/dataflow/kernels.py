@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from comet.dialects.compound import FillOp, IndexOp
+from comet.dialects.compound.views import View
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp, YieldOp
 from comet.dialects.dataflow.program import shards_attr
+from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
+
+
+def has_only_nodes(kernel: KernelOp) -> bool:
+    """Return whether a kernel has nodes and what they read, but no ops on channels."""
+    known = (SpatialOp, View, IndexOp, FillOp, YieldOp)
+    return all(isinstance(op, known) for op in kernel.body.block.ops)
 
 
 def rebuild_kernel(

@@ -40,6 +40,7 @@ from comet.dialects.dataflow import (
     program_value,
 )
 from comet.dialects.dataflow.flags import FlagScope
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.dataflow.signals import (
     node_of,
     signalled_with,
@@ -63,7 +64,7 @@ class LowerChannelsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lower every program of a function that is no reference."""
         for function in functions_at(op, self.name, IRLevel.DATAFLOW):
-            for program in [op for op in function.walk() if isinstance(op, ProgramOp)]:
+            for program in programs_in(function):
                 lower(program, plan_flags(program))
 
 

@@ -24,12 +24,11 @@ from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.collective.spmd import rank_count
-from comet.dialects.compound import FillOp, IndexOp, View
-from comet.dialects.dataflow import KernelOp, ProgramOp, YieldOp
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.dataflow import KernelOp, ProgramOp
+from comet.dialects.dataflow.program import programs_in
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.kernels import joined, place_barriers
+from comet.passes.dataflow.kernels import has_only_nodes, joined, place_barriers
 from comet.passes.dataflow.launches import (
     LaunchPrices,
     Needs,
@@ -64,8 +63,8 @@ class MergeLaunchesPass(ChoosingPass):
         system = attached_system(op)
         require_gpu(self.name, system)
         for function in functions_at(op, self.name, IRLevel.DATAFLOW):
-            for program in function.walk():
-                if isinstance(program, ProgramOp) and rank_count(program) == 1:
+            for program in programs_in(function):
+                if rank_count(program) == 1:
                     plan = plan_merges(program, system, self.launches)
                     function.attributes[LAUNCHES] = StringAttr(format_launches(plan))
                     merge_launches(program, plan, system)
@@ -176,10 +175,9 @@ def _named(needs: Needs[KernelOp], text: str) -> Iterator[Group]:
 def prices_on(system: SystemOp) -> LaunchPrices[KernelOp]:
     """Return the times of launches of kernels that have their tiles."""
     gpu, levels = device_of(system), gpu_levels(system)
-    known = (SpatialOp, View, IndexOp, FillOp, YieldOp)
 
     def programs_of(kernel: KernelOp) -> tuple[Programs, ...]:
-        if not all(isinstance(op, known) for op in kernel.body.block.ops):
+        if not has_only_nodes(kernel):
             return ()
         trees = [Programs.of(node, levels, gpu) for node in kernel.nodes]
         found = tuple(tree for tree in trees if tree is not None)

@@ -33,10 +33,8 @@ from comet.cost.gpu.tiling import kernel_work, merging_work, tensor_traffic
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.spmd import rank_count
-from comet.dialects.compound import FillOp, IndexOp
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.compound.rename import viewed
-from comet.dialects.compound.views import View
 from comet.dialects.dataflow import (
     ArriveOp,
     CountersOp,
@@ -47,12 +45,14 @@ from comet.dialects.dataflow import (
     program_value,
 )
 from comet.dialects.dataflow.merging import is_renamed
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr, LoopAttr, power_of_two
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernels import (
+    has_only_nodes,
     insert_before,
     joined,
     place_barriers,
@@ -90,8 +90,8 @@ class MergePartialsPass(ChoosingPass):
         system = attached_system(op)
         require_gpu(self.name, system)
         for function in functions_at(op, self.name, IRLevel.DATAFLOW):
-            for program in function.walk():
-                if isinstance(program, ProgramOp) and rank_count(program) == 1:
+            for program in programs_in(function):
+                if rank_count(program) == 1:
                     plans = plan_merges(program, system, self.merge)
                     if plans is not None:
                         function.attributes[MERGES] = StringAttr(format_merges(plans))
@@ -184,10 +184,10 @@ def _consumer(producer: KernelOp) -> KernelOp | None:
 
 def _node(kernel: KernelOp) -> SpatialOp | None:
     """Return the node of a kernel that has one, with launch numbers, and only views."""
-    known, nodes = (SpatialOp, View, IndexOp, FillOp, YieldOp), kernel.nodes
-    if not all(isinstance(op, known) for op in kernel.body.block.ops):
+    nodes = kernel.nodes
+    if not has_only_nodes(kernel) or len(nodes) != 1:
         return None
-    return nodes[0] if len(nodes) == 1 and nodes[0].launch is not None else None
+    return nodes[0] if nodes[0].launch is not None else None
 
 
 def _plan(

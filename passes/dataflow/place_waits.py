@@ -27,7 +27,6 @@ from comet.dialects.compound.dims import names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import (
     KernelOp,
-    ProgramOp,
     PullOp,
     PushOp,
     ReadOp,
@@ -36,6 +35,7 @@ from comet.dialects.dataflow import (
     WaitOp,
 )
 from comet.dialects.dataflow.channel import input_of
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.dataflow.rank_loops import (
     destination_dims,
     source_dims,
@@ -85,7 +85,7 @@ class PlacedWait:
 
 def place_waits(function: FuncOp) -> None:
     """Move the waits of all kernels of `function` to where programs wait."""
-    for program in [op for op in function.walk() if isinstance(op, ProgramOp)]:
+    for program in programs_in(function):
         for kernel in program.kernels():
             plan = [each for node in kernel.nodes for each in plan_waits(node)]
             # Splitting a node leaves its outer loops where they are.

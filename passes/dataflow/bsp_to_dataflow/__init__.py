@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_spec
 
-from comet.dialects.dataflow import ProgramOp
+from comet.dialects.dataflow.program import programs_in
 from comet.passes.dataflow.bsp_to_dataflow import choose_pattern as search
 from comet.passes.dataflow.bsp_to_dataflow.connect import (
     ConnectPass,
@@ -63,8 +63,7 @@ class BspToDataflowPass(ConnectPass, ChoosingPass):
         fixed = search.FixedOptions(
             self.blocks, self.persistent, self.tiles, self.inputs, self.sources
         )
-        programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
-        if not any(has_inputs_in_place(program) for program in programs):
+        if not any(map(has_inputs_in_place, programs_in(module))):
             fixed = replace(fixed, inputs="copied")
         patterns = search.PATTERNS
         if self.pattern != "auto":

@@ -32,6 +32,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.reference import REFERENCE
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
@@ -333,9 +334,4 @@ def _without_references(module: ModuleOp) -> ModuleOp:
 
 
 def _programs(module: ModuleOp) -> list[ProgramOp]:
-    return [
-        op
-        for function in compute_functions(module)
-        for op in function.walk()
-        if isinstance(op, ProgramOp)
-    ]
+    return [p for func in compute_functions(module) for p in programs_in(func)]

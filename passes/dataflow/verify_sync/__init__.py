@@ -32,6 +32,7 @@ from comet.dialects.dataflow import (
     program_value,
 )
 from comet.dialects.dataflow.persistence import unfit_for_tiles
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import is_signalled, node_result
@@ -66,9 +67,8 @@ class VerifySyncPass(ModulePass):
             for function in functions:
                 place_in_nodes(function)
         for function in functions:
-            for program in function.walk():
-                if isinstance(program, ProgramOp):
-                    verify(program)
+            for program in programs_in(function):
+                verify(program)
 
 
 def verify(program: ProgramOp) -> None:

@@ -28,7 +28,7 @@ from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import play
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.dataflow import ProgramOp
+from comet.dialects.dataflow.program import programs_in
 from comet.report.numbers import MORE, Mark, Roof, Roofline, Room, Stack, percent
 from comet.tools.diagnostics import UsageError
 
@@ -149,7 +149,7 @@ def plan_figures_of(module: ModuleOp) -> PlanFigures:
 
     Raises UsageError if there are none or several, CostError if it cannot be priced.
     """
-    programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
+    programs = programs_in(module)
     if len(programs) != 1:
         raise UsageError(
             f"the module has {len(programs)} launch plans; a report is about one, as "
