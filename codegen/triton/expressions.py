@@ -93,7 +93,7 @@ def type_name(type: Attribute) -> str:
     if name is None:
         raise DiagnosticException(
             f"Triton kernels have no element type {element_of(type)}; "
-            "use f16, bf16 or f32"
+            "use f16, bf16, f32, i32, i64 or i1"
         )
     return name
 

@@ -57,7 +57,7 @@ def equal_collectives(region: SpmdOp) -> Iterator[tuple[CollectiveOp, Collective
 
 
 @dataclass(frozen=True)
-class Merge:
+class ReductionPair:
     """Two reductions that become one."""
 
     first: Reduction
@@ -68,7 +68,7 @@ class Merge:
     """The one that reads the second one: `inner`, or a later one of the chain."""
 
 
-def plan_merges(region: SpmdOp) -> Iterator[Merge]:
+def plan_merges(region: SpmdOp) -> Iterator[ReductionPair]:
     """Yield pairs of reductions in a region that can become one."""
     for outer in region.body.block.ops:
         if isinstance(outer, MapOp) and len(outer.inputs) == 2:
@@ -79,11 +79,11 @@ def plan_merges(region: SpmdOp) -> Iterator[Merge]:
 
 def _merges_with(
     second: Reduction, outer: MapOp, inner: MapOp, value: SSAValue
-) -> Iterator[Merge]:
+) -> Iterator[ReductionPair]:
     """Yield the merges of `second` with terms of `value`, an operand of `inner`."""
     first, op = _reduction(value, inner), value.owner
     if first is not None and _signature(first) == _signature(second):
-        yield Merge(first, second, inner, outer)
+        yield ReductionPair(first, second, inner, outer)
     elif isinstance(op, MapOp) and op.kind == outer.kind and _is_term(value, outer):
         for term in op.inputs:
             yield from _merges_with(second, outer, op, term)
@@ -109,7 +109,7 @@ def _signature(op: CollectiveOp) -> Hashable:
     return type(op), types, frozenset(named)
 
 
-def apply_merge(merge: Merge) -> None:
+def apply_merge(merge: ReductionPair) -> None:
     """Reduce the sum of what two reductions reduce, where the second is read."""
     first, second, outer = merge.first, merge.second, merge.outer
     both = MapOp(outer.kind.data, [first.input, second.input], second.input.type)

@@ -45,8 +45,8 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
     plan_transfer,
 )
 from comet.passes.dataflow.bsp_to_dataflow.present_pattern import check_present_pattern
+from comet.passes.dataflow.bsp_to_dataflow.signal_coalescing import merge_signals
 from comet.passes.dataflow.kernels import erase, insert_before
-from comet.passes.dataflow.signal_coalescing import merge_signals
 from comet.passes.schedule.plan_string import parse_plan
 
 EVERY = "every"

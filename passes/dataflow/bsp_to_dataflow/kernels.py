@@ -40,8 +40,8 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
     collective_of,
     moved_dims,
 )
+from comet.passes.dataflow.bsp_to_dataflow.split_by_rank import split_by_rank
 from comet.passes.dataflow.kernels import insert_before, rebuild_kernel
-from comet.passes.dataflow.rank_loops import split_by_rank
 
 
 def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> None:

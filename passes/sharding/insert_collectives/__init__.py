@@ -46,7 +46,7 @@ from comet.passes.sharding.insert_collectives.local_body import (
     restricted,
 )
 from comet.passes.sharding.insert_collectives.local_fold import (
-    Merge,
+    Merger,
     gather_partials,
     reduce_partials,
 )
@@ -75,7 +75,7 @@ class InsertCollectivesPass(ModulePass):
     """
 
     @property
-    def merge(self) -> Merge:
+    def merge(self) -> Merger:
         """What merges partials."""
         return gather_partials if self.partials is None else reduce_partials
 
@@ -193,7 +193,7 @@ def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:
     check_sharding(sharding, dims, mesh, f"insert-collectives: '{op.name}'")
 
 
-def build_region(func: FuncOp, plan: RegionPlan, merge: Merge) -> None:
+def build_region(func: FuncOp, plan: RegionPlan, merge: Merger) -> None:
     """Replace the ops of a function by one SPMD region."""
     body = LocalBody(plan.mesh, plan.arguments)
     for op, sharding in plan.shardings.items():
@@ -215,7 +215,9 @@ def build_region(func: FuncOp, plan: RegionPlan, merge: Merge) -> None:
     _replace_ops(func, spmd, plan.returned)
 
 
-def _localise(body: LocalBody, op: Operation, sharding: Sharding, merge: Merge) -> None:
+def _localise(
+    body: LocalBody, op: Operation, sharding: Sharding, merge: Merger
+) -> None:
     """Append the local form of `op`, and for a fold the merge of its partials."""
     operands = [body.fetch(value, sharding) for value in op.operands]
     regions = [body.local_region(region, sharding) for region in op.regions]

@@ -158,5 +158,5 @@ def _append(block: Block, source: Block, values: dict[SSAValue, SSAValue]) -> Re
     return Region(block)
 
 
-Merge: TypeAlias = Callable[[LocalBody, FoldOp, tuple[str, ...]], Sequence[SSAValue]]
+Merger: TypeAlias = Callable[[LocalBody, FoldOp, tuple[str, ...]], Sequence[SSAValue]]
 """Appends what merges the results of a local fold over axes; returns the whole ones."""

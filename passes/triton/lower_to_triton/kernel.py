@@ -67,7 +67,6 @@ WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i32, i64)
 """The element types of tiles."""
 BESIDE_NODES = (EpochOp, SignalOp, ArriveOp)
 """Ops of a kernel that programs do before or after its nodes."""
-NO_NODE = "lower-to-triton: kernel @{} is not one node on the launch grid"
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def _grid_nodes(kernel: dataflow.KernelOp) -> list[SpatialOp]:
     """
     Return the nodes of a kernel, in order: its first programs do the first one.
 
-    Raises `PassFailedException` for anything else in it that programs would do.
+    Raises `PassFailedException` for other ops that programs would run.
     """
     name, nodes = kernel.sym_name.data, list[SpatialOp]()
     for op in list(kernel.body.block.ops)[:-1]:
@@ -131,9 +130,15 @@ def _grid_nodes(kernel: dataflow.KernelOp) -> list[SpatialOp]:
                 "verify-sync says which order of stores, signals and loads is right"
             )
         elif VIEWS.find(op) is None and not isinstance(op, BESIDE_NODES):
-            raise PassFailedException(NO_NODE.format(name))
+            raise PassFailedException(
+                f"lower-to-triton: kernel @{name} has {op.name} outside of nodes on "
+                "the launch grid; put it into one"
+            )
     if not nodes:
-        raise PassFailedException(NO_NODE.format(name))
+        raise PassFailedException(
+            f"lower-to-triton: kernel @{name} has no node on the launch grid; remove "
+            "the kernel, or write what it computes as one"
+        )
     return nodes
 
 
@@ -149,7 +154,7 @@ def _is_persistent(node: SpatialOp) -> bool:
 
 
 @dataclass(frozen=True)
-class Programs:
+class ProgramRange:
     """A range of the programs of a kernel, and the block that has their ops."""
 
     block: Block
@@ -157,7 +162,7 @@ class Programs:
     number: SSAValue
     """The number of a program, from 0."""
 
-    def divided(self, count: int) -> tuple[Programs, Programs]:
+    def divided(self, count: int) -> tuple[ProgramRange, ProgramRange]:
         """Insert a branch; return the first `count` programs, and the others."""
         add = self.home.add
         first = add(tl.ConstantOp.of(count, i32))
@@ -167,10 +172,10 @@ class Programs:
         then, otherwise = branch.then.block, branch.otherwise.block
         home = Prologue(otherwise)
         rest = home.add(tl.BinaryOp(BinaryKind.SUB, self.number, first), "number")
-        one = Programs(then, Prologue(then), self.number)
-        return one, Programs(otherwise, home, rest)
+        one = ProgramRange(then, Prologue(then), self.number)
+        return one, ProgramRange(otherwise, home, rest)
 
-    def for_each_tile(self, tiles: int, programs: int) -> Programs:
+    def for_each_tile(self, tiles: int, programs: int) -> ProgramRange:
         """
         Insert a loop in which each of `programs` programs does several tiles.
 
@@ -183,7 +188,7 @@ class Programs:
         loop = insert(tl.ForOp(self.number, stop, step, []))
         number = loop.body.block.args[0]
         number.name_hint = "tile"
-        return Programs(loop.body.block, Prologue(loop.body.block), number)
+        return ProgramRange(loop.body.block, Prologue(loop.body.block), number)
 
 
 def _signals_of_inputs(kernel: dataflow.KernelOp) -> list[SignalOp]:
@@ -240,7 +245,7 @@ class _KernelLowering:
                 return list(grid_of(node))
             self._lower_nodes(nodes, self._all_programs())
             return [programs]
-        first = Programs(block, known.home.insertion_point(), known.program)
+        first = ProgramRange(block, known.home.insertion_point(), known.program)
         if signalled := _signals_of_inputs(self._kernel):
             first = self._signal_inputs(signalled, first)
             programs += 1
@@ -260,11 +265,11 @@ class _KernelLowering:
         lower_grid(merge, then)
         return list(grid_of(node))
 
-    def _all_programs(self) -> Programs:
+    def _all_programs(self) -> ProgramRange:
         """Return the programs of a launch with one axis, of one rank."""
         block = self._made.body.block
         home = Prologue(block)
-        return Programs(block, home, home.add(tl.ProgramIdOp(0), "program"))
+        return ProgramRange(block, home, home.add(tl.ProgramIdOp(0), "program"))
 
     def _lower_one_node(self, node: SpatialOp) -> Scope:
         """Write the one node of a kernel of one rank; return the scope of its body."""
@@ -275,7 +280,7 @@ class _KernelLowering:
         lower_grid(node, scope)
         return scope
 
-    def _lower_node(self, node: SpatialOp, programs: Programs) -> Scope:
+    def _lower_node(self, node: SpatialOp, programs: ProgramRange) -> Scope:
         """Write what some programs do; return the scope of the node's body."""
         if _is_persistent(node):
             assert node.programs is not None
@@ -286,8 +291,8 @@ class _KernelLowering:
         return scope
 
     def _signal_inputs(
-        self, signals: Sequence[SignalOp], programs: Programs
-    ) -> Programs:
+        self, signals: Sequence[SignalOp], programs: ProgramRange
+    ) -> ProgramRange:
         """
         Let the first program signal the inputs in symmetric memory; return the others.
 
@@ -303,9 +308,9 @@ class _KernelLowering:
             lower_signal(op, scope)
         return others
 
-    def _lower_nodes(self, nodes: Sequence[SpatialOp], programs: Programs) -> None:
+    def _lower_nodes(self, nodes: Sequence[SpatialOp], programs: ProgramRange) -> None:
         """Write nodes so that the first programs do the first one."""
-        parts: list[Programs] = []
+        parts: list[ProgramRange] = []
         for node in nodes[:-1]:
             first, programs = programs.divided(prod(grid_of(node)))
             parts.append(first)

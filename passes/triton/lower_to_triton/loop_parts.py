@@ -31,7 +31,7 @@ from comet.passes.triton.slices import LoopSlice, is_rank_loop
 
 
 @dataclass(frozen=True)
-class Part:
+class LoopPart:
     """Iterations of a loop that are one loop in Triton."""
 
     first: SSAValue
@@ -48,11 +48,11 @@ def parts_of(
     loop: LoopSlice,
     scope: Scope,
     outer: Mapping[SSAValue, Tile | Buffer],
-) -> list[Part]:
+) -> list[LoopPart]:
     """Return the parts of a loop's iterations that become separate loops."""
     part = scope.slices[loop.dim]
     if is_rank_loop(node, loop, part.shape, scope.over_ranks):
-        return [Part(*_ranks(scope), is_source=True)]
+        return [LoopPart(*_ranks(scope), is_source=True)]
     first = part.start
     if first is None:
         first = scope.insert(tl.ConstantOp.of(0, i32))
@@ -63,13 +63,16 @@ def parts_of(
     if node.unmask is None or part.start is not None:
         if isinstance(stop.type, tl.ConstexprType):
             stop = end_at_run_time(scope, node, loop.factor, stop)
-        return [Part(first, stop, step)]
-    return _unmasked(node, Part(first, stop, step), scope, outer)
+        return [LoopPart(first, stop, step)]
+    return _unmasked(node, LoopPart(first, stop, step), scope, outer)
 
 
 def _unmasked(
-    node: TemporalOp, part: Part, scope: Scope, outer: Mapping[SSAValue, Tile | Buffer]
-) -> list[Part]:
+    node: TemporalOp,
+    part: LoopPart,
+    scope: Scope,
+    outer: Mapping[SSAValue, Tile | Buffer],
+) -> list[LoopPart]:
     """Return the iterations that need a mask, and those that do not, in order."""
     true = frozenset(visible_conditions(node))
     bound = node.until if node.since is None else node.since
@@ -95,7 +98,7 @@ def _unmasked(
     return [masked, replace(part, first=middle, true=true)]
 
 
-def _tile_from(scope: Scope, position: SSAValue, part: Part) -> SSAValue:
+def _tile_from(scope: Scope, position: SSAValue, part: LoopPart) -> SSAValue:
     """Return the start of the tile with a position, no earlier than the loop's."""
     position = combined(scope, BinaryKind.MAX, position, part.first)
     index = combined(scope, BinaryKind.FLOORDIV, position, part.step)

@@ -37,7 +37,7 @@ from comet.passes.triton.lower_to_triton.copies import (
     lower_body,
     target_of,
 )
-from comet.passes.triton.lower_to_triton.loop_parts import Part, parts_of
+from comet.passes.triton.lower_to_triton.loop_parts import LoopPart, parts_of
 from comet.passes.triton.lower_to_triton.offsets import inner_slice
 from comet.passes.triton.lower_to_triton.ops import (
     accumulated,
@@ -182,7 +182,7 @@ class TemporalLowering:
 
     def _iterate(
         self,
-        part: Part,
+        part: LoopPart,
         loop: LoopSlice,
         depth: int,
         scope: Scope,
@@ -220,7 +220,7 @@ class TemporalLowering:
 
     def _open(
         self,
-        part: Part,
+        part: LoopPart,
         loop: LoopSlice,
         scope: Scope,
         starts: Sequence[Tile],

@@ -78,7 +78,6 @@ def on_device(
     *,
     seed: int = 0,
     resident: int | None = None,
-    races: bool = True,
 ) -> T:
     """
     Run a function that launches on an interpreted device; return its result.
@@ -86,7 +85,7 @@ def on_device(
     At most `resident` programs of a launch run at the same time, in their order.
     Raises `DeadlockError`, `RaceError`, `ProgramError`, or what the function raises.
     """
-    engine = watched_engine(seed, resident, races=races)
+    engine = watched_engine(seed, resident, races=True)
     device = InterpretedDevice(engine)
     results: list[T] = []
     device.actor = engine.add_host(0, lambda: results.append(body(device)))

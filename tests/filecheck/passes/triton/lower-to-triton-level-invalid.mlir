@@ -7,7 +7,7 @@ func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compou
 
 // -----
 
-// CHECK: lower-to-triton: kernel @k is not one node on the launch grid
+// CHECK: lower-to-triton: kernel @k has compound.map outside of nodes on the launch grid; put it into one
 func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compound.dims<M @HBM>> {
   %y = dataflow.program ins(%x : tensor<6xf32, #compound.dims<M @HBM>>) {
   ^bb0(%x1: tensor<6xf32, #compound.dims<M @HBM>>):
@@ -16,6 +16,22 @@ func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compou
     ^bb1(%x2: tensor<6xf32, #compound.dims<M @HBM>>):
       %y2 = compound.map exp %x2 : tensor<6xf32, #compound.dims<M @HBM>> -> tensor<6xf32, #compound.dims<M @HBM>>
       dataflow.yield %y2 : tensor<6xf32, #compound.dims<M @HBM>>
+    } -> tensor<6xf32, #compound.dims<M @HBM>>
+    dataflow.yield %y1 : tensor<6xf32, #compound.dims<M @HBM>>
+  } -> tensor<6xf32, #compound.dims<M @HBM>>
+  func.return %y : tensor<6xf32, #compound.dims<M @HBM>>
+}
+
+// -----
+
+// CHECK: lower-to-triton: kernel @k has no node on the launch grid; remove the kernel, or write what it computes as one
+func.func @f(%x: tensor<6xf32, #compound.dims<M @HBM>>) -> tensor<6xf32, #compound.dims<M @HBM>> {
+  %y = dataflow.program ins(%x : tensor<6xf32, #compound.dims<M @HBM>>) {
+  ^bb0(%x1: tensor<6xf32, #compound.dims<M @HBM>>):
+    %buffer = dataflow.buffer : tensor<6xf32, #compound.dims<M @HBM>>
+    %y1 = dataflow.kernel @k ins(%x1 : tensor<6xf32, #compound.dims<M @HBM>>) outs(%buffer : tensor<6xf32, #compound.dims<M @HBM>>) {
+    ^bb1(%x2: tensor<6xf32, #compound.dims<M @HBM>>):
+      dataflow.yield %x2 : tensor<6xf32, #compound.dims<M @HBM>>
     } -> tensor<6xf32, #compound.dims<M @HBM>>
     dataflow.yield %y1 : tensor<6xf32, #compound.dims<M @HBM>>
   } -> tensor<6xf32, #compound.dims<M @HBM>>

@@ -1,8 +1,8 @@
 """
-Loops over ranks: each iteration is for what one rank sends, or receives.
+Splits the loop over a dimension into a loop over ranks, and one inside each shard.
 
-The loop of a dimension becomes two: the first is over the ranks' shards, the second
-cuts a shard into tiles. Tiles keep their extent unless a shard is shorter.
+Each iteration of the first loop is for what one rank sends or receives. Tiles keep
+their extent unless a shard is shorter.
 """
 
 from __future__ import annotations
