@@ -67,8 +67,9 @@ format: venv
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# A larger young generation is collected less often, which saves a sixth of the time.
 types: venv typing
-	$(BIN)/basedpyright
+	NODE_OPTIONS="$$NODE_OPTIONS --max-semi-space-size=256" $(BIN)/basedpyright
 
 # Type checkers cannot follow the editable install: give them a tree of links instead.
 typing:
