@@ -9,6 +9,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
+import plain_yaml
 import yaml
 from paths import HARDWARE
 
@@ -32,7 +33,7 @@ def edge_like(clusters: tuple[int, int], cores: tuple[int, int]) -> str:
 
     The stem names the machine, so the mesh is called @edge.
     """
-    fields = yaml.safe_load(EDGE.read_text())
+    fields = plain_yaml.load(EDGE.read_text())
     shapes = {"GB": clusters, **dict.fromkeys(CORES, cores)}
     _reshape(fields["Hierarchy"], shapes)
     folder = mkdtemp(prefix="comet-test-")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, isqrt
 from typing import Any, cast
 
-import yaml
+import plain_yaml
 
 UNITS = ("SystolicArray", "VSIMD", "GEMM", "MAC", "intmac")
 """The compute tiles whose names the tool has a model for."""
@@ -52,7 +52,7 @@ class Level:
 
 def read_levels(text: str) -> dict[str, Level]:
     """Return all levels of an architecture file by name."""
-    file = cast(dict[str, Any], yaml.safe_load(text))
+    file = cast(dict[str, Any], plain_yaml.load(text))
     kinds: dict[str, Attributes] = {
         kind["name"]: kind.get("attributes", {})
         for kind in (*file["ComputeTiles"], *file["MemoryTypes"])

@@ -32,7 +32,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-import yaml
+import plain_yaml
 from comet_files import Files, child_tiles, leaf_of, leaves_below, parent_tile, place
 from comet_hardware import MESHES, read_levels
 from comet_unit_rules import UNIT_RULES
@@ -81,7 +81,7 @@ def _missing_bits(mapping: str) -> Iterator[str]:
         for child in node.get("subtree", ()):
             yield from walk(child)
 
-    yield from walk(yaml.safe_load(mapping)["mapping"])
+    yield from walk(plain_yaml.load(mapping)["mapping"])
 
 
 def _check_problem(files: Files) -> Iterator[str]:

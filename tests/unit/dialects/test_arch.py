@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import cast
 
+import plain_yaml
 import pytest
-import yaml
 from paths import HARDWARE
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
@@ -29,7 +29,7 @@ FILES = sorted(HARDWARE.glob("*.yaml"))
 
 
 def load(name: str) -> Fields:
-    return cast(Fields, yaml.safe_load((HARDWARE / f"{name}.yaml").read_text()))
+    return cast(Fields, plain_yaml.load((HARDWARE / f"{name}.yaml").read_text()))
 
 
 def system(name: str) -> SystemOp:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plain_yaml
 import pytest
-import yaml
 from comet_rules import check
 from covering import EVERY_CASE
 from paths import ROOT
@@ -248,7 +248,7 @@ def executed(plan: dict[str, Any], chain: ModuleOp, tensors: dict[str, Array]) -
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_plan_says_all_that_is_needed_to_run_the_mappings(name: str):
     passes, module = compiled(name, "edge")
-    plan = yaml.safe_load(emitted(module)["plan.yaml"])
+    plan = plain_yaml.load(emitted(module)["plan.yaml"])
     before = parse_module(GRAPHS[name])
     until = passes[: passes.index(",nested{")]
     chain = run_passes(before, until)
@@ -268,10 +268,10 @@ def test_the_plan_says_all_that_is_needed_to_run_the_mappings(name: str):
 def test_the_plan_names_the_tensors_of_the_files():
     _, module = compiled("heads", "edge")
     files = emitted(module)
-    plan = yaml.safe_load(files["plan.yaml"])
+    plan = plain_yaml.load(files["plan.yaml"])
     steps = [step for step in plan["steps"] if "mapping" in step]
     for step in steps:
-        problem = yaml.safe_load(files[f"{step['folder']}/problem.yaml"])["problem"]
+        problem = plain_yaml.load(files[f"{step['folder']}/problem.yaml"])["problem"]
         ins, outs = (problem["io"][key].split(",") for key in ("ins", "outs"))
         assert list(map(str.strip, ins)) == list(step["reads"])
         assert list(map(str.strip, outs)) == list(step["writes"])
