@@ -81,10 +81,9 @@ def test_the_chosen_order_is_the_cheaper_one(heads: int):
 def test_reversed_programs_need_no_more_registers(tmp_path: Path):
     text = causal(16, 2048, 2048, 128)
     for machine, target in ((ONE_GPU, "sm_90"), (hardware("mi300x8.yaml"), "gfx942")):
-        passes = f"{machine},triton-distributed"
+        passes = f"{machine},triton-distributed{{strategy=full order="
         sources = {
-            order: emitted(text, f"{passes}{{order={order}}}")
-            for order in ("index", "longest")
+            order: emitted(text, f"{passes}{order}}}") for order in ("index", "longest")
         }
         index, longest = compile_all(sources, tmp_path, target)
         assert longest["spills"] == index["spills"]
