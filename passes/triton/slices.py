@@ -104,8 +104,8 @@ class Slice:
     """Whether nothing has cut the dimension."""
     unit: int = 0
     """A number that divides every start; 0 where that of a rank is unknown, or 0."""
-    ragged: bool = False
-    """Whether the end is another on some ranks."""
+    uneven: bool = False
+    """Whether some ranks have fewer elements: it is an uneven shard."""
     owned: bool = False
     """Whether it is the shard of one rank, or is in one."""
 
@@ -125,7 +125,7 @@ class Slice:
 
     def on_grid(self, loop: LoopSlice) -> Self:
         """Return a slice that a program has, and that may begin after the end."""
-        return self._cut(loop, not self.ragged and (self.whole or self.full))
+        return self._cut(loop, not self.uneven and (self.whole or self.full))
 
     def of_rank(self, loop: LoopSlice, ranks: int) -> Self:
         """Return the shard of a rank, at most a tile of the loop over the ranks."""
@@ -173,7 +173,7 @@ def rank_loops(node: SpatialOp) -> RankLoops:
 
 
 def whole_slices(node: SpatialOp, loops: RankLoops) -> dict[str, Slice]:
-    """Return the slices of a kernel that nothing has cut; shards may be ragged."""
+    """Return the slices of a kernel that nothing has cut; shards may be uneven."""
     kernel, blocks = node.parent_op(), blocks_of(node)
     totals = kernel.shard_extents if isinstance(kernel, KernelOp) else {}
     slices: dict[str, Slice] = {}
@@ -182,8 +182,8 @@ def whole_slices(node: SpatialOp, loops: RankLoops) -> dict[str, Slice]:
         even = extent * loops.ranks
         total = even if dim in loops.owned else totals.get(dim, even)
         is_shard = extent == -(-total // loops.ranks)
-        ragged = is_shard and total != even
-        slices[dim] = Slice(extent, blocks.size(dim, extent), not ragged, ragged=ragged)
+        uneven = is_shard and total != even
+        slices[dim] = Slice(extent, blocks.size(dim, extent), not uneven, uneven=uneven)
     return slices
 
 

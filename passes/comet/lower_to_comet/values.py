@@ -47,7 +47,8 @@ class Values:
         """Whether `value` is a scalar that the files do not have."""
         return self.root(value) in self.constants
 
-    def _join(self, value: SSAValue, source: SSAValue) -> None:
+    def join(self, value: SSAValue, source: SSAValue) -> None:
+        """Record that `value` is the tensor of `source`."""
         self.parents[value] = self.root(source)
 
 
@@ -67,22 +68,21 @@ def values_of(func: FuncOp) -> Values:
 
 def _enter(op: Operation, values: Values) -> None:
     """Record which values of `op` are one tensor; bodies come after their node."""
-    join = values._join  # pyright: ignore[reportPrivateUsage]
     match op:
         case NodeOp():
             _reject_merge(op)
             _enter_iter_args(op, values)
             for outer, inner in zip(op.ins, op.tiles, strict=True):
-                join(inner, outer)
+                values.join(inner, outer)
             for inner, outer in zip(op.yielded, op.outs, strict=True):
-                join(outer, inner)
+                values.join(outer, inner)
         case CastOp():
             _check_cast(op)
-            join(op.result, op.input)
+            values.join(op.result, op.input)
         case RenameOp() | PadOp() | SliceOp():
-            join(op.result, op.input)
+            values.join(op.result, op.input)
         case CollectiveOp() if op.results:
-            join(op.results[0], op.input)
+            values.join(op.results[0], op.input)
         case FillOp() if _only_starts(op):
             pass
         case FillOp() | ExtentOp():
@@ -120,7 +120,7 @@ def _enter_iter_args(op: NodeOp, values: Values) -> None:
         iter_args, op.yielded, in_place(op), strict=True
     ):
         if reused:
-            values._join(iter_arg, value)  # pyright: ignore[reportPrivateUsage]
+            values.join(iter_arg, value)
 
 
 def _check_cast(op: CastOp) -> None:

@@ -38,7 +38,10 @@ from comet.passes.analysis.levels import (
     functions_at,
     spmd_region,
 )
-from comet.passes.dataflow.outline_kernels.uneven_shards import Ragged, ragged_extents
+from comet.passes.dataflow.outline_kernels.uneven_shards import (
+    UnevenExtents,
+    uneven_extents,
+)
 
 InKernel: TypeAlias = View | IndexOp | FillOp
 """Values that a kernel computes without reading or writing memory."""
@@ -167,7 +170,7 @@ class _PlanBuilder:
             self._values[argument] = inner
         region = spmd_region(function)
         self._on_ranks = region is not None
-        self._ragged: Ragged = {} if region is None else ragged_extents(region)
+        self._uneven: UnevenExtents = {} if region is None else uneven_extents(region)
         self._unfinished: set[SSAValue] = set()
         """The buffers written since the last barrier."""
         self._exchanging = False
@@ -199,7 +202,7 @@ class _PlanBuilder:
         kernel = dataflow.KernelOp(launch.name, ins, buffers, _kernel_body(launch))
         # Values that only a view reads do not count: the node has other names.
         values = (*launch.op.operands, *launch.op.results)
-        kernel.shards = shards_attr(_shards(values, self._ragged))
+        kernel.shards = shards_attr(_shards(values, self._uneven))
         self._builder.insert(kernel)
         for result, filled in zip(launch.op.results, kernel.results_, strict=True):
             filled.name_hint = result.name_hint
@@ -231,9 +234,9 @@ def _kernel_body(launch: PlannedKernel) -> Region:
     return Region(body)
 
 
-def _shards(values: Sequence[SSAValue], ragged: Ragged) -> dict[str, int]:
+def _shards(values: Sequence[SSAValue], uneven: UnevenExtents) -> dict[str, int]:
     """Return the extents over all ranks of unevenly sharded dimensions."""
     extents: dict[str, int] = {}
     for value in values:
-        extents |= ragged.get(value, {})
+        extents |= uneven.get(value, {})
     return extents

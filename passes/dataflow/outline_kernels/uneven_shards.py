@@ -1,8 +1,8 @@
 """
-The real extents of shards: which dimensions are sharded unevenly.
+Which dimensions are sharded unevenly.
 
-A shard has ceil(extent / ranks) elements by its type. If that does not divide, the last
-ranks have fewer, or none.
+A shard has ceil(extent / ranks) elements by its type. If the ranks do not divide the
+extent, the last ranks have fewer elements, or none.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.pad import resized_dims
 from comet.dialects.schedule import SpatialOp
 
-Ragged: TypeAlias = Mapping[SSAValue, Mapping[str, int]]
-"""The extent over all ranks of a value's dimensions with unequal shards."""
+UnevenExtents: TypeAlias = Mapping[SSAValue, Mapping[str, int]]
+"""The extent over all ranks of the unevenly sharded dimensions of each value."""
 
 
-def ragged_extents(region: SpmdOp) -> Ragged:
+def uneven_extents(region: SpmdOp) -> UnevenExtents:
     """
     Return the uneven dimensions of the operands and results of a region's ops.
 

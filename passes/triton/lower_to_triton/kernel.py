@@ -349,7 +349,7 @@ class _KernelLowering:
         """Return the slice that is a whole dimension, or this rank's shard of it."""
         size, ranks = constexprs.extent(dim, shape.length), self._ranks
         whole = DimSlice(dim, shape, None, size, home, constexprs)
-        if ranks is None or not shape.ragged:
+        if ranks is None or not shape.uneven:
             return whole
         add, total = home.add, self._kernel.shard_extents[dim]
         before = add(tl.BinaryOp(BinaryKind.MUL, ranks.rank, size))
