@@ -1,22 +1,26 @@
 """
-What a choice costs: pure functions on numbers and arrays; nothing here changes IR.
+Cost models: pure functions on numbers and arrays; nothing here changes IR.
 
 `comet.cost(program, model="paper")` prices a compiled program: this package can also be
 called as the function `comet.api.functions.cost`. Otherwise import the submodule you
 need (this package itself imports none):
 
-* `model.price(problem, hardware, model="paper") -> Estimate` prices one mapping;
-* `model.price_many(mappings, hardware, model="paper") -> Prices` prices many mappings
-  of one template at once, in numpy arrays;
-* `model.room_many(mappings, hardware)` says which of them fit by the COMET tool's rule;
+* `accelerator.model.price(problem, hardware, model="paper") -> Estimate` prices one
+  mapping;
+* `accelerator.model.price_many(mappings, hardware, model="paper") -> Prices` prices
+  many mappings of one template at once, in numpy arrays;
+* `accelerator.model.room_many(mappings, hardware)` says which of them fit by the COMET
+  tool's rule;
+* `accelerator.legality.check(problem, hardware)` raises `CostError` for a mapping that
+  the format does not allow, `accelerator.legality.check_sizes` if its tiles do not fit;
+* `gpu.kernel.kernel_time(work, device) -> KernelTime` prices one launch of a GPU
+  kernel;
 * `from_ir.mapping.estimate_module(module, model="paper") -> Estimate` prices the
-    mapping in a module of `comet` ops with an `arch.system`; `problem_of(module)` and
-    `from_ir.hardware.hardware_of(system)` return what the models take;
+  mapping in a module of `comet` ops with an `arch.system`; `problem_of(module)` and
+  `from_ir.hardware.hardware_of(system)` return the arguments of the models;
 * `from_ir.kernel.summarize(node, levels)` and `from_ir.program.launch_plan_of(program,
-  system)` read what GPUs run, `from_ir.capacity.demands(block, sizes)` what is alive;
-* `legality.check(problem, hardware)` raises `CostError` for what the format does not
-  allow, `legality.check_sizes` for what a buffer cannot hold;
-* `gpu.kernel_time(work, device) -> KernelTime` prices one launch of a GPU kernel.
+  system)` read kernels and launch plans of GPUs, `from_ir.capacity.demands(block,
+  sizes)` the values that are alive.
 
 `estimate.Estimate` has `latency` (cycles), `energy` (pJ), `compulsory_stalls`,
 `optional_stalls` and `memory_window` (cycles), `nodes` (a `NodeEstimate` per mapping

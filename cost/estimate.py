@@ -15,7 +15,11 @@ perfect overlap, no network.
 
 
 def energy_scope(model: str, *, network_energy: bool = True) -> str:
-    """Say whether an energy includes networks; those of `ideal` never do."""
+    """
+    Return a phrase that says whether an energy includes networks.
+
+    That of `ideal` never does.
+    """
     included = network_energy and model != "ideal"
     return f"{'with' if included else 'without'} the energy of networks"
 
@@ -70,7 +74,7 @@ class NodeEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one mapping costs under one model."""
+    """The cost of one mapping under one model."""
 
     model: ModelName
     latency: float
@@ -88,8 +92,8 @@ class Estimate:
     """pJ by memory level, unit and network."""
     roofline: float = 0.0
     """
-    Cycles that what the mapping moves needs on the ports of the root memory; 0 for
-    models whose latency is never below that.
+    Cycles of the mapping's transfers on the ports of the root memory; 0 for models
+    whose latency is never below that.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Numbers that may stand for one mapping or, as arrays, for many."""
+"""Arithmetic on numbers of one mapping, or on arrays with one element per mapping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Real: TypeAlias = "float | NDArray[np.float64]"
 """A number, or one number per mapping."""
 
 Truth: TypeAlias = "bool | np.bool_ | NDArray[np.bool_]"
-"""Whether something holds, or for which mappings it does."""
+"""A truth value, or one per mapping."""
 
 KeyT = TypeVar("KeyT")
 
@@ -68,7 +68,7 @@ def ratio(a: Real, b: Real) -> Real:
 
 
 def add_to(table: dict[KeyT, Real], key: KeyT, value: Real) -> None:
-    """Add to a sum of a table, which starts with its first value."""
+    """Add `value` to the sum at `key`; the first value starts it."""
     table[key] = table[key] + value if key in table else value
 
 
@@ -94,7 +94,7 @@ def choose(condition: Truth, then: Real, otherwise: Real) -> Real:
 
 
 class Products:
-    """Products that are computed once for the same numbers and the very same arrays."""
+    """Products that are computed once for equal numbers and identical arrays."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[float, float], tuple[Real, Real, Real]] = {}
@@ -114,12 +114,12 @@ class Products:
             return a
         key = identity(a), identity(b)
         if key not in self._known:
-            self._known[key] = a, b, a * b  # operands live on, lest identities recur
+            self._known[key] = a, b, a * b  # operands stay alive: no id() is reused
         return self._known[key][2]
 
 
 class Terms:
-    """A sum of products, in which those of the very same array are one product."""
+    """A sum of products; the weights of one array are added before they multiply it."""
 
     def __init__(self) -> None:
         self._terms: dict[float, tuple[Real, Real]] = {}

@@ -1,5 +1,5 @@
 """
-How siblings are grouped by their bindings.
+The groups, lanes and pipeline stages that bindings make of siblings.
 
 Neighbours bound sequentially run one after the other and form one group; a node with
 only pipeline bindings is a stage of its own; a node with only parallel or sharing
@@ -25,7 +25,7 @@ class Group:
 
     members: tuple[Node, ...]
     fused: bool
-    """Whether sequential bindings made the group, even one of a single window."""
+    """Whether sequential bindings made the group."""
 
 
 def binding_kinds(tile: Tile) -> tuple[BindingKind, ...]:
@@ -125,7 +125,7 @@ def stages_of(tile: Tile) -> tuple[Node, ...]:
     """
     The child that each stage of a pipelined temporal node belongs to, in order.
 
-    A collective is one stage; of a spatial child every group is.
+    A collective is one stage, and so is each group of a spatial child.
     """
     return tuple(child for child in tile.children for _ in range(_stage_count(child)))
 
@@ -140,9 +140,10 @@ def stalls_read(position: int, stages: int, iterations: int) -> int:
     """
     How many stalls of the stage at `position` the COMET tool may read.
 
-    It reads what stages do while the longest one does not run: the last iterations of
-    the stages after it, and for those before it one for every stage up to it. Which
-    stage is the longest depends on costs, so this is the maximum over all stages.
+    It reads the stalls of a stage for the time in which the longest stage does not run:
+    the last iterations of a stage after it, or the first ones of a stage before it, as
+    many as there are stages up to it. Which stage is the longest depends on costs, so
+    this is the maximum over all stages.
     """
     return iterations if position else min(iterations, stages - 1)
 
@@ -157,10 +158,10 @@ def tags_of(member: Node) -> frozenset[str]:
 
 def charged_level(tile: Tile, member: Node) -> str | None:
     """
-    The level at which the COMET tool charges a child that `tile` moves nothing for.
+    The level at which the COMET tool counts a child for which `tile` moves no tensor.
 
-    It is the source of the last entry that leads to a level of the child; None if there
-    is no such entry.
+    It is the source of the last entry whose destination is a level of the child; None
+    if there is no such entry.
     """
     if isinstance(member, Collective):
         levels = {member.level}

@@ -19,12 +19,12 @@ def crossing_bound(
     read: float, written: float, hardware: Hardware, model: ModelName
 ) -> tuple[float, float]:
     """
-    Return what bytes that cross the port of the root memory cost at least.
+    Return the least latency (cycles) and energy (pJ) of transfers of the root memory.
 
-    Reads and writes take turns on one bus; with two ports the busier one counts.
-    Transfers may hide all other work, so nothing is added. The model `tool` has no
-    bound: it loses stalls of reads and wraps at 32 bits. Raises CostError if the
-    hardware file does not give the bandwidths.
+    `read` and `written` are bytes. Reads and writes follow each other on one bus; with
+    two ports the busier one counts. Transfers may hide all other work, so nothing is
+    added. The model `tool` has no bound (0), as it loses stalls of reads and wraps at
+    32 bits. Raises CostError if the hardware file lacks the bandwidths.
     """
     if model == "tool":
         return 0.0, 0.0
@@ -47,16 +47,16 @@ def completion_bound(
     """
     Return the least latency (cycles) and energy (pJ) of all completions of `mappings`.
 
-    A node is final if no completion changes its loops or those around it; the others
-    are open for some operations. Those have no loops yet, and their leaves have all
-    that is left. Completions cut them further.
+    A node is final if no completion changes its loops or those around it. The others
+    are open for some operations: they have no loops yet, and their leaves take the
+    remaining extents. Completions cut them further.
 
     Proof. Energy, and each term of `ideal`, is a sum of transfers and work. A transfer
     through a final node is that of every completion. Through an open one, a completion
     moves every element of the tile at least as often: cutting a dimension of a tensor
-    moves more of smaller tiles, cutting another one repeats them. Work of units does
-    not shrink by cutting, as the ceilings of parts add up to at least that of the
-    whole. For the latency of `paper` see `least_cycles`. `tool` has no bound, as it
+    moves smaller tiles more often, cutting another one repeats them. Cutting never
+    reduces the work of units, as the ceilings of parts add up to at least that of the
+    whole. For the latency of `paper` see `least_cycles`. `tool` has no bound (0), as it
     wraps at 32 bits.
     """
     if model == "tool":
@@ -73,12 +73,12 @@ def completion_bound(
 
 def roofline(problem: Problem, hardware: Hardware) -> float:
     """
-    Return the cycles that what one mapping moves needs on the root memory's ports.
+    Return the cycles of the transfers of one mapping on the root memory's ports.
 
     The busier of reads and writes counts, at the memory's full bandwidth. No machine
-    runs the mapping in less; the model `tool` may say so, as it loses stalls of reads.
-    0, which says nothing, if a spatial node moves a tensor that the node above does not
-    list: the tool prices such mappings, but what they move is not known.
+    runs the mapping in less; the latency of `tool` may be below, as it loses stalls of
+    reads. The bound is 0 if a spatial node moves a tensor that the node above does not
+    list: the tool prices such mappings, but their transfers are not known.
     """
     root, mappings = hardware.levels[0], Mappings(problem)
     try:

@@ -1,5 +1,5 @@
 """
-What the latency and the energy of one mapping are made of, under `paper` or `ideal`.
+The parts of the latency and of the energy of one mapping, under `paper` or `ideal`.
 
 The terms of the latency add up to it, and so do the energies of levels and causes.
 """
@@ -37,7 +37,7 @@ MEANINGS = {
     WRITES: "the last tiles of a node leave (ramp)",
     DEPENDENT: "tiles move between a producer and its consumer, which wait for them",
     LONG: "transfers take longer than the work beside them",
-    NETWORK: "all of this is longer by the routers and queues of networks",
+    NETWORK: "routers and queues of networks make all of this longer",
     EXPOSED: "collectives; the run would be that much shorter without them",
     HIDDEN: "collectives beside transfers or work that would take as long without them",
     OVERLAP: "nodes run at the same time, so that the terms above count time twice",
@@ -57,7 +57,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a tensor reads and writes at a memory level, all instances together."""
+    """Reads and writes of a tensor at a memory level, summed over all instances."""
 
     level: str
     tensor: str
@@ -89,9 +89,9 @@ class Breakdown:
 
 def breakdown(problem: Problem, hardware: Hardware, model: ModelName) -> Breakdown:
     """
-    The parts of the costs of a mapping that `price` can price.
+    Return the parts of the costs of a mapping, for the models `paper` and `ideal`.
 
-    Raises `CostError` under `tool`, whose report has other parts, and as `price` does.
+    Raises `CostError` as `build_flows` does.
     """
     mappings = Mappings(problem)
     flows = build_flows(mappings, hardware)
@@ -118,10 +118,10 @@ def _slowest(ideal: IdealCost) -> tuple[Term, ...]:
 
 def _terms(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Term, ...]:
     """
-    The terms of `paper`: those of a machine whose networks have no delays, and these.
+    The terms of `paper`: those of a machine without network delays, and the delays.
 
-    A term is the sum over nodes of what one execution takes, times the executions. The
-    sum of all is the latency, where nodes do not overlap; else the last term makes it.
+    A term is the sum over nodes of the cycles of one execution, times the executions.
+    The last term makes the sum the latency if nodes overlap.
     """
     whole = float(latencies(mappings, hardware, flows).root.cycles)
     quick = without_delays(hardware)
@@ -147,7 +147,7 @@ def _terms(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Term, 
 
 
 def without_delays(hardware: Hardware) -> Hardware:
-    """The machine on which transfers pass networks without routers and queues."""
+    """Return the machine whose networks have neither hop latency nor queues."""
     networks = {
         ends: replace(network, hop_latency=0, queuing_delay=0)
         for ends, network in hardware.networks.items()
@@ -175,7 +175,7 @@ def _sum(one: Traffic, other: Traffic) -> Traffic:
 
 
 def _accessed(hardware: Hardware, flows: Flows, visit: Visit) -> Iterator[Traffic]:
-    """Yield what one node reads and writes in all its executions."""
+    """Yield the reads and writes of one node, in all its executions."""
     if isinstance(visit.node, Collective):
         yield from _exchanged(hardware, flows, visit, visit.node)
     for flow, moved in zip(visit.flows, visit.moved, strict=True):

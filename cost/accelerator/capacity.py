@@ -1,10 +1,10 @@
 """
-How many bytes the tiles of a mapping need at each memory level.
+The bytes that the tiles of a mapping need at each memory level.
 
 Two rules: `summed_occupancy` is the COMET tool's, which adds up tile nodes by their
 bindings; `live_occupancy` counts the tensors that are alive at the same time. Sizes
-are numbers, or arrays for many mappings. Neither doubles buffers, as the rule of tile
-trees in `from_ir/capacity.py` does.
+are numbers, or arrays for many mappings. Only the rule of tile trees, in
+`from_ir/capacity.py`, counts two buffers for double buffering.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from comet.kinds import BindingKind
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What one level must hold at one node of the mapping."""
+    """The bytes that one level holds while one node of the mapping runs."""
 
     level: str
     where: str
+    """The name of the node."""
     parts: Mapping[str, Real]
-    """Bytes by tensor, of the tiles that are there at the same time."""
+    """Bytes by tensor."""
 
     @property
     def total(self) -> Real:
@@ -45,14 +46,14 @@ class Occupancy:
         return total(self.parts.values())
 
     def tensors(self) -> str:
-        """The tensors of one mapping, largest first, with their bytes."""
+        """Return the tensors of one mapping with their bytes as text, largest first."""
         sizes = {tensor: float(size) for tensor, size in self.parts.items() if size}
         ordered = sorted((-size, tensor) for tensor, size in sizes.items())
         return ", ".join(f"{tensor} ({int(-size)} bytes)" for size, tensor in ordered)
 
 
 def fits(occupancies: Iterable[Occupancy], hardware: Hardware) -> Truth:
-    """Whether every level but the root memory holds what it must."""
+    """Return whether all tiles fit, at every level but the root memory."""
     room: Truth = True
     for occupancy, capacity in limited(occupancies, hardware):
         room = room & np.less_equal(occupancy.total, capacity)
@@ -62,7 +63,7 @@ def fits(occupancies: Iterable[Occupancy], hardware: Hardware) -> Truth:
 def limited(
     occupancies: Iterable[Occupancy], hardware: Hardware
 ) -> Iterator[tuple[Occupancy, int]]:
-    """Yield what levels below the root memory must hold, with their capacities."""
+    """Yield the occupancy of levels below the root memory, with their capacities."""
     for occupancy in occupancies:
         if occupancy.level != ROOT_MEMORY:
             yield occupancy, hardware.level(occupancy.level).memory.capacity
@@ -70,10 +71,10 @@ def limited(
 
 def summed_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupancy]:
     """
-    The COMET tool's demand of each level, running over temporal nodes in post-order.
+    The COMET tool's demand of each level, after each temporal node in post-order.
 
     A node bound sequentially takes the maximum with the nodes before it, a pipelined or
-    unbound one adds, a parallel one is ignored (a defect). An only child takes its
+    unbound one is added, a parallel one is ignored (a defect). An only child takes its
     parent's binding.
     """
     reached: dict[str, Occupancy] = {}
@@ -153,8 +154,8 @@ def live_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupancy
     """
     The bytes alive at each level while each temporal node runs.
 
-    These are a node's own tiles, tiles of earlier nodes for later ones, and the tiles
-    of nodes that run at the same time.
+    These are the tiles of the node, tiles of earlier nodes that later nodes use, and
+    the tiles of nodes that run at the same time.
     """
     tiles = [t for t in walk_tiles(problem.root) if t is not problem.root]
     nodes = [t for t in tiles if not t.spatial]
@@ -176,7 +177,7 @@ def live_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupancy
 
 @dataclass(frozen=True)
 class _Live:
-    """Which tiles every temporal node needs, and which of them come from outside."""
+    """The tiles of every temporal node, and which of them the node above transfers."""
 
     problem: Problem
     nodes: list[Tile]

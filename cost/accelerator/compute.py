@@ -1,5 +1,5 @@
 """
-How long a unit takes for one tile primitive, and the energy it spends.
+The cycles of a unit for one tile primitive, and its energy.
 
 Latencies follow the COMET tool: the systolic array after SCALE-Sim (arXiv 1811.02883),
 the vector unit with one instruction per `width` elements. Sizes are the tile
@@ -22,7 +22,7 @@ from comet.cost.reals import Real, product, ratio
 
 MATRIX_UNITS = ("SystolicArray", "GEMM", "MAC", "intmac")
 VECTOR_UNITS = ("VSIMD",)
-"""The kinds of units that the COMET tool models, by what they compute."""
+"""The kinds of units that the COMET tool models: for products, and for the rest."""
 
 VECTOR_STEPS = {
     "exp": 3,
@@ -53,6 +53,9 @@ ROW_REDUCTIONS = {"rowsum": "add", "rowmax": "max"}
 
 MAC_ENERGY = 0.2296
 """pJ per multiply-accumulate of the systolic array."""
+
+GEMM_STEP = 512
+"""Multiply-accumulates in one step of the GEMM unit."""
 
 SHUFFLE_CYCLES = {16: 16, 8: 12, 4: 8, 2: 6}
 """Extra cycles of the GEMM unit by multiples of 256 in the reduced extent."""
@@ -90,7 +93,12 @@ def _array_cycles(unit: Unit, held: Iterable[Real], streamed: Real) -> Real:
     """Cycles to fill, stream and drain once per fold of the extents that are held."""
     pairs = zip(held, unit.sides, strict=False)
     folds = product(np.ceil(extent / side) for extent, side in pairs)
-    return folds * (2 * unit.rows + unit.columns + streamed - 2)
+    return folds * (_ramp_cycles(unit) + streamed)
+
+
+def _ramp_cycles(unit: Unit) -> int:
+    """Cycles to fill and drain a systolic array."""
+    return 2 * unit.rows + unit.columns - 2
 
 
 def vector_steps(unit: Unit, kind: str) -> int:
@@ -119,15 +127,14 @@ def vector_cycles(unit: Unit, kind: str, elements: int, reduced: int) -> int:
 
 def gemm_cycles(unit: Unit, extents: Sequence[int], leaf: Leaf) -> int:
     """
-    Cycles of the GEMM unit: 512 multiply-accumulates per step, plus start-up and
-    shuffles (COMET tool).
+    Cycles of the GEMM unit: its steps, start-up and shuffles (COMET tool).
     """
     if len(extents) != 3:
         return unit.latency
     shuffles = 0
     if leaf.special and leaf.accumulates and leaf.reduction_factors:
         shuffles = SHUFFLE_CYCLES.get(leaf.reduction_factors[0] // 256, 0)
-    return unit.startup + shuffles + math.prod(extents) // 512 * unit.latency
+    return unit.startup + shuffles + math.prod(extents) // GEMM_STEP * unit.latency
 
 
 def leaf_cycles(unit: Unit, leaf: Leaf) -> int:
@@ -177,26 +184,32 @@ def primitive_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
     works on the elements of relevant dimensions whatever the file's reduction factor
     is, and a GEMM unit rounds its steps up. Raises `CostError` as `leaf_cycles` does.
     """
-    return ratio(_own_cycles(unit, leaf, mappings), unit.rate)
+    return ratio(_unit_cycles(unit, leaf, mappings), unit.rate)
 
 
-def _own_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
-    """Cycles of the unit itself for one tile primitive."""
+def _unit_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
+    """Cycles, at the unit's own clock, of one tile primitive."""
     extents = mappings.primitive(leaf)
     match unit.kind:
         case "SystolicArray":
             return _systolic(unit, leaf, extents)
         case "VSIMD":
-            dims = leaf_dims(mappings.template, leaf)
-            count = product(size for dim, size in extents.items() if dim in dims)
+            count = _relevant_elements(leaf, mappings)
             return vector_steps(unit, leaf.kind) * np.ceil(count / unit.width)
         case "GEMM":
-            steps = np.ceil(product(extents.values()) / 512)
+            steps = np.ceil(product(extents.values()) / GEMM_STEP)
             return unit.startup + steps * unit.latency
         case "intmac":
             return product(extents.values()) * unit.latency
         case _:
             return float(leaf_cycles(unit, leaf))
+
+
+def _relevant_elements(leaf: Leaf, mappings: Mappings) -> Real:
+    """Elements of a tile primitive over the dimensions that its tensors have."""
+    dims = leaf_dims(mappings.template, leaf)
+    extents = mappings.primitive(leaf)
+    return product(size for dim, size in extents.items() if dim in dims)
 
 
 def _systolic(unit: Unit, leaf: Leaf, extents: Extents) -> Real:
@@ -217,12 +230,11 @@ def ideal_cycles(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
     Raises `CostError` as `leaf_cycles` does.
     """
     if unit.kind == "SystolicArray":
-        fill = 2 * unit.rows + unit.columns - 2
         cycles = _systolic(unit, leaf, mappings.primitive(leaf))
         streamed = mappings.primitive(leaf)[leaf.reduction[-1][0]]
-        return ratio(cycles * streamed / (streamed + fill), unit.rate)
+        return ratio(cycles * streamed / (streamed + _ramp_cycles(unit)), unit.rate)
     if unit.kind == "GEMM":
-        return ratio(_own_cycles(unit, leaf, mappings) - unit.startup, unit.rate)
+        return ratio(_unit_cycles(unit, leaf, mappings) - unit.startup, unit.rate)
     return primitive_cycles(unit, leaf, mappings)
 
 
@@ -232,21 +244,18 @@ def primitive_energy(unit: Unit, leaf: Leaf, mappings: Mappings) -> Real:
 
     Units without a model take the file's compute_energy per primitive.
     """
-    extents = mappings.primitive(leaf)
     if unit.kind == "SystolicArray":
-        return product(extents.values()) * MAC_ENERGY
+        return product(mappings.primitive(leaf).values()) * MAC_ENERGY
     if unit.kind == "VSIMD":
-        dims = leaf_dims(mappings.template, leaf)
-        count = product(size for dim, size in extents.items() if dim in dims)
-        return count * vector_energy(unit, leaf.kind)
+        return _relevant_elements(leaf, mappings) * vector_energy(unit, leaf.kind)
     return unit.energy
 
 
 def peak(unit: Unit, kind: str) -> float:
     """
-    The maximum of elements of the iteration space that a unit finishes per cycle.
+    The most points of the iteration space that a unit computes per cycle.
 
-    Infinite for a unit that takes as long for a primitive of any size. Raises
+    Infinite for a unit whose cycles do not depend on the size of the primitive. Raises
     `CostError` for an operation that a vector unit does not have.
     """
     match unit.kind:
@@ -255,7 +264,7 @@ def peak(unit: Unit, kind: str) -> float:
         case "VSIMD":
             return _per_cycle(unit.width, vector_steps(unit, kind)) * unit.rate
         case "GEMM":
-            return _per_cycle(512, unit.latency) * unit.rate
+            return _per_cycle(GEMM_STEP, unit.latency) * unit.rate
         case "intmac":
             return _per_cycle(1, unit.latency) * unit.rate
         case _:
@@ -267,7 +276,7 @@ def _per_cycle(count: int, cycles: int) -> float:
 
 
 def throughput(unit: Unit, leaf: Leaf) -> float:
-    """The maximum of elements of a leaf that a unit finishes per cycle."""
+    """The most points of a leaf's iteration space that a unit computes per cycle."""
     known = peak(unit, leaf.kind)
     if known < math.inf:
         return known

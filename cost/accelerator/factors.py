@@ -26,11 +26,11 @@ def with_factors(
     """
     Return `problem` with `loops` in its temporal nodes.
 
-    The temporal nodes of `problem` have factor 1 everywhere. Leaves take what remains
-    of their sizes, rounded down if a factor does not divide. Loops repeat operations
-    without their dimension. `accumulating` has the entries that read back
-    what they write, by node index and position. Raises CostError if operations below
-    one node loop in different orders, as a node has one order.
+    The temporal nodes of `problem` have factor 1 everywhere. Leaves take the remaining
+    extents, rounded down if a factor does not divide. A loop repeats operations that
+    lack its dimension. `accumulating` has the entries that read back their results, by
+    node index and position. Raises CostError if operations below one node have
+    different loop orders, as a node has one order.
     """
     rewrite = _Rewrite(problem, loops, accumulating)
     return replace(problem, root=rewrite.tile(problem.root, ()))
@@ -103,13 +103,14 @@ class _Rewrite:
 
 def _order(tile: Tile, nests: Sequence[Loops]) -> tuple[str, ...]:
     """
-    Return the one order, innermost first, that all nests of a node agree with.
+    Return one loop order, innermost first, that agrees with all nests of a node.
 
-    Loops of one iteration are ordered too, if that is possible.
+    Raises CostError if there is none. Loops of one iteration are ordered too, if that
+    is possible.
     """
     every = [[dim for dim, _ in loops] for loops in nests]
-    turning = [[dim for dim, factor in loops if factor > 1] for loops in nests]
-    for orders in (every, turning):
+    repeating = [[dim for dim, factor in loops if factor > 1] for loops in nests]
+    for orders in (every, repeating):
         dims = dict.fromkeys(dim for order in orders for dim in order)
         outermost, disputed = merged_order(orders, dims)
         if not disputed:
@@ -124,16 +125,16 @@ def merged_order(
     orders: Sequence[Sequence[str]], dims: Iterable[str]
 ) -> tuple[list[str], list[str]]:
     """
-    Return one order that keeps all of `orders`, and what they do not agree about.
+    Return a topological order of `orders`, and the dimensions that are in a cycle.
 
-    Of dimensions that could be next, the first of `dims` is.
+    Of dimensions that could be next, the first one in `dims` is.
     """
     left = [dim for dim in dims if any(dim in order for order in orders)]
     merged: list[str] = []
     while left:
-        open_ = [[dim for dim in order if dim in left] for order in orders]
-        waiting = {dim for order in open_ for dim in order[1:]}
-        free = next((dim for dim in left if dim not in waiting), None)
+        rests = [[dim for dim in order if dim in left] for order in orders]
+        later = {dim for rest in rests for dim in rest[1:]}
+        free = next((dim for dim in left if dim not in later), None)
         if free is None:
             break
         merged.append(free)

@@ -1,5 +1,5 @@
 """
-Which tiles move through a node, in numbers or arrays: what `paper` and `ideal` price.
+The transfers of each node, in numbers or arrays, which `paper` and `ideal` price.
 
 A `Flow` is one entry of a node that moves data: its tile, how often it moves during one
 execution of the node, and over how many instances. Factors come from `Mappings`, so one
@@ -60,7 +60,7 @@ class Flow:
     unique: Real
     """Distinct tiles among them."""
     accumulates: Truth
-    """Whether what is written is read back first, to be added to."""
+    """Whether a written tile is read back first, to add to it."""
 
     @property
     def element_bytes(self) -> float:
@@ -91,8 +91,8 @@ def build_flows(mappings: Mappings, hardware: Hardware) -> Flows:
     The flows of every node of the template.
 
     Raises `CostError` if the temporal node above a spatial entry does not list it (the
-    COMET tool then reads another entry's counts), and if a collective reads what no
-    node before it holds at its level.
+    COMET tool then reads another entry's counts), and if a collective reads a tensor
+    that no node before it holds at its level.
     """
     builder = _Builder(mappings, hardware)
     builder.visit(mappings.template.root)
@@ -110,7 +110,7 @@ def tile_extents(mappings: Mappings, hardware: Hardware) -> TileExtents:
 
 @dataclass
 class _Builder:
-    """Extents below and above every entry's loops, leaves first."""
+    """Computes the extents below and above every entry's loops, leaves first."""
 
     mappings: Mappings
     hardware: Hardware
@@ -131,7 +131,7 @@ class _Builder:
         default_factory=dict[int, tuple[Extents, ...]]
     )
     products: Products = field(default_factory=Products)
-    """Entries mostly have the same factors."""
+    """Most entries have the same factors, so most products are known."""
 
     def visit(self, node: Node) -> None:
         if isinstance(node, Leaf):
@@ -161,7 +161,7 @@ class _Builder:
 
     def _now(self, entry: Entry) -> Extents:
         if entry.key not in self.reached:
-            # A tag that is no operation is a collective: the tile is the producer's.
+            # Other tags name a collective, whose tile is that of the producer.
             known = [k for k in self.reached if k[0] == entry.tensor]
             self.reached[entry.key] = dict(self.reached[known[-1]]) if known else {}
         return dict(self.reached[entry.key])
@@ -253,7 +253,7 @@ def leaf_steps(mappings: Mappings, leaf: Leaf) -> Real:
     """
     How many tile primitives one iteration of a leaf's loops covers, at least 1.
 
-    Relevant dimensions that the primitive does not have count element by element.
+    A dimension that the primitive lacks counts one primitive per position.
     """
     primitive = mappings.primitive(leaf)
     steps = [mappings.tile_steps(leaf, tensor) for tensor in leaf.tensors]

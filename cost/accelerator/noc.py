@@ -2,13 +2,15 @@
 Latency and energy of the on-chip network.
 
 A mesh of edge n moves a tile over 2 (n - 1) hops per phase (COMET, arXiv 2509.00599,
-section on collectives); energy is the Orion router model of `cost.router`. Sizes and
-instance counts may be numpy arrays where a formula has no table.
+section on collectives); energy is the Orion router model of
+`cost.accelerator.router`. Sizes and instance counts may be numpy arrays where a formula
+has no table.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -29,10 +31,27 @@ REDUCTION_LANES = 16.0
 """Elements a router combines per cycle."""
 
 TWO_PHASE = (CollectiveKind.ALL_GATHER, CollectiveKind.ALL_REDUCE)
-"""Kinds that cross the mesh twice: in and out."""
+"""Kinds that cross the mesh twice, to a root and back."""
 
 REDUCING = (CollectiveKind.REDUCTION, CollectiveKind.ALL_REDUCE)
 """Kinds that combine values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A tile that crosses the mesh of its instances."""
+
+    kind: CollectiveKind
+    hops: Real
+    """Hops of one phase."""
+    size: Real
+    """Elements of the tile."""
+    instances: Real
+    element_bytes: float
+    explicit: bool = False
+    """Whether it is a collective, and no transfer (its scatter divides the tile)."""
+    reduces: bool = False
+    """Whether routers combine values on the way, if the kind does."""
 
 
 def mesh_used(mesh: tuple[int, int] | None, instances: int) -> tuple[int, int]:
@@ -99,82 +118,65 @@ def _hops(mesh: tuple[int, int] | None, instances: Real) -> Real:
 
 
 def network_cycles(
-    kind: CollectiveKind,
-    network: Network,
-    hops: Real,
-    size: Real,
-    instances: Real,
-    element_bytes: float,
-    *,
-    explicit: bool = False,
-    reduces: bool = False,
-    real: Precision = double,
+    network: Network, crossing: Crossing, *, real: Precision = double
 ) -> Real:
     """
-    Cycles to move one tile of `size` elements across the mesh.
+    Return the cycles of one tile across the mesh.
 
     Router latency plus queueing of the flits, twice for two-phase kinds, plus combining
-    at 16 elements a cycle. `explicit` separates a collective from an implicit transfer
-    (an explicit scatter splits its tile); `real` fixes the precision, `numpy.float32`
-    for the COMET tool. Source: T_noc of arXiv 2509.00599 with the tool's hops and data.
+    at `REDUCTION_LANES` elements per cycle. `real` rounds to the precision, that of
+    `numpy.float32` for the COMET tool. Source: T_noc of arXiv 2509.00599 with the
+    tool's hops and data.
     """
-    moved = size * hops
-    combining = (
-        real(real(moved * instances) / REDUCTION_LANES)
-        if reduces and kind in REDUCING
-        else real(0)
-    )
-    if explicit and kind is CollectiveKind.SCATTER:
-        moved = np.floor(real(moved) / real(instances))
+    c = crossing
+    moved = c.size * c.hops
+    combining = real(0)
+    if c.reduces and c.kind in REDUCING:
+        combining = real(real(moved * c.instances) / REDUCTION_LANES)
+    if c.explicit and c.kind is CollectiveKind.SCATTER:
+        moved = np.floor(real(moved) / real(c.instances))
     queueing = (
         real(moved)
-        * real(element_bytes * 8)
+        * real(c.element_bytes * 8)
         / real(network.channel_width)
         * real(network.queuing_delay)
     )
-    router = hops * network.hop_latency
-    if kind in TWO_PHASE:
+    router = c.hops * network.hop_latency
+    if c.kind in TWO_PHASE:
         return real(real(2 * router) + real(queueing + queueing)) + combining
     return real(real(router) + queueing) + combining
 
 
 def phases(kind: CollectiveKind) -> int:
-    """How often a collective crosses the mesh."""
+    """Return how often a collective crosses the mesh."""
     return 2 if kind in TWO_PHASE else 1
 
 
 def network_energy(
-    kind: CollectiveKind,
     network: Network,
     mesh: tuple[int, int],
-    hops: int,
-    size: int,
-    instances: int,
-    element_bytes: float,
-    *,
-    explicit: bool = False,
+    crossing: Crossing,
     reduction: str | None = None,
 ) -> float:
     """
-    The pJ to move one tile of `size` elements across the mesh, single precision (COMET
-    tool).
+    Return the pJ of one tile across the mesh, in single precision (COMET tool).
 
-    Routers and links by `cost.router.mesh_energy`; combining by `REDUCTION_ENERGY` per
-    element, hop and instance.
+    Routers and links by `cost.accelerator.router.mesh_energy`; combining by
+    `REDUCTION_ENERGY` of the `reduction` per element, hop and instance.
     """
-    moved = size * hops
+    c = crossing
+    moved = c.size * c.hops
     combining = 0.0
-    if kind in REDUCING and reduction is not None:
-        combining = float(
-            np.float32(moved * instances) * np.float32(REDUCTION_ENERGY[reduction])
-        )
-    if explicit and kind is CollectiveKind.SCATTER:
-        moved = int(np.float32(moved) / np.float32(instances))
-    moved *= phases(kind)
-    bits = int(np.float32(moved) * np.float32(element_bytes * 8))
-    routed = mesh_energy(
-        network.channel_width, phases(kind) * hops, network.queuing_delay, bits, mesh[0]
-    )
+    if c.kind in REDUCING and reduction is not None:
+        energy = np.float32(REDUCTION_ENERGY[reduction])
+        combining = float(np.float32(moved * c.instances) * energy)
+    if c.explicit and c.kind is CollectiveKind.SCATTER:
+        moved = int(np.float32(moved) / np.float32(c.instances))
+    moved *= phases(c.kind)
+    bits = int(np.float32(moved) * np.float32(c.element_bytes * 8))
+    hops = phases(c.kind) * c.hops
+    width, delay = network.channel_width, network.queuing_delay
+    routed = mesh_energy(width, hops, delay, bits, mesh[0])
     return float(np.float32(routed + combining))
 
 

@@ -2,8 +2,8 @@
 The time of collectives by algorithm and topology, in closed form.
 
 A message of n bytes over d hops takes latency + d x hop + n / bandwidth. If k messages
-of one step cross the same link they take turns, so the last takes k n / bandwidth.
-Steps follow each other. Sources: Thakur, Rabenseifner and Gropp,
+of one step cross the same link, one follows the other, so the last takes k n /
+bandwidth. So do the steps. Sources: Thakur, Rabenseifner and Gropp,
 "Optimization of collective communication operations in MPICH" (2005); Chan, Heimlich,
 Purkayastha and van de Geijn, "Collective communication: theory, practice, and
 experience" (2007). A link-level simulator in the tests agrees with every formula here.
@@ -27,9 +27,17 @@ from comet.cost.estimate import CostError
 from comet.cost.reals import Real, total
 
 Topology: TypeAlias = Literal["full", "ring", "mesh"]
-"""A switch that joins all to all; a ring; a mesh without wrap-around, row by row."""
+"""
+A switch that joins every rank with every other; a ring; a mesh without wrap-around,
+with ranks in row-major order.
+"""
 
-_THE: Mapping[Topology, str] = {"full": "a switch", "ring": "a ring", "mesh": "a mesh"}
+_NAMES: Mapping[Topology, str] = {
+    "full": "a switch",
+    "ring": "a ring",
+    "mesh": "a mesh",
+}
+"""The topologies in errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +61,10 @@ class Fabric:
 
     def step(self, size: Real, distance: int = 1, sharing: int = 1) -> Real:
         """
-        One step of messages over `distance` hops, `sharing` of them per link.
+        Return the time of one step: messages of `size` bytes over `distance` hops.
 
-        A message that waits for a link covers hops in that time.
+        `sharing` messages cross each link. One that waits for a link passes hops in
+        that time.
         """
         takes = size / self.bandwidth
         waits = (sharing - 1) * np.maximum(takes - self.hop, 0)
@@ -63,7 +72,7 @@ class Fabric:
 
     def exchange(self, apart: int) -> tuple[int, int]:
         """
-        Hops, and messages per link, when ranks at distance `apart` exchange pairwise.
+        Return hops and messages per link of pairs of ranks at distance `apart`.
 
         `apart` is a power of two; pairs are aligned to it.
         """
@@ -78,11 +87,11 @@ class Fabric:
                 return along, along
 
     def line(self, position: int) -> Fabric:
-        """One row (0) or column (1) of a mesh, as a line of its own."""
+        """Return one row (0) or column (1) of a mesh as a fabric."""
         return replace(self, topology="mesh", shape=(self.shape[position], 1))
 
     def __str__(self) -> str:
-        return f"{_THE[self.topology]} of {self.ranks} ranks"
+        return f"{_NAMES[self.topology]} of {self.ranks} ranks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +155,10 @@ def _doubling_all_reduce(fabric: Fabric, size: Real) -> Real:
 
 def tree_hops(fabric: Fabric) -> list[int]:
     """
-    Hops of the longest message in each round of a binomial tree, the root's first.
+    Return the hops of the longest message in each round of a binomial tree.
 
-    In a round every rank that has the value sends it half as far as the round before.
+    The root sends in the first round. In each round, every rank that has the value
+    sends it half as far as in the round before.
     """
     n = fabric.ranks
     strides = [1 << k for k in reversed(range((n - 1).bit_length()))]
@@ -161,7 +171,7 @@ def tree_hops(fabric: Fabric) -> list[int]:
 
 
 def _mesh_hops(stride: int, columns: int, ranks: int) -> int:
-    """The most hops between a rank and the one `stride` further, row by row."""
+    """Return the most hops between a sender and the rank `stride` after it."""
     starts = range(0, ranks - stride, 2 * stride)
     return max(
         abs((r + stride) % columns - r % columns)
@@ -189,18 +199,18 @@ def _scatter_all_gather(fabric: Fabric, size: Real) -> Real:
 
 
 def _direct(fabric: Fabric, size: Real) -> Real:
-    """A port takes the messages of all others in turn: the root's, or every rank's."""
+    """The port of the root, or of every rank, takes the messages of all others."""
     n = fabric.ranks
     return fabric.step((n - 1) * size / n)
 
 
 def _one_shot(fabric: Fabric, size: Real) -> Real:
-    """Every rank sends all its data to every other, and each reduces for itself."""
+    """Every rank sends all its data to every other, and reduces what it receives."""
     return fabric.step((fabric.ranks - 1) * size)
 
 
 def _mesh_phases(fabric: Fabric, size: Real) -> Real:
-    """Along rows on the whole, then along columns on a row's part."""
+    """The whole value along rows, then the part of one row along columns."""
     columns = fabric.shape[0]
     rows = _line_steps(fabric.line(0), size)
     return rows + _line_steps(fabric.line(1), size / columns)
@@ -213,7 +223,7 @@ def _line_steps(line: Fabric, size: Real) -> Real:
 
 
 def _ring_exchange(fabric: Fabric, size: Real) -> Real:
-    """All-to-all: each step sends what has not arrived yet to the neighbour."""
+    """All-to-all: each step sends the neighbour what has not yet reached its rank."""
     n, distance = fabric.ranks, _ring_distance(fabric)
     return total(fabric.step(left * size / n, distance) for left in range(1, n))
 
@@ -229,7 +239,7 @@ GATHERING: Mapping[str, Time] = {
     "direct": _direct,
     "mesh2d": _mesh_phases,
 }
-"""All-gathers, and reduce-scatters, which are their reverse."""
+"""The time of all-gathers, and of reduce-scatters, which are their reverse."""
 
 TIMES: Mapping[str, Mapping[str, Time]] = {
     "all_gather": GATHERING,

@@ -2,19 +2,19 @@
 The time and energy of collectives among the instances of one level, formulas by kind.
 
 Memory time is that of the levels' link ports, network time that of the mesh
-(`cost.noc`). Sources: the COMET tool, and section "collectives" of arXiv 2509.00599.
-Tile sizes may be numpy arrays.
+(`cost.accelerator.noc`). Sources: the COMET tool, and section "collectives" of arXiv
+2509.00599. Tile sizes may be numpy arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from comet.cost.accelerator.hardware import Level, Memory, Network
 from comet.cost.accelerator.noc import (
+    Crossing,
     hops_to,
     mesh_used,
     network_cycles,
@@ -28,24 +28,24 @@ from comet.kinds import CollectiveKind
 
 @dataclass(frozen=True, slots=True)
 class CollectiveTraffic:
-    """One collective in numbers."""
+    """The tiles and the instances of one collective."""
 
     kind: CollectiveKind
     read_bytes: Real
     """Bytes of the tile that one instance sends."""
     written_bytes: Real
-    """Bytes of the tile that one instance ends with (of a gather: of the whole)."""
+    """Bytes of the tile that one instance receives (gather: of the whole tensor)."""
     sources: int
     destinations: int
     factor: int
     """
-    How many instances take part (spatial_factor): for the COMET tool, the sequential
-    transfers without network support, while all instances are on the mesh.
+    The instances that take part (spatial_factor). The COMET tool takes it for the
+    number of sequential transfers without network support, on a mesh of all sources.
     """
 
     @property
     def group(self) -> CollectiveTraffic:
-        """The same collective on a mesh of those instances alone that take part."""
+        """The same collective on a mesh that has only the instances that take part."""
         if self.factor == self.sources:
             return self
         others = self.destinations if self.destinations < 2 else self.factor
@@ -71,7 +71,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class CollectiveCost:
-    """What one execution of a collective costs."""
+    """The cost of one execution of a collective."""
 
     cycles: int
     memory_energy: float
@@ -102,9 +102,8 @@ def exchange_cycles(
     network = link_network(level)
     if exchange.sources < 2:
         return 0.0
-    return memory_cycles(exchange, level.memory, network, linear=True) + network_cycles(
+    crossing = Crossing(
         exchange.kind,
-        network,
         hops_to(network, exchange.sources),
         exchange.read_bytes / element_bytes,
         exchange.sources,
@@ -112,6 +111,8 @@ def exchange_cycles(
         explicit=True,
         reduces=reduces,
     )
+    memory = memory_cycles(exchange, level.memory, network, linear=True)
+    return memory + network_cycles(network, crossing)
 
 
 def tool_cost(
@@ -121,40 +122,28 @@ def tool_cost(
     reduction: str | None,
 ) -> CollectiveCost:
     """
-    What the COMET tool charges for one execution of a collective at one level.
+    The cost of one execution of a collective at one level, as the COMET tool counts it.
 
-    `reduction` is what combines values, if anything does, such as max. Raises
-    `CostError` where no link joins the instances.
+    `reduction` is that of a collective that combines values, such as max. Raises
+    `CostError` if no link joins the instances.
     """
-    network, kind = link_network(level), exchange.kind
+    network = link_network(level)
     stored = float(memory_energy(exchange, level.memory, network))
     memory = int(memory_cycles(exchange, level.memory, network))
     if exchange.sources < 2:
         return CollectiveCost(memory, stored, 0.0)
     mesh = mesh_used(network.mesh, exchange.sources)
-    size, hops = int(exchange.read_bytes / element_bytes), tabled_hops(mesh)
-    cycles = network_cycles(
-        kind,
-        network,
-        hops,
-        size,
+    crossing = Crossing(
+        exchange.kind,
+        tabled_hops(mesh),
+        int(exchange.read_bytes / element_bytes),
         exchange.sources,
         element_bytes,
         explicit=True,
         reduces=reduction is not None,
-        real=single,
     )
-    energy = network_energy(
-        kind,
-        network,
-        mesh,
-        hops,
-        size,
-        exchange.sources,
-        element_bytes,
-        explicit=True,
-        reduction=reduction,
-    )
+    cycles = network_cycles(network, crossing, real=single)
+    energy = network_energy(network, mesh, crossing, reduction)
     return CollectiveCost(memory + int(cycles), stored, energy)
 
 
@@ -170,30 +159,34 @@ def memory_cycles(
 
     In the COMET tool, all-gather and all-reduce are quadratic in the instances; with
     `linear` each instance moves every tile once (arXiv 2509.00599, equation of
-    T_col_mem). Raises `CostError` for a gather or scatter with one partner.
+    T_col_mem). Raises `CostError` for a gather from one source, or a scatter to one
+    destination.
     """
-    formulas: dict[CollectiveKind, Callable[[CollectiveTraffic, Ports, bool], Real]] = {
-        CollectiveKind.BROADCAST: _broadcast,
-        CollectiveKind.REDUCTION: _reduction,
-        CollectiveKind.ALL_GATHER: _all_gather,
-        CollectiveKind.ALL_REDUCE: _all_reduce,
-        CollectiveKind.SCATTER: _scatter,
-        CollectiveKind.GATHER: _gather,
-    }
-    return formulas[exchange.kind](exchange, Ports.of(memory, network), linear)
+    ports = Ports.of(memory, network)
+    match exchange.kind:
+        case CollectiveKind.BROADCAST:
+            return _broadcast(exchange, ports)
+        case CollectiveKind.REDUCTION:
+            return _reduction(exchange, ports)
+        case CollectiveKind.ALL_GATHER:
+            return _all_gather(exchange, ports, linear=linear)
+        case CollectiveKind.ALL_REDUCE:
+            return _all_reduce(exchange, ports, linear=linear)
+        case CollectiveKind.SCATTER:
+            return _scatter(exchange, ports)
+        case CollectiveKind.GATHER:
+            return _gather(exchange, ports)
 
 
-def _broadcast(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
+def _broadcast(x: CollectiveTraffic, ports: Ports) -> Real:
     """Reads repeat per destination unless the network can multicast."""
-    del linear
     copies = 1 if ports.network.broadcast else x.destinations
     into = np.ceil(x.read_bytes / ports.write)
     return np.maximum(into, np.ceil(x.read_bytes / ports.read * copies))
 
 
-def _reduction(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
+def _reduction(x: CollectiveTraffic, ports: Ports) -> Real:
     """One write per source but the root's own, and one pass to reduce."""
-    del linear
     out, into = x.read_bytes / ports.read, x.read_bytes / ports.write
     if ports.network.reduction:
         return np.ceil(out + into + into)
@@ -201,7 +194,7 @@ def _reduction(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     return np.ceil(np.maximum(out * others, into * others) + into)
 
 
-def _all_gather(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
+def _all_gather(x: CollectiveTraffic, ports: Ports, *, linear: bool) -> Real:
     """Every instance writes the tiles of all."""
     factor = 1 if linear else x.factor
     reads = max(1, x.sources - 1) if linear else x.sources * factor
@@ -211,7 +204,7 @@ def _all_gather(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     return np.maximum(into, np.ceil(x.read_bytes / ports.read * reads))
 
 
-def _all_reduce(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
+def _all_reduce(x: CollectiveTraffic, ports: Ports, *, linear: bool) -> Real:
     """Reduce, then broadcast; the tool charges nothing with reduction support only."""
     tiles = 1 if linear else x.sources
     out, into = x.read_bytes * tiles / ports.read, x.written_bytes * tiles / ports.write
@@ -224,9 +217,8 @@ def _all_reduce(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     return np.ceil((2 * out + into) * x.factor + into)
 
 
-def _gather(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
+def _gather(x: CollectiveTraffic, ports: Ports) -> Real:
     """The root writes all tiles but its own, over two ports."""
-    del linear
     if x.sources < 2:
         raise CostError(
             "a gather needs more than one source; drop it or name a level with more "
@@ -239,9 +231,8 @@ def _gather(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
     return np.maximum(np.ceil(into), np.ceil(x.read_bytes / ports.read))
 
 
-def _scatter(x: CollectiveTraffic, ports: Ports, linear: bool) -> Real:
+def _scatter(x: CollectiveTraffic, ports: Ports) -> Real:
     """The root reads all tiles but its own, over two ports; each then writes one."""
-    del linear
     if x.destinations < 2:
         raise CostError(
             "a scatter needs more than one destination; drop it or name a level with "
@@ -273,7 +264,9 @@ def written_tile(x: CollectiveTraffic) -> Real:
 
 
 def access_tiles(x: CollectiveTraffic, network: Network) -> tuple[float, float]:
-    """How many tiles all instances read and write during a collective (COMET tool)."""
+    """
+    The tiles that all instances read, and write, during a collective (COMET tool).
+    """
     match x.kind:
         case CollectiveKind.GATHER:
             return 1, x.sources - 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from comet.cost.accelerator.flow import Flow
 from comet.cost.accelerator.hardware import Hardware, Memory
-from comet.cost.accelerator.noc import hops_to, network_cycles
+from comet.cost.accelerator.noc import Crossing, hops_to, network_cycles
 from comet.cost.accelerator.volume import Route, Transfer, memory_cycles, transfer_kind
 from comet.cost.reals import Real, add_to, choose, longest, times, total
 
@@ -82,18 +82,15 @@ def stream_of(hardware: Hardware, flow: Flow, *, hidden: bool) -> Stream:
         flow.accumulates,
     )
     memory = memory_cycles(route, transfer, ported=False)
-    kind = transfer_kind(flow.writes, 2)
-    hops = hops_to(route.network, flow.spatial)
-    network = network_cycles(
-        kind,
-        route.network,
-        hops,
+    crossing = Crossing(
+        transfer_kind(flow.writes, 2),
+        hops_to(route.network, flow.spatial),
         flow.size,
         flow.spatial,
         flow.element_bytes,
-        real=np.float64,
     )
-    network = choose(np.equal(flow.spatial, 1), 0.0, network)
+    cycles = network_cycles(route.network, crossing)
+    network = choose(np.equal(flow.spatial, 1), 0.0, cycles)
     further = memory if route.source.contiguous else memory + network
     return Stream(flow, hidden, memory + network, further)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.noc import (
+    Crossing,
     mesh_used,
     network_cycles,
     network_energy,
@@ -30,7 +31,7 @@ Cycles: TypeAlias = NDArray[np.int64]
 
 
 def u32(value: int) -> int:
-    """The value modulo 2^32, the tool's cycle counts."""
+    """Return the value modulo 2^32, as the tool counts cycles."""
     return value & 0xFFFFFFFF
 
 
@@ -150,19 +151,17 @@ def _one_transfer(
     if route.source.child_read_bandwidth < route.source.ports:
         raise CostError(
             f"memory type {route.source.kind} has more ports than bytes per cycle, so "
-            "the "
-            "COMET tool gives a port none; raise its bandwidth or lower its ports"
+            "the COMET tool gives a port none; raise its bandwidth or lower its ports"
         )
     memory = int(memory_cycles(route, transfer, ported=True, real=single))
     if unique == 0 or movement.spatial == 1:
         return (memory, 0), 0.0
     mesh = mesh_used(route.network.mesh, movement.spatial)
     hops = tabled_hops(mesh)
-    kind = transfer_kind(movement.writes, unique)
-    shape = movement.size, movement.spatial, movement.entry.bits / 8
-    cycles = int(network_cycles(kind, route.network, hops, *shape, real=single))
-    energy = network_energy(kind, route.network, mesh, hops, *shape)
-    return (memory, cycles), energy
+    kind, width = transfer_kind(movement.writes, unique), movement.entry.bits / 8
+    crossing = Crossing(kind, hops, movement.size, movement.spatial, width)
+    cycles = int(network_cycles(route.network, crossing, real=single))
+    return (memory, cycles), network_energy(route.network, mesh, crossing)
 
 
 def _split_ramps(

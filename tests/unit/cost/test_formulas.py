@@ -16,6 +16,7 @@ from comet.cost.accelerator.compute import (
 )
 from comet.cost.accelerator.hardware import Hardware, Level, Memory, Network, Unit
 from comet.cost.accelerator.noc import (
+    Crossing,
     hops_to,
     mesh_bits_energy,
     mesh_used,
@@ -152,29 +153,29 @@ def test_hops_on_any_mesh() -> None:
 
 
 def test_broadcast_takes_router_and_queueing_time() -> None:
-    cycles = network_cycles(CollectiveKind.BROADCAST, MESH, 2, 4096, 4, 1)
+    cycles = network_cycles(MESH, Crossing(CollectiveKind.BROADCAST, 2, 4096, 4, 1))
     assert cycles == 2 * 5 + 4096 * 2 * 8 / 512 * 2
 
 
 def test_all_reduce_crosses_twice_and_combines() -> None:
     kind = CollectiveKind.ALL_REDUCE
-    cycles = network_cycles(kind, MESH, 2, 32, 4, 2, explicit=True, reduces=True)
+    crossing = Crossing(kind, 2, 32, 4, 2, explicit=True, reduces=True)
+    cycles = network_cycles(MESH, crossing)
     assert cycles == 2 * (2 * 5 + 64 * 16 / 512 * 2) + 64 * 4 / 16
 
 
 def test_explicit_scatter_splits_its_tile() -> None:
-    kind = CollectiveKind.SCATTER
-    whole = network_cycles(kind, MESH, 2, 1024, 4, 1)
-    assert network_cycles(kind, MESH, 2, 1024, 4, 1, explicit=True) < whole
+    whole = Crossing(CollectiveKind.SCATTER, 2, 1024, 4, 1)
+    split = replace(whole, explicit=True)
+    assert network_cycles(MESH, split) < network_cycles(MESH, whole)
 
 
 def test_network_energy_grows_with_bits_and_adds_combining() -> None:
     one, two = (mesh_energy(512, 2, 2, bits, 2) for bits in (1024, 2048))
     assert 0 < one < two
-    plain = network_energy(CollectiveKind.REDUCTION, MESH, (2, 2), 2, 64, 4, 1)
-    summed = network_energy(
-        CollectiveKind.REDUCTION, MESH, (2, 2), 2, 64, 4, 1, reduction="add"
-    )
+    crossing = Crossing(CollectiveKind.REDUCTION, 2, 64, 4, 1)
+    plain = network_energy(MESH, (2, 2), crossing)
+    summed = network_energy(MESH, (2, 2), crossing, "add")
     assert summed - plain == pytest.approx(64 * 2 * 4 * 0.11, rel=1e-3)
     assert mesh_bits_energy(MESH, 512.0, 1, 1) == 0
     both = mesh_bits_energy(MESH, np.array([512.0, 1024.0]), 4, 1)
