@@ -29,15 +29,15 @@ T = TypeVar("T")
 
 
 class CertificateError(DiagnosticException):
-    """A certificate is no such file, or a line of it is false."""
+    """A file that is no certificate, or a certificate with a false line."""
 
 
 @dataclass(frozen=True)
 class Floor:
-    """By how much any loops of some keys raise the bound of a structure at least."""
+    """The least that a nest adds to the bound of a structure, whatever its loops."""
 
     keys: tuple[str, ...]
-    """The keys in alphabetical order, as `LEVEL` or `LEVEL/CLASS`."""
+    """The keys of the nest in alphabetical order, as `LEVEL` or `LEVEL/CLASS`."""
     cycles: float
     energy: float
     """pJ."""
@@ -48,16 +48,16 @@ class Claim:
     """No mapping of a structure, or of a group, has an objective below a bound."""
 
     structure: str
-    """The label of the structure, or what the labels of a group start with."""
+    """The label of the structure, or the prefix of the labels of a group."""
     bound: float
     """At most the value of the best mapping, also if there is no mapping."""
     floors: tuple[Floor, ...] = ()
-    """What its nests add, if that was used."""
+    """What its nests add, if the bound depends on it."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a search says, and what it was asked."""
+    """The result of a search, and its inputs."""
 
     program: str
     """The text of the program, without hardware."""
@@ -75,7 +75,7 @@ class Certificate:
     value: float
     """Its objective: cycles, pJ, or their product."""
     lower_bound: float
-    """0 if nothing is known, as of an unfinished search under `tool`."""
+    """0 if none is known, as for an unfinished search under `tool`."""
     rest: float | None
     """The bound of the structures without a claim; None if there are none."""
     claims: tuple[Claim, ...]
@@ -87,7 +87,7 @@ class Certificate:
         return sha256(json.dumps(inputs).encode()).hexdigest()
 
     def text(self) -> str:
-        """Return the file."""
+        """Return the text of the file."""
         head = {
             "format": FORMAT,
             "comet": version("comet-compiler"),
@@ -103,9 +103,10 @@ def key_text(key: tuple[str, str | None]) -> str:
 
 def read_certificate(text: str, name: str) -> Certificate:
     """
-    Read a certificate file.
+    Return the certificate in the text of the file `name`.
 
-    Raises CertificateError if it is none, or of another version.
+    Raises CertificateError if it is none, is of another version of comet, or if its
+    inputs do not have its digest.
     """
     try:
         fields = _Fields(json.loads(text))
@@ -164,14 +165,14 @@ class _Fields:
     """
     The fields of a JSON object.
 
-    A comparison with NaN is false, so a check that asks for a lower value would believe
-    any claim of it: every number has to be finite. All raise ValueError.
+    Methods raise ValueError for a field of another type. Numbers must be finite: no
+    comparison with NaN is true, so a check for lower values would accept it.
     """
 
     values: dict[str, object]
 
     def __post_init__(self) -> None:
-        """Refuse what is no object."""
+        """Raise ValueError if the value is no object."""
         if not isinstance(self.values, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError("it is no JSON object with fields")
 

@@ -1,9 +1,8 @@
 """
 The choices of a structure that are passes with options.
 
-A new choice is one class here: it yields the passes of each of its options, and the
-space takes it where its kind of module is at hand. What it limits is a key of
-`Constraints`.
+Each class here is one choice. Its `options` yields the passes of each option that
+`Constraints` leave open, the default first; it changes no module.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
@@ -35,15 +34,7 @@ from comet.passes.search import Goal
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 
 Option: TypeAlias = tuple[str, tuple[ModulePass, ...]]
-"""What a structure's label says of an option, and the passes that realise it."""
-
-
-class Choice(Protocol):
-    """One choice of the space."""
-
-    def options(self, module: ModuleOp) -> Iterator[Option]:
-        """Yield the options for a module, the default first; changes nothing."""
-        ...
+"""An option: its part of a structure's label, and the passes that realise it."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +46,9 @@ class Placements:
 
     def options(self, module: ModuleOp) -> Iterator[Option]:
         """
-        Yield each kind and level for all collectives, on request for each of its own.
+        Yield each pair of a kind and a level, for all collectives of `module`.
+
+        With the constraint `each`, also each choice of one pair per collective.
         """
         count = sum(isinstance(op, CollectiveOp) for op in module.walk())
         levels, kinds = self.levels(module), self.constraints.kinds
@@ -100,7 +93,11 @@ class Bindings:
         return self.constraints.bindings == SEQUENTIAL
 
     def options(self, module: ModuleOp) -> Iterator[Option]:
-        """Yield each choice of one kind for each node, on request for each child."""
+        """
+        Yield each choice of one kind per node, for the tile tree in `module`.
+
+        With the constraint `mixed`, also each choice of one kind per child.
+        """
         (func,) = compute_functions(module)
         open_ = {name: self._kinds(block) for name, block in bodies_of(func)}
         for chosen in product(*open_.values()):
@@ -111,7 +108,7 @@ class Bindings:
                 yield f" bind={bodies}", (BindPass(bodies=bodies),)
 
     def _kinds(self, block: Block) -> list[Kinds]:
-        """Return how the children in `block` may be bound."""
+        """Return the legal kinds of bindings of the children in `block`."""
         given = self.constraints.bindings
         found: list[Kinds] = [(kind,) for kind in given]
         if self.constraints.mixed:
@@ -122,6 +119,6 @@ class Bindings:
 
 
 def _named(kinds: Mapping[str, Kinds]) -> str:
-    """Return what is not sequential, as the option `bodies` of `bind`."""
+    """Return the bindings that are not sequential, as the option `bodies` of `bind`."""
     others = {name: own for name, own in kinds.items() if own != SEQUENTIAL}
     return format_bodies(others)

@@ -1,13 +1,13 @@
 """
-What a search over mappings may choose: a YAML file, the third input of the search.
+The constraints of a search over mappings: a YAML file, the third input of the search.
 
 Each key limits one choice to a value or to a list of values; without it the choice is
-open. A saved answer is such a file too, in which nothing is open.
+open. A saved answer is such a file too, in which each choice has one value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, TypeVar, get_args
 
@@ -30,19 +30,19 @@ Kind: TypeAlias = Literal[
 FUSIONS: dict[str, Name] = {name: name for name in STRATEGIES}
 
 ALL = "all"
-"""The value of a choice that is limited by default, for everything."""
+"""The value that opens a choice which is limited by default."""
 
 TRUTH = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """The values that each choice may take; None leaves it open."""
+    """The values that each choice may have; None leaves it open."""
 
     dim: tuple[Dims, ...] | None = None
     """Shardings, each as the option `dim` of `comet-accelerator`; none if empty."""
     split: bool = False
-    """Whether each axis of the mesh may shard a dimension of its own."""
+    """Whether each axis of the mesh may shard another dimension."""
     stream: tuple[bool, ...] | None = None
     """Whether the program is streamed."""
     strategy: tuple[Name, ...] | None = None
@@ -50,7 +50,7 @@ class Constraints:
     chunks: tuple[Chunks, ...] | None = None
     """Levels of the loops of folds."""
     loops: tuple[Loops, ...] | None = None
-    """Whether products have loops of their own over the shared buffer."""
+    """Whether products share the loops over the shared buffer, as `loops` of `fuse`."""
     kind: tuple[Kind, ...] | None = None
     """The kinds of collectives, each as the option of `place-collectives`."""
     at: tuple[str, ...] | None = None
@@ -58,7 +58,7 @@ class Constraints:
     The levels of explicit collectives, or `all`; by default that of the shared buffer.
     """
     each: bool = False
-    """Whether each collective may have a kind and a level of its own."""
+    """Whether collectives may differ in kind and level."""
     bindings: tuple[BindingKind, ...] = (BindingKind.SEQUENTIAL,)
     """How the children of each node may be bound."""
     mixed: bool = False
@@ -70,7 +70,7 @@ class Constraints:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds of collectives to search, the cheapest alone first if all are."""
+        """The kinds of collectives to search: by default all, `auto` first."""
         return self.kind or get_args(Kind)
 
 
@@ -148,14 +148,10 @@ class _Given:
 def _one_of(known: dict[str, T]) -> Callable[[str], T]:
     def parse(text: str) -> T:
         if text not in known:
-            raise PassFailedException(f"'{text}' is none of {_listed(known)}")
+            raise PassFailedException(f"'{text}' is none of {', '.join(known)}")
         return known[text]
 
     return parse
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
 
 
 def _padding(text: str) -> str:

@@ -98,10 +98,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ShardingConfig:
-    """What is padded, whether statistics are streamed, which dimensions are sharded."""
+    """The padding, the streaming and the sharding of a program."""
 
     pad: str | None
-    """The padded extents, as `pad` takes them; None for the true ones."""
+    """The padded extents, as an option of `pad`; None without padding."""
     stream: bool
     dims: Dims
     notes: Mapping[str, Attribute]
@@ -260,19 +260,19 @@ class AcceleratorPipeline(Pipeline):
                 yield ShardingConfig(pad, stream, dims, notes)
 
     def paddings(self, module: ModuleOp) -> Iterator[tuple[str | None, ModuleOp]]:
-        """Yield the module as `pad` says; for `auto` padded, then as it is."""
+        """Yield the paddings that `pad` leaves open, each with the padded module."""
         if self.pad not in (AUTO, UNPADDED):
             yield self.pad, padded_copy(module, self.pad)
             return
         if self.pad == AUTO and self.factors == AUTO:
             system = attached_system(module)
             for extents in map(format_extents, suitable_extents(module, system)):
-                with suppress(PassFailedException):  # folds over padding are none
+                with suppress(PassFailedException):  # a fold cannot read padding
                     yield extents, padded_copy(module, extents)
         yield None, module
 
     def forms(self, ctx: Context, module: ModuleOp) -> Iterator[tuple[bool, ModuleOp]]:
-        """Yield the module as it is, and streamed if `stream` changes it."""
+        """Yield each open choice of `stream`, with the streamed module."""
         if self.stream is not True:
             yield False, module
         if self.stream is not False:
@@ -295,8 +295,8 @@ class AcceleratorPipeline(Pipeline):
         """
         Return the passes of the only config, or those of the cheapest one.
 
-        Raises PassFailedException if none has a mapping, with a reason that is one of
-        the program as it was written, not of its padded or streamed form.
+        Raises PassFailedException if none has a mapping, with the reason of a config
+        that neither pads nor streams, if there is one.
         """
         if len(configs) == 1:
             (config,) = configs
@@ -316,9 +316,9 @@ class AcceleratorPipeline(Pipeline):
         """
         Return the passes that make the cheapest mapping.
 
-        The candidate with the lowest bound is tried first, of equal ones that with the
-        fewest operations on each instance. Raises PassFailedException with the reason
-        of the last config if none has a mapping.
+        The candidate with the lowest bound is tried first; of equal bounds, the one
+        with the fewest operations on each instance. Raises PassFailedException with the
+        reason of the last config if none has a mapping.
         """
         goal = Goal(self.model, self.objective)
         groups = [list(self.candidates(ctx, module, config)) for config in configs]
@@ -332,9 +332,9 @@ class AcceleratorPipeline(Pipeline):
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
     ) -> Iterator[tuple[int, Candidate[Trial]]]:
         """
-        Yield the fusion strategies for a config of `module`, with their bounds.
+        Yield a candidate for each fusion strategy of a config, with its lower bound.
 
-        With each comes the number of operations on one instance.
+        Before it, the number of operations on one instance.
         """
         copy = module.clone()
         system = attached_system(copy)
@@ -391,7 +391,7 @@ class AcceleratorPipeline(Pipeline):
         """
         Map a copy of a sharded module; return the passes and the cost.
 
-        Only the lowered mapping is priced, and not, before that, each node of the tree.
+        To save time, only the lowered mapping is priced, not the nodes of the tree.
         """
         copy = module.clone()
         *first, annotate, lower = self.map(strategy)
@@ -417,7 +417,7 @@ class AcceleratorPipeline(Pipeline):
         if config.stream:
             yield StreamPass()
         mesh = MeshOp(system.system_name, system.axes)
-        # There is nothing to spread where all ops are views; fuse names them.
+        # If all ops are views, nothing is sharded; the error of `fuse` names them.
         shared = assign_axes(self.name, module, mesh, config.dims)
         for dim, axes in shared if computes(module) else ():
             yield DistributePass(dim=dim, axes=axes, op=self.op)
@@ -453,7 +453,7 @@ class AcceleratorPipeline(Pipeline):
 
 
 def priced(made: T, module: ModuleOp) -> Found[T]:
-    """Return what made the mapping of a module, with the cost that it is annotated."""
+    """Return `made` with the cost that the mapping of a module is annotated with."""
     (mapping,) = (op for op in module.body.block.ops if isinstance(op, MappingOp))
     figures = estimate_of(mapping)
     assert figures is not None
@@ -461,7 +461,7 @@ def priced(made: T, module: ModuleOp) -> Found[T]:
 
 
 def operations(func: FuncOp) -> int:
-    """Return how many operations on numbers the ops of a function are."""
+    """Return the points of the iteration spaces of a function's ops, summed up."""
     spaces = (
         merged_extents((*op.operands, *op.results), op.name)
         for op in func.walk()

@@ -32,11 +32,11 @@ from comet.passes.search import Cost, Found, Goal, cost_of, session
 
 SEARCHED = "search of parts"
 REFUSED = "refused by a pass"
-"""Why structures are closed, besides their bounds."""
+"""The other reasons, besides bounds, why structures are closed."""
 
 FIRST_PATIENCE = 50_000
 """
-The work of the search in each structure before any gets more.
+The work, as `patience` of `Exact`, that each structure gets in the first round.
 
 It takes about a second. A limit in seconds would make the answer depend on the load of
 the machine.
@@ -44,7 +44,7 @@ the machine.
 
 
 AHEAD = 200
-"""So many structures, at most, are reached before any of them is searched."""
+"""The most structures that are collected before the first of them is searched."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Best:
     label: str
     """Its structure."""
     passes: tuple[ModulePass, ...]
-    """What makes it without a search."""
+    """The passes that make it, without a search."""
     cost: Cost
 
 
 @dataclass
 class Item:
-    """A structure, or a group of them that is closed, with what is known about it."""
+    """The state of the search in a structure, or in a group of closed ones."""
 
     label: str
     structure: Structure | None
@@ -75,16 +75,16 @@ class Item:
     evaluated: int = 0
     """How many of its mappings were priced; each search starts with the same ones."""
     floors: Floors = ()
-    """What its nests add at least, if the bound rests on that."""
+    """The least that its nests add, if the bound depends on it."""
     pruned: Counter[str] = field(default_factory=Counter[str])
-    """How many parts of its mappings were closed, by the reason."""
+    """How many parts of its search space were pruned, by the reason."""
     sampled: bool = False
-    """Whether a mapping was looked for by samples and descent."""
+    """Whether it was searched by samples and descent."""
 
 
 @dataclass
 class Exploration:
-    """A search; when the time was up, `run` may be called again to go on."""
+    """A search. After the time limit, another call of `run` continues it."""
 
     space: StructureSpace
     time_limit: float = inf
@@ -101,7 +101,7 @@ class Exploration:
     _coming: Iterator[Structure] | None = field(default=None, init=False)
     """The structures that are not among the items yet."""
     _ahead: int = field(default=1, init=False)
-    """How many structures are reached before any of them is searched."""
+    """How many structures are collected before the first of them is searched."""
     _rest: float = field(default=0.0, init=False)
     """A bound for these, infinite if there are none."""
 
@@ -128,12 +128,12 @@ class Exploration:
 
     @property
     def proven(self) -> bool:
-        """Whether no mapping of the space is better."""
+        """Whether it is proven that no mapping of the space is better."""
         return self.best is not None and self.complete and self.gap <= 1e-12
 
     @property
     def proof(self) -> str:
-        """What it says about the best mapping."""
+        """The lower bound, the gap and whether it is closed, as text."""
         proven = "proven" if self.proven else "not proven"
         return (
             f"lower bound of the {self.goal.objective} {self.lower_bound:,.6g}, gap "
@@ -147,11 +147,11 @@ class Exploration:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is open."""
+        """Whether each structure was searched completely, or closed by its bound."""
         return self._is_above(self._rest) and all(item.finished for item in self.items)
 
     def _is_above(self, bound: float) -> bool:
-        """Return whether nothing with a lower bound can be better."""
+        """Return whether no mapping with this lower bound can be better."""
         return bound >= self.objective * (1 - self.tolerance)
 
     @property
@@ -171,7 +171,7 @@ class Exploration:
 
     @property
     def pruned_by(self) -> dict[str, int]:
-        """How many parts of the searched structures are closed, by the reason."""
+        """How many parts of the search spaces were pruned, by the reason."""
         return _by_count(sum((item.pruned for item in self.items), Counter[str]()))
 
     @property
@@ -218,10 +218,10 @@ class Exploration:
 
     def _reached(self, end: float) -> list[Item]:
         """
-        Return the next structures, with the bounds that are known of them so far.
+        Return the items of the next structures.
 
-        If the search started without a mapping there are few at first, as mappings of
-        these close groups of others.
+        Without a mapping to start from these are few at first, as their mappings close
+        groups of other structures.
         """
         assert self._coming is not None
         found: list[Item] = []
@@ -253,14 +253,14 @@ class Exploration:
         return False
 
     def noted(self, structure: Structure) -> Item:
-        """Return the item of a structure, which becomes one of all."""
+        """Return a new item for a structure, also added to `items`."""
         bound = self.goal.order(structure.bound)[0]
         counted = self.goal.counted(structure.bound)
         self.items.append(Item(structure.label, structure, bound, counted))
         return self.items[-1]
 
     def _start(self, end: float) -> None:
-        """Take the mapping that `comet-accelerator` finds, if nothing constrains."""
+        """Set `best` to the mapping to start from, if the space has one."""
         with session() as current, current.until(end), suppress(*REJECTED):
             if (found := self.space.default()) is not None:
                 name = "the start" if self.space.start else "comet-accelerator"
@@ -292,7 +292,7 @@ class Exploration:
         return item.finished
 
     def _explore(self, item: Item, patience: int, end: float) -> None:
-        """Search in one structure with some patience, or until nothing is open."""
+        """Search one structure, up to the work `patience` or the time `end`."""
         if self._closed(item) or monotonic() >= end:
             return
         if (space := self._realise(item)) is None or self._closed(item):
@@ -318,7 +318,7 @@ class Exploration:
         self.notify(self)
 
     def _exact(self, space: FactorSpace, patience: int, end: float) -> Exact:
-        """Return the search in one structure, for what is better than the best."""
+        """Return the search of one structure for a better mapping than the best."""
         if self.goal.model == "tool":
             known = None if self.best is None else self.best.cost
             return Enumeration(
@@ -339,7 +339,7 @@ class Exploration:
         )
 
     def is_better(self, cost: Cost) -> bool:
-        """Return whether a mapping is better than the best; any is if there is none."""
+        """Return whether a cost is below that of the best mapping, if there is one."""
         order = self.goal.order
         return self.best is None or order(cost) < order(self.best.cost)
 
@@ -371,7 +371,7 @@ class Exploration:
         return Best(structure.label, passes, found.cost)
 
     def _failure(self) -> PassFailedException:
-        """Say why there is no mapping: tiles that do not fit, or other rules."""
+        """Return the error that says why there is no mapping."""
         realised = [item for item in self.items if item.space is not None]
         if realised and not self.size:
             return PassFailedException(

@@ -1,8 +1,8 @@
 """
 The structures of the mappings of a program: how it is streamed, sharded, and fused.
 
-A structure is a tile tree without factors; what is left to choose are the factors and
-loop orders of its template.
+A structure is a tile tree without factors. The factors and the loop orders of its
+template are still open.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class Structure:
 
     def factor_space(self, constraints: Constraints) -> FactorSpace:
         """
-        Return the factors and loop orders that are open.
+        Return the open factors and loop orders of the tile tree.
 
-        Raises PassFailedException or CostError if there is no such tile tree.
+        Raises PassFailedException or CostError if there is no legal tree.
         """
         copy = self.tree()
         (func,) = compute_functions(copy)
@@ -125,7 +125,7 @@ def _fixed(space: FactorSpace, constraints: Constraints) -> dict[Factor, int]:
 
 @dataclass(frozen=True)
 class Group:
-    """Structures that have their first choices in common."""
+    """The structures that share a form of the program, or also a sharding."""
 
     label: str
     bound: Cost
@@ -133,7 +133,7 @@ class Group:
 
 
 def never(_: Group) -> bool:
-    """Close no group."""
+    """Return False, which closes no group."""
     return False
 
 
@@ -151,12 +151,12 @@ class StructureSpace:
     start: tuple[ModulePass, ...] = ()
     """The passes of a mapping to start from instead, if there are any."""
     allow_artifacts: bool = False
-    """Whether mappings that only a defect of `tool` allows are as good as others."""
+    """Whether mappings count whose latency under `tool` is below their roofline."""
     rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The structures without a mapping, and the reasons."""
 
     def __post_init__(self) -> None:
-        """Raise PassFailedException if the module is not one function and mapping."""
+        """Raise PassFailedException unless the module is one function, one mapping."""
         if (count := len(list(compute_functions(self.module)))) != 1:
             raise PassFailedException(
                 f"explore: the module has {count} functions; search one at a time"
@@ -216,11 +216,10 @@ class StructureSpace:
         self, is_closed: Callable[[Group], bool] = never
     ) -> Iterator[Structure]:
         """
-        Yield every structure once; those that passes reject go to `rejected`.
+        Yield every structure once; add those that passes reject to `rejected`.
 
-        The form of the program with the lowest bound comes first. Before the structures
-        of a form, or of a sharding, are made, `is_closed` says whether the bound that
-        they have in common suffices; if so, they are left out.
+        The form of the program with the lowest bound comes first. The structures of a
+        group for which `is_closed` is true are left out.
         """
         bounds = [self._bound_of(form) for *_, form in self._forms]
         forms = zip(bounds, self._forms, strict=True)
@@ -278,7 +277,7 @@ class StructureSpace:
         """
         Yield the structures of a sharding: kinds of collectives, then strategies.
 
-        `form` has the extents that are sharded, padding included.
+        `form` is padded, so the sharding divides its extents.
         """
         copy, known = self._elementary.clone(), list[ModuleOp]()
         try:

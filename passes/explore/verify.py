@@ -1,9 +1,9 @@
 """
 The checker of certificates: it shares the space, bounds and prices with the search.
 
-It makes its own way through the space: every part of a structure has to have a bound
-that is not below the claim, or all its parts have to; every plan that is priced below
-the claim has to be illegal. Under `tool`, which has no bounds, that is every plan.
+It walks the space in its own order. Each part of a structure must have a bound that is
+not below the claim, or be cut into parts that have; each plan whose price is below the
+claim must be illegal. `tool` has no bounds, so each plan is checked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROWS = 20_000
 """About how many parts are checked at once."""
 
 EXACT = 1e-9
-"""By which fraction two evaluations of one formula may differ."""
+"""The relative tolerance between two evaluations of one formula."""
 
 Bound = Callable[[Parts], NDArray[np.float64]]
 
@@ -93,7 +93,11 @@ def verify(
 
 
 def _check_winner(certificate: Certificate, goal: Goal, mapped: ModuleOp) -> Cost:
-    """Return the cost of the pipeline's mapping, if legal and of the value said."""
+    """
+    Return the cost of the pipeline's mapping.
+
+    Raises CostError if it is illegal, CertificateError if its value is another one.
+    """
     found = estimate_module(mapped, goal.model)
     value = goal.rank(found.latency, found.energy)[0]
     if abs(value - certificate.value) > EXACT * value:
@@ -104,7 +108,11 @@ def _check_winner(certificate: Certificate, goal: Goal, mapped: ModuleOp) -> Cos
 
 
 def _check_group(group: Group, goal: Goal, claim: Claim, value: float) -> float:
-    """Return the bound of a claim, at most `value`, if that of the group proves it."""
+    """
+    Return the bound of a claim, at most `value`.
+
+    Raises CertificateError if the bound of the group does not prove it.
+    """
     least = min(claim.bound, value)
     bound = goal.order(group.bound)[0]
     if bound < least * (1 - EXACT):
@@ -120,12 +128,16 @@ class _Structure:
     space: StructureSpace
     claim: Claim
     value: float
-    """What a claim need not exceed."""
+    """The objective of the best mapping, above which a claim need not be proven."""
     winner: Cost
     """The cost of the best mapping."""
 
     def check(self) -> float:
-        """Return the bound of the claim, at most `value`, once it is proven."""
+        """
+        Return the bound of the claim, at most `value`; infinite without a tile tree.
+
+        Raises CertificateError if it is false.
+        """
         least = min(self.claim.bound, self.value)
         if self.space.goal.order(self.structure.bound)[0] >= least * (1 - EXACT):
             return least
@@ -142,7 +154,7 @@ class _Structure:
     def _floors(
         self, factors: FactorSpace
     ) -> Mapping[frozenset[Key], tuple[float, float]]:
-        """Return the floors of the claim, once they are proven."""
+        """Return the floors of the claim by nest; raise CertificateError if false."""
         found: dict[frozenset[Key], tuple[float, float]] = {}
         lanes = lanes_of(factors.template.problem.root)
         if self.claim.floors and sum(map(len, lanes)) > 1:
@@ -160,7 +172,11 @@ class _Structure:
         return found
 
     def _check_floor(self, nest: FactorSpace, position: int, raised: float) -> None:
-        """Check that any loops of a nest raise latency (0) or energy (1)."""
+        """
+        Check that a nest raises the bound by `raised`, whatever its loops.
+
+        `position` is 0 for cycles, 1 for pJ.
+        """
 
         def bound(parts: Parts) -> NDArray[np.float64]:
             figure = self._figures(nest, parts)[position]

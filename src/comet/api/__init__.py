@@ -1,1 +1,1 @@
-"""What the tools do, as functions: typed questions, typed answers, no printing."""
+"""The functions of the package `comet`: they return values, and print nothing."""

@@ -1,4 +1,4 @@
-"""What a search finds: the best mapping, and how good any other could be."""
+"""The result of a search: the best mapping, and a lower bound of all others."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a search is."""
+    """The state of a search that runs."""
 
     objective: Objective
     """What is minimized."""
@@ -111,12 +111,12 @@ class Answer:
     """Mappings that were priced."""
     pruned_by: Mapping[str, int]
     """
-    How many parts of the structures that were searched are closed, by the reason.
+    How many parts of the searched structures were pruned, by the reason.
 
-    A part is all mappings with the same first loops.
+    A part is all mappings with the same outermost loops.
     """
     structures: int
-    """Ways to pad, stream, shard and fuse the program that were reached."""
+    """The ways to pad, stream, shard and fuse the program that the search reached."""
     structures_closed: int
     """Structures that cannot have a better mapping."""
     closed_by: Mapping[str, int]
@@ -132,14 +132,14 @@ class Answer:
     mapping: str
     """The structure of the best mapping."""
     pipeline: str
-    """What makes the mapping from the program: a text for `comet-opt -p`."""
+    """The passes that map the program: a text for `comet-opt -p`."""
     model: ModelName
     versions: Mapping[str, str]
-    """The versions of the packages that decide about the answer."""
+    """The versions of the packages on which the answer depends."""
     module: ModuleOp = field(repr=False)
     """The mapped program with its hardware, at the level `comet`."""
     proof: Certificate = field(repr=False)
-    """What the search says about every structure."""
+    """The bound of every structure, and the inputs of the search."""
 
     @property
     def edp(self) -> float:
@@ -148,12 +148,12 @@ class Answer:
 
     @property
     def artifact(self) -> bool:
-        """Whether no machine can be as fast as `tool` says, as it loses stalls."""
+        """Whether the latency of `tool`, which loses stalls, is below the roofline."""
         return self.roofline is not None
 
     @property
     def roofline(self) -> float | None:
-        """What the root memory takes, in cycles, if `tool` says less; otherwise None"""
+        """The cycles of the root memory's transfers if `tool` has less, else None."""
         (mapping,) = (op for op in self.module.ops if isinstance(op, MappingOp))
         figures = estimate_of(mapping)
         found = None if figures is None else figures.roofline
@@ -161,7 +161,7 @@ class Answer:
 
     @property
     def bound_text(self) -> str:
-        """What is known of other mappings, in a few words."""
+        """The lower bound, the gap and whether the answer is proven, as text."""
         if self.lower_bound is None or self.gap_percent is None:
             return f"no lower bound of the {self.objective}, not proven"
         state = "proven" if self.proven else "not proven"
@@ -171,7 +171,7 @@ class Answer:
         )
 
     def _bound_cell(self) -> str:
-        """Return the lower bound, and how far it is."""
+        """Return the lower bound, and the gap or "proven", for a cell of a table."""
         if self.lower_bound is None or self.gap_percent is None:
             return "none (not proven)"
         state = "proven" if self.proven else f"gap {self.gap_percent:.2f} %"
@@ -269,7 +269,7 @@ class Answer:
             )
 
     def _pruning(self) -> Iterator[str]:
-        """Yield lines that say what was closed by which bound, and what was not."""
+        """Yield lines on closed structures and pruned parts, and on open structures."""
         if self.closed_by:
             yield f"structures closed by {counts(self.closed_by)}"
         if self.pruned_by:

@@ -1,4 +1,4 @@
-"""Checks arguments that are one of several words."""
+"""Checks arguments that must be one of several words."""
 
 from __future__ import annotations
 

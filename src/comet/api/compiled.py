@@ -27,7 +27,7 @@ from comet.universe import installed
 
 @dataclass(frozen=True)
 class Compiled:
-    """What `comet.compile` returns."""
+    """A program after the passes of `comet.compile`."""
 
     module: ModuleOp = field(repr=False)
     """The program after all passes."""

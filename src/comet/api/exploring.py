@@ -35,7 +35,7 @@ Notify: TypeAlias = Callable[[Progress], None]
 
 
 def ignored(_progress: Progress) -> None:
-    """Show nothing."""
+    """Do nothing: the default `progress`."""
 
 
 def explore(
@@ -44,7 +44,8 @@ def explore(
     """
     Search until the gap is closed, the time is up, or Ctrl-C interrupts.
 
-    Ctrl-C gives the best so far, or without `keeps_best` is raised as it is.
+    On Ctrl-C, return the best mapping so far, or raise KeyboardInterrupt without
+    `keeps_best`.
     Raises CometError if an input is wrong, if there is no valid mapping, or if the time
     is up before any is found.
     """
@@ -64,7 +65,7 @@ def explore(
 
 
 def _exploration(question: Question, progress: Notify) -> Exploration:
-    """Return a search in the mappings of the program on the hardware."""
+    """Return the search for a question, not started."""
     context = installed_context()
     module = parsed(question.program.text, question.program.name, context)
     constraints = read_constraints(question.constraints.text, question.constraints.name)
@@ -96,7 +97,7 @@ def _exploration(question: Question, progress: Notify) -> Exploration:
 
 
 def _check_start(space: StructureSpace, name: str) -> None:
-    """Raise UsageError if the start makes no mapping of the program."""
+    """Raise UsageError if the passes of the start do not map the program."""
     try:
         space.default()
     except REJECTED as error:
@@ -122,7 +123,7 @@ def _closed(state: Exploration) -> int:
 
 
 def _answer(question: Question, state: Exploration, best: Best) -> Answer:
-    """Map the program as the search found best; return what is known about it."""
+    """Map the program by the best passes; return the mapping with its figures."""
     best, mapped = _lowered(state, best)
     hardware = AttachHardwarePass(question.hardware.name)
     return Answer(
@@ -164,7 +165,11 @@ def _value(state: Exploration, best: Best) -> float:
 
 
 def _lowered(state: Exploration, best: Best) -> tuple[Best, ModuleOp]:
-    """Return `best` with its mapping, for the model alone if the files cannot be."""
+    """
+    Return `best` and its mapping.
+
+    If the COMET tool cannot price it, it is lowered for the model of the search only.
+    """
     try:
         return _mapped(state, best, LowerToCometPass())
     except PassFailedException:
@@ -202,7 +207,7 @@ def _certificate(question: Question, state: Exploration, best: Best) -> Certific
 
 
 def _claim(item: Item, value: float) -> Claim:
-    """Return what is known of an item: nothing of it is below the best value."""
+    """Return the claim for an item; its bound is at most the best value."""
     floors = tuple(
         Floor(tuple(sorted(map(key_text, keys))), cycles, energy)
         for keys, cycles, energy in item.floors

@@ -112,9 +112,11 @@ def question(
     allow_artifacts: bool = False,
 ) -> Question:
     """
-    Return what `explore` searches for with the same arguments, for `explore_all`.
+    Return the question that `explore` answers for the same arguments.
 
-    Reads the files. Raises CometError if an argument is wrong.
+    `explore_all` takes several.
+
+    The files are read at once. Raises CometError if an argument is wrong.
     """
     with errors_as_sentences():
         return Question(
@@ -239,4 +241,4 @@ def _store(path: FilePath | None) -> Store | None:
 
 
 def _uncounted(_answered: int, _questions: int) -> None:
-    """Show nothing."""
+    """Do nothing: the default `progress`."""

@@ -20,9 +20,9 @@ INTERPRET = "TRITON_INTERPRET"
 
 def loaded(text: str) -> ModuleType:
     """
-    Import emitted text, from a file that stays until the process ends.
+    Import emitted text from a file, which is deleted when the process ends.
 
-    Raises UsageError if that is impossible.
+    Raises UsageError if it cannot be imported.
     """
     _interpret_without_gpu()
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -38,7 +38,7 @@ def loaded(text: str) -> ModuleType:
 
 @cache
 def _folder() -> TemporaryDirectory[str]:
-    """Return the folder of emitted files: Triton reads the text of its kernels."""
+    """Return the folder of emitted files, which Triton needs to read its kernels."""
     return TemporaryDirectory(prefix="comet-")
 
 

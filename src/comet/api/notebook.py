@@ -25,13 +25,13 @@ def in_notebook() -> bool:
 
 
 class NotebookProgress:
-    """Shows how far a search is below its cell."""
+    """Shows the progress of a search below its cell."""
 
     def __init__(self) -> None:
         self._display: _Display | None = None
 
     def __call__(self, progress: Progress) -> None:
-        """Show the state of a search in place of the one before."""
+        """Replace the shown state by `progress`."""
         if self._display is None:
             display = import_module("IPython.display").display
             self._display = cast(_Display, display(progress, display_id=True))

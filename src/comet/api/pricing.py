@@ -1,4 +1,4 @@
-"""What a compiled program costs by the cost models."""
+"""The price of a compiled program by the cost models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Unit: TypeAlias = Literal["cycles", "ns"]
 
 @dataclass(frozen=True)
 class Price:
-    """What one run of a program costs by a model."""
+    """The price of one run of a program by a model."""
 
     model: ModelName
     """The cost model; on GPUs always `paper`."""
@@ -74,8 +74,8 @@ def priced(
     """
     Price a mapping, a chain of them, or a program of kernels; changes nothing.
 
-    `hardware` is the file that errors about the machine name. Raises UsageError,
-    CostError or PassFailedException for what cannot be priced.
+    `hardware` is the file name in errors about the machine. Raises UsageError,
+    CostError or PassFailedException for a module that cannot be priced.
     """
     system = attached_system(module)
     models = get_args(ModelName) if system.gpu is None else ("paper",)
@@ -122,7 +122,7 @@ def mapping_report(
     module: ModuleOp, hardware: str, model: ModelName, *, network_energy: bool
 ) -> tuple[Problem, Report]:
     """
-    Return what a module of the level `comet` maps, and all figures of the mapping.
+    Return the problem of a module of the level `comet`, and all figures of its mapping.
 
     Raises UsageError with the location, or CostError.
     """
@@ -163,7 +163,7 @@ def sum_of(cells: Mapping[str, float]) -> float:
 
 
 def _kernel_figures(module: ModuleOp, system: SystemOp) -> Figures:
-    """Return the estimate on the only function; without one, make it."""
+    """Return the estimate on the only function, or compute it if there is none."""
     functions = list(compute_functions(module))
     if len(functions) != 1:
         raise UsageError(

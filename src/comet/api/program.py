@@ -58,7 +58,7 @@ def parsed_files(files: Mapping[str, Source]) -> ModuleOp:
 
 
 def module_of(program: Program, context: Context) -> ModuleOp:
-    """Return a module of its own: a clone of a module, or what a path or text says."""
+    """Return a clone of a module, or the module in a path or text."""
     if isinstance(program, ModuleOp):
         return program.clone()
     if not is_text(program) and (Path(program) / PLAN).exists():

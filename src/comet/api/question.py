@@ -1,4 +1,4 @@
-"""What a search is asked: a program, hardware, constraints, and a goal."""
+"""The inputs of a search: a program, hardware, constraints, and a goal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from comet.tools.diagnostics import UsageError
 
 NOTHING = Source("", "constraints.yaml")
 """The file of constraints that leaves every choice open."""
-
 
 Sampler: TypeAlias = Literal["tpe", "cmaes", "nsga2"]
 
@@ -44,7 +43,7 @@ class Question:
     """
     Which mapping of a program on an accelerator is the best?
 
-    Raises UsageError if a field has a value that it cannot have.
+    Raises UsageError for an illegal value of a field.
     """
 
     program: Source

@@ -1,9 +1,9 @@
 """
 A search by the samplers of Optuna, for spaces that are too large for an exact one.
 
-Samples are points in a cube: one number chooses the structure, one each factor among
-the divisors that are left, and one for each loop its place in the order. The bounds are
-those with which the exact search starts.
+A sample is a point in the unit cube. One coordinate chooses the structure, one per
+factor chooses among the remaining divisors, and one per loop its place in the order.
+The bounds are those with which the exact search starts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from comet.tools.extras import loaded
 
 PENALTY = 1e300
 """The value of an illegal sample; the samplers compare values only."""
-
 
 DEFAULT = Sampling()
 """A thousand samples of TPE."""
@@ -68,7 +67,7 @@ def new_study(sampling: Sampling) -> Study:
 
 @dataclass
 class Sampled(Exploration):
-    """A search that prices samples instead of closing parts of the space."""
+    """A search that prices samples instead of pruning the search space."""
 
     sampling: Sampling = DEFAULT
 
@@ -91,7 +90,7 @@ class Sampled(Exploration):
                 study.tell(trial, self._value(item, trial))
 
     def _realise_all(self, end: float) -> None:
-        """Realise the structures, until the time is up; each then has a bound."""
+        """Realise the structures, which gives each a bound, until the time is up."""
         for structure in self.space.structures(self.closes):
             item = self.noted(structure)
             if not self._closed(item):
@@ -116,12 +115,12 @@ class Sampled(Exploration):
 
 
 def _place(trial: Trial, name: str, count: int) -> int:
-    """Return which one of several choices a sample takes."""
+    """Return the position of a sample's choice, below `count`."""
     return min(int(trial.suggest_float(name, 0, 1) * count), count - 1)
 
 
 def _names(item: Item) -> Iterator[str]:
-    """Yield the names of the coordinates that say what a mapping of `item` is."""
+    """Yield the names of the coordinates that determine a mapping of `item`."""
     assert item.space is not None
     for key in item.space.keys:
         for dim in item.space.template.loops[key]:

@@ -1,8 +1,8 @@
 """
 A mapping that `comet-explore --output` wrote, as a start of a search or as constraints.
 
-Its module has the passes that made it: with them the mapping can be made again, and
-what they say are the values of choices.
+An attribute of its module has the passes that made it. A search can run them again, or
+take their options as constraints.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def mapping_passes(text: str) -> tuple[ModulePass, ...]:
 
 
 def with_pipeline(module: ModuleOp, pipeline: str) -> ModuleOp:
-    """Return a mapped module that says which passes made it."""
+    """Return a copy of a mapped module with the passes that made it as an attribute."""
     copy = module.clone()
     copy.attributes[PIPELINE] = StringAttr(pipeline)
     return copy
@@ -93,7 +93,11 @@ def saved_passes(file: Source) -> tuple[ModulePass, ...]:
 
 
 def saved_constraints(file: Source) -> Source:
-    """Return constraints that leave what the passes of a saved mapping leave open."""
+    """
+    Return a file of constraints; for a saved mapping, those that its passes meet.
+
+    Raises UsageError as `saved_passes` does.
+    """
     if not file.name.endswith(".mlir"):
         return file
     passes = saved_passes(file)
@@ -131,7 +135,7 @@ def _placed(place: PlaceCollectivesPass) -> dict[str, object]:
 
 
 def _kinds(passes: Sequence[ModulePass]) -> list[Kinds]:
-    """Return the different kinds of bindings of bodies, none if all are sequential."""
+    """Return the distinct bindings of bodies; none if all are sequential."""
     found: dict[Kinds, None] = {}
     for each in _those(passes, BindPass):
         kind = next(kind for kind in KINDS if str(kind) == each.kind)

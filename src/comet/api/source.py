@@ -1,4 +1,4 @@
-"""The texts that the tools read, with the names that errors use."""
+"""Input texts, with their file names for errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PathOrText: TypeAlias = str | PathLike[str]
 
 
 def is_text(given: PathOrText) -> bool:
-    """Return whether it is a text, and no path."""
+    """Return whether `given` is a text and not a path."""
     return isinstance(given, str) and "\n" in given
 
 

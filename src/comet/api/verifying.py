@@ -22,7 +22,7 @@ from comet.passes.search import Goal, session
 
 def verified(file: Source) -> str:
     """
-    Return what a certificate proves, once every line of it is checked.
+    Check every line of a certificate; return a sentence that says what it proves.
 
     Raises CertificateError with the first false line.
     """
@@ -57,7 +57,7 @@ def _pipeline(certificate: Certificate, path: str) -> tuple[ModulePass, ...]:
     """
     Return the passes that make the best mapping.
 
-    Raises CertificateError for one that does more than map the program.
+    Raises CertificateError for a pass that does not belong to the mapping.
     """
     try:
         return mapping_passes(certificate.pipeline)

@@ -1,4 +1,4 @@
-"""The versions of the packages, and of the source, that decide about answers."""
+"""The versions of the packages and of the source on which answers depend."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def source_digest() -> str:
-    """Return the SHA-256 of the source files that decide about answers, read once."""
+    """Return the SHA-256 of the source files on which answers depend, read once."""
     specs = filter(None, map(find_spec, DECIDING))
     files = (Path(spec.origin) for spec in specs if spec.origin is not None)
     return digest_of(file.parent if file.stem == "__init__" else file for file in files)

@@ -1,1 +1,1 @@
-"""Many questions: answers that are kept, and processes that share the work."""
+"""Answers to many questions: a store of answers, and processes that share the work."""

@@ -1,4 +1,4 @@
-"""Answers many questions: what is kept at once, the others by several processes."""
+"""Answers many questions: from the store, or by searches in several processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from comet.batch.store import Store
 from comet.tools.diagnostics import CometError
 
 Result: TypeAlias = Answer | CometError
-"""The error says why there is no answer."""
+"""An answer, or the error that says why there is none."""
 
 Count: TypeAlias = Callable[[int, int], None]
 """Called with the numbers of answered questions, and of all."""
@@ -23,7 +23,7 @@ Count: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class _Reply:
-    """What a process finds for a question."""
+    """The reply of a process to a question."""
 
     question: Question
     text: str
@@ -43,8 +43,8 @@ def results(
     """
     Return the result of each question, in their order; equal ones are searched once.
 
-    Every answer is kept in `store` as soon as it is there, so a later call goes on
-    where one was interrupted.
+    Every answer is written to `store` as soon as it is known, so a later call continues
+    an interrupted one.
     """
     distinct = dict.fromkeys(questions)
     known: dict[Question, Result] = {}
@@ -62,7 +62,7 @@ def results(
 
 
 def _reply(question: Question) -> _Reply:
-    """Return the answer to a question; Ctrl-C ends the batch and not this search."""
+    """Return the reply to a question; Ctrl-C ends the whole batch."""
     try:
         answer = explore(question, keeps_best=False)
         return _Reply(question, written(answer), is_answer=True)

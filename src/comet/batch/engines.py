@@ -1,4 +1,4 @@
-"""The processes that search: those of this machine, or of a cluster."""
+"""The processes that search, on this machine or in a cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECT = 10
 """Seconds to wait for the scheduler of a cluster."""
 
 Call: TypeAlias = tuple[Callable[[A], R], tuple[A], dict[str, object]]
-"""A function and its arguments, as joblib takes them."""
+"""A call as joblib's `delayed` makes it: function, arguments, keywords."""
 
 
 class _Parallel(Protocol):
@@ -30,7 +30,7 @@ class _Parallel(Protocol):
 
 @dataclass(frozen=True)
 class Engine:
-    """Where questions are answered."""
+    """The processes that answer questions."""
 
     name: str = "local"
     """`local`, `dask://HOST:PORT` of a Dask scheduler, or `ray`."""
@@ -70,7 +70,7 @@ class Engine:
         return "loky" if self.name == "local" else self.name
 
     def _connected(self) -> AbstractContextManager[object]:
-        """Make the engine known to joblib."""
+        """Return a context in which joblib knows the engine."""
         if self.name.startswith(DASK):
             return self._dask(self.name.removeprefix(DASK))
         if self.name == "ray":

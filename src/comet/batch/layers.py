@@ -30,8 +30,8 @@ def read_layers(path: Path, hardware: str | None, rest: Question) -> list[Questi
     """
     Return the questions of a YAML file, a list of maps.
 
-    Paths start at the folder of the file. What an entry does not say is as in `rest`,
-    its machine the file `hardware`. Raises OSError, FileFormatError or UsageError.
+    Paths are relative to the folder of the file. `hardware` and `rest` have the values
+    of keys that an entry lacks. Raises OSError, FileFormatError or UsageError.
     """
     source = Source.read(path)
     file = read_yaml(source.text, source.name)

@@ -34,7 +34,7 @@ def written(answer: Answer) -> str:
 
 
 def read(text: str, question: Question) -> Answer:
-    """Return the answer to `question` that `written` has made a text of."""
+    """Return the answer to `question` in a text of `written`."""
     record = cast(dict[str, str], json.loads(text))
     figures = cast(dict[str, object], record["figures"])
     proof = read_certificate(record["proof"], "the proof of a kept answer")

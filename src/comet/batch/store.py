@@ -1,4 +1,4 @@
-"""Answers in a file of SQLite, which several processes may share."""
+"""Answers in an SQLite file, which several processes may share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from comet.batch.record import read, written
 from comet.tools.diagnostics import UsageError
 
 FORMAT = 1
-"""The number of the format of kept answers."""
+"""The format number of stored answers."""
 
 PATIENCE = 60.0
 """Seconds to wait for a process that writes."""
@@ -34,7 +34,7 @@ INSERT INTO answers VALUES (?, ?, ?, ?) ON CONFLICT (question) DO UPDATE
 SET finished = excluded.finished, seconds = excluded.seconds, answer = excluded.answer
 WHERE NOT finished AND (excluded.finished OR excluded.seconds > seconds)
 """
-"""A finished search is kept for good; among others the longest is."""
+"""A finished search is never replaced, and an unfinished one by a longer one only."""
 
 FIND = """
 SELECT answer FROM answers WHERE question = ? AND (finished OR seconds >= ?)
@@ -45,8 +45,8 @@ def digest(question: Question) -> str:
     """
     Return a text that is the same for questions with the same finished answer.
 
-    It leaves out the time limit, and where the files are; it has the source of comet
-    that maps and prices programs.
+    It depends on the source of comet that maps and prices programs, but neither on the
+    time limit nor on the folders of the files.
     """
     parts = (
         FORMAT,
@@ -67,14 +67,14 @@ def digest(question: Question) -> str:
 
 
 def is_finished(question: Question, answer: Answer) -> bool:
-    """Return whether more time would not change an answer."""
+    """Return whether a longer search would give the same answer."""
     gap = answer.gap_percent
     return answer.proven or (gap is not None and gap <= 100 * question.tolerance)
 
 
 @dataclass(frozen=True)
 class Store:
-    """The answers of a file, which is made if it is not there."""
+    """The answers in a file, which is created if there is none."""
 
     path: Path
 
@@ -82,8 +82,8 @@ class Store:
         """
         Return the answer of an earlier search, None if there is none.
 
-        The search was finished, or took at least as long as the question allows. Raises
-        UsageError if the file cannot be used.
+        That search was finished, or took at least the time limit of the question.
+        Raises UsageError if the file cannot be used.
         """
         asked = digest(question), question.time_limit
         with self._connected() as connection:
@@ -116,7 +116,7 @@ class Store:
 def recalled(
     question: Question, store: Store | None, progress: Notify = ignored
 ) -> Answer:
-    """Return the answer that is kept, or search and keep what is found."""
+    """Return the stored answer, or search for one and store it."""
     if store is None:
         return explore(question, progress)
     if (answer := store.find(question)) is None:

@@ -1,4 +1,4 @@
-"""The best mapping of every fusion strategy, each by a search of its own."""
+"""The best mapping of every fusion strategy, one search each."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def as_csv(results: Mapping[str, Result]) -> str:
 
 def plot(results: Mapping[str, Result], path: Path) -> None:
     """
-    Draw latency and energy of each strategy; the ending of `path` says the format.
+    Draw latency and energy of each strategy; the ending of `path` is the image format.
 
-    A line marks the lower bound of what was minimized. Raises UsageError without
-    matplotlib.
+    A line marks the lower bound of the objective. Raises UsageError without matplotlib,
+    or if the file cannot be written in that format.
     """
     figure = loaded("matplotlib.figure", "plot", "--plot").Figure(
         figsize=(8, 3.5), layout="constrained"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Steps:
-    """Fold chunks of these sizes (elements) one after another, from the init."""
+    """Fold chunks of these sizes (elements) one after another, from the init args."""
 
     sizes: tuple[int, ...]
 

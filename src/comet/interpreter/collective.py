@@ -1,4 +1,4 @@
-"""What SPMD regions and collectives compute, on all instances in lockstep."""
+"""Evaluates SPMD regions and collectives, on all instances in lockstep."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _from_root(value: Tensor, roots: Roots, mesh: MeshOp) -> Tensor:
 
 
 def _local(value: Tensor, inner: SSAValue, sharding: Sharding, mesh: MeshOp) -> Tensor:
-    """Return each instance's shard of a value from outside."""
+    """Return a value of outside the region as the shards of its instances."""
     for dim, axes in sharding.items():
         extents = {axis: mesh.axis_extents[axis] for axis in axes}
         value = split(value, dim, extents, extents_of(inner)[dim])
@@ -87,7 +87,7 @@ def _group(op: CollectiveOp) -> dict[str, int]:
 
 
 def _idle(op: Operation) -> dict[str, int]:
-    """Return the axes of which the enclosing spatial nodes use one instance only."""
+    """Return extent 1 for each axis of which spatial nodes use one instance."""
     parent = op.parent_op()
     if parent is None:
         return {}

@@ -1,4 +1,4 @@
-"""What the ops of the compound dialect compute; `formulas` has the named ones."""
+"""Evaluates the ops of the compound dialect; `formulas` has the named ones."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _(op: MapOp, machine: Interpreter, args: Values) -> Values:
 
 @evaluate.register
 def _(op: CastOp, machine: Interpreter, args: Values) -> Values:
-    """Values are float64: a cast rounds nothing."""
+    """All values are float64, so a cast does not round."""
     return args
 
 
@@ -194,7 +194,7 @@ def _(op: GatherOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _resized(op: PadOp, value: Tensor) -> Tensor:
-    """Return `value` with the extents of the result, what is new undefined."""
+    """Return `value` with the extents of the result; new elements are NaN."""
     before, after = extents_of(op.input), extents_of(op.result)
     for dim in [dim for dim in before if before[dim] != after[dim]]:
         _check_whole(op, value, dim)
@@ -204,7 +204,7 @@ def _resized(op: PadOp, value: Tensor) -> Tensor:
 
 
 def _check_whole(op: PadOp | View, value: Tensor, dim: str) -> None:
-    """Raise `InterpretationError` if instances have shards of a resized dimension."""
+    """Raise InterpretationError if an instance holds only a shard of `dim`."""
     if np.any(value.start(dim).data):
         raise InterpretationError(
             f"'{op.name}' op takes parts of {dim}, of which an instance has "
@@ -234,7 +234,7 @@ def _(op: IndexOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _split_axes(op: IndexOp) -> dict[str, int]:
-    """Return the mesh axes, with their extents, that shard what `op` counts."""
+    """Return the mesh axes, with their extents, that shard the dimension of `op`."""
     region = op.parent_op()
     while region is not None and not isinstance(region, SpmdOp):
         region = region.parent_op()
@@ -260,7 +260,7 @@ def _(op: FoldOp, machine: Interpreter, args: Values) -> Values:
 def _folded(
     op: FoldOp, machine: Interpreter, args: Values, tree: FoldTree, start: int
 ) -> Values:
-    """Return the partial result of a tree whose first element is at `start`."""
+    """Return the results of a tree that reads the elements from `start` on."""
     if not isinstance(tree, Steps):
         left = _folded(op, machine, args, tree.left, start)
         middle = start + elements(tree.left)

@@ -1,10 +1,10 @@
 """
-What launch plans compute: every kernel's body, one after another, on all ranks.
+Evaluates launch plans: the body of each kernel, one after another, on all ranks.
 
-Kernels run in lockstep over the ranks, so barriers, signals and waits do nothing: what
-a producer stores to a channel is there for all later consumers. All programs of a node
-arrive at its counters before the next node runs. `verify-sync` proves
-that the synchronization is sufficient without lockstep.
+Kernels run in lockstep over the ranks, so barriers, signals and waits do nothing: all
+later consumers can read what a producer has stored to a channel. All programs of a node
+arrive at its counters before the next node runs. `verify-sync` proves that the
+synchronization suffices without lockstep.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _(op: BufferOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _undefined(extents: dict[str, int]) -> Tensor:
-    """Return a value that nothing has written: NaN."""
+    """Return a value of memory that was not written: NaN."""
     return Tensor((), tuple(extents), np.full(tuple(extents.values()), np.nan))
 
 
@@ -91,7 +91,7 @@ def _(op: ArriveOp, machine: Interpreter, args: Values) -> Values:
 
 @evaluate.register
 def _(op: EpochOp | FlagsOp | CountersOp, machine: Interpreter, args: Values) -> Values:
-    """Nothing is computed from the epoch and the counters: a program runs once."""
+    """A program runs once, so the epoch is 1, and no result depends on the others."""
     return (scalar(1),)
 
 
@@ -113,7 +113,7 @@ def _(op: PushOp | StageOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _is_read_in_tiles(op: PushOp | StageOp) -> bool:
-    """Whether what is stored is read where it is stored, tile by tile."""
+    """Whether a `read_tile` reads the stored value; then the channel has no value."""
     uses = () if op.stored is None else op.stored.uses
     return any(isinstance(use.operation, ReadTileOp) for use in uses)
 

@@ -1,7 +1,8 @@
 """
-What the named compound ops compute, by their textbook formulas.
+The textbook formulas of the named compound ops.
 
-The function of an op has its name: it takes the op and the arrays of its operands.
+The function for an op has the op's name. It takes the op and the arrays of its
+operands, and returns that of its result.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _gelu(x: Array) -> Array:
-    """Return x / 2 (1 + tanh(u)), as x sigmoid(2 u): 1 + tanh cancels where u < 0."""
+    """Return x / 2 (1 + tanh(u)) as x sigmoid(2 u), which is exact for u < 0, too."""
     return x * _sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
 
 
@@ -92,7 +93,7 @@ def attention(op: CompoundOp, q: Array, k: Array, v: Array) -> Array:
     """
     Return softmax(q k^T / sqrt(D)) v; if causal, over the keys up to the query.
 
-    Keys and values are repeated for each query head of theirs.
+    Each head of keys and values serves a group of query heads.
     """
     assert isinstance(op, AttentionOp)
     if op.form == "grouped":

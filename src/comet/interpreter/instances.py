@@ -83,7 +83,7 @@ def _sliced(
 
 
 def _moved(value: Tensor, dim: str, start: Tensor) -> dict[str, Tensor]:
-    """Return where the dimensions of a slice from `start` of `dim` on begin."""
+    """Return the starts of a slice of `value` that begins at `start` of `dim`."""
     before = value.start(dim)
     axes = joined_axes((before, start))
     begin = Tensor(axes, (), before.view(axes, ()) + start.view(axes, ()))
@@ -91,7 +91,7 @@ def _moved(value: Tensor, dim: str, start: Tensor) -> dict[str, Tensor]:
 
 
 def spread(value: Tensor, axes: Mapping[str, int]) -> Tensor:
-    """Return `value` with an array axis for each of `axes`, these last in order."""
+    """Return `value` with an array axis for each of `axes`, after its other axes."""
     others = tuple(axis for axis in value.axes if axis not in axes)
     view = value.view((*others, *axes), value.dims)
     tail = view.shape[len(others) + len(axes) :]
@@ -175,7 +175,7 @@ def _uniform(length: Tensor, dim: str, axes: Iterable[str]) -> Tensor:
 
 
 def at(value: Tensor, axis: str, index: int) -> Tensor:
-    """Return what the instance at `index` of a mesh axis holds."""
+    """Return the value of the instance at `index` of a mesh axis."""
     if axis not in value.axes:
         return value
     data = value.data.take(index, axis=value.axes.index(axis))
@@ -258,7 +258,7 @@ def agreed(value: Tensor, axes: Iterable[str]) -> Tensor:
 
 
 def agree(value: Tensor, axes: Iterable[str]) -> bool:
-    """Say whether the instances along `axes` hold the same value."""
+    """Return whether the instances along `axes` hold the same value."""
     return all(
         np.all(_close(at(value, axis, 0), value)) for axis in axes if axis in value.axes
     )

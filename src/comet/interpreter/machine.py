@@ -1,8 +1,8 @@
 """
-The interpreter: functions, blocks, and the table of what each op computes.
+The interpreter of functions and blocks; `evaluate` dispatches on the op.
 
-Every dialect has a file of implementations; `@evaluate.register` adds an op from
-elsewhere.
+Each dialect has a module that registers its ops by `@evaluate.register`; so do
+extensions.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Interpreter:
 
     module: ModuleOp
     chunks: Callable[[int], FoldTree] = whole
-    """How a folded dimension of the given extent is cut."""
+    """Returns the chunks of a folded dimension, by its extent."""
     values: dict[SSAValue, Tensor] = field(default_factory=dict[SSAValue, Tensor])
+    """The environment: the values of the SSA values of the current call."""
 
     def call(self, name: str, args: Sequence[Tensor]) -> Values:
         """Call a function of the module in a new environment."""
@@ -59,7 +60,7 @@ class Interpreter:
         return ()
 
     def kept(self, result: SSAValue, value: Tensor) -> Tensor:
-        """Return what to store as the value of a result: here the value as computed."""
+        """Return the value to store for a result; subclasses may change it."""
         return value
 
 
@@ -91,7 +92,7 @@ def run(
     """
     Run the function `name` of `module` on arrays, in float64, and return its results.
 
-    `chunks` takes the extent of a `compound.fold`'s dimension; returns how to cut it.
+    `chunks` returns the chunks of the dimension of a `compound.fold`, by its extent.
     Raises InterpretationError if the arguments do not match the function, or if an op
     has no meaning, for example if a type does not name its dimensions.
     """

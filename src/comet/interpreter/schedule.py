@@ -1,9 +1,9 @@
 """
-What the nodes of a tile tree compute.
+Evaluates the nodes of a tile tree.
 
 Every loop of a node is an axis along which tiles differ, just as along the mesh axes of
 an SPMD region, so a body runs once for all tiles of its node. Only a node with
-iter_args runs tile by tile: each iteration uses what the one before yielded.
+iter_args runs tile by tile, as each iteration uses the iter_args of the one before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from comet.interpreter.tensor import Tensor, joined_lengths, selected
 
 @dataclass(frozen=True)
 class Slices:
-    """The slices of one cut of a node, along axes of their own."""
+    """The slices that one cut of a node makes, and the axes along which they lie."""
 
     cut: Cut
     axes: tuple[tuple[str, int], ...]
@@ -49,7 +49,7 @@ class Slices:
 
 
 def slices_of(op: NodeOp) -> tuple[Slices, ...]:
-    """Return the slices that a node makes; those of nested nodes have other axes."""
+    """Return the slices of each cut of a node; nested nodes get different axes."""
     depth, parent = 0, op.parent_op()
     while isinstance(parent, NodeOp):
         depth, parent = depth + 1, parent.parent_op()
@@ -76,7 +76,7 @@ def tiled(value: Tensor, slices: Sequence[Slices]) -> Tensor:
 
 
 def untiled(value: Tensor, slices: Sequence[Slices]) -> Tensor:
-    """Return the value whose tiles, along the axes of the slices, are `value`."""
+    """Return the value whose tiles are `value`: the inverse of `tiled`."""
     for each in reversed(slices):
         if each.dim in value.dims:
             value = join(value, each.dim, dict(each.axes), each.cut.extent)
@@ -84,12 +84,12 @@ def untiled(value: Tensor, slices: Sequence[Slices]) -> Tensor:
 
 
 def whole(op: Operation, value: Tensor) -> Tensor:
-    """Return the value whose tiles an operation has, in all nodes around it."""
+    """Return a value at `op`, a tile, as the whole value outside all nodes."""
     node = op.parent_op()
     if not isinstance(node, NodeOp):
         return value
     slices = slices_of(node)
-    value = instance(value, axes_of(_lost(slices, value)), 0)
+    value = instance(value, axes_of(_reduced(slices, value)), 0)
     return whole(node, untiled(value, slices))
 
 
@@ -116,18 +116,23 @@ def _all_at_once(op: NodeOp, machine: Interpreter, args: Values) -> Values:
     yielded = machine.run_block(op.body.block, (*tiles, *args[count:]))
     if isinstance(op, SpatialOp) and op.merge is not None:
         yielded = _merged(op, machine, yielded)
-    return tuple(_left(op, index, value, slices) for index, value in enumerate(yielded))
+    return tuple(
+        _result(op, combiner, value, slices)
+        for combiner, value in zip(op.combiners, yielded, strict=True)
+    )
 
 
-def _lost(slices: Sequence[Slices], value: Tensor) -> tuple[Slices, ...]:
-    """Return the slices of dimensions that `value` does not have."""
+def _reduced(slices: Sequence[Slices], value: Tensor) -> tuple[Slices, ...]:
+    """Return the slices of reduced dimensions, which the result `value` lacks."""
     return tuple(each for each in slices if each.dim not in value.dims)
 
 
-def _left(op: NodeOp, index: int, value: Tensor, slices: Sequence[Slices]) -> Tensor:
-    """Return one result outside the node: its tiles combined, then concatenated."""
-    lost = axes_of(_lost(slices, value))
-    return untiled(_combined(op, op.combiners[index], value, lost), slices)
+def _result(
+    op: NodeOp, combiner: Combiner, value: Tensor, slices: Sequence[Slices]
+) -> Tensor:
+    """Return one result of a node: its tiles combined, then concatenated."""
+    axes = axes_of(_reduced(slices, value))
+    return untiled(_combined(op, combiner, value, axes), slices)
 
 
 def _combined(
@@ -157,12 +162,12 @@ def _merged(op: SpatialOp, machine: Interpreter, yielded: Values) -> Values:
     """Return `yielded` with the `fold` results merged over the instances."""
     assert op.merge is not None
     folds = [i for i, kind in enumerate(op.combiners) if kind is Combiner.FOLD]
-    lost = {_lost(slices_of(op), yielded[i]) for i in folds}
-    if len(lost) > 1:
+    reduced = {_reduced(slices_of(op), yielded[i]) for i in folds}
+    if len(reduced) > 1:
         raise InterpretationError(
             f"'{op.name}' op merges results that lack different looped dimensions"
         )
-    axes = axes_of(lost.pop())
+    axes = axes_of(reduced.pop())
     partials = [yielded[i] for i in folds]
     merged = tuple(instance(value, axes, 0) for value in partials)
     for index in range(1, prod(axes.values())):
@@ -191,9 +196,7 @@ def _iter_arg(value: Tensor, slices: Sequence[Slices]) -> _IterArg:
 
 
 def _fitted(start: Tensor, ins: Values) -> Tensor:
-    """
-    Return an init arg, a constant, without the elements that `ins` do not have.
-    """
+    """Return an init arg, a constant, with the lengths of the ragged `ins`."""
     return replace(start, lengths=joined_lengths(ins, start.dims) | dict(start.lengths))
 
 
@@ -225,15 +228,15 @@ def _one_by_one(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
         )
         for index in _indices(axes)
     ]
-    left = iter(iter_args)
+    folded = iter(iter_args)
     results: list[Tensor] = []
     for index, combiner in enumerate(op.combiners):
         if combiner is Combiner.FOLD:
-            iter_arg = next(left)
+            iter_arg = next(folded)
             value = stacked(list(iter_arg.tiles.values()), iter_arg.axes)
         else:
             value = stacked([values[index] for values in history], axes)
-        results.append(_left(op, index, value, slices))
+        results.append(_result(op, combiner, value, slices))
     return tuple(results)
 
 
@@ -255,8 +258,8 @@ def _iteration(
         if combiner is Combiner.FOLD
     ]
     for iter_arg, old, new in zip(iter_args, before, folds, strict=True):
-        lost = [each.dim for each in _lost(slices, old)]
-        iter_arg.tiles[iter_arg.key(position)] = _unless_empty(tiles, lost, new, old)
+        dims = [each.dim for each in _reduced(slices, old)]
+        iter_arg.tiles[iter_arg.key(position)] = _unless_empty(tiles, dims, new, old)
     return yielded
 
 

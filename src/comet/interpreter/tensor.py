@@ -5,10 +5,10 @@ A value of an SPMD program is one array for all instances of the mesh: an axis f
 mesh axis along which instances may differ (absent = replicated), followed by the axes
 of the tensor. Ops work on all instances in lockstep.
 
-If a size does not divide, some instances have fewer real elements. Arrays keep the
-extent that the type says; `lengths` is the number of real elements of each instance.
-The others are never used: a reduction reads its neutral element there. Slices of a
-dimension remember in `starts` where in the whole dimension they begin, for masks.
+If a factor does not divide, some instances have fewer real elements. Arrays keep the
+extent of the type; `lengths` has the number of real elements of each instance. The
+others are padding: a reduction takes its neutral element for them. `starts` has the
+position of a slice in the whole dimension, which masks need.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def joined_lengths(values: Sequence[Tensor], dims: Iterable[str]) -> dict[str, T
 
 
 def joined_starts(values: Iterable[Tensor], dims: Sequence[str]) -> dict[str, Tensor]:
-    """Return where `dims` begin in a result computed from `values`."""
+    """Return the starts along `dims` of a result computed from `values`."""
     starts: dict[str, Tensor] = {}
     for value in values:
         starts = {d: s for d, s in value.starts.items() if d in dims} | starts
@@ -131,7 +131,7 @@ def real_elements(value: Tensor, dim: str) -> Tensor:
 
 
 def masked(value: Tensor, dims: Iterable[str], fill: float) -> Tensor:
-    """Return `value` with `fill` in place of what is not real along `dims`."""
+    """Return `value` with `fill` in its padding along `dims`."""
     data, wanted = value.data, tuple(dims)
     for dim in wanted:
         if dim in value.lengths:
@@ -142,7 +142,7 @@ def masked(value: Tensor, dims: Iterable[str], fill: float) -> Tensor:
 
 
 def with_padding(value: Tensor, extents: Mapping[str, int], number: float) -> Tensor:
-    """Return `value` with `number` from the position of `extents` on."""
+    """Return `value` with `number` at positions of a dimension from its extent on."""
     for dim, extent in extents.items():
         positions = value.positions(dim)
         axes, dims = joined_axes((value, positions)), value.dims
@@ -186,7 +186,7 @@ def contracted(lhs: Tensor, rhs: Tensor, dims: Sequence[str]) -> Tensor:
 
 
 def rows_of(table: Tensor, ids: Tensor, dim: str) -> Tensor:
-    """Return the positions along `dim` that `ids` names, which are all real ones."""
+    """Return the rows of `table` along `dim` that `ids` names; each must exist."""
     axes, others = joined_axes((table, ids)), [d for d in table.dims if d != dim]
     rows = table.view(axes, (dim, *others))
     chosen = masked(ids, ids.dims, 0.0).view(axes, ids.dims).astype(np.intp)
