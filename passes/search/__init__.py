@@ -192,7 +192,7 @@ class _Table(Generic[T]):
         try:
             self._bounds[index] = bound
             found = self.priced[index] = price()
-            self.rows[index] = Row(label, found.cost, found.limit)
+            self.rows[index] = Row(label, found.cost, found.limit, found.rank)
         except (PassFailedException, CostError) as error:
             self.failure = error
             self.priced.pop(index, None)

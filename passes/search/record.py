@@ -26,6 +26,8 @@ class Row:
     """None if the candidate was rejected or skipped."""
     limit: str
     """The resource that bounds the price, or the reason of the rejection."""
+    rank: float | None = None
+    """What it is compared by, in s, if that is not the cost alone."""
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,18 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects.arch import find_system
 from comet.passes.search.goal import Cost
-from comet.passes.search.record import Choice, session
+from comet.passes.search.record import Choice, Row, session
 from comet.text_table import aligned
 
 Columns: TypeAlias = Mapping[str, Callable[[Cost], str]]
 """The text of a cost in each column, by its unit."""
 
-GPU_COLUMNS: Columns = {"us": lambda cost: f"{cost.latency * 1e6:,.3f}"}
+
+def _microseconds(seconds: float) -> str:
+    return f"{seconds * 1e6:,.3f}"
+
+
+GPU_COLUMNS: Columns = {"us": lambda cost: _microseconds(cost.latency)}
 ACCELERATOR_COLUMNS: Columns = {
     "cycles": lambda cost: f"{cost.latency:,.0f}",
     "pJ": lambda cost: f"{cost.energy:,.0f}",
@@ -45,10 +50,22 @@ def explained(choices: Iterable[Choice], module: ModuleOp) -> str:
 def _table(choice: Choice, columns: Columns) -> str:
     """Return a heading and a row for each candidate, `*` at the chosen one."""
     within = f", with {', '.join(choice.within)}" if choice.within else ""
-    texts = [("  candidate", *columns, "limited by")]
+    is_ranked = any(row.rank is not None for row in choice.rows)
+    texts = [("  candidate", *columns, *["compared"] * is_ranked, "limited by")]
     for index, row in enumerate(choice.rows):
-        mark, cost = "*" if index == choice.chosen else " ", row.cost
-        cells = ("-" if cost is None else text(cost) for text in columns.values())
+        mark = "*" if index == choice.chosen else " "
+        cells = (*_costs(row, columns), *[_rank(row)] * is_ranked)
         texts.append((f"{mark} {row.label}", *cells, row.limit))
     lines = aligned(texts, left=(0, len(texts[0]) - 1))
     return "\n".join([f"{choice.name} for {choice.place}{within}", *lines, ""])
+
+
+def _costs(row: Row, columns: Columns) -> tuple[str, ...]:
+    """Return the text of a cost in each column."""
+    cost = row.cost
+    return tuple("-" if cost is None else text(cost) for text in columns.values())
+
+
+def _rank(row: Row) -> str:
+    """Return the text of what a candidate is compared by."""
+    return "-" if row.rank is None else _microseconds(row.rank)

@@ -55,6 +55,19 @@ def test_kernels_of_gpus_are_explained_in_microseconds(
         re.M,
     )
     assert "\nother tiles for @ag_gemm_c_kernel\n" in printed
+    check_compared(printed)
+
+
+def check_compared(printed: str):
+    """The tiles that are taken are those with the least of what tables compare."""
+    tables = re.findall(
+        r"^tiles for .*\n.* us +compared  limited by\n((?:[ *] .*\n)+)", printed, re.M
+    )
+    assert tables
+    for table in tables:
+        rows = re.findall(r"^([ *]) .* ([\d.,]+) +([\d.,]+)  \w", table, re.M)
+        least = min(rows, key=lambda row: float(row[2].replace(",", "")))
+        assert [row[2] for row in rows if row[0] == "*"] == [least[2]]
 
 
 def test_a_refusal_is_explained_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured):
