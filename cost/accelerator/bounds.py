@@ -30,9 +30,9 @@ def crossing_bound(
         return 0.0, 0.0
     root, memory = hardware.levels[0].name, hardware.levels[0].memory
     wanted = {
-        f"{root} its child_read_bw": memory.child_read_bandwidth,
-        f"{root} its child_write_bw": memory.child_write_bandwidth,
-        f"{root} its width": memory.width,
+        f"child_read_bw of {root}": memory.child_read_bandwidth,
+        f"child_write_bw of {root}": memory.child_write_bandwidth,
+        f"width of {root}": memory.width,
     }
     check_positive(f"arguments and results cross {root}", wanted)
     times = read / memory.child_read_bandwidth, written / memory.child_write_bandwidth

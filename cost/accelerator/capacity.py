@@ -16,7 +16,7 @@ import numpy as np
 
 from comet.cost.accelerator.bindings import binding_kinds, binding_of
 from comet.cost.accelerator.flow import TileExtents
-from comet.cost.accelerator.hardware import ROOT_MEMORY, Hardware
+from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.mappings import Extents
 from comet.cost.accelerator.problem import (
     Entry,
@@ -27,7 +27,7 @@ from comet.cost.accelerator.problem import (
 )
 from comet.cost.accelerator.volume import elements_of
 from comet.cost.reals import Real, Truth, total
-from comet.kinds import BindingKind
+from comet.kinds import ROOT_MEMORY, BindingKind
 
 
 @dataclass(frozen=True)

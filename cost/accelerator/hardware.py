@@ -14,9 +14,6 @@ from math import prod
 
 from comet.cost.estimate import CostError
 
-ROOT_MEMORY = "DRAM"
-"""The level that has room for everything."""
-
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -41,7 +38,7 @@ class Memory:
     one_bus: bool = False
     """Whether reads and writes share one bandwidth: the file has a single `bw`."""
     contiguous: bool = False
-    """Whether a direct memory access engine pays the network once, not per tile."""
+    """Whether a DMA engine sends all tiles as one transfer: one network latency."""
 
     @property
     def capacity(self) -> int:
@@ -152,7 +149,7 @@ class Hardware:
         return found
 
     def instances(self, names: Iterable[str]) -> int:
-        """How many instances the levels have together, each below its parent."""
+        """The product of the instances of the levels, each below one parent."""
         return prod(self.level(name).instances for name in names)
 
     def network(self, source: str, destination: str) -> Network:

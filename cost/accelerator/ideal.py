@@ -1,9 +1,9 @@
 """
-Perfect overlap: the yardstick against Timeloop and AccelForge.
+The model `ideal`: perfect overlap, for comparison with Timeloop and AccelForge.
 
 Every memory moves the bytes of an operation at its bandwidth, every unit works without
-fill and drain, nothing waits and the network is free: an operation takes as long as its
-slowest component, operations follow each other, collectives cost nothing. The root
+fill and drain, nothing waits, and networks and collectives cost nothing. An operation
+takes as long as its slowest component, and operations run one after the other. The root
 memory reads and writes over one bus; every other memory has one port for each.
 """
 
@@ -24,7 +24,7 @@ from comet.cost.estimate import Estimate
 from comet.cost.reals import Real, add_to, larger, longest, total
 
 Component: TypeAlias = tuple[str, str]
-"""A level, and its busy part: bus, read, write or work."""
+"""A level, and the part of it that is busy: bus, read, write or work."""
 
 
 def price(problem: Problem, hardware: Hardware) -> Estimate:
@@ -122,7 +122,7 @@ def _add(cost: IdealCost, tag: str, component: Component, cycles: Real) -> None:
 
 
 def _move(cost: IdealCost, hardware: Hardware, flow: Flow, moved: Real) -> None:
-    """A tile leaves or enters the source once, however many instances use it."""
+    """Add the cycles of a flow at both ends; at the source each tile counts once."""
     entry = flow.entry
     memory = hardware.level(entry.source).memory
     near = memory.child_write_bandwidth if flow.writes else memory.child_read_bandwidth

@@ -1,9 +1,9 @@
 """
-What a mapping must obey before it is priced.
+The rules for mappings that can be priced.
 
 The COMET tool does not check most of its rules and then crashes, hangs or counts
-wrongly; here each is an error of one sentence. `check` covers what every model needs;
-`check_tool` adds the tool's own capacity rule, `check_sizes` that of liveness.
+wrongly; here each is an error of one sentence. `check` has the rules of every model;
+`check_tool` adds the tool's capacity rule, `check_sizes` that of liveness.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ LIMIT = 2**32
 """The COMET tool's counts must be below this."""
 
 SMALL = 2**24
-"""This many elements fit the counts in bytes, whatever their type."""
+"""Fewer elements than this have fewer than `LIMIT` bytes, of at most 255 bits each."""
 
 
 def check(problem: Problem, hardware: Hardware) -> TileExtents:
     """
-    `check_structure`, and that factors multiply up to the extents.
+    Check the structure, and that factors multiply to the extents.
 
-    Returns the extents of every tile.
+    Returns the extents of every tile. Raises `CostError` for the first broken rule.
     """
     check_structure(problem, hardware)
     extents = tile_extents(Mappings(problem), hardware)
@@ -64,8 +64,7 @@ def check(problem: Problem, hardware: Hardware) -> TileExtents:
 
 def check_structure(problem: Problem, hardware: Hardware) -> None:
     """
-    Raises `CostError` for the first rule a mapping breaks: names, links, units,
-    extents, bindings, collectives.
+    Check names, links, units and collectives; raises `CostError` for the first mistake.
     """
     for tile in walk_tiles(problem.root):
         with at_node(tile.index):
@@ -83,10 +82,9 @@ def check_tool(
     problem: Problem, hardware: Hardware, *, counts: bool = True
 ) -> TileExtents:
     """
-    `check`, and the COMET tool's capacity rule, endless loop, crashes, and on request
-    its integers.
+    Check all rules of the COMET tool; `counts` are those of its 32-bit integers.
 
-    Returns the extents of every tile.
+    Returns the extents of every tile. Raises `CostError` for the first broken rule.
     """
     extents = check(problem, hardware)
     if counts:
@@ -98,7 +96,7 @@ def check_tool(
 
 
 def check_bindings(problem: Problem) -> None:
-    """Check what makes the COMET tool hang or crash whatever the factors are."""
+    """Raise `CostError` for bindings with which the COMET tool hangs or crashes."""
     for tile in walk_tiles(problem.root):
         with at_node(tile.index):
             _check_bindings(tile)
@@ -106,14 +104,14 @@ def check_bindings(problem: Problem) -> None:
 
 
 def check_summed(problem: Problem, hardware: Hardware) -> None:
-    """`check`, and the COMET tool's capacity rule alone."""
+    """Check the rules of every model, and the COMET tool's capacity rule."""
     _check_capacity(
         problem, hardware, summed_occupancy(problem, check(problem, hardware))
     )
 
 
 def check_sizes(problem: Problem, hardware: Hardware, extents: TileExtents) -> None:
-    """Check that tiles multiply up to the problem, and fit while they are alive."""
+    """Check that factors multiply to the extents, and that live tiles fit."""
     check_extents(problem, extents)
     _check_capacity(problem, hardware, live_occupancy(problem, extents))
 
@@ -148,33 +146,31 @@ def _check_tensor(problem: Problem, node: str, does: str, tensor: str) -> None:
 
 
 def _check_link(problem: Problem, hardware: Hardware, entry: Entry) -> None:
-    """A bandwidth that the file does not give is zero, and the tool divides by it."""
+    """Check that no rate of a link is 0, as one that the file lacks is."""
     network = hardware.network(entry.source, entry.destination)
     near, far = hardware.level(entry.source), hardware.level(entry.destination)
     writes = problem.writes(entry.tensor, entry.tag)
     memory = near.memory
     wanted = {
-        f"{near.name} its child_{'write' if writes else 'read'}_bw": (
+        f"child_{'write' if writes else 'read'}_bw of {near.name}": (
             memory.child_write_bandwidth if writes else memory.child_read_bandwidth
         ),
-        f"the link to {far.name} its bw": network.bandwidth,
-        f"the link to {far.name} its channel_width": network.channel_width,
+        f"bw of the link to {far.name}": network.bandwidth,
+        f"channel_width of the link to {far.name}": network.channel_width,
     }
     if not far.is_unit:
         child = far.memory
-        wanted[f"{far.name} its parent_{'read' if writes else 'write'}_bw"] = (
+        wanted[f"parent_{'read' if writes else 'write'}_bw of {far.name}"] = (
             child.parent_read_bandwidth if writes else child.parent_write_bandwidth
         )
     check_positive(f"tensor {entry.tensor} moves", wanted)
 
 
 def check_positive(what: str, wanted: Mapping[str, float]) -> None:
-    """Raise CostError for a number of the hardware that is wanted, and not given."""
+    """Raise CostError for a field of `wanted` that is 0, as the file lacks it."""
     for field, value in wanted.items():
         if value <= 0:
-            raise CostError(
-                f"{what}, but the hardware file does not give {field}; add it"
-            )
+            raise CostError(f"{what}, but the hardware file lacks {field}; add it")
 
 
 def _check_leaf(problem: Problem, hardware: Hardware, tile: Tile) -> None:
@@ -220,9 +216,9 @@ def _check_exchange(hardware: Hardware, node: Collective) -> None:
         hardware.level(name)
     level = hardware.level(node.level)
     wanted = {
-        f"{level.name} its link_read_bw": level.memory.link_read_bandwidth,
-        f"{level.name} its link_write_bw": level.memory.link_write_bandwidth,
-        f"the links of {level.name} their bw": link_network(level).bandwidth,
+        f"link_read_bw of {level.name}": level.memory.link_read_bandwidth,
+        f"link_write_bw of {level.name}": level.memory.link_write_bandwidth,
+        f"bw of the links of {level.name}": link_network(level).bandwidth,
     }
     check_positive(f"{node.name} runs", wanted)
     if (
@@ -236,7 +232,7 @@ def _check_exchange(hardware: Hardware, node: Collective) -> None:
 
 
 def _check_bindings(tile: Tile) -> None:
-    """Check what makes the COMET tool hang or crash: no stage, a skipped collective."""
+    """Check that a spatial node has a stage, and that no collective is skipped."""
     kinds = binding_kinds(tile)
     if not kinds:
         return
@@ -257,8 +253,10 @@ def _check_bindings(tile: Tile) -> None:
 
 def _check_charged(tile: Tile) -> None:
     """
-    The COMET tool charges a stage for which a spatial node moves nothing to the level
-    from which the node fills one of the stage's levels, and crashes if there is none.
+    Check that each stage has a level at which the COMET tool counts it.
+
+    A stage for which a spatial node moves nothing is counted at the level from which
+    the node fills one of the stage's levels; the tool crashes if there is none.
     """
     if not tile.spatial:
         return
@@ -277,8 +275,10 @@ def _check_charged(tile: Tile) -> None:
 
 def _check_stages(problem: Problem, hardware: Hardware) -> None:
     """
-    The COMET tool reads stalls of a stage for the iterations of the pipelined node,
-    but a stage has only as many as its own tensors have iterations.
+    Check that stages have as many iterations as the pipelined node reads.
+
+    The COMET tool reads stalls of a stage for the iterations of the node, but a stage
+    has only as many as its own tensors have iterations.
     """
     pipelines = [tile for tile in walk_tiles(problem.root) if is_pipeline(tile)]
     if not pipelines:
@@ -301,14 +301,14 @@ def _check_stages(problem: Problem, hardware: Hardware) -> None:
 
 
 def _check_counts(problem: Problem, extents: TileExtents) -> None:
-    """The COMET tool counts iterations and bytes in 32 bits, and wraps."""
+    """Check that iterations and bytes fit the 32 bits of the COMET tool's counts."""
     iterations: dict[int, int] = {}
     for tile in walk_tiles(problem.root):
         above = problem.parent.get(tile.index)
         before = 1 if above is None else iterations[above.index]
-        turns = 1 if tile.spatial else max(_turns(entry) for entry in tile.entries)
-        iterations[tile.index] = before * turns
-        _check_count(tile, "iterations", before * turns)
+        own = 1 if tile.spatial else max(map(_iterations, tile.entries))
+        iterations[tile.index] = before * own
+        _check_count(tile, "iterations", before * own)
         if above is None:  # tiles of the root are split before any of them moves
             continue
         for entry, reached in zip(tile.entries, extents[tile.index], strict=True):
@@ -328,14 +328,13 @@ def _check_count(tile: Tile, what: str, count: int) -> None:
         )
 
 
-def _turns(entry: Entry) -> int:
+def _iterations(entry: Entry) -> int:
     return math.prod(math.prod(row.values()) for row in entry.factors)
 
 
 def check_extents(problem: Problem, extents: TileExtents) -> None:
     """
-    Raises `CostError` if the factors over a root entry's tiles do not multiply up to
-    the problem's extents.
+    Raise `CostError` if the factors of a root entry do not multiply to the extents.
     """
     root = problem.root
     for entry, reached in zip(root.entries, extents[root.index], strict=True):

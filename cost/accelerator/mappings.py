@@ -1,4 +1,4 @@
-"""Many mappings of one template: a problem with arrays in place of some numbers."""
+"""Arrays of mappings of one template, which are priced at once."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ StepKey: TypeAlias = tuple[int, str, str]
 @dataclass(frozen=True)
 class Mappings:
     """
-    Mappings of one template: a problem, and arrays in place of some of its numbers.
+    Mappings of one template: a problem, and arrays that replace some of its numbers.
 
-    All arrays have one shape. What is not replaced is as in the template.
+    All arrays have one shape. All other numbers are those of the template.
     """
 
     template: Problem
@@ -58,7 +58,8 @@ class Mappings:
         """
         The mappings in parts of at most `size`, all of about the same length.
 
-        Arrays that occur several times still do. Arrays of several axes are not cut.
+        An array under several keys stays one object, so that products are computed
+        once. Arrays of several axes are not cut.
         """
         arrays = {id(a): a for a in (*self.factors.values(), *self.steps.values())}
         if self.count <= size or any(array.ndim != 1 for array in arrays.values()):
@@ -78,7 +79,7 @@ class Mappings:
         return Mappings(self.template, factors, steps, back)
 
     def at(self, index: int) -> Problem:
-        """One of the mappings, as a problem of its own."""
+        """Return one of the mappings as a problem."""
         root = self._tile(self.template.root, index)
         return replace(self.template, root=root)
 

@@ -1,4 +1,4 @@
-"""The models by name: one call prices one mapping, or many of one template."""
+"""Prices one mapping, or many of one template, by the model of a name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AT_ONCE = 16000
 
 @dataclass(frozen=True)
 class Prices:
-    """What many mappings of one template cost, one array element each."""
+    """The costs of many mappings of one template, one array element each."""
 
     latency: NDArray[np.float64]
     """Cycles."""
@@ -45,14 +45,14 @@ class Prices:
     """Cycles, see `Estimate`."""
 
     def estimate(self, index: int, model: ModelName) -> Estimate:
-        """Return what one of them costs under `model`, without its nodes."""
+        """Return the cost of one mapping under `model`, without its nodes."""
         latency, energy, compulsory, optional, window = (
             float(figure[index]) for figure in self._figures
         )
         return Estimate(model, latency, energy, compulsory, optional, window)
 
     def at(self, chosen: NDArray[np.int64]) -> Prices:
-        """Return the prices of some of them."""
+        """Return the prices of the mappings at the indices `chosen`."""
         return Prices(*(figure[chosen] for figure in self._figures))
 
     @property
@@ -84,10 +84,9 @@ def price_many(
     """
     The costs of many mappings of one legal template.
 
-    Only the structure is checked; extents and capacity are the caller's task, see
-    `room_many`. Raises `CostError` as `price` does. The model `tool`, whose integer
-    arithmetic has no array form, prices one mapping after the other; an illegal mapping
-    has infinite cost.
+    Only the structure is checked, not extents and capacity: see `room_many`. Raises
+    `CostError` as `price` does. The model `tool`, whose integer arithmetic has no array
+    form, prices one mapping after the other; an illegal mapping has infinite cost.
     """
     if model == "tool":
         return _one_by_one(mappings, hardware)
@@ -125,7 +124,7 @@ def _joined(
 @cache
 def _keep_memory() -> None:
     """
-    Let glibc keep freed memory: memory that it returns is cleared when it comes back.
+    Let glibc keep freed memory: pages that it gets back from the system are cleared.
 
     Other C libraries have no `mallopt`, or ignore it.
     """

@@ -59,8 +59,8 @@ def mesh_used(mesh: tuple[int, int] | None, instances: int) -> tuple[int, int]:
     The part of the mesh that `instances` occupy, the smallest square if it fits (COMET
     tool).
 
-    If only one side is long enough, the other is filled completely; the tool takes the
-    second side in both such cases.
+    If only one side of the mesh is as long as the square, the other is filled
+    completely; in both cases the tool divides by the second side.
     """
     # The root of a float would overflow, or be inexact, for large numbers.
     edge = math.isqrt(instances - 1) + 1 if instances > 0 else 0
@@ -186,8 +186,8 @@ def mesh_bits_energy(
     """
     The pJ to move a tile of `bits` bits across a mesh `rounds` times, unrounded.
 
-    As `network_energy`, for numbers and arrays; zero on one instance. Every mesh of
-    several that the instances fill takes the same energy.
+    As `network_energy`, for numbers and arrays; zero on one instance. If the instances
+    fill several meshes, each takes the same energy.
     """
     hops = hops_to(network, instances)
     edge = np.ceil(np.sqrt(instances))

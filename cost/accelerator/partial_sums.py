@@ -1,4 +1,4 @@
-"""Where partial results are read back from memory, to be added to."""
+"""The nodes at which operations read back partial results, to add to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from comet.cost.reals import Real, Truth
 
 @dataclass(frozen=True)
 class Accumulation:
-    """Whether an operation adds to its result in memory, at a node and below it."""
+    """Whether an operation reads back its result, at a node and below it."""
 
     here: Truth
     below: Truth
@@ -30,31 +30,31 @@ def accumulation(
     moves: bool = True,
 ) -> Accumulation:
     """
-    Say where partial results are read back, given the loops of one node.
+    Return where partial results are read back, given the loops of one node.
 
     `loops` are dimensions and factors, outermost first; those that are not in `result`
-    are summed over. `above`: an outer loop accumulates in place at this level. A
-    reduction loop outside one that changes the tile revisits each tile; inside all of
-    these it leaves the tile, so the level below accumulates. So it does if nothing
+    are reduction loops. `above`: an outer loop accumulates in place at this level. A
+    reduction loop outside one that changes the tile revisits each tile. Inside all of
+    these it stays on one tile, so the level below accumulates; and also if no tile
     `moves` at the node, as all tiles stay below. Factors may be arrays.
     """
-    summed: Truth = False
-    again: Truth = False
+    reduces: Truth = False
+    revisits: Truth = False
     for dim, factor in loops:
-        turns = np.greater(factor, 1)
+        repeats = np.greater(factor, 1)
         if dim in result:
-            again = again | (summed & turns)
+            revisits = revisits | (reduces & repeats)
         else:
-            summed = summed | turns
+            reduces = reduces | repeats
     if not moves:
-        return Accumulation(above, above | summed)
-    return Accumulation(above | again, summed & np.logical_not(again))
+        return Accumulation(above, above | reduces)
+    return Accumulation(above | revisits, reduces & np.logical_not(revisits))
 
 
 SummedLoops: TypeAlias = Callable[[int, str], Sequence[tuple[str, Real]] | None]
 """
-The loops of a node that operations below it sum over, or change their results with, by
-the node's index and the operation; None where they are not known yet.
+The loops of a node by its index and an operation below it, outermost first; None if
+they are not known yet.
 """
 
 
@@ -65,13 +65,13 @@ class SumChain:
     operation: str
     dims: frozenset[str]
     result: frozenset[str]
-    """The dimensions of what it writes."""
+    """The dimensions of its result."""
     nodes: tuple[tuple[Tile, tuple[int, ...]], ...]
     """Outermost first, each with the positions of the entries that write the result."""
 
 
 def sum_chains(problem: Problem) -> tuple[SumChain, ...]:
-    """Return the chain of each operation, whatever the loops of its nodes."""
+    """Return the chain of each operation."""
     return tuple(_sum_chain(problem, chain) for chain in _chains(problem.root, ()))
 
 
@@ -79,10 +79,10 @@ def partial_sums(
     chains: Sequence[SumChain], loops: SummedLoops
 ) -> dict[tuple[int, int], Truth]:
     """
-    Return where entries read back what they write: by node index and position.
+    Return the entries that read back their results, by node index and position.
 
-    Nodes below one without known loops are left out: these may move sums to another
-    level.
+    Nodes below one without known loops are left out, as its loops may move the sum to
+    another level.
     """
     found = {key: truth for chain in chains for key, truth in _in_chain(chain, loops)}
     return {key: truth for key, truth in found.items() if np.any(truth)}

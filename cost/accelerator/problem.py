@@ -127,10 +127,7 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """
-    The schedule between two neighbouring children; `index` counts it as a node of the
-    document.
-    """
+    """The binding between two neighbouring children; `index` counts it as a node."""
 
     index: int
     kind: BindingKind
@@ -205,8 +202,7 @@ class Problem:
 
     def is_dependent(self, tensor: str) -> bool:
         """
-        Whether a tensor is neither read from nor left in the root memory by the
-        workload.
+        Whether a tensor is an intermediate: neither an input nor an output.
         """
         return tensor not in self.inputs and tensor not in self.outputs
 
@@ -228,7 +224,7 @@ class Problem:
 
     def writes(self, tensor: str, tag: str) -> bool:
         """
-        Whether `tensor` is drained under `tag`; a tag that is no operation drains.
+        Whether `tensor` is written under `tag`; so is any if `tag` is no operation.
         """
         op = self.operation.get(tag)
         if op is None or tensor not in op.access:

@@ -35,16 +35,16 @@ Cycles by unit and column: CS (compulsory stalls), OS (optional stalls), TMW (wo
 """
 
 REUSE = "reuse and overlap"
-"""The table row for what the other rows count but the run does not spend."""
+"""The table row that makes the sum of all rows the latency."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The figures; cycles and pJ."""
+    """The figures of a mapping, in cycles and pJ."""
 
     model: ModelName
     network_energy: bool
-    """Whether networks spend energy."""
+    """Whether the energies include networks."""
     root_cycles: float
     total_cycles: float
     """Of `tool`: the COMET tool's "Total Cycles", which is not the latency."""
@@ -58,7 +58,7 @@ class Report:
     utilization: Mapping[str, float]
     """Ideal cycles over the root's, by unit."""
     roofline: float = 0.0
-    """What the transfers of the root memory take, by the model `tool`."""
+    """The least cycles of the root memory's transfers; set for the model `tool`."""
 
     @property
     def keys(self) -> dict[str, object]:
@@ -89,7 +89,7 @@ def report(
     network_energy: bool = True,
 ) -> Report:
     """
-    The figures of one mapping; without `network_energy` networks spend nothing.
+    Return the figures of one mapping; without `network_energy` networks spend 0 pJ.
 
     Raises `CostError` as `price` does.
     """
@@ -180,9 +180,9 @@ class UnitWork:
     operation: str
     unit: str
     points: int
-    """The iteration space: one point is, of a product, a multiply-accumulate."""
+    """The points of the iteration space; for a product, multiply-accumulates."""
     rate: float
-    """Points per cycle of all instances together, at most."""
+    """The most points per cycle, of all instances."""
 
     @property
     def cycles(self) -> float:

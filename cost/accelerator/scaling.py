@@ -1,4 +1,4 @@
-"""The machine with more of one resource, to price the same mapping on it again."""
+"""Prices a mapping on machines that have more of one resource."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from comet.cost.collectives.formulas import link_network
 from comet.cost.estimate import ModelName
 
 Scaled: TypeAlias = Callable[[float], Hardware]
-"""The machine whose resource is so many times as large."""
+"""Returns the machine on which one resource is multiplied by the argument."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What more of a resource gives."""
+    """The latency of a mapping with more of one resource."""
 
     resource: str
     latency: float
@@ -32,8 +32,8 @@ def gains(
     """
     Price one mapping with `factor` times as much of each resource, one at a time.
 
-    Capacities are no resources here: the tiles stay, so more room gives nothing. Under
-    `ideal` networks cost nothing.
+    Capacities are left out, as the same tiles do not use more. Under `ideal` networks
+    cost nothing.
     """
     return tuple(
         Gain(name, price(problem, scaled(factor), model).latency)

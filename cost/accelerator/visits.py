@@ -1,4 +1,4 @@
-"""How often, and on how many instances, every node of a mapping runs."""
+"""The executions of every node of a mapping, and the instances that run it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from comet.cost.reals import Real, longest, times
 
 @dataclass(frozen=True)
 class Visit:
-    """One node with its executions."""
+    """One node with its executions and instances."""
 
     node: Node
     flows: tuple[Flow, ...]
@@ -53,13 +53,13 @@ def _visit(flows: Flows, node: Node, runs: Real, copies: Real) -> Iterator[Visit
         return
     spread = longest((1.0, *(flow.spatial for flow in moved)))
     for child in node.children:
-        own = not node.spatial and isinstance(child, Tile) and child.spatial
-        turns = 1.0 if own else iterations
-        yield from _visit(flows, child, times(runs, turns), times(copies, spread))
+        iterates = not node.spatial and isinstance(child, Tile) and child.spatial
+        repeats = 1.0 if iterates else iterations  # a spatial child has them itself
+        yield from _visit(flows, child, times(runs, repeats), times(copies, spread))
 
 
 def moved_flows(flows: Flows, tile: Tile) -> tuple[Flow, ...]:
-    """The entries a node moves: of a temporal node those no spatial child moves."""
+    """The flows that a node moves itself: a spatial child moves those of its parent."""
     listed = flows.flows[tile.index]
     if tile.spatial or tile.is_leaf:
         return listed

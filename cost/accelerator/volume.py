@@ -1,8 +1,8 @@
 """
-How much data moves, and how often: tile extents, reuse, and the time of one transfer.
+Tile extents, reuse, and the time of one transfer.
 
 Sources: sections "data movement" of arXiv 2509.00599 and the COMET tool's behaviour.
-Formulas take Python numbers; those that say so also take numpy arrays.
+Formulas of `Real` take numbers and arrays.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def elements_of(
 
 @lru_cache(maxsize=1024)
 def relevant(projection: Projection) -> frozenset[str]:
-    """The dimensions a tensor depends on."""
+    """The dimensions that index a tensor."""
     return frozenset(dim for axis in projection for dim in axis)
 
 
@@ -58,14 +58,15 @@ def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Rea
     """
     Iterations of a nest that use the same tile: its innermost loops without `dims`.
 
-    The product of the loops inside the innermost relevant loop of more than one trip.
+    The product of the loops inside the innermost relevant loop of more than one
+    iteration.
     """
     period: Real = 1.0
     stopped: Truth = False
     for dim in order:
         if dim in dims:
-            turns = np.greater(factors[dim], 1)
-            stopped = turns if stopped is False else stopped | turns
+            repeats = np.greater(factors[dim], 1)
+            stopped = repeats if stopped is False else stopped | repeats
         else:
             period = times(period, choose(stopped, 1.0, factors[dim]))
     return period
@@ -75,10 +76,11 @@ def exchanged(
     problem: Problem, hardware: Hardware, node: Collective, given: Extents | None
 ) -> tuple[dict[str, Real], CollectiveTraffic]:
     """
-    The tile of a tensor after a collective, and what moves.
+    Return the tile of a tensor after a collective, and the traffic.
 
-    An all-gather enlarges the tile along its dimension, a scatter divides it; integers
-    stay integers. `given` is the tile before; raises `CostError` if there is none.
+    A gather or all-gather enlarges the tile along its dimension, a scatter divides it;
+    integers stay integers. `given` is the tile before the collective. Raises
+    `CostError` if there is none.
     """
     if given is None:
         raise CostError(
@@ -107,13 +109,13 @@ def exchanged(
 
 @dataclass(frozen=True)
 class Movement:
-    """How one entry of a node moves, iteration by iteration."""
+    """The transfers of one entry of a node, as the COMET tool counts them."""
 
     entry: Entry
     writes: bool
     dependent: bool
     iterations: int
-    """Iterations of the nest the entry is charged for."""
+    """Iterations of the nest that the tool counts for the entry."""
     steps: int
     """Steps of the leaf below per iteration."""
     spatial: int
@@ -121,11 +123,11 @@ class Movement:
     size: int
     """Elements of the tile of one child."""
     length: int
-    """Iterations for which movement is known."""
+    """Iterations of the nest above, in which tiles may move."""
     period: int
     """A tile moves in every `period`-th iteration."""
     unique: int
-    """Distinct tiles that move at once: one if all instances use it."""
+    """Distinct tiles that move at the same time: one if all instances share it."""
 
     @cached_property
     def moves(self) -> int:
@@ -198,12 +200,11 @@ def memory_cycles(
     """
     Cycles of the two memories at the ends of one transfer, the slower of both.
 
-    The source serves min(ports, unique) ports, each no faster than the network; every
+    The source uses min(ports, unique) ports, each no faster than the network; every
     child receives one tile. Without network support a tile is sent once per instance. A
-    drained tile that accumulates is read first. With `ported` each port has an equal
+    written tile that accumulates is read first. With `ported` each port has an equal
     part of the source's bandwidth (COMET tool), otherwise one port may use all of it.
-    Source: T_mem = DV / BW of arXiv 2509.00599. Takes numbers and arrays; `real` fixes
-    the precision.
+    Source: T_mem = DV / BW of arXiv 2509.00599. `real` rounds to the precision.
     """
     source, network, t = route.source, route.network, transfer
     some = larger(t.unique, 1)
@@ -232,7 +233,7 @@ def _shared(bandwidth: float, used: Real, ports: int) -> Real:
 
 
 def transfer_kind(writes: bool, unique: int) -> CollectiveKind:
-    """The network collective that an implicit transfer is priced as."""
+    """The kind of collective as which the network prices a transfer."""
     if writes:
         return CollectiveKind.GATHER
     return CollectiveKind.BROADCAST if unique == 1 else CollectiveKind.SCATTER

@@ -9,7 +9,6 @@ from functools import partial
 from xdsl.ir import Block
 
 from comet.cost.accelerator.hardware import (
-    ROOT_MEMORY,
     Hardware,
     Level,
     Memory,
@@ -19,6 +18,7 @@ from comet.cost.accelerator.hardware import (
 from comet.cost.estimate import HardwareError
 from comet.dialects.arch import ComputeOp, LevelOp, MemoryOp, Path, SystemOp, UnitOp
 from comet.dialects.arch.fields import fields_of, integer, number
+from comet.kinds import ROOT_MEMORY
 
 
 def hardware_of(system: SystemOp) -> Hardware:

@@ -48,6 +48,7 @@ from comet.dialects.arch.rows import (
 from comet.dialects.arch.schema import LINK, MESH_FIELDS, ROOT, mesh_shape, mistakes
 from comet.dialects.axis_names import misnamed_axis
 from comet.dialects.parents import HasParentNamed
+from comet.kinds import ROOT_MEMORY
 
 RowT = TypeVar("RowT", bound=RowOp)
 
@@ -259,8 +260,8 @@ class LevelOp(NodeOp, ContainerOp):
 
     @property
     def capacity(self) -> int | None:
-        """Bytes of one instance; None for DRAM, which COMET never finds full."""
-        return None if self.level_name == "DRAM" else self.memory.bytes
+        """Bytes of one instance; None for the root memory, which has no limit."""
+        return None if self.level_name == ROOT_MEMORY else self.memory.bytes
 
     @property
     def axis_extents(self) -> dict[str, int]:

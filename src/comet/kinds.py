@@ -1,4 +1,4 @@
-"""The kinds of nodes in COMET files, and how operations index their tensors."""
+"""The words of COMET files, and how operations index their tensors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import auto
 
 from xdsl.utils.str_enum import StrEnum
+
+ROOT_MEMORY = "DRAM"
+"""The level whose capacity has no limit: the COMET tool knows it by this name."""
 
 
 class TileKind(StrEnum):

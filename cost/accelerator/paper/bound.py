@@ -1,9 +1,10 @@
 """
-What `paper` says at least about the mappings that complete a part of a tile tree.
+Lower bounds, by the model `paper`, of the mappings that complete a partial tile tree.
 
 Some nodes have their final loops, and so have all temporal nodes around them. The
-others are *open*: they have no loops yet, and leaves below them have all that is left.
-A node that several nests share, as the root, is open for the operations of some.
+others are *open*: they have no loops yet, and leaves below them have the remaining
+extents. A node that several nests share, such as the root, may be open for the
+operations of some of them only.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from comet.cost.accelerator.problem import (
 from comet.cost.reals import Real, larger, longest, times, total
 
 OpenLoops: TypeAlias = Collection[tuple[int, str]]
-"""The nodes with open loops, by index, each with an operation for which they are."""
+"""The open nodes, by index, each with an operation for which it is open."""
 
 
 def least_cycles(
@@ -57,20 +58,22 @@ def least_cycles(
 
     - A unit: cutting a tile never lessens its work, since the ceilings of parts add up
       to at least the ceiling of the whole, and each part fills and drains the array.
-    - An open node: its iterations repeat what is below, and what is below for the
-      whole tile is at most that for all of its parts. Its transfers cost at least
-      nothing; next to the root, its cycles are at least those for which the port of the
-      root memory is busy. Cutting a transfer makes that no shorter: both memory and
-      network take a time for k parts that is at least that of the whole.
+    - An open node: its iterations repeat the nodes below, which take at least as long
+      for all parts of a tile as for the whole tile. Its transfers cost at least 0;
+      next to the root, its cycles are at least those for which the port of the root
+      memory is busy. Cutting a transfer makes that no shorter: both memory and network
+      take at least as long for k parts as for the whole.
     - A final node: its loops and the tiles that it moves are those of every completion.
-      Its cycles grow with the work below: a stall shrinks by at most what the window of
-      its iteration grows. Other transfers on a shared port only shorten the window.
-    - Groups in turn add up; of groups that overlap, each is a bound for all.
-    - A node whose first reads count costs what `latencies` says, if nothing below it is
-      open.
+      Its cycles grow with the work below: if the window of an iteration grows, its
+      stall shrinks by at most as much. Other transfers on a shared port only shorten
+      the window.
+    - Groups that run one after the other add up; of groups that overlap, each is a
+      bound for all.
+    - A node whose first reads count has the cycles of `latencies`, if no node below it
+      is open.
 
-    What reuse saves at a node is at most the first reads below it. The nodes next to
-    the root are below none that reuses, so their first reads count.
+    Reuse at a node saves at most the first reads below it. No node above those next to
+    the root reuses tiles, so their first reads count.
     """
     return _Bound(Latency(mappings, hardware, flows), open_loops).root()
 
@@ -145,7 +148,7 @@ class _Bound:
         return self._nest(streams, iterations, work, first_reads=first_reads)
 
     def _is_open(self, tile: Tile) -> bool:
-        """Return whether some loops around what `tile` moves are open, or its own."""
+        """Return whether `tile` is open for an operation whose tensors it moves."""
         return any((tile.index, e.tag) in self._open_loops for e in tile.entries)
 
     def _nest(
@@ -162,9 +165,9 @@ class _Bound:
 
 def port_cycles(hardware: Hardware, streams: Iterable[Stream]) -> Real:
     """
-    Return for how many cycles the port of the root memory is busy at least.
+    Return a lower bound of the cycles for which the port of the root memory is busy.
 
-    A transfer keeps it until the network has delivered it, as the next one waits.
+    A transfer occupies it until the network has delivered the tile.
     """
     root = hardware.levels[0]
     crossing = [s for s in streams if s.flow.entry.source == root.name]
@@ -185,11 +188,11 @@ def whole_stream(
     writes: bool,
 ) -> Stream:
     """
-    Return the transfer of a tensor at once between two levels, the outer one first.
+    Return a tensor as one transfer between two levels, the outer one first.
 
-    `elements` are those of one instance's part, each of `bits` bits. `instances` are
-    how many instances take part, and how many different parts they have. Cutting the
-    transfer makes it no shorter.
+    `elements` are those of one instance's part, each of `bits` bits. `instances` has
+    the number of instances that take part, and that of their different parts. Cutting
+    the transfer makes it no shorter.
     """
     entry = Entry("", "", *levels, bits, accumulates=False, factors=())
     flow = Flow(entry, writes, False, elements, 1.0, 1.0, *instances, False)

@@ -1,10 +1,10 @@
 """
 Energy of every node in the model `paper`.
 
-A node spends it for every execution on every instance. A transfer costs a read at one
-end, a write at the other (once per receiving instance), and the network between. The
-COMET tool takes the memories' energies of the wrong side, omits the first network and
-counts one network for all instances.
+A node spends energy in every execution on every instance. A transfer costs a read at
+one end, a write at the other (once per receiving instance), and the network between.
+The COMET tool takes the memories' energies of the wrong side, omits the first network
+and counts one network for all instances.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Energy:
     terms: dict[str, Terms] = field(default_factory=dict[str, Terms])
     """Energy of memories and units: by level, or by unit and operation."""
     every: Terms = field(default_factory=Terms)
-    """The same in one sum."""
+    """The sum of all `terms`, in which equal arrays are multiplied once."""
     by_network: dict[str, Real] = field(default_factory=dict[str, Real])
     runs: dict[int, Real] = field(default_factory=dict[int, Real])
     """How often each node runs, by node index."""
@@ -75,9 +75,9 @@ def energies(
     networks: bool = True,
 ) -> Energy:
     """
-    The energy of mappings whose flows are known, without networks on request.
+    Return the energy of mappings, of which `flows` are known; networks are optional.
 
-    `visited` are the nodes with their executions, if they are known as well.
+    `visited` are the nodes with their executions, if these are known, too.
     """
     state = Energy(mappings, hardware, flows, networks)
     for visit in visits(mappings, flows) if visited is None else visited:
@@ -90,9 +90,9 @@ def energies_by_cause(
     mappings: Mappings, hardware: Hardware, flows: Flows, *, networks: bool = True
 ) -> dict[str, Energy]:
     """
-    The energy that each tensor's transfers and collectives, and each operation, spend.
+    Return the energy by tensor (its transfers and collectives) and by operation.
 
-    Together they are what `energies` returns.
+    Their sum is the result of `energies`.
     """
     states: dict[str, Energy] = {}
 
@@ -106,7 +106,7 @@ def energies_by_cause(
 
 
 def _visit(visit: Visit, state_of: Callable[[str], Energy]) -> None:
-    """Let the tensors and operations of a node spend their energy."""
+    """Add the energy of a node to the states of its tensors and operations."""
     if isinstance(visit.node, Collective):
         _collective(state_of(visit.node.input), visit.node, visit)
         return
@@ -123,7 +123,7 @@ class Access:
     level: str
     writes: bool
     reads_back: Truth
-    """Whether what is written was read before, to be added to."""
+    """Whether the written tile was read before, to add to it."""
     tiles: Real
     """Tiles that are read or written at the same time, on one copy of the node."""
     energy: Real
@@ -132,9 +132,9 @@ class Access:
 
 def accesses(hardware: Hardware, flow: Flow) -> Iterator[Access]:
     """
-    What a flow reads and writes: at its source, then at its destination.
+    Yield the accesses of a flow at its source, then at its destination.
 
-    A unit has no memory, so nothing is counted there.
+    A unit has no memory, so its accesses are not counted.
     """
     entry = flow.entry
     network = hardware.network(entry.source, entry.destination)
@@ -181,7 +181,7 @@ def _work(state: Energy, tile: Tile, visit: Visit) -> None:
 
 
 def exchanges_of(visit: Visit, exchange: CollectiveTraffic) -> Real:
-    """How often a collective takes place: the instances make groups of sources."""
+    """Return how often a collective runs: once per group of `sources` instances."""
     return visit.runs * np.maximum(visit.copies / exchange.sources, 1.0)
 
 

@@ -1,9 +1,9 @@
 """
-First reads that need not be repeated.
+The first reads that reuse saves.
 
 A node that reuses a tensor's tile over several iterations leaves it in the memory
-below; the node below then need not fill it again. A fill is as long as its slowest
-level, so only what the other levels do not cover is saved.
+below; the node below then need not read it again. First reads take as long as the
+slowest level, so a saved read counts only as far as no other level takes longer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def fills_of(streams: Sequence[Stream]) -> Fills:
 def nested_fills(
     streams: Sequence[Stream], below: Sequence[Fills]
 ) -> tuple[Fills, ...]:
-    """The fills further down that are unneeded if the node itself reuses the tile."""
+    """Return the first reads below a node that reuse above the node may save, too."""
     kept = {f.key: f.once for f in fills_of(streams)}
     return tuple(
         tuple(
@@ -67,10 +67,10 @@ def saved_cycles(
     streams: Sequence[Stream], below: Sequence[Fills], iterations: Real
 ) -> Real:
     """
-    Cycles that reuse saves the nodes below over all iterations.
+    Return the cycles that reuse saves in the nodes below, over all iterations.
 
-    Iterations fall into classes by which streams have a new tile; the periods of
-    streams divide each other because they are products of the same innermost loops.
+    Iterations belong to classes by the streams that get a new tile. The periods of
+    streams divide each other, as they are products of the same innermost loops.
     """
     keys = {f.key for fills in below for f in fills}
     periods = {
@@ -97,18 +97,17 @@ def _saved_once(below: Sequence[Fills], reused: Mapping[Key, Real]) -> Real:
     return total
 
 
-NONE: Mapping[Key, Real] = {}
-
-
-def longest_fill(fills: Sequence[Fill], reused: Mapping[Key, Real] = NONE) -> Real:
+def longest_fill(
+    fills: Sequence[Fill], reused: Mapping[Key, Real] | None = None
+) -> Real:
     """
-    The cycles of the level whose first reads have the largest sum.
+    Return the cycles of the level whose first reads have the largest sum.
 
-    Tiles that are read once are not read if they are `reused`.
+    Tiles that are read once are not read if they are `reused`: 1 if so, else 0.
     """
     sums: dict[str, Real] = {}
     for fill in fills:
-        again = reused.get(fill.key)
+        again = None if reused is None else reused.get(fill.key)
         needed = 1.0 if again is None else 1.0 - fill.once * again
         add_to(sums, fill.level, times(fill.cycles, needed))
     return longest(sums.values())

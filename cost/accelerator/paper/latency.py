@@ -56,10 +56,10 @@ class NodeCost:
     busy: Ports
     """Busy cycles of all ports and units in the subtree."""
     fills: tuple[Fills, ...] = ()
-    """First reads that reuse above may make unneeded, one tuple per node."""
+    """First reads that reuse in nodes above may save, one tuple per node."""
 
     def times(self, count: Real) -> NodeCost:
-        """The node run `count` times, one after the other."""
+        """Return the cost of `count` executions, one after the other."""
         return NodeCost(
             self.cycles * count,
             self.window * count,
@@ -80,7 +80,7 @@ class Latency:
     flows: Flows
     nodes: dict[int, NodeCost] = field(default_factory=dict[int, NodeCost])
     nests: dict[int, list[NestCost]] = field(default_factory=dict[int, list[NestCost]])
-    """A node's own transfers, one entry per group of children."""
+    """The transfers of each node, one entry per group of children."""
     collectives: bool = True
     """Whether collectives take time."""
 
@@ -94,7 +94,7 @@ def latencies(
     mappings: Mappings, hardware: Hardware, flows: Flows, *, collectives: bool = True
 ) -> Latency:
     """
-    The cost of every node, with collectives that take no time on request.
+    Return the cost of every node; without `collectives` these take no time.
 
     Raises `CostError` if the mapping cannot be priced.
     """
@@ -162,12 +162,14 @@ def _group(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCo
     if tile.spatial:
         return _repeated(state, tile, group, iterations)
     parts = [_member(state, tile, node, iterations) for node in group.members]
-    return _in_turn(parts)
+    return _one_after_other(parts)
 
 
 def _member(state: Latency, tile: Tile, node: Node, iterations: Real) -> NodeCost:
     """
-    All iterations of a child of a temporal node: a spatial child has them in its own.
+    Return the cost of all iterations of a child of a temporal node.
+
+    A spatial child iterates itself, so they are in its cost.
     """
     if isinstance(node, Tile) and node.spatial:
         return state.nodes[node.index]
@@ -176,7 +178,7 @@ def _member(state: Latency, tile: Tile, node: Node, iterations: Real) -> NodeCos
     return _repeated(state, tile, Group((node,), fused=False), iterations)
 
 
-def _in_turn(parts: Sequence[NodeCost]) -> NodeCost:
+def _one_after_other(parts: Sequence[NodeCost]) -> NodeCost:
     return NodeCost(
         total(p.cycles for p in parts),
         total(p.window for p in parts),
@@ -189,8 +191,8 @@ def _in_turn(parts: Sequence[NodeCost]) -> NodeCost:
 
 
 def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> NodeCost:
-    """A group of children run once per iteration, after the node's own transfers."""
-    once = _in_turn([state.nodes[node.index] for node in group.members])
+    """Return the cost of a group of children with the node's transfers for them."""
+    once = _one_after_other([state.nodes[node.index] for node in group.members])
     streams = group_streams(state, tile, group)
     saved = saved_cycles(streams, once.fills, iterations)
     work = iterations * once.cycles - saved
@@ -237,7 +239,7 @@ def _tags(member: Node) -> set[str]:
 
 
 def _shared(state: Latency, below: Ports) -> Ports:
-    """What a level's other side does with the shared ports, per iteration."""
+    """Return the busy cycles per iteration of the ports that both sides share."""
     return {
         (level, 1 - port): busy
         for (level, port), busy in below.items()
@@ -250,16 +252,17 @@ def _overlap(
     hardware: Hardware, lanes: Sequence[Sequence[NodeCost]], iterations: Real
 ) -> NodeCost:
     """
-    Lanes in parallel, the groups of a lane as stages of a pipeline.
+    Return the cost of lanes in parallel, each a pipeline of its groups.
 
-    A lane takes one iteration of every stage and repeats the longest; nothing is faster
-    than the busiest port, bus or unit that the groups share.
+    A lane takes one iteration of every stage and repeats the longest. The sum takes at
+    least as long as the busiest port, bus or unit that the groups share.
     """
     groups = [group for lane in lanes for group in lane]
     busy = add_ports([(g.busy, 1.0) for g in groups])
     lanes_take = longest(_pipelined(lane, iterations) for lane in lanes)
-    in_turn = total(group.cycles for group in groups)
-    bus = np.minimum(_busiest_bus(hardware, busy), in_turn)  # collectives count twice
+    longest_possible = total(group.cycles for group in groups)
+    # A collective counts at both ports, so the bus may seem busy for longer than that.
+    bus = np.minimum(_busiest_bus(hardware, busy), longest_possible)
     cycles = np.maximum(np.maximum(lanes_take, longest(busy.values())), bus)
     most, window, compulsory = (
         groups[0].cycles,
@@ -283,7 +286,7 @@ def _overlap(
 
 
 def _busiest_bus(hardware: Hardware, busy: Ports) -> Real:
-    """How long the busiest memory works of those that read and write on one bus."""
+    """Return the cycles of the busiest memory that reads and writes on one bus."""
     buses: dict[str, Real] = {}
     for (name, _), cycles in busy.items():
         level = hardware.level(name)

@@ -1,8 +1,8 @@
 """
 One execution of one node: transfers that overlap with the work below it.
 
-Per iteration a port moves each flow's data once per reuse; what exceeds the work of
-that iteration is a stall. The first read fills, the last write drains.
+Transfers that take longer than the work of their iteration stall it. The first read is
+the fill, the last write the drain.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Stream:
     first: Real
     """One transfer, network included."""
     further: Real
-    """One further transfer: a contiguous engine pays the network once."""
+    """Each further transfer; a contiguous DMA has the network latency only once."""
 
     @property
     def port(self) -> int:
@@ -55,13 +55,15 @@ class NestCost:
     work: Real
     """The work below, all iterations."""
     fill: Real
+    """The first reads."""
     drain: Real
+    """The last writes."""
     forced: Real
-    """Stalls of streams that must not overlap."""
+    """Stalls of streams that may not overlap."""
     stalls: Real
     """Stalls of streams that overlap but take longer than the work."""
     saved: Real = 0.0
-    """First reads below that reuse spares; `work` is without them."""
+    """First reads below that reuse saves; `work` is without them."""
 
     @property
     def cycles(self) -> Real:
@@ -70,7 +72,7 @@ class NestCost:
 
 
 def stream_of(hardware: Hardware, flow: Flow, *, hidden: bool) -> Stream:
-    """A flow with its times; raises `CostError` if no link joins its levels."""
+    """Return a flow with its times; raises `CostError` if no link joins its levels."""
     entry = flow.entry
     route = Route.of(hardware, entry.source, entry.destination)
     transfer = Transfer(
@@ -103,10 +105,10 @@ def nest_cost(
     shared: Ports,
 ) -> NestCost:
     """
-    One execution of a node whose iterations take `work` cycles in all.
+    Return the cost of one execution of a node whose iterations take `work` cycles.
 
-    `shared`: for how long, per iteration, the far ends of the streams are busy with
-    other transfers on the same ports.
+    `shared` has the cycles per iteration for which the far ends of the streams are busy
+    with other transfers on the same ports.
     """
     window = work / iterations
     loads = [_Load.of(s, iterations, window, shared) for s in streams]
@@ -130,7 +132,7 @@ Three: TypeAlias = tuple[Real, Real, Real]
 
 @dataclass(frozen=True)
 class _Load:
-    """How long one stream uses its port in one iteration, ramps excluded."""
+    """The use of a port by one stream in one iteration, without fill and drain."""
 
     level: str
     port: int
@@ -164,11 +166,10 @@ class _Phases:
 
 def _phases(loads: Sequence[_Load], memory: Memory) -> _Phases:
     """
-    Stalls at one level: the first iteration only reads ahead, the last only writes
-    back.
+    Return the stalls at one level.
 
-    In the others, ports work in parallel and the slower one counts, or take turns on a
-    memory with one bus.
+    The first iteration only reads ahead, the last one only writes back. In the others
+    both ports work at the same time and the slower one counts; on one bus they add up.
     """
     reads = [load for load in loads if load.port == READ]
     writes = [load for load in loads if load.port == WRITE]
@@ -206,10 +207,10 @@ def _forced(loads: Sequence[_Load]) -> Real:
 
 def _excess(loads: Sequence[_Load]) -> Real:
     """
-    By how much the transfers that may overlap exceed the iteration.
+    Return by how much the transfers that may overlap exceed the iteration.
 
-    The shortest windows are served first: every load, with all loads of no longer
-    windows, must finish within its window.
+    Transfers with the shortest windows are first (earliest deadline first): each must
+    finish in its window, together with all those of windows that are not longer.
     """
     hidden = [load for load in loads if load.hidden]
     return longest(

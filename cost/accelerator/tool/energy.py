@@ -64,7 +64,7 @@ class Energy:
 
 
 def energies(latency: Latency) -> Energy:
-    """The energy of every node of a mapping whose latencies are known."""
+    """Return the energy of every node of a mapping, of which the latency is known."""
     state = Energy(latency)
     for index, cost in latency.collectives.items():
         node = next(n for n in latency.problem.nodes if n.index == index)
@@ -172,8 +172,9 @@ def _scale(
     network: dict[str, float],
 ) -> None:
     """
-    Multiply a record by the runs of the nodes above: the maximum of all nearby tensors,
-    whatever their tags.
+    Multiply a record by the runs of the nodes above.
+
+    These are the maximum over all nearby tensors, whatever their tags.
     """
     most = _largest(runs, nearby)
     if most is None:
@@ -196,7 +197,7 @@ def _spread(
     copies: Counts,
     below_root: bool,
 ) -> int:
-    """Over how many instances the nodes above spread a record's tensor."""
+    """Return over how many instances the nodes above spread a record's tensor."""
     tag, _ = record.key
     if record.key in copies:
         return copies[record.key]

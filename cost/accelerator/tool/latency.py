@@ -53,8 +53,9 @@ from comet.kinds import BindingKind
 
 def latencies(problem: Problem, hardware: Hardware) -> Latency:
     """
-    The cost of every node; raises `CostError` if the tool cannot price it, or if it
-    makes more than `MOST_ITERATIONS`.
+    Return the cost of every node.
+
+    Raises `CostError` if the tool cannot price it, or for more than `MOST_ITERATIONS`.
     """
     hardware = in_allocation_order(problem, hardware)
     state = Latency(problem, hardware, build_nests(problem, hardware))
@@ -65,8 +66,8 @@ def latencies(problem: Problem, hardware: Hardware) -> Latency:
 
 MOST_ITERATIONS = 10_000_000
 """
-Iterations of all nodes together up to which a mapping is priced: the model keeps up to
-some 200 bytes for each, 2 GB in all.
+The most iterations, summed over nodes, of a mapping that is priced: the model needs
+about 200 bytes for each, 2 GB in all.
 """
 
 
@@ -87,15 +88,15 @@ def _check_iterations(state: Latency) -> None:
 
 
 LARGE_MAPPING = 64
-"""Entries above which the tool's heap has levels in another order (see below)."""
+"""Entries above which the tool visits levels in another order."""
 
 EARLY_LEVELS = 4
-"""How many levels are last in that order."""
+"""The outermost levels that come last in that order."""
 
 
 def in_allocation_order(problem: Problem, hardware: Hardware) -> Hardware:
     """
-    The machine with its levels in the order in which the tool visits them.
+    Return the machine with its levels in the order in which the tool visits them.
 
     The tool sorts levels by heap address. That is the order of exploration, except that
     after a large mapping was read the first four levels come last. This is observed in
@@ -199,15 +200,13 @@ def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
 
 
 def _compute_only(state: Latency, tile: Tile, group: Group, work: int) -> None:
-    """
-    A child that no stream feeds still takes its time, on both ports of the level above.
-    """
+    """Count a child that no stream feeds as work on both ports of the level above."""
     iterations = state.iterations(tile)
     ports = blank(iterations)
     for port in ports:
         port.compute = u32(iterations * work)
     level = charged_level(tile, group.members[0])
-    assert level is not None  # check_tool has made sure
+    assert level is not None  # as check_tool has checked
     records = {level: ports}
     state.groups[tile.index] = (
         *state.groups.get(tile.index, ()),
@@ -221,36 +220,44 @@ def _temporal(state: Latency, tile: Tile) -> None:
         state.cycles[tile.index] = state.cycles.get(tile.children[-1].index, 0)
         return
     iterations = state.iterations(tile)
-    for group in group_children(tile):
-        for node in group.members:
-            if isinstance(node, Collective):
-                ports = blank(iterations)
-                for port in ports:
-                    port.busy = port.compute = u32(
-                        iterations * state.cycles[node.index]
-                    )
-                records = {node.level: ports}
-                own = GroupCost(
-                    Group((node,), group.fused),
-                    records,
-                    fold_levels(records, iterations),
-                )
-                state.groups[tile.index] = (*state.groups.get(tile.index, ()), own)
+    state.groups[tile.index] = tuple(
+        _collective_in(state, node, group, iterations)
+        for group in group_children(tile)
+        for node in group.members
+        if isinstance(node, Collective)
+    )
     if BindingKind.SEQUENTIAL in kinds:
-        charged = {
-            cost.group.members[0].index: cost.totals.compute
-            for cost in state.groups.get(tile.index, ())
-        }
-        state.cycles[tile.index] = u32(
-            sum(
-                charged.get(c.index, 0)
-                if isinstance(c, Collective)
-                else state.cycles[c.index]
-                for c in tile.children
-            )
+        state.cycles[tile.index] = _sequential_cycles(state, tile)
+    else:
+        state.cycles[tile.index] = pipeline_cycles(state, tile)
+
+
+def _collective_in(
+    state: Latency, node: Collective, group: Group, iterations: int
+) -> GroupCost:
+    """Return a collective below a temporal node as work on both ports of its level."""
+    ports = blank(iterations)
+    for port in ports:
+        port.busy = port.compute = u32(iterations * state.cycles[node.index])
+    records = {node.level: ports}
+    totals = fold_levels(records, iterations)
+    return GroupCost(Group((node,), group.fused), records, totals)
+
+
+def _sequential_cycles(state: Latency, tile: Tile) -> int:
+    """Return the sum over all children; collectives outside of groups count 0."""
+    collectives = {
+        cost.group.members[0].index: cost.totals.compute
+        for cost in state.groups[tile.index]
+    }
+    return u32(
+        sum(
+            collectives.get(child.index, 0)
+            if isinstance(child, Collective)
+            else state.cycles[child.index]
+            for child in tile.children
         )
-        return
-    state.cycles[tile.index] = pipeline_cycles(state, tile)
+    )
 
 
 def _collective(state: Latency, node: Collective) -> None:

@@ -1,9 +1,9 @@
 """
-How the streams of a node share ports and hide behind work, as the COMET tool counts it.
+The stalls of streams that share ports, as the COMET tool counts them.
 
-Streams of one level and port take turns: each uses the windows of the others. What
-does not fit is a stall of that iteration; a stream that may not overlap stalls
-completely.
+Streams of one level and port run one after the other: each uses up the windows of the
+others. The cycles beyond its window are a stall of that iteration; a stream that may
+not overlap stalls for all its cycles.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NodeTotals:
 
 @dataclass
 class _Slot:
-    """A stream with its private windows."""
+    """A stream with what other streams leave of its windows."""
 
     stream: Stream
     windows: Cycles
@@ -78,8 +78,9 @@ def merge_streams(
     hardware: Hardware, streams: Sequence[Stream], iterations: int, usage: PortUsage
 ) -> LevelRecords:
     """
-    The port records of a node, levels in rank order; `usage` is how long the levels'
-    ports are busy below.
+    Return the port records of a node, levels in rank order.
+
+    `usage` has the cycles for which the ports of the levels are busy below.
     """
     rank = hardware.rank
     ordered = sorted(
@@ -162,11 +163,11 @@ def _take(other: _Slot, start: int, cycles: Cycles) -> None:
 
 def fold_levels(records: LevelRecords, iterations: int) -> NodeTotals:
     """
-    One node from its levels.
+    Return the totals of a node, given the records of its levels.
 
-    Stalls of further levels combine by maximum, but the first level's write port
-    replaces its read port (a defect of the tool: read stalls of single-level nodes
-    disappear if there are writes).
+    Stalls of levels combine by maximum, but the write port of the first level replaces
+    its read port (a defect of the tool: read stalls of single-level nodes disappear if
+    there are writes).
     """
     stalls = np.zeros(iterations, dtype=np.int64)
     up = down = compute = 0

@@ -15,7 +15,7 @@ from comet.cost.estimate import Estimate, NodeEstimate
 
 def price(problem: Problem, hardware: Hardware) -> Estimate:
     """
-    Root cycles, energy with networks, and the sums of the stall table.
+    Return root cycles, energy with networks, and the sums of the stall table.
 
     Raises `CostError` if the tool would reject the mapping, crash or hang.
     """

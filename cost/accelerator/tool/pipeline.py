@@ -1,8 +1,9 @@
 """
 The cost of children that overlap, as the COMET tool counts it.
 
-The longest stage runs without a break; what other stages need before its first and
-after its last iteration is added, and so is what the busiest shared port needs beyond.
+The longest stage runs without a break. The cycles of other stages before its first and
+after its last iteration are added, and so are the cycles by which the busiest shared
+port exceeds that.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from comet.cost.accelerator.tool.streams import u32
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """One stage of a pipeline: its whole cost, and how it divides into iterations."""
+    """One stage of a pipeline: its cycles in all, and its cost by iteration."""
 
     total: int
     totals: NodeTotals | None
@@ -78,8 +79,9 @@ def _stages(state: Latency, tile: Tile) -> list[_Stage]:
 
 def _conflicts(state: Latency, tile: Tile, without: int) -> int:
     """
-    How many cycles the busiest port of each tree level needs beyond `without`; ports of
-    one stage alone do not count.
+    Return the cycles by which the busiest port of each tree depth exceeds `without`.
+
+    A port that only one stage uses does not count.
     """
     needed: dict[int, dict[tuple[str, int], list[int]]] = {}
     counts: dict[int, int] = {}

@@ -20,8 +20,7 @@ from comet.cost.accelerator.tool.state import GroupCost, Latency
 @dataclass(frozen=True, slots=True)
 class StallRow:
     """
-    Stalls and work of one node for one group of children, one line of the detailed
-    breakdown.
+    Stalls and work of one node for one group of children: a line of the breakdown.
     """
 
     node: int

@@ -1,5 +1,5 @@
 """
-Which tiles nodes below have, and how busy their ports are, as the COMET tool counts it.
+Reuse of tiles in the nodes below, and the use of their ports (COMET tool).
 
 A tile that a node reuses over iterations need not be filled again below, which shortens
 the windows of those iterations; a level with shared ports has less time for one side
@@ -38,8 +38,9 @@ def record_ramps(state: Latency, tile: Tile, streams: list[Stream]) -> None:
 
 def shrink(state: Latency, tile: Tile, group: Group, windows: Cycles) -> None:
     """
-    A tensor that the node reuses need not be filled again below: subtract its ramp from
-    the windows of reused iterations.
+    Subtract from windows the ramps below of tensors that the node reuses.
+
+    They need not be read again in the iterations that reuse them.
     """
     if group.fused:
         for member in group.members:
@@ -76,8 +77,7 @@ def _shrink_by(state: Latency, tile: Tile, member: Node, windows: Cycles) -> int
 
 def port_usage(state: Latency, tile: Tile, group: Group) -> PortUsage:
     """
-    Cycles for which the ports of the levels below are busy on their other side, if one
-    of them is shared.
+    Return the busy cycles of the ports below, on their other side, if any is shared.
     """
     if not any(_shares(state.hardware, e.destination) for e in tile.entries):
         return {}

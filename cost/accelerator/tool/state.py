@@ -16,7 +16,7 @@ from comet.cost.collectives.formulas import CollectiveCost
 
 @dataclass(frozen=True)
 class GroupCost:
-    """What one group of children costs a node."""
+    """The cost of a node for one group of children."""
 
     group: Group
     records: LevelRecords

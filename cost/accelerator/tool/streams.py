@@ -87,8 +87,10 @@ def make_stream(
     hardware: Hardware, movement: Movement, setting: Setting, hidden: bool
 ) -> Stream:
     """
-    The stream of one entry; raises `CostError` if no link joins its levels, the mesh
-    has no hop count, or the tool reads or writes outside its vectors.
+    Return the stream of one entry.
+
+    Raises `CostError` if no link joins its levels, the mesh has no hop count, or the
+    tool reads or writes outside its vectors.
     """
     entry = movement.entry
     route = Route.of(hardware, entry.source, entry.destination)
@@ -127,10 +129,10 @@ def _transfer_times(
     route: Route, movement: Movement, uneven: bool
 ) -> tuple[Cycles, float]:
     """
-    Cycles of each iteration's transfer, and the pJ the network spends on all of them.
+    Return the cycles of each iteration's transfer, and the network's pJ for all.
 
-    The tool counts writes of iterations in which no tile moves only if entries have
-    different iteration counts.
+    Only if entries have different iteration counts, the tool counts writes in
+    iterations in which no tile moves.
     """
     busy, energy = _one_transfer(route, movement, movement.unique)
     idle = 0
@@ -168,9 +170,9 @@ def _split_ramps(
     movement: Movement, times: Cycles, reuse: int, uneven: bool
 ) -> tuple[int, int, Cycles]:
     """
-    The first read or last write, and the others at the iteration they overlap with.
+    Return the first read, the last write, and the others by overlapped iteration.
 
-    A read is fetched one iteration ahead, a write drains one iteration later. Raises
+    A read starts one iteration ahead, a write ends one iteration later. Raises
     `CostError` if the tool would write outside its vectors: an accumulator reused over
     iterations beside entries with other iteration counts.
     """

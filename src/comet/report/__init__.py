@@ -1,8 +1,8 @@
 """
-A mapping as one HTML page: where its time and energy go, and what would change them.
+Reports on mappings, chains of mappings and launch plans, each as one HTML page.
 
-`figures` reads what the cost models say about a mapping, `timeline` when its nodes run,
-`plots` draws, `page` writes the file.
+`mapping_figures` and `plan_figures` read the cost models, `mapping_timeline` places the
+nodes of a mapping in time, `plots` draws, `page` writes the file.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from comet.tools.extras import loaded
 
 PACKAGES = ("jinja2", "matplotlib")
-"""What the extra `report` installs."""
+"""The packages that the extra `report` installs."""
 
 
 def require_packages() -> None:
-    """Raise UsageError if a package is missing that a report is made with."""
+    """Raise UsageError if a package of the extra `report` is missing."""
     for name in PACKAGES:
         loaded(name, "report", "a report")

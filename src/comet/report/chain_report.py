@@ -20,11 +20,11 @@ from comet.report.sections import Pair, compare_section
 
 @dataclass(frozen=True)
 class ChainFigures:
-    """What a report shows of the mappings that run one after the other."""
+    """The figures of the mappings of a chain, which run one after the other."""
 
     mappings: tuple[Figures, ...]
     touched: tuple[tuple[str, str], ...]
-    """The tensors that each reads, and those that it writes."""
+    """The names of the tensors that each mapping reads, and of those that it writes."""
 
     @property
     def latency(self) -> float:
@@ -46,7 +46,7 @@ class ChainFigures:
 
     @property
     def bottleneck(self) -> str:
-        """What limits the latency, as a sentence."""
+        """A sentence on the mapping that takes the longest."""
         name, longest = max(self.cycles.items(), key=lambda item: item[1])
         return (
             f"{len(self.mappings)} mappings run one after the other, and the tensors "
@@ -77,7 +77,7 @@ def facts_of_chain(figures: ChainFigures) -> dict[str, str]:
 
 
 def sections_of_chain(figures: ChainFigures) -> Iterator[Section]:
-    """Yield what is shown of a chain: all mappings, then each one."""
+    """Yield the sections on a chain: all mappings, then each one."""
     yield Section("chain", "mappings", "The mappings", tuple(_overview(figures)))
     for number, each in enumerate(figures.mappings, 1):
         parts: tuple[Part, ...] = (
@@ -116,7 +116,7 @@ def _overview(figures: ChainFigures) -> Iterator[Part]:
 def compare_chains(
     figures: ChainFigures, name: str, module: ModuleOp, model: ModelName
 ) -> Section:
-    """Return a chain beside another chain, or beside a mapping."""
+    """Return the section that compares a chain with another chain or mapping."""
     other = chain_of(module)
     its = (
         ChainFigures((figures_of(module, model),), (("", ""),))

@@ -39,33 +39,34 @@ from comet.report.plan_report import (
 from comet.report.sections import choices_section, reproduce_section
 
 MODEL: ModelName = "paper"
-"""What prices mappings, as in the choices of passes."""
+"""The model that prices mappings, which is also the default of passes."""
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """A program that passes have compiled, or that files have."""
+    """A program that passes have compiled, or that was read from files."""
 
     module: ModuleOp
     """A launch plan of kernels, or a mapping, or a chain of mappings."""
     program: str
     """The name of its file."""
     commands: Mapping[str, str]
-    """What makes it again, by what that is."""
+    """The commands that compile it again, by their headings."""
     inputs: Sequence[Source]
     """The files that were read."""
     choices: Sequence[Choice] | None = None
-    """What the passes chose from; None if none ran."""
+    """The choices of the passes; None if no pass ran."""
     model: ModelName = MODEL
-    """What prices a mapping."""
+    """The model that prices a mapping."""
 
 
 def page_of_compiled(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
     """
-    Return the page on a compiled program, with the name and module of another one.
+    Return the page on a compiled program.
 
-    Raises UsageError if one has several launch plans, CostError or DiagnosticException
-    if one cannot be priced, or if only one is for GPUs.
+    `other` has the name and the module of a program to compare it with. Raises
+    UsageError if one has several launch plans, CostError or DiagnosticException if one
+    cannot be priced, or if only one is for GPUs.
     """
     if attached_system(made.module).gpu is not None:
         return _page_of_plan(made, other)
@@ -120,7 +121,7 @@ def _page_of_mapping(made: Compilation, other: tuple[str, ModuleOp] | None) -> P
 
 
 def _choices(made: Compilation, unit: Unit, scale: float) -> Iterator[Section]:
-    """Yield what passes chose from, if any ran; `scale` makes `unit` of costs."""
+    """Yield the section on choices if passes ran; costs times `scale` are in `unit`."""
     if made.choices is not None:
         yield choices_section(made.choices, unit, scale)
 

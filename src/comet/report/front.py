@@ -1,4 +1,4 @@
-"""The best mappings between latency and energy that searches have found."""
+"""The Pareto front of the mappings that searches have found, by latency and energy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from comet.passes.explore.certificate import OBJECTIVES
 from comet.tools.diagnostics import CometError
 
 MOST_SECONDS = 10.0
-"""How long a further search may take at most."""
+"""The time limit of each further search."""
 
 
 @dataclass(frozen=True)
@@ -20,24 +20,24 @@ class Point:
     """One mapping."""
 
     label: str
-    """What was minimized."""
+    """The objective that was minimized."""
     latency: float
     """Cycles."""
     energy: float
     """pJ."""
     chosen: bool
-    """Whether the report is about it."""
+    """Whether it is the mapping of the report."""
 
 
 def front_of(
     question: Question, answer: Answer, search: Callable[[Question], Answer]
 ) -> tuple[Point, ...]:
     """
-    Return the best mappings for each objective, without those that another beats.
+    Return the best mapping for each objective, without those that another dominates.
 
-    The others are searched for, each for a few seconds; not if the search for the
-    answer was interrupted. An objective for which nothing is found in that time has no
-    point, and a mapping between these points may be as good.
+    Those of other objectives are searched, each for at most `MOST_SECONDS`; if the
+    search for `answer` was interrupted, there are none. An objective without a mapping
+    after that time has no point. The whole front may have more points between these.
     """
     if _interrupted(question, answer):
         return ()
@@ -63,9 +63,9 @@ def _interrupted(question: Question, answer: Answer) -> bool:
 
 def not_beaten(points: list[Point]) -> tuple[Point, ...]:
     """
-    Return the points that no other is better than, by latency.
+    Return the points that no other dominates, ordered by latency.
 
-    Equal points are one, with the labels of all; the chosen point always stays.
+    Equal points become one, with the labels of all; the chosen point is always kept.
     """
     merged: dict[tuple[float, float], Point] = {}
     for point in points:

@@ -1,4 +1,4 @@
-"""What the cost models say about one mapping, as data with units."""
+"""The figures of one mapping by the cost models, as data with units."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class TreeNode:
     """tile, collective or operation."""
     row: MappingRow
     cycles: float
-    """All executions, one after the other, children included; 0 of an operation."""
+    """All executions, one after the other, children included; 0 for an operation."""
     executions: float
     children: tuple[TreeNode, ...]
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a report shows of one mapping."""
+    """The figures of one mapping in a report."""
 
     model: ModelName
     latency: float
@@ -72,7 +72,7 @@ class Figures:
 
     @property
     def bottleneck(self) -> str:
-        """What limits the latency, as a sentence."""
+        """A sentence on the largest term, the busiest component, and the best gain."""
         term = max(self.parts.terms, key=lambda term: term.cycles)
         (level, what), busy = max(self.parts.busy.items(), key=lambda item: item[1])
         gain = min(self.gains, key=lambda gain: gain.latency)
@@ -122,7 +122,7 @@ def _rows(module: ModuleOp, problem: Problem) -> dict[int, MappingRow]:
 
 
 def _name(row: MappingRow) -> str:
-    """Return the short name of a node: where it moves tiles, or what it computes."""
+    """Return the short name of a node: levels and factors, or operation and tensors."""
     kind, where, factors, what, _ = row.cells
     if kind in ("temporal", "spatial"):
         return f"{where} {factors}"

@@ -46,15 +46,15 @@ UNITS = {"latency": "cycles", "energy": "pJ", "edp": "pJ x cycles"}
 """The unit of each objective."""
 
 MOST_BARS = 8
-"""How many levels, units and networks the plot of energies has at most."""
+"""The most levels, units and networks in the plot of energies."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Another mapping."""
+    """A mapping to compare with."""
 
     name: str
-    """The file that it is in."""
+    """The name of its file."""
     figures: Figures
     same_machine: bool
 
@@ -66,10 +66,11 @@ def page_of(
     other: tuple[str, ModuleOp] | None,
 ) -> Page:
     """
-    Return the page on an answer, with the name and module of another mapping.
+    Return the page on an answer.
 
-    `front` has the best mappings by objective; it is empty if they were not searched
-    for. Raises CostError if the other module has no mapping that the model can price.
+    `front` has the best mappings by objective; it is empty if these were not searched.
+    `other` has the name and the module of a mapping to compare with. Raises CostError
+    if that module has no mapping that the model can price.
     """
     figures = figures_of(answer.module, explained_by(question.model))
     program, machine = Path(question.program.name), Path(question.hardware.name)
@@ -98,7 +99,7 @@ def page_of(
 
 
 def explained_by(model: ModelName) -> ModelName:
-    """Return the model of a report's figures: those of `tool` do not add up."""
+    """Return the model of a report: `paper` for `tool`, whose parts overlap."""
     return "paper" if model == "tool" else model
 
 
@@ -112,7 +113,7 @@ def compared_with(
 
 
 def command_of(question: Question) -> str:
-    """Return the command that asks a question."""
+    """Return the `comet-explore` command of a question."""
     words = ["comet-explore", question.program.name]
     words += ["--hardware", question.hardware.name]
     if question.constraints != NOTHING:
@@ -126,7 +127,7 @@ def command_of(question: Question) -> str:
 
 
 def facts_of(figures: Figures) -> dict[str, str]:
-    """Return the headline of any mapping."""
+    """Return the headline: latency, energy, and their product."""
     return {
         "latency, cycles": f"{figures.latency:,.0f}",
         "energy, pJ": f"{figures.energy:,.0f}",
@@ -135,7 +136,7 @@ def facts_of(figures: Figures) -> dict[str, str]:
 
 
 def _by_tool(answer: Answer) -> dict[str, str]:
-    """Return what the model `tool` says, if it was asked; the rest is of `paper`."""
+    """Return the figures by `tool` if it was the model; all others are by `paper`."""
     if answer.model != "tool":
         return {}
     facts = {
@@ -171,7 +172,7 @@ def _searched(figures: Figures, answer: Answer) -> str:
 
 
 def search_section(answer: Answer) -> Section:
-    """Return what the search has closed, by which bound, and what it has not."""
+    """Return the section on closed, rejected and open structures, and pruned parts."""
     reasons = {
         "structures closed": answer.closed_by,
         "parts of structures closed": answer.pruned_by,
@@ -204,7 +205,7 @@ def search_section(answer: Answer) -> Section:
 
 
 def sections_of(figures: Figures, stem: str, title: str) -> Iterator[Section]:
-    """Yield what is shown of any mapping; `stem` begins the names of files."""
+    """Yield the sections on a mapping; names of files start with `stem`."""
     yield Section("tree", "tile tree", "The tile tree", tuple(tree_parts(figures)))
     yield Section("latency", "time", "Where the time goes", tuple(time_parts(figures)))
     yield timeline_section(
@@ -256,7 +257,7 @@ def _node(tree: TreeNode) -> Node:
 
 
 def time_parts(figures: Figures) -> Iterator[Part]:
-    """Yield where the time of a mapping goes: a plot, and a table."""
+    """Yield a plot and a table of the terms of the latency."""
     terms, whole = figures.parts.terms, figures.latency
     bars = {term.name: {"": term.cycles} for term in terms}
     draw = partial(waterfall, bars=bars, whole="latency", unit=CYCLES)
@@ -294,7 +295,7 @@ def _energy(figures: Figures) -> tuple[Part, ...]:
 
 
 def _traffic(figures: Figures) -> Table:
-    """Return the bytes and the energy of each level by tensor, then of all others."""
+    """Return bytes and energy by level and tensor, then other energies."""
     rows: list[tuple[str, ...]] = []
     sums: list[int] = []
     spent, whole = figures.energy_by_level, figures.energy
@@ -366,7 +367,7 @@ def _front(question: Question, front: Sequence[Point]) -> Section:
 
 
 def compare_mappings(figures: Figures, other: Compared) -> Section:
-    """Return this mapping beside another one."""
+    """Return the section that compares this mapping with another one."""
     its = other.figures
     mine, theirs = (
         {term.name: term.cycles for term in each.parts.terms} for each in (figures, its)

@@ -25,25 +25,24 @@ def timeline(
     problem: Problem, hardware: Hardware, model: ModelName, names: Mapping[int, str]
 ) -> tuple[Slice, ...]:
     """
-    Return what happens when, in cycles, the first iteration of each loop in full.
+    Return the timeline of a mapping, in cycles; first iterations are complete.
 
-    Slices are nodes, first reads, compute, last writes, collectives or iterations; one
-    is in a row above what it is made of.
-
-    `names` are those of nodes, by index. Later iterations of the outermost loop are
-    shown as long as the average one. Under `ideal` operations run one after the other.
+    Slices are nodes, first reads, compute, last writes, collectives or iterations; each
+    is in a row above its parts. Later iterations of the outermost loop all have the
+    average length. Under `ideal` operations run one after the other. `names` are the
+    names of nodes by index.
     """
     mappings = Mappings(problem)
     flows = build_flows(mappings, hardware)
     if model == "ideal":
         busy = ideal_cost(mappings, hardware, flows).busy
         lengths = {tag: float(longest(parts.values())) for tag, parts in busy.items()}
-        return tuple(_in_turn(lengths))
+        return tuple(_one_after_other(lengths))
     placing = _Placing(latencies(mappings, hardware, flows), names)
     return tuple(placing.nodes((problem.root,), _Span(0.0, 1.0), 0, expand=True))
 
 
-def _in_turn(lengths: Mapping[str, float]) -> Iterator[Slice]:
+def _one_after_other(lengths: Mapping[str, float]) -> Iterator[Slice]:
     start = 0.0
     for index, (name, cycles) in enumerate(lengths.items()):
         yield _timed(name, "compute", start, cycles, 0, index)
@@ -58,19 +57,19 @@ def _timed(
 
 @dataclass(frozen=True)
 class _Span:
-    """Where something starts, and how much of its predicted length it takes."""
+    """A start in cycles, and a factor for the predicted lengths after it."""
 
     start: float
     scale: float
 
     def after(self, cycles: float) -> _Span:
-        """Return the span that starts so many cycles of the model later."""
+        """Return the span that starts later by `cycles` of the model."""
         return _Span(self.start + cycles * self.scale, self.scale)
 
 
 @dataclass(frozen=True)
 class _Loop:
-    """Children of a node that run in turn, as often as the node iterates."""
+    """Children of a node that run one after the other, `count` times."""
 
     tile: Tile
     members: tuple[Node, ...]
@@ -91,7 +90,7 @@ def _loops(
     """
     Yield the loops of a group; `nests` are the transfers of the node, in their order.
 
-    Below a temporal node each child has its own loop; a spatial one iterates itself.
+    Below a temporal node each child has its own loop; a spatial child iterates itself.
     """
     if tile.spatial or tile.is_leaf:
         yield _Loop(tile, group.members, count, next(nests))
@@ -136,7 +135,7 @@ class _Placing:
     def _inside(
         self, tile: Tile, at: _Span, row: int, *, expand: bool
     ) -> Iterator[Slice]:
-        """Yield what a node is made of; groups that overlap are in other rows."""
+        """Yield the slices inside a node; groups that overlap are in other rows."""
         nests = iter(self.latency.nests.get(tile.index, ()))
         count = float(self.latency.flows.iterations(tile))
         for lane in lanes_of(tile):

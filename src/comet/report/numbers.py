@@ -1,4 +1,4 @@
-"""Numbers as a report shows them: with units, and with what they are part of."""
+"""Numbers in a report: with units, capacities, and rooflines."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from math import isclose
 from typing import TypeAlias
 
 MORE = 1.1
-"""How much more of each resource is priced."""
+"""The factor by which each resource is enlarged."""
 
 
 @dataclass(frozen=True)
 class Unit:
     """
-    What numbers are in, and how many digits they have after the point.
+    A unit, and the digits after the point of its numbers.
 
-    If that would leave fewer than two digits, small numbers have two.
+    Numbers that are too small for two digits are written with two significant ones.
     """
 
     name: str
     digits: int = 0
 
     def text(self, number: float) -> str:
-        """Return a number."""
+        """Return a number as text."""
         if self.digits and 0 < abs(number) < 10 ** (1 - self.digits):
             return f"{number:#.2g}"
         return f"{number:,.{self.digits}f}"
@@ -34,31 +34,31 @@ CYCLES, PICOJOULES, BYTES = Unit("cycles"), Unit("pJ"), Unit("bytes")
 MICROSECONDS = Unit("us", 2)
 
 Stack: TypeAlias = "Mapping[str, float]"
-"""Numbers in one bar, by what they are for."""
+"""The numbers of one bar by name."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """What is used of something that has a limit."""
+    """A capacity, and its use."""
 
     name: str
     capacity: int
     parts: Stack
-    """What is there at the same time."""
+    """The use at one time, by tensor or program."""
     unit: str = "bytes"
 
     @property
     def used(self) -> float:
-        """All parts together."""
+        """The sum of the parts."""
         return sum(self.parts.values())
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a roofline."""
+    """A point in a roofline plot."""
 
     name: str
-    """Of what, empty if there is only one."""
+    """The name of the kernel; empty if there is only one point."""
     intensity: float
     """Operations per byte."""
     reached: float
@@ -67,7 +67,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Roof:
-    """What a memory allows."""
+    """The roof of a memory level, and the points under it."""
 
     level: str
     bandwidth: float
@@ -77,12 +77,12 @@ class Roof:
 
 @dataclass(frozen=True)
 class Roofline:
-    """What a unit and the memories that feed it allow, and what is reached."""
+    """The roofline model of a unit and its memories, with the points of a program."""
 
     unit: str
     """The name of the unit."""
     rate: str
-    """What operations are counted per."""
+    """The unit of time: cycle or second."""
     peak: float
     """Operations per unit of time."""
     roofs: tuple[Roof, ...]
@@ -94,7 +94,7 @@ def percent(part: float, whole: float) -> str:
 
 
 def conserved(total: float, whole: float, what: str) -> str:
-    """Say whether a total is the whole, up to rounding."""
+    """Return a text that says whether a total is the whole, up to rounding."""
     if isclose(total, whole, rel_tol=1e-9, abs_tol=1e-6):
         return f"= {what}"
     return f"differs from {what} by {total - whole:,.6g}"

@@ -1,8 +1,7 @@
 """
-A page that needs no other file: sections of plots, tables and text, as HTML.
+A self-contained HTML page: sections of plots, tables and text.
 
-It says nothing about programs or machines: what it shows is made elsewhere. Needs the
-extra `report`.
+It knows nothing about programs or machines. Needs the extra `report`.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ class Row:
 
     cells: tuple[str, ...]
     is_sum: bool = False
-    """Whether it is the sum of lines above, which sorting leaves where it is."""
+    """Whether it is the sum of lines above, which sorting does not move."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers and words; a column with a word is aligned to the left."""
+    """A table of numbers and words; columns of words are aligned to the left."""
 
     kind: ClassVar[str] = "table"
     head: tuple[str, ...]
@@ -59,17 +58,17 @@ class Text:
     kind: ClassVar[str] = "text"
     text: str
     muted: bool = False
-    """Whether it explains what is beside it."""
+    """Whether it is a note to the part before it."""
 
 
 def note(text: str) -> Text:
-    """Return a paragraph that explains what is beside it."""
+    """Return a note to the part before it."""
     return Text(text, muted=True)
 
 
 @dataclass(frozen=True)
 class Code:
-    """What a user may type."""
+    """A command."""
 
     kind: ClassVar[str] = "code"
     text: str
@@ -77,20 +76,20 @@ class Code:
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a tree, and what is below it."""
+    """A node of a tree, with its descendants."""
 
     index: int
     style: str
-    """What kind of node it is: the name of its style."""
+    """The name of its CSS style."""
     cells: tuple[str, str, str, str]
-    """What it is, where, with which factors, and what it works on."""
+    """The kind, the levels, the factors, and the tensors or operation."""
     note: str
     children: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree, each node with its children below it."""
+    """A tree."""
 
     kind: ClassVar[str] = "tree"
     root: Node
@@ -98,14 +97,14 @@ class Tree:
 
 @dataclass(frozen=True)
 class Trace:
-    """A link to a trace, which the page holds."""
+    """A link to a trace that is embedded in the page."""
 
     kind: ClassVar[str] = "trace"
     process: Process
     stem: str
     """The name of the file without its ending."""
     unit: str
-    """What one microsecond of the trace is, empty if it is one."""
+    """The meaning of one microsecond of the trace; empty if it is a microsecond."""
 
     @property
     def data(self) -> str:
@@ -116,7 +115,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Folded:
-    """What is shown when its title is clicked."""
+    """Parts that are hidden until their title is clicked."""
 
     kind: ClassVar[str] = "folded"
     title: str
@@ -146,9 +145,9 @@ class Page:
     facts: Mapping[str, str]
     """The headline: numbers by name."""
     summary: str
-    """What limits the time, in a sentence."""
+    """A sentence on the bottleneck."""
     note: str
-    """What the headline rests on."""
+    """The model and the assumptions behind the headline."""
     sections: tuple[Section, ...]
 
     @property
@@ -158,7 +157,7 @@ class Page:
         return tuple(part for part in parts if isinstance(part, Plot))
 
     def html(self) -> str:
-        """Return the file."""
+        """Return the page as HTML."""
         return _environment().get_template("page.html.jinja").render(page=self)
 
     def save_plots(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the cost model says about one launch plan on GPUs, as data with units."""
+"""The figures of one launch plan on GPUs by the cost model, as data with units."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ class Kernel:
 
     @property
     def operations(self) -> float:
-        """What all programs compute, a function as the additions that it costs."""
+        """The operations of all programs; a function counts as several additions."""
         work = self.work
         each = work.tensor_operations + work.vector_operations
         return float(work.programs * each)
 
     @property
     def device_bytes(self) -> float:
-        """What all programs move of device memory."""
+        """The bytes of device memory that all programs load and store."""
         return float(self.work.device_bytes)
 
     @property
     def l2_bytes(self) -> float:
-        """What all programs load through L2 and store."""
+        """The bytes that all programs load through L2 and store."""
         return float(self.work.programs * self.work.moved_bytes)
 
     def peak(self, device: Device) -> float:
-        """Return the operations per second of programs that do nothing else."""
+        """Return the operations per second if programs only compute."""
         return self.operations / float(
             self.work.programs * compute_time(self.work, device)
         )
@@ -76,7 +76,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class PlanFigures:
-    """What a report shows of one launch plan; times are seconds."""
+    """The figures of one launch plan in a report; times are seconds."""
 
     title: str
     """The function, the number of its ranks, and their machine."""
@@ -118,7 +118,7 @@ class PlanFigures:
 
     @property
     def bottleneck(self) -> str:
-        """What limits the latency, as a sentence."""
+        """A sentence on the largest tax, its largest step, and the best gain."""
         taxes = by_tax(self.whole)
         name = max(taxes, key=lambda tax: taxes[tax])
         step = max(self.steps, key=lambda step: by_tax(self.steps[step])[name])
@@ -134,7 +134,7 @@ class PlanFigures:
 
 
 def by_tax(taxes: Taxes) -> dict[str, float]:
-    """Return the seconds by what they are spent on."""
+    """Return the seconds of work, and of each tax."""
     return {
         "busy": taxes.busy,
         "launch": taxes.launch,
@@ -214,7 +214,7 @@ def _priced(plan: Plan) -> dict[str, float]:
 def _loaded(
     kernels: tuple[Kernel, ...], plan: Plan, machine: Machine
 ) -> dict[str, float]:
-    """Return what kernels load from peers, by channel, as often as they load it."""
+    """Return the bytes that kernels load from peers, by channel; repeats count."""
     loaded: dict[str, float] = {}
     for kernel, part in zip(kernels, _parts(plan), strict=True):
         for receive in part.receives:
@@ -238,7 +238,7 @@ def _flags(plan: Plan, machine: Machine) -> float:
 
 
 def _rooms(kernels: tuple[Kernel, ...], machine: Machine) -> Iterator[Room]:
-    """Yield what the programs of each kernel use of one multiprocessor."""
+    """Yield the use of one multiprocessor by the programs of each kernel."""
     device = machine.device
     for kernel in kernels:
         work = kernel.work
@@ -254,7 +254,7 @@ def _rooms(kernels: tuple[Kernel, ...], machine: Machine) -> Iterator[Room]:
 
 
 def _roofline(kernels: tuple[Kernel, ...], machine: Machine) -> Roofline | None:
-    """Return where kernels are, each over its own time, under the memories' roofs."""
+    """Return the roofline with a point for each kernel, over its own time."""
     device = machine.device
     computing = [kernel for kernel in kernels if kernel.operations]
     if not computing:

@@ -1,4 +1,4 @@
-"""What a page shows of a launch plan on GPUs."""
+"""The page on a launch plan for GPUs."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ NOTE = (
     "operations at the peak, inputs and results once through device memory, or the "
     "messages at the full rate of the links, whichever is longest."
 )
-"""What the headline rests on."""
+"""The assumptions behind the headline."""
 
 
 def sections_of_plan(figures: PlanFigures, stem: str) -> Iterator[Section]:
-    """Yield what is shown of any launch plan; `stem` begins the names of files."""
+    """Yield the sections on a launch plan; names of files start with `stem`."""
     yield Section("latency", "time", "Where the time goes", tuple(_time(figures)))
     yield timeline_section(
         figures.process,
@@ -188,7 +188,7 @@ def _kernel(kernel: Kernel) -> tuple[str, ...]:
 
 
 def compare_plans(mine: PlanFigures, name: str, other: PlanFigures) -> Section:
-    """Return this plan beside another one, whose file is `name`."""
+    """Return the section that compares this plan with another one, in file `name`."""
     both = (mine, other)
     taxes = _in_microseconds(mine.whole), _in_microseconds(other.whole)
     latencies = (1e6 * each.latency for each in both)

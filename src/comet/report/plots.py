@@ -1,4 +1,4 @@
-"""Plots of what a report shows, each from plain numbers; needs the extra `report`."""
+"""The plots of reports, each of plain numbers; needs the extra `report`."""
 
 # Some environments that check types have no matplotlib, which has few types anyway.
 # pyright: reportMissingImports=false, reportUnknownArgumentType=false
@@ -26,7 +26,7 @@ from comet.report.front import Point
 from comet.report.numbers import Roofline, Room, Stack, Unit
 
 INK, MUTED, ON = "#1b1f24", "#59636e", "#fefefe"
-"""Text, what matters less, and text on a colour that is not bright."""
+"""The colours of text, of secondary text, and of text on a dark colour."""
 
 COLOURS = ("#2f6db5", "#d9730d", "#2b8a6e", "#8a5fbf", "#b8860b", "#c0392b", "#708090")
 VARIABLES = {
@@ -35,10 +35,10 @@ VARIABLES = {
     ON: "var(--on)",
     **{colour: f"var(--c{place})" for place, colour in enumerate(COLOURS)},
 }
-"""What stands for each colour in a page, which has a light and a dark set."""
+"""The CSS variable of each colour, as a page has a light and a dark theme."""
 
 BRIGHT = (COLOURS[1], COLOURS[4])
-"""The colours that black text is on, in light and dark."""
+"""The colours on which text is black, in both themes."""
 
 KIND_COLOURS = {
     "compute": COLOURS[0],
@@ -58,15 +58,15 @@ KIND_COLOURS = {
 """The colours of slices, and of taxes; that of a node is only an outline."""
 
 PLAIN = "{x:,.10g}"
-"""How numbers beside an axis are written."""
+"""The format of numbers at an axis."""
 
 NARROW = 1000
-"""A slice that takes a smaller part of the time is not drawn."""
+"""A slice shorter than the time divided by this is not drawn."""
 
 
 @contextmanager
 def _styled() -> Generator[None]:
-    """Let the body draw in the style of reports."""
+    """Set the style of reports for the body."""
     with mpl.rc_context():
         mpl.rcParams.update(
             {
@@ -93,7 +93,7 @@ def _styled() -> Generator[None]:
 
 
 def _place(figure: Figure) -> None:
-    """Give axes their places once: to save a figure with a layout draws it twice."""
+    """Run the layout once and remove it: saving with a layout draws a figure twice."""
     FigureCanvasSVG(figure)
     if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)
@@ -115,7 +115,7 @@ class Plot:
     draw: Draw
 
     def figure(self) -> Figure:
-        """Draw."""
+        """Return the plot as a figure."""
         with _styled():
             figure = Figure(figsize=(self.width, self.height), layout="constrained")
             self.draw(figure.subplots())
@@ -169,7 +169,7 @@ def waterfall(axes: Axes, bars: Mapping[str, Stack], whole: str, unit: Unit) -> 
 
 
 def stacked(axes: Axes, bars: Mapping[str, Stack], label: str) -> None:
-    """Draw a bar for each name, made of the parts that it has."""
+    """Draw a stacked bar for each name."""
     causes = list(dict.fromkeys(cause for bar in bars.values() for cause in bar))
     left = [0.0] * len(bars)
     for place, cause in enumerate(causes):
@@ -192,7 +192,7 @@ def stacked(axes: Axes, bars: Mapping[str, Stack], label: str) -> None:
 
 
 def occupancies(axes: Axes, rooms: Sequence[Room]) -> None:
-    """Draw how full each room is."""
+    """Draw the use of each capacity, in percent."""
     for place, room in enumerate(rooms):
         left = 0.0
         for number, size in enumerate(room.parts.values()):
@@ -211,9 +211,9 @@ def occupancies(axes: Axes, rooms: Sequence[Room]) -> None:
 
 def roofline(axes: Axes, line: Roofline) -> None:
     """
-    Draw what each memory and the unit allow, and what is reached.
+    Draw the roofs of memories and unit, and the points of a program.
 
-    The first roofs are the widest, so that equal ones are seen.
+    The first roofs have the widest lines, so that equal roofs stay visible.
     """
     ends = [mark.intensity for roof in line.roofs for mark in roof.marks]
     ends += [line.peak / roof.bandwidth for roof in line.roofs]
@@ -249,7 +249,7 @@ def _right_of(axes: Axes, text: str, x: float, y: float) -> None:
 
 
 def _label_x(axes: Axes, text: str) -> None:
-    """Say what the horizontal axis shows; its numbers have no exponents."""
+    """Label the horizontal axis, with numbers that have no exponents."""
     axes.set_xlabel(text)
     axes.xaxis.set_major_formatter(PLAIN)
 
@@ -274,7 +274,7 @@ def pareto(axes: Axes, front: Sequence[Point]) -> None:
 
 
 def savings(axes: Axes, saved: Mapping[str, float]) -> None:
-    """Draw by how many percent something shrinks with more of each resource."""
+    """Draw the percent of the latency that more of each resource saves."""
     axes.barh(range(len(saved)), [*saved.values()], 0.7, color=COLOURS[2])
     axes.set_yticks(range(len(saved)), [*saved])
     axes.invert_yaxis()
@@ -296,7 +296,7 @@ def compare(axes: Axes, mine: Stack, other: Stack, unit: Unit) -> None:
 
 
 def gantt(axes: Axes, process: Process, unit: Unit) -> None:
-    """Draw slices over time, what is made of others above its parts."""
+    """Draw slices over time, each above its parts."""
     slices = process.slices
     end = max(one.start + one.length for one in slices)
     for number, one in enumerate(slices):
@@ -327,7 +327,7 @@ def gantt(axes: Axes, process: Process, unit: Unit) -> None:
 
 
 def _legend_of_kinds(axes: Axes, shown: Collection[str]) -> None:
-    """Say what each colour of a kind means."""
+    """Add a legend for the colours of kinds."""
     kinds = [kind for kind in KIND_COLOURS if kind in shown]
     for kind in kinds:
         axes.barh(0, 0, color=KIND_COLOURS[kind], label=kind)
@@ -336,5 +336,5 @@ def _legend_of_kinds(axes: Axes, shown: Collection[str]) -> None:
 
 
 def _legend_above(axes: Axes) -> None:
-    """Say what each colour means above the plot, where it hides nothing."""
+    """Add the legend above the plot, where it hides nothing."""
     axes.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0))

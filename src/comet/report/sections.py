@@ -1,4 +1,4 @@
-"""Sections that a page has of any program: on an accelerator, or on GPUs."""
+"""The sections that pages on accelerators and on GPUs share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ from comet.report.plots import (
 def timeline_section(
     process: Process, unit: Unit, stem: str, microsecond: str, explained: str
 ) -> Section:
-    """Return what runs when, with the trace; `microsecond` is one of the trace."""
+    """
+    Return the section of the timeline, with a link to the trace.
+
+    `microsecond` is the meaning of one microsecond of the trace, as in `Trace.unit`.
+    """
     rows = 1 + max(one.row for one in process.slices)
     plot = Plot(
         "timeline", 9, 1.2 + 0.3 * rows, partial(gantt, process=process, unit=unit)
@@ -35,7 +39,7 @@ def timeline_section(
 
 
 def occupancy_section(rooms: Sequence[Room], explained: str) -> Section:
-    """Return how full each room is, and of what."""
+    """Return the section on the use of capacities."""
     plot = Plot("occupancy", 8, 1 + 0.3 * len(rooms), partial(occupancies, rooms=rooms))
     rows = [
         (
@@ -53,7 +57,7 @@ def occupancy_section(rooms: Sequence[Room], explained: str) -> Section:
 
 
 def roofline_section(line: Roofline, explained: str) -> Section:
-    """Return a roofline."""
+    """Return the section of a roofline."""
     plot = Plot("roofline", 7, 4, partial(roofline, line=line))
     return Section("roofline", "roofline", "Roofline", (plot, note(explained)))
 
@@ -61,7 +65,7 @@ def roofline_section(line: Roofline, explained: str) -> Section:
 def more_section(
     latencies: Mapping[str, float], latency: float, unit: Unit, explained: str
 ) -> Section:
-    """Return the latency with 10 % more of each resource."""
+    """Return the section on latencies with 10 % more of each resource."""
     order = sorted(latencies, key=lambda name: latencies[name])
     saved = {name: 100 * (1 - latencies[name] / latency) for name in order}
     plot = Plot("more", 8, 0.8 + 0.22 * len(order), partial(savings, saved=saved))
@@ -75,7 +79,7 @@ def more_section(
 
 @dataclass(frozen=True)
 class Pair:
-    """A number of this program, and of another one."""
+    """The same figure of this program, and of another one."""
 
     name: str
     unit: Unit
@@ -84,7 +88,7 @@ class Pair:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The line of a table."""
+        """The row of a table."""
         ratio = f"{self.other / self.mine:.3f} x" if self.mine else ""
         numbers = (self.unit.text(self.mine), self.unit.text(self.other))
         return f"{self.name}, {self.unit.name}", *numbers, ratio
@@ -103,7 +107,7 @@ def compare_section(
     unit: Unit,
     *more: Part,
 ) -> Section:
-    """Return this program beside another one, whose file is `name`."""
+    """Return the section that compares this program with another, in file `name`."""
     mine, other = stacks
     draw = partial(compare, mine=mine, other=other, unit=unit)
     head = ("", "this", "the other", "the other is")
@@ -115,9 +119,10 @@ def compare_section(
 
 def choices_section(choices: Sequence[Choice], unit: Unit, scale: float) -> Section:
     """
-    Return what passes chose from, a table for each choice.
+    Return the section on the choices of passes, a table for each.
 
-    Costs times `scale` are in `unit`. Choices within candidates of others are folded.
+    Costs times `scale` are in `unit`. Choices within candidates of others are hidden
+    until they are clicked.
     """
     outer = [choice for choice in choices if not choice.within]
     inner = [choice for choice in choices if choice.within]
@@ -151,7 +156,7 @@ def _choice(choice: Choice, unit: Unit, scale: float) -> Iterator[Part]:
 def reproduce_section(
     commands: Mapping[str, str], inputs: Sequence[Source], versions: Mapping[str, str]
 ) -> Section:
-    """Return commands by what they do, the digests of files, and versions."""
+    """Return the section with commands by heading, digests of files, and versions."""
     parts: list[Part] = []
     for what, command in commands.items():
         parts += (Text(f"{what}:"), Code(command))

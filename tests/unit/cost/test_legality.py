@@ -127,10 +127,10 @@ def test_a_leaf_without_a_unit() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"child_read_bandwidth": 0}, "does not give DRAM its child_read_bw"),
-        ({"child_write_bandwidth": 0}, "does not give DRAM its child_write_bw"),
-        ({"parent_write_bandwidth": 0}, "does not give GB its parent_write_bw"),
-        ({"link_read_bandwidth": 0}, "does not give GB its link_read_bw"),
+        ({"child_read_bandwidth": 0}, "lacks child_read_bw of DRAM"),
+        ({"child_write_bandwidth": 0}, "lacks child_write_bw of DRAM"),
+        ({"parent_write_bandwidth": 0}, "lacks parent_write_bw of GB"),
+        ({"link_read_bandwidth": 0}, "lacks link_read_bw of GB"),
     ],
 )
 def test_a_bandwidth_that_is_missing(fields: dict[str, int], reason: str) -> None:
