@@ -1,9 +1,9 @@
 """
 The arch dialect: a hardware file as IR, one to one.
 
-The hierarchy of memories is a tree of `arch.level` ops that ends in `arch.unit` ops. As
-in the file, a node describes the link to its parent. The rows of the tables
-`arch.memory` and `arch.compute` describe the kinds of nodes.
+The hierarchy of memories is a tree of `arch.level` ops with `arch.unit` ops as leaves.
+As in the file, a node has the fields of the link to its parent. The ops `arch.memory`
+and `arch.compute` describe the kinds of nodes.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ __all__ = [
 
 
 class ArchError(DiagnosticException):
-    """The hardware does not have what was requested; the message is one sentence."""
+    """Hardware that is missing or invalid, or that lacks a level."""
 
 
 LEFT_OUT = "arch.left_out"
-"""The attribute of a system that says which instances a program leaves out."""
+"""The attribute of a system with a sentence on instances that are not used."""
 
 
 @irdl_op_definition
 class SystemOp(ContainerOp):
     """
-    A machine: tables of kinds of nodes, its hierarchy, the rates of its GPUs.
+    A machine: kinds of memories and units, the hierarchy, and the figures of its GPUs.
 
-    The label is no symbol: it may equal the name of the machine's mesh.
+    Its name is no symbol, as the mesh of the machine has the same name.
 
     ```mlir
     arch.system @edge {
@@ -72,7 +72,7 @@ class SystemOp(ContainerOp):
     name = SYSTEM
     label = prop_def(SymbolNameConstraint())
     extra = opt_prop_def(DictionaryAttr)
-    """Fields at the top of the file that no one reads."""
+    """Fields at the top of the file that comet does not read."""
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     custom_directives = (FieldsDirective,)
@@ -109,7 +109,7 @@ class SystemOp(ContainerOp):
 
     @property
     def gpu(self) -> GpuOp | None:
-        """The figures of each GPU; None on an accelerator."""
+        """The op with the figures of a GPU; None on an accelerator."""
         ops = self.body.block.ops
         return next((op for op in ops if isinstance(op, GpuOp)), None)
 
@@ -133,12 +133,16 @@ class SystemOp(ContainerOp):
         return found
 
     def joined(self, one: str, other: str) -> bool:
-        """Whether a link joins two levels: one is the parent of the other."""
+        """Return whether a link joins two levels: one is the parent of the other."""
         first, second = self.level(one), self.level(other)
         return first.parent_level is second or second.parent_level is first
 
     def route(self, source: str, target: str) -> tuple[str, ...]:
-        """Return the levels on the path from one level to another, both included."""
+        """
+        Return the levels on the path from one level to another, both included.
+
+        Raises ArchError if there is no path.
+        """
         up, down = (
             _with_ancestors(self.level(source)),
             _with_ancestors(self.level(target)),
@@ -153,8 +157,8 @@ class SystemOp(ContainerOp):
         """
         Return the mesh axes that the instances of a level span, below one parent.
 
-        A level without axes of its own has those of a sibling with the same mesh: the
-        input, weight and output buffers of one core.
+        A level that names no axes has those of a sibling with the same mesh, such as
+        the input, weight and output buffers of one core.
         """
         level = self.level(name)
         above = level.parent_level

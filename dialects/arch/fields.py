@@ -40,9 +40,8 @@ Field: TypeAlias = (
 
 Fields: TypeAlias = Mapping[str, Field]
 
-
 LONGEST = 60
-"""Characters of a field that a message quotes."""
+"""The most characters of a field that a message quotes."""
 
 
 def described(value: Field) -> str:
@@ -141,19 +140,19 @@ def fields_of(dictionary: DictionaryAttr) -> dict[str, Field]:
 
 
 def number(fields: Fields, name: str, default: float = 0) -> float:
-    """Return a number among `fields`, the default if there is none of that name."""
+    """Return the number `name` of `fields`, or the default if there is none."""
     value = fields.get(name)
     return value if isinstance(value, int | float) else default
 
 
 def integer(fields: Fields, name: str, default: int = 0) -> int:
-    """Return a number as an integer: the COMET tool truncates."""
+    """Return the number `name` of `fields`, truncated as in the COMET tool."""
     return int(number(fields, name, default))
 
 
 @irdl_custom_directive
 class FieldsDirective(CustomDirective):
-    """Prints a dictionary attribute without the types that parsing infers."""
+    """Prints a dictionary attribute without types, which parsing infers."""
 
     fields: AttributeVariable
 

@@ -38,7 +38,7 @@ class GpuOp(IRDLOperation):
         super().__init__(properties={"fields": dictionary_of(fields)})
 
     def use_measured(self) -> None:
-        """Let measured figures, if there are any, replace those of the data sheet."""
+        """Replace figures of the data sheet by measured ones, where there are any."""
         fields = fields_of(self.fields)
         measured = cast(Fields, fields.pop("measured", {}))
         for name, figure in measured.items():

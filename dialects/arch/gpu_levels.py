@@ -1,4 +1,4 @@
-"""The memory levels of a GPU, by what they are for."""
+"""The memory levels of a GPU, by their purpose."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class GpuLevels:
     """The names of the levels that tile trees on a GPU use."""
 
     memory: str
-    """Device memory: kernel inputs and results."""
+    """Device memory: inputs and results of kernels."""
     shared: str
-    """Operands of contractions."""
+    """Shared memory: operands of contractions."""
     registers: str
-    """Everything that is computed."""
+    """Registers: all computed values."""
 
 
 def gpu_levels(system: SystemOp) -> GpuLevels:

@@ -54,7 +54,7 @@ RowT = TypeVar("RowT", bound=RowOp)
 
 
 class Path(StrEnum):
-    """In which direction data moves between a node and its parent."""
+    """The direction in which data moves between a node and its parent."""
 
     CONNECTS = auto()
     DRAINS = auto()
@@ -106,13 +106,13 @@ class NodeOp(IRDLOperation, ABC):
 
     @property
     def instances(self) -> int:
-        """How many instances there are below one instance of the parent."""
+        """The number of instances below one instance of the parent."""
         columns, rows = self.mesh_shape
         return columns * rows
 
     @property
     def total_instances(self) -> int:
-        """How many instances there are in the whole system."""
+        """The number of instances in the whole system."""
         above = self.parent_level
         return self.instances * (1 if above is None else above.total_instances)
 
@@ -130,7 +130,11 @@ class NodeOp(IRDLOperation, ABC):
         return row
 
     def verify_node(self) -> None:
-        """Check that it has a name, and a path and a link only below a parent."""
+        """
+        Check the name, the path and the link, which a node below a parent needs.
+
+        Raises VerifyException for a mistake.
+        """
         if not self.level_name:
             raise VerifyException(f"'{self.name}' op has no name; give it one")
         if self.parent_level is None and self.path is not None:
@@ -177,7 +181,7 @@ NODE_FORMAT = (
 @irdl_op_definition
 class UnitOp(NodeOp):
     """
-    A compute unit below a level; one that several levels feed is below each.
+    A compute unit below a level. A unit that several levels feed is below each of them.
 
     ```mlir
     arch.unit @SE : "VSIMD" by connects link {bw = 64, connection_type = "MeshNetwork"}

@@ -27,11 +27,11 @@ from comet.dialects.arch.schema import COMPUTE, MEMORY, Rules, mistakes
 from comet.dialects.parents import HasParentNamed
 
 SYSTEM = "arch.system"
-"""The name of the op of a whole machine, which holds all others."""
+"""The name of the op of a machine, which contains all others."""
 
 
 class ContainerOp(IRDLOperation, ABC):
-    """An op whose regions have one block each, also if the syntax is `{}`."""
+    """An op whose regions have one block each; `{}` in the text is an empty block."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,7 +65,7 @@ class RowOp(IRDLOperation, ABC):
     kind = prop_def(StringAttr)
     fields = prop_def(DictionaryAttr)
     extra = opt_prop_def(DictionaryAttr)
-    """Other fields of the file: the class, and fields that no one reads."""
+    """Other fields of the file: the class, and fields that comet does not read."""
     traits = traits_def(HasParentNamed((SYSTEM,)))
     custom_directives = (FieldsDirective,)
     assembly_format = (
@@ -109,8 +109,8 @@ class MemoryOp(RowOp):
     """
     A kind of memory: an entry of the file's `MemoryTypes`.
 
-    One block is `width` bytes, there are `depth` blocks; bandwidths are bytes per cycle
-    and energies pJ per block.
+    It has `depth` blocks of `width` bytes. Bandwidths are bytes per cycle, energies pJ
+    per block.
 
     ```mlir
     arch.memory "GBuffer" {width = 2048, depth = 1024} extra {class = "SRAM"}

@@ -1,4 +1,4 @@
-"""The fields of a hardware file: their names, their values, which are required."""
+"""The fields of a hardware file: names, legal values, and which are required."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 from comet.dialects.arch.fields import Field, Fields, described, fits, number
 
 ELEMENT_TYPES = ("f64", "f32", "f16", "bf16", "f8", "i8")
-"""The element types that rates may be given for."""
+"""The element types for which a file may have rates."""
 
 FUNCTIONS = ("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "erf", "div", "reduce")
 """The vector operations that may cost more than an addition."""
@@ -18,10 +18,10 @@ FUNCTIONS = ("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "erf", "div", "reduc
 
 @dataclass(frozen=True)
 class Rule:
-    """The values of one field."""
+    """The legal values of one field."""
 
     expected: str
-    """The description for the user."""
+    """The description of legal values in errors."""
     holds: Callable[[Field], bool]
     required: bool = False
     within: Rules | None = None
@@ -223,7 +223,7 @@ GPU: Rules = {
     ),
 }
 """
-Figures of one GPU, in the units of data sheets; docs/tools.md says what they are.
+Figures of one GPU, in the units of data sheets; docs/tools.md describes them.
 
 `cost.gpu` has them in SI units.
 """
@@ -282,9 +282,9 @@ RENAMED = {
 
 def mistakes(fields: Fields, rules: Rules) -> Iterator[tuple[str | None, str]]:
     """
-    Yield a sentence for each field that breaks its rule or has none, and its name.
+    Yield the name and a sentence for each field that is illegal, unknown or missing.
 
-    The name is None if a required field is missing.
+    The name of a missing field is None.
     """
     for name in fields:
         if name not in rules:
@@ -312,7 +312,7 @@ def _nearest(name: str, rules: Rules) -> str:
 
 
 MESH_FIELDS = ("mesh", "meshX", "meshY")
-"""The attributes of a node that say how its instances are joined."""
+"""The attributes of a node with the shape of the mesh of its instances."""
 
 
 def mesh_shape(link: Fields) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """
-Hardware files to `arch` ops and back, both as plain values.
+Converts the plain values of a hardware file to `arch` ops, and back.
 
-Only layout and comments are lost: `fields_of_system` returns a document equal to the
-operand of `system_of_fields`, with the order of lists.
+Only layout and comments are lost: `fields_of_system` returns the values that
+`system_of_fields` has read, in the same order in lists.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ TABLES: Mapping[str, type[ComputeOp | MemoryOp]] = {
     "ComputeTiles": ComputeOp,
     "MemoryTypes": MemoryOp,
 }
-"""The tables of a hardware file, and the op that holds an entry."""
+"""The tables of a hardware file, with the op of an entry."""
 
 
 def system_of_fields(name: str, document: Fields) -> SystemOp:
     """
-    Return the system of a hardware file, which `read_hardware_text` has checked.
+    Return the system `name` for the values of a file that `read_hardware_text` checked.
 
-    Raises ArchError for a unit that is in no level, and for what the verifier rejects.
+    Raises ArchError for a unit outside of all levels, and if the verifier rejects it.
     """
     try:
         system = _system(name, document)

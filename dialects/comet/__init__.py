@@ -2,11 +2,11 @@
 The COMET files as IR, one to one: problem, mapping tree and constants.
 
 The `arch` dialect mirrors the architecture file. A module has at most one
-`comet.problem`, one `comet.mapping` and one `comet.constants`. Names of constants in a
-file are numbers here; the table of constants is kept.
+`comet.problem`, one `comet.mapping` and one `comet.constants`. Constants are replaced
+by their numbers; the table of constants is kept.
 
-The verifiers check that the files are *well formed*: lists of one length, names that
-resolve, bindings where the tool reads them. They do not check that a mapping is *legal*
+The verifiers check that the files are *well formed*: lists of equal length, known
+names, bindings where the tool reads them. They do not check that a mapping is *legal*
 for an architecture: every file set that the COMET tool accepts can be represented, also
 one that breaks its rules.
 """
@@ -63,7 +63,7 @@ from comet.kinds import (
 )
 
 UNPRICED = "comet.unpriced"
-"""The attribute of a mapping that says why the COMET tool cannot price it."""
+"""The attribute of a mapping with the reason why the COMET tool cannot price it."""
 
 
 def _unit(flag: bool) -> UnitAttr | None:
@@ -73,7 +73,7 @@ def _unit(flag: bool) -> UnitAttr | None:
 @irdl_op_definition
 class BindingOp(IRDLOperation):
     """
-    An inter-tile binding: it *precedes* the node that it binds to its next sibling.
+    An inter-tile binding. It is *before* the node that it binds to the next sibling.
 
     ```mlir
     comet.binding sequential
@@ -296,7 +296,7 @@ class TileOp(IRDLOperation):
 
     @property
     def entries(self) -> tuple[MovedTensor, ...]:
-        """The columns of this node."""
+        """The tensors that this node moves."""
         return self.columns.data
 
     @property
@@ -347,13 +347,13 @@ class TileOp(IRDLOperation):
         if nodes == 0:
             raise VerifyException(f"'{self.name}' op has no child node")
         if len(self.children) != nodes:
-            stranger = next(
+            other = next(
                 op
                 for op in self.body.block.ops
                 if op not in self.children and not isinstance(op, BindingOp)
             )
             raise VerifyException(
-                f"'{self.name}' op holds '{stranger.name}', which is no mapping node"
+                f"'{self.name}' op holds '{other.name}', which is no mapping node"
             )
         bound = [True, False] * (nodes - 1) + [False]
         if any(kinds) and kinds != bound:

@@ -1,8 +1,8 @@
 """
-The attributes of the `comet` dialect: the tables of a COMET file set as typed values.
+The attributes of the `comet` dialect: the tables of COMET files as typed values.
 
-Each attribute wraps a tuple of frozen dataclasses, so that code that reads the IR is
-`tile.entries.data[0].tensor`.
+Each attribute holds a tuple of frozen dataclasses: `tile.entries[0].tensor` is the
+tensor of the first column.
 """
 
 from __future__ import annotations
@@ -75,14 +75,15 @@ class MovedTensor:
     tag: str
     """The operation for which the tensor moves."""
     target: str
-    """The level nearer to DRAM, or the level itself."""
+    """The level nearer to DRAM."""
     child: str
     """The level, or compute unit, below."""
     precision: int
     """Bits per element."""
     factors: tuple[Sizes, ...]
-    """Rows of factors: one in time; in space one per mesh axis."""
+    """Rows of factors: one of a temporal node, one per mesh axis of a spatial one."""
     rmw: bool = False
+    """Whether a written tile is read back first, to add to it."""
     wb_output: bool = False
 
     def factor(self, dim: str) -> int:
@@ -143,7 +144,7 @@ def _print_lines(printer: Printer, lines: Iterable[Callable[[], None]]) -> None:
 
 
 def _verify_sizes(what: str, sizes: Sizes) -> None:
-    """Check that every dimension is one letter, occurs once and is positive."""
+    """Check that dimensions are distinct single letters, and sizes positive."""
     dims = [dim for dim, _ in sizes]
     for dim, size in sizes:
         if len(dim) != 1 or not dim.isalpha():

@@ -1,4 +1,4 @@
-"""The kinds of ops in COMET files, by the ops of our dialects."""
+"""The kinds of operations and collectives in COMET files, by the ops of dialects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REDUCTIONS = {
     ReduceKind.ADD: ReductionKind.ADD,
     ReduceKind.MAX: ReductionKind.MAX,
 }
-"""How a collective of the files combines values."""
+"""The kind of each reduction in a collective of the files."""
 
 COLLECTIVES: dict[type[CollectiveOp], CollectiveKind] = {
     AllReduceOp: CollectiveKind.ALL_REDUCE,
@@ -56,5 +56,5 @@ def operation_kind(op: ContractOp | MapOp | ReduceOp) -> OperationKind | None:
         return OperationKind.GEMM
     if isinstance(op, ReduceOp):
         return REDUCES[op.kind.data]
-    # The vector unit has no subtraction and uses an addition for it.
+    # The vector unit has no subtraction; the files have an addition instead.
     return MAPS.get(MapKind.ADD if op.kind.data is MapKind.SUB else op.kind.data)

@@ -75,7 +75,7 @@ class ConstantsOp(IRDLOperation):
 @irdl_op_definition
 class DeclareOp(IRDLOperation):
     """
-    One operation of the problem: its tensors and how it indexes them.
+    One operation of the problem, with the projections of its tensors.
 
     ```mlir
     comet.declare "GEMM" ins ["A", "B"] out "C" dimensions ["M", "N", "K"]
@@ -118,7 +118,7 @@ class DeclareOp(IRDLOperation):
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """The tensors of this operation."""
+        """The tensors of this operation, with their projections."""
         return self.tensors.data
 
     def verify_(self) -> None:

@@ -2,9 +2,9 @@
 comet: a compiler for compound tensor operations with explicit collectives.
 
 `parse` reads a program, `compile` runs passes on it, `cost` prices it, and `explore`
-searches for its best mapping on an accelerator, with a proof that `verify` checks. A
-mistake in what they are given is a `CometError` of one sentence. Everything is imported
-when it is first used.
+searches for its best mapping on an accelerator, with a proof that `verify` checks. They
+raise `CometError`, with one sentence, for a mistake in an argument. Modules are
+imported when they are first used.
 """
 
 from importlib import import_module
@@ -65,12 +65,12 @@ _PLACES = {
     "question": "comet.api.functions:question",
     "verify": "comet.api.functions:verify",
 }
-"""Where each name is defined; `cost` is a package that can be called."""
+"""The module and name of each definition; `cost` is a package that can be called."""
 
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Import what is asked for."""
+        """Import a name of `_PLACES` when it is first used."""
         if name in _PLACES:
             found = imported(_PLACES[name])
         elif name == "cost":

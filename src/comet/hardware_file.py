@@ -39,7 +39,7 @@ _RANGE = re.compile(r"\[(\d{1,9})\.\.(\d{1,9})\]")
 
 
 def hardware_text(path: str) -> str:
-    """Return the text of a hardware file; raises FileFormatError if it has none."""
+    """Return the text of a file; raises FileFormatError if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -56,8 +56,7 @@ def read_hardware_text(text: str, name: str) -> Fields:
     Return the fields of the hardware file `name`.
 
     Raises FileFormatError with file and line if it is no YAML, breaks a rule of
-    `arch_schema`, has a field that neither the COMET tool nor its samples have, or
-    contradicts itself.
+    `comet.dialects.arch.schema`, or contradicts itself.
     """
     file = read_yaml(text, name)
     for steps, fields, rules in _sections(file):
@@ -68,7 +67,7 @@ def read_hardware_text(text: str, name: str) -> Fields:
 
 
 def _check_names(file: YamlFile) -> None:
-    """Check that the types of nodes and the levels with axes exist."""
+    """Check that names are unique, and that the types and levels they name exist."""
     tables: dict[Field, str] = {}
     levels: set[str] = set()
     for steps, fields, rules in _sections(file):
@@ -93,7 +92,7 @@ def _check_node(
     tables: Mapping[Field, str],
     levels: set[str],
 ) -> None:
-    """Check a node's type, and that no memory appears twice; note its name."""
+    """Check a node's type, and that no memory appears twice; add it to `levels`."""
     kind, name = fields["type"], str(fields["name"]).partition("[")[0]
     if (table := tables.get(kind)) is None:
         message = f"there is no entry named '{kind}' in ComputeTiles or MemoryTypes"
@@ -108,7 +107,7 @@ def _check_node(
 
 
 def _check_instances(file: YamlFile, steps: Steps, fields: Fields) -> None:
-    """Check that the range after a node's name has as many instances as its mesh."""
+    """Check that the range after a node's name counts the instances of its mesh."""
     name, bracket, rest = str(fields["name"]).partition("[")
     if not bracket:
         return

@@ -1,4 +1,4 @@
-"""A table from classes of operations to the functions that handle them."""
+"""A dispatch table from classes of operations to functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Handler: TypeAlias = Callable[[OpT, ScopeT], ResultT]
 
 
 class OpTable(Generic[ScopeT, ResultT]):
-    """Functions of an operation and what surrounds it, one for each class."""
+    """Functions of an operation and a scope, one for each class of operations."""
 
     def __init__(self) -> None:
         self._handlers: dict[type[Operation], Callable[[Operation, ScopeT], ResultT]]
@@ -24,7 +24,7 @@ class OpTable(Generic[ScopeT, ResultT]):
     def enter(
         self, op_type: type[OpT]
     ) -> Callable[[Handler[OpT, ScopeT, ResultT]], Handler[OpT, ScopeT, ResultT]]:
-        """Enter the function that follows, for operations of one class."""
+        """Decorate the function for operations of one class."""
 
         def enter(
             function: Handler[OpT, ScopeT, ResultT],

@@ -1,4 +1,4 @@
-"""Imports the object that a registry names on demand, for a short start-up time."""
+"""Imports an object by its path on demand, for a short start-up time."""
 
 from __future__ import annotations
 

@@ -20,6 +20,6 @@ def installed() -> Universe:
     """
     Return the dialects, passes and targets of comet and of every installed package.
 
-    To look for packages takes as long as to compile a small program: once is enough.
+    They are cached: the search takes as long as the compilation of a small program.
     """
     return Universe.get_multiverse()

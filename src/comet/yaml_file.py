@@ -1,8 +1,8 @@
 """
-Reads YAML: plain values, the location of each, and limits on what is read.
+Reads YAML files: plain values with their locations, within limits of depth and size.
 
-All YAML that comet reads comes through `read_yaml`, so that no file can make a tool
-hang, or fail with more than one sentence.
+All files are read by `read_yaml`, so that none can make a tool hang, or fail with more
+than one sentence.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _parse: Callable[[str, type[yaml.SafeLoader]], Iterator[yaml.Event]] = getattr(
 
 
 class FileFormatError(DiagnosticException):
-    """A file is not in its format; the message says where and why."""
+    """A file that breaks its format; the message has file, line and reason."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class YamlFile:
 
     def file_line(self, steps: Steps) -> str:
         """
-        Return `file:line` of the value that `steps` lead to.
+        Return `file:line` of the value at `steps`.
 
-        A field is located by its name; a missing one by its parent.
+        That of a field is its name; that of a missing field is its parent.
         """
         return f"{self.name}:{self._mark(steps).line + 1}"
 
@@ -79,7 +79,7 @@ class YamlFile:
     @cached_property
     def values(self) -> Field:
         """
-        The contents, with scalars as numbers and truth values if they are such.
+        The contents, with numbers and truth values as such.
 
         Raises FileFormatError for a number that is not finite or that needs more than
         64 bits.
@@ -101,9 +101,8 @@ def read_yaml(text: str, name: str) -> YamlFile:
     """
     Parse the text of the YAML file `name`.
 
-    Raises FileFormatError, with the line, if it is malformed, names a field of one map
-    twice, has a field whose name is no plain text, or is larger than `DEEPEST` and
-    `MOST` allow.
+    Raises FileFormatError, with the line, if it is malformed, has a field twice in one
+    map, has a field whose name is no plain text, or exceeds `DEEPEST` or `MOST`.
     """
     with _located_mistakes(name):
         _check_characters(text, name)
@@ -115,7 +114,7 @@ def read_yaml(text: str, name: str) -> YamlFile:
 
 
 def _check_characters(text: str, name: str) -> None:
-    """Reject the characters that YAML forbids, such as NUL."""
+    """Raise FileFormatError for characters that YAML forbids, such as NUL."""
     if (found := Reader.NON_PRINTABLE.search(text)) is not None:
         line = text.count("\n", 0, found.start()) + 1
         raise FileFormatError(
@@ -125,7 +124,7 @@ def _check_characters(text: str, name: str) -> None:
 
 
 def _check_depth(text: str, name: str) -> None:
-    """Reject what is nested too deep for PyYAML, which composes values recursively."""
+    """Raise FileFormatError for nesting beyond `DEEPEST`, as PyYAML is recursive."""
     depth = 0
     for event in _parse(text, _LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -145,7 +144,7 @@ def _too_deep(name: str, mark: yaml.Mark) -> FileFormatError:
 
 @dataclass(frozen=True)
 class _Extent:
-    """How many values a node stands for, and how deep they are nested."""
+    """The number of values in a node, aliases written out, and their depth."""
 
     size: int
     depth: int
@@ -155,10 +154,10 @@ def _measure(
     name: str, node: yaml.Node, known: dict[yaml.Node, _Extent | None]
 ) -> _Extent:
     """
-    Check a node and all below it, each once, and return its extent.
+    Check a node and its descendants, each once, and return its extent.
 
-    `known` holds the extents of the nodes that were measured, None for those around
-    `node`: an alias names a node that is measured already or that it is part of.
+    `known` has the extents of measured nodes, and None for the ancestors of `node`: an
+    alias to one of them would be infinite. Raises FileFormatError.
     """
     if node in known:
         if (found := known[node]) is None:
