@@ -1,4 +1,4 @@
-"""The `annotate-cost` pass: what a cost model expects, written on the ops."""
+"""The `annotate-cost` pass: writes the estimates of a cost model on ops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AnnotateCostPass(ModulePass):
     name = "annotate-cost"
 
     model: Literal["tool", "paper", "ideal"] = "paper"
-    """The COMET tool's numbers, the same model without defects, or perfect overlap."""
+    """The model of the COMET tool, the same without defects, or perfect overlap."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
@@ -47,10 +47,10 @@ def plan_estimates(
     module: ModuleOp, system: SystemOp, model: ModelName
 ) -> list[tuple[Operation, Figures]]:
     """
-    Return the figures of every op that gets some; changes nothing.
+    Return the estimates of ops, each with its op; changes nothing.
 
-    Raises CostError for what cannot be priced, and PassFailedException for a function
-    that has no tile tree.
+    Raises CostError for a mapping that cannot be priced, and PassFailedException for a
+    function that has no tile tree.
     """
     if system.gpu is None:
         from comet.passes.annotate_cost.accelerator import (

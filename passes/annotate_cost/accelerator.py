@@ -1,4 +1,4 @@
-"""What mappings cost on accelerators: those of COMET files, or what trees become."""
+"""Estimates on accelerators: of mappings, of chains of them, and of tile trees."""
 
 from __future__ import annotations
 
@@ -23,18 +23,27 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 
 PRICED = NodeOp
-"""The ops of a function that is priced."""
+"""A function without such an op cannot be priced."""
 
 
 def mapping_estimates(
     module: ModuleOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
-    """Price the mapping of a module, if it has one; raises CostError where illegal."""
-    mappings = [op for op in module.body.block.ops if isinstance(op, MappingOp)]
-    if not mappings:
-        return
-    mapping = mappings[0]
+    """
+    Yield the estimates of the mapping of a module, if it has one, and of its nodes.
+
+    Raises CostError if the mapping is illegal.
+    """
+    if any(isinstance(op, MappingOp) for op in module.body.block.ops):
+        yield from _mapping_and_nodes(module, model)
+
+
+def _mapping_and_nodes(
+    module: ModuleOp, model: ModelName
+) -> Iterator[tuple[Operation, Figures]]:
+    """Yield the estimate of the mapping of a module, then those of its nodes."""
     estimate = estimate_module(module, model)
+    mapping = next(op for op in module.body.block.ops if isinstance(op, MappingOp))
     yield mapping, total_figures(estimate)
     nodes = [op for op in mapping.walk() if isinstance(op, TileOp | CometCollectiveOp)]
     yield from _node_figures(nodes, estimate)
@@ -44,34 +53,37 @@ def chain_estimates(
     module: ModuleOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
     """
-    Price the chains of mappings of a module, whose mappings are lowered; and each one.
+    Yield the estimates of lowered mappings in chains, and of functions with a chain.
 
-    Mappings follow each other: the first reads of one are of what an earlier one has
-    written to the root memory, so times and energies of a chain are sums.
+    Mappings run one after the other, as each reads the results of earlier ones from the
+    root memory; so times and energies of a chain are sums. Raises CostError for a
+    mapping that cannot be priced, PassFailedException for one that is not lowered.
     """
     for func in compute_functions(module):
-        parts = list(chained_mappings(func))
-        for op in parts:
+        wholes: list[tuple[Operation, Figures]] = []
+        for op in chained_mappings(func):
             if op.function() is not None:
                 raise PassFailedException(
                     f"annotate-cost: the mapping @{op.symbol} has no COMET files yet; "
                     "run lower-to-comet in its module, by nested{module=.. passes=..}"
                 )
-            yield from mapping_estimates(op.module(), model)
-        if parts:
-            prices = [estimate_module(op.module(), model) for op in parts]
-            pairs = zip(parts, map(total_figures, prices), strict=True)
-            yield from pairs
-            yield func, sum_of_figures(map(total_figures, prices))
+            whole, *nodes = _mapping_and_nodes(op.module(), model)
+            yield whole
+            yield from nodes
+            wholes.append((op, whole[1]))
+        if wholes:
+            yield from wholes
+            yield func, sum_of_figures(figures for _, figures in wholes)
 
 
 def function_estimates(
     func: FuncOp, system: SystemOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
     """
-    Price a lowered copy; its nodes are in the order of those of `func`.
+    Yield the estimates of a function and of its nodes, by a lowered copy.
 
-    If the tool cannot count the runs of each sibling, only the whole gets figures.
+    If lowering each sibling as a node of its own has no price, only the function has an
+    estimate.
     """
     yield func, total_figures(lowered_estimate(func, system, model, absorb=True))
     nodes = [op for op in func.walk() if isinstance(op, NodeOp | CollectiveOp)]
@@ -101,7 +113,7 @@ def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:
     """
     Return a copy of the module of `func` in which `func` is lowered to COMET files.
 
-    Raises PassFailedException for what the files cannot express.
+    Raises PassFailedException for a tree that the files cannot express.
     """
     module = func.parent_op()
     assert isinstance(module, ModuleOp)

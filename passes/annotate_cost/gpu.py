@@ -1,4 +1,4 @@
-"""What programs cost on GPUs: launch plans, or kernels launched one by one."""
+"""Estimates on GPUs: of launch plans, or of kernels that are launched one by one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 
 PRICED = NodeOp | ProgramOp
-"""The ops of a function that is priced."""
+"""A function without such an op cannot be priced."""
 
 
 def function_estimates(
     func: FuncOp, system: SystemOp, model: ModelName
 ) -> Iterator[tuple[Operation, Figures]]:
-    """Price launch plans with their taxes; without a plan, add up the kernels."""
+    """Yield the estimates of launch plans and their steps, or that of all kernels."""
     programs = programs_in(func)
     if not programs:
         yield func, _launched_one_by_one(func, system, model)
@@ -38,7 +38,7 @@ def function_estimates(
 
 
 def _launched_one_by_one(func: FuncOp, system: SystemOp, model: ModelName) -> Figures:
-    """Add up the kernels of a GPU and their launches."""
+    """Return the sum of all kernels and their launches."""
     kernels = [op for op in func.walk() if isinstance(op, SpatialOp)]
     figures = [estimate_of(op) for op in kernels]
     latencies = [each.latency for each in figures if each is not None]
@@ -68,7 +68,7 @@ def _program_estimates(
 
 
 def _tax_figures(taxes: Taxes, model: ModelName) -> Figures:
-    """Round to whole nanoseconds, so that the parts still add up."""
+    """Return taxes in whole nanoseconds; the latency is the sum of rounded parts."""
     parts = (taxes.busy, taxes.launch, taxes.synchronization, taxes.locality)
     busy, launch, synchronization, locality = (round(part * 1e9) for part in parts)
     return Figures(
