@@ -261,9 +261,9 @@ def bound_siblings(block: Block, kinds: Kinds) -> list[tuple[Operation, BindingK
 
 def _check_parallel(before: Sequence[Operation], after: Sequence[Operation]) -> None:
     """Raise PassFailedException if siblings use results of siblings before them."""
-    for first, second in product(before, after):
-        if set(first.results) & set(second.operands):
+    for producer, op in product(before, after):
+        if set(producer.results) & set(op.operands):
             raise PassFailedException(
-                f"bind: {second.name} uses what the {first.name} before it makes; they "
+                f"bind: {op.name} uses what the {producer.name} before it makes; they "
                 "cannot run in parallel, take kind=pipeline or kind=sequential"
             )
