@@ -15,14 +15,10 @@ import numpy as np
 from comet.cost.accelerator.legality import check_tool
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, Estimate
-from comet.passes.schedule.tile.accelerator import (
-    Plan,
-    TilePlan,
-    neighbours,
-    samples,
-)
+from comet.passes.schedule.tile.accelerator import TilePlan
 from comet.passes.schedule.tile.candidates import Candidates
-from comet.passes.schedule.tile.template import Template, Values
+from comet.passes.schedule.tile.moves import neighbours, samples
+from comet.passes.schedule.tile.template import Plan, Template, Values
 
 
 def search_tool(template: Template, start: TilePlan, budget: int) -> TilePlan:

@@ -297,8 +297,8 @@ class NumericSpace(Protocol[T]):
         """Return the best of many random plans, those that are below `current`."""
         ...
 
-    def neighbour(self, current: Found[T]) -> Found[T] | None:
-        """Return the best neighbour, None if none is below `current`."""
+    def neighbours(self, currents: Sequence[Found[T]]) -> Sequence[Found[T] | None]:
+        """Return the best plan one step from each, None if none is below that one."""
         ...
 
 
@@ -306,11 +306,10 @@ def descend(
     name: str, place: str, space: NumericSpace[T], goal: Goal = LATENCY
 ) -> Found[T]:
     """
-    Return the plan that sampling and then steepest descent find, a local optimum.
+    Return the plan that sampling and then steepest descent find; no optimum is proven.
 
-    Descent starts from the best random plan; from other ones, too, if that ends below
-    the prices of other candidates. Raises PassFailedException if no plan fits, and
-    NotCheaper if none can be below the price of another candidate.
+    Raises PassFailedException if no plan fits, and NotCheaper if none can be below the
+    price of another candidate.
     """
     with session() as current:
         _check_bound(space.bound(), goal)
@@ -318,12 +317,7 @@ def descend(
         rows = [Row("finest tiles", finest.cost, finest.limit)]
         sampled = space.sample(finest)
         rows += [Row("best random plan", s.cost, s.limit) for s in sampled[:1]]
-        first, *others = sampled or (finest,)
-        ends = [_descended(space, first, current)]
-        reached = goal.order(ends[0][0].cost)
-        if all(reached < goal.order(ceiling) for ceiling in current.ceilings):
-            ends += [_descended(space, start, current) for start in others]
-        best, steps = min(ends, key=lambda end: goal.order(end[0].cost))
+        best, steps = _descended(space, sampled or (finest,), current, goal)
         rows.append(Row(f"after {steps} steps", best.cost, best.limit))
         within, chosen = current.within, len(rows) - 1
         current.choices.append(Choice(name, place, within, tuple(rows), chosen))
@@ -331,10 +325,26 @@ def descend(
 
 
 def _descended(
-    space: NumericSpace[T], best: Found[T], current: Session
+    space: NumericSpace[T], starts: Sequence[Found[T]], current: Session, goal: Goal
 ) -> tuple[Found[T], int]:
-    """Return the plan at which steepest descent from `best` ends, and the steps."""
-    steps = 0
-    while not current.is_late and (better := space.neighbour(best)) is not None:
-        best, steps = better, steps + 1
-    return best, steps
+    """
+    Return the best end of steepest descent from `starts`, and the number of its steps.
+
+    All take a step at a time, so that a space can price these steps together. Most of
+    them end alike: one that reaches the cost of another is dropped, but not the first.
+    """
+    going, seen, steps = dict(enumerate(starts)), set[tuple[float, float]](), 0
+    ends: dict[int, tuple[Found[T], int]] = {}
+    while going and not current.is_late:
+        stepped: dict[int, Found[T]] = {}
+        better = space.neighbours([*going.values()])
+        for (start, plan), step in zip(going.items(), better, strict=True):
+            if step is None:
+                ends[start] = plan, steps
+            elif start == 0 or goal.order(step.cost) not in seen:
+                stepped[start] = step
+                seen.add(goal.order(step.cost))
+        going, steps = stepped, steps + 1
+    ends |= {start: (plan, steps) for start, plan in going.items()}
+    best = min(sorted(ends), key=lambda start: goal.order(ends[start][0].cost))
+    return ends[best]

@@ -1,7 +1,7 @@
 """
 The search for factors on accelerators: sampling, then steepest descent.
 
-It starts from the finest tiles, which fit if any do, or the best of many random plans.
+It starts from the best of many random plans, or the finest tiles, which fit if any do.
 Each step prices all plans that differ in one factor, in two related ones, or in one
 loop order, and takes the best, until none is better. Equal latency is decided by
 energy.
@@ -11,11 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from itertools import accumulate, combinations, islice, permutations
-from math import prod
+from itertools import islice
 from types import MappingProxyType
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +29,8 @@ from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
 from comet.passes.schedule.tile.candidates import Candidates
-from comet.passes.schedule.tile.factor_space import FactorSpace, divisors
+from comet.passes.schedule.tile.factor_space import FactorSpace
+from comet.passes.schedule.tile.moves import neighbours, orders_of, reorderings, samples
 from comet.passes.schedule.tile.template import (
     Factor,
     FrozenPlan,
@@ -43,19 +41,11 @@ from comet.passes.schedule.tile.template import (
 )
 from comet.passes.search import LATENCY, Cost, Found, Goal, cost_of, descend
 
-CHOICES = 12
-"""How many divisors of an extent the search tries."""
-
-SAMPLES = 8000
-"""How many random plans the search prices before it descends."""
-
 STARTS = 3
-"""From how many random plans the search descends if several loops share a factor."""
+"""From how many random plans the search descends at most."""
 
 TOOL_TRIES = 16
 """How many plans of a step `tool` prices, the cheapest under `paper` first."""
-
-Numbers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -128,16 +118,6 @@ def finest_with(template: Template, fixed: Mapping[Factor, int]) -> Plan:
     }
 
 
-@cache
-def some_divisors(extent: int) -> tuple[int, ...]:
-    """Return divisors of an extent, both ends included, at most CHOICES of them."""
-    found = divisors(extent)
-    if len(found) <= CHOICES:
-        return found
-    positions = np.linspace(0, len(found) - 1, CHOICES).round().astype(int)
-    return tuple(found[int(place)] for place in positions)
-
-
 @dataclass(frozen=True)
 class TileSearch:
     """Prices plans of a template and their neighbours, for `descend`."""
@@ -179,57 +159,100 @@ class TileSearch:
 
     def sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
         """
-        Return the best of many random plans, empty if none is better than `current`.
+        Return the best of many random plans that are better, at most STARTS of them.
 
-        Up to STARTS if several loops share a factor, as `neighbour` tries fewer then.
+        One under `tool`, which prices every step of a descent one plan at a time.
         """
-        leaders = self.template.leaders
         trials = samples(self.template, current.made.plan, self.fixed)
-        if all(factor == leader for factor, leader in leaders.items()):
-            best = self.best(current, trials)
+        (found,) = self.cheaper([current], [trials])
+        if self.goal.model == "tool":
+            best = self.first(found)
             return () if best is None else (best,)
-        return tuple(islice(self.cheaper(current, trials), STARTS))
+        return tuple(islice(found, STARTS))
 
-    def neighbour(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
-        """Return the best neighbour of `current`, None if none is better."""
-        template, plan = self.template, current.made.plan
-        trials = self._keeping(neighbours(template, plan, template.leaders))
-        return self.best(current, trials) or self.reordered(current)
+    def neighbours(
+        self, currents: Sequence[Found[TilePlan]]
+    ) -> Sequence[Found[TilePlan] | None]:
+        """Return the best neighbour of each plan, None where none is better."""
+        trials = [self._around(current.made.plan) for current in currents]
+        return [
+            self.first(found) or self.reordered(current)
+            for current, found in zip(
+                currents, self.cheaper(currents, trials), strict=True
+            )
+        ]
 
-    def _keeping(self, trials: Values) -> Values:
-        """Return those of `trials` that have the fixed factors."""
+    def _around(self, plan: Plan) -> Values:
+        """Return the neighbours of a plan that have the fixed factors."""
+        trials = neighbours(self.template, plan, self.template.leaders)
         kept = [trials[factor] == only for factor, only in self.fixed.items()]
         if not kept:
             return trials
         rows = np.logical_and.reduce(kept)
         return {factor: array[rows] for factor, array in trials.items()}
 
-    def best(self, current: Found[TilePlan], trials: Values) -> Found[TilePlan] | None:
-        """Return the best legal plan of `trials`, None if none is better."""
-        found = self.cheaper(current, trials)
+    def first(self, found: Iterator[Found[TilePlan]]) -> Found[TilePlan] | None:
+        """Return the best one of what `cheaper` found, None if there is none."""
         if self.goal.model == "tool":
             return min(found, key=lambda each: self.goal.order(each.cost), default=None)
         return next(found, None)
 
     def cheaper(
-        self, current: Found[TilePlan], trials: Values
-    ) -> Iterator[Found[TilePlan]]:
+        self, currents: Sequence[Found[TilePlan]], trials: Sequence[Values]
+    ) -> Sequence[Iterator[Found[TilePlan]]]:
         """
-        Yield the legal plans of `trials` that are better than `current`.
+        Return for each of `currents` the legal ones of its `trials` that are better.
 
-        The cheapest comes first. Under `tool`, only the TOOL_TRIES plans that are the
-        cheapest under `paper` are priced, in that order.
+        The cheapest is the first; `tool` tries some, the cheapest under `paper` first.
+        Trials with the same orders of loops are priced together.
         """
-        every = Candidates(self.template, trials)
-        legal = every.factors_divide() & every.tiles_are_matrices()
+        alike: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+        for index, current in enumerate(currents):
+            alike.setdefault(orders_of(current.made.plan), []).append(index)
+        found: dict[int, Iterator[Found[TilePlan]]] = {}
+        for members in alike.values():
+            better = self._cheaper(
+                [currents[index] for index in members],
+                [trials[index] for index in members],
+            )
+            found |= zip(members, better, strict=True)
+        return [found[index] for index in range(len(currents))]
+
+    def _cheaper(
+        self, currents: Sequence[Found[TilePlan]], trials: Sequence[Values]
+    ) -> Sequence[Iterator[Found[TilePlan]]]:
+        """Return what `cheaper` does, of plans with the same orders of loops."""
+        plan = currents[0].made.plan
+        joined = {f: np.concatenate([each[f] for each in trials]) for f in trials[0]}
+        sizes = [next(iter(each.values())).size for each in trials]
+        owner = np.repeat(np.arange(len(currents)), sizes)
+        every = Candidates(self.template, joined)
+        legal = np.broadcast_to(
+            every.factors_divide() & every.tiles_are_matrices(), owner.shape
+        )
         if not legal.any():
-            return
-        plan = current.made.plan
-        kept = {factor: array[legal] for factor, array in trials.items()}
-        better, prices = self.better(current, kept)
-        fitting = np.flatnonzero(self.room(plan, better))
-        for index in fitting[:TOOL_TRIES] if self.goal.model == "tool" else fitting:
-            chosen, found = _chosen(plan, better, int(index)), None
+            return [iter(()) for _ in currents]
+        joined, owner = _rows(joined, legal), owner[legal]
+        better, prices = self.better(currents, joined, owner)
+        joined, owner = _rows(joined, better), owner[better]
+        fits = self.room(plan, joined)
+        return [
+            self._legal(
+                current, joined, prices, np.flatnonzero(fits & (owner == index))
+            )
+            for index, current in enumerate(currents)
+        ]
+
+    def _legal(
+        self,
+        current: Found[TilePlan],
+        trials: Values,
+        prices: Prices,
+        rows: NDArray[np.intp],
+    ) -> Iterator[Found[TilePlan]]:
+        """Yield those of some rows of `trials` that are legal and below `current`."""
+        for index in rows[:TOOL_TRIES] if self.goal.model == "tool" else rows:
+            chosen, found = _chosen(current.made.plan, trials, int(index)), None
             if self.goal.model == "tool":
                 found = self.priced(chosen)
             elif self.is_legal(chosen):
@@ -237,28 +260,32 @@ class TileSearch:
             if found is not None and self.is_better(found, current):
                 yield found
 
-    def better(self, current: Found[TilePlan], trials: Values) -> tuple[Values, Prices]:
+    def better(
+        self,
+        currents: Sequence[Found[TilePlan]],
+        trials: Values,
+        owner: NDArray[np.intp],
+    ) -> tuple[NDArray[np.intp], Prices]:
         """
-        Return the plans of `trials` that cost less than `current`, and their prices.
+        Return which of `trials` cost less than their owner, one of `currents`, and
+        their prices, cheapest first.
 
-        The cheapest is first. `tool` has no array form: for it all plans are returned,
-        in the order of their prices under `paper`.
+        `tool` has no array form: all are returned, in the order of `paper`.
         """
         exact = self.goal.model != "tool"
-        mappings = Candidates(self.template, trials).mappings(current.made.plan)
+        mappings = Candidates(self.template, trials).mappings(currents[0].made.plan)
         hardware, model = self.template.hardware, self.goal.model if exact else "paper"
         prices = price_many(mappings, hardware, model)
-        shape = next(iter(trials.values())).shape
         first, second = (
-            np.broadcast_to(figure, shape)
+            np.broadcast_to(figure, owner.shape)
             for figure in self.goal.rank(prices.latency, prices.energy)
         )
-        most, then = self.goal.order(current.cost)
+        orders = np.asarray([self.goal.order(current.cost) for current in currents])
+        most, then = orders[owner].T
         less = (first < most) | ((first == most) & (second < then))
         order = np.lexsort((second, first))
         chosen = order[less[order]] if exact else order
-        kept = {factor: array[chosen] for factor, array in trials.items()}
-        return kept, prices.at(chosen)
+        return chosen, prices.at(chosen)
 
     def room(self, plan: Plan, trials: Values) -> NDArray[np.bool_]:
         """Return which of `trials` fit, by liveness and by the COMET tool's count."""
@@ -269,7 +296,7 @@ class TileSearch:
     def reordered(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best plan with another loop order, None if none is better."""
         best, plan = current, current.made.plan
-        for ordered in _orders(plan, self.template.leaders):
+        for ordered in reorderings(plan, self.template.leaders):
             if (estimate := self.estimate(ordered)) is not None:
                 found = self._found(ordered, estimate)
                 if self.is_better(found, best) and self.is_legal(ordered):
@@ -324,96 +351,8 @@ class TileSearch:
             return None
 
 
-def factors_of(plan: Plan) -> dict[Factor, int]:
-    """Return the factor of every loop of a plan."""
-    return {(key, dim): factor for key, rows in plan.items() for dim, factor in rows}
-
-
-def samples(template: Template, plan: Plan, fixed: Mapping[Factor, int]) -> Values:
-    """
-    Return random factors for the loops of a plan, the same at every call.
-
-    Loops with one leader have the same factor, unless it is `fixed`.
-    """
-    random = np.random.default_rng(0)
-    leaders, factors = template.leaders, factors_of(plan)
-    chosen = {
-        factor: random.choice(some_divisors(template.extent[factor]), SAMPLES)
-        for factor in factors
-        if leaders[factor] == factor
-    }
-    chosen |= {factor: np.full(SAMPLES, only) for factor, only in fixed.items()}
-    return {factor: chosen.get(factor, chosen[leaders[factor]]) for factor in factors}
-
-
-def neighbours(
-    template: Template, plan: Plan, leaders: Mapping[Factor, Factor]
-) -> Values:
-    """
-    Return the plans that differ from `plan` in one factor, or in two related ones.
-
-    Factors are related if they are of one dimension or key. Loops with one leader count
-    as one factor.
-    """
-    current = factors_of(plan)
-    alike: dict[Factor, list[Factor]] = {}
-    for factor in current:
-        alike.setdefault(leaders[factor], []).append(factor)
-    others = {
-        leader: np.asarray([n for n in some_divisors(extent) if n != current[leader]])
-        for leader, extent in ((each, template.extent[each]) for each in alike)
-    }
-    moves = [(leader,) for leader in alike] + [
-        (second, first)
-        for first, second in combinations(alike, 2)
-        if _related(alike[first], alike[second])
-    ]
-    sizes = [prod(others[leader].size for leader in move) for move in moves]
-    columns = {factor: np.full(sum(sizes), n) for factor, n in current.items()}
-    for move, size, end in zip(moves, sizes, accumulate(sizes), strict=True):
-        inner = size
-        for leader in move:  # the last one changes from row to row
-            inner //= max(others[leader].size, 1)
-            values = np.resize(np.repeat(others[leader], inner), size)
-            for factor in alike[leader]:
-                columns[factor][end - size : end] = values
-    return columns
-
-
-def _related(first: Sequence[Factor], second: Sequence[Factor]) -> bool:
-    """Return whether a loop of each has the same dimension or the same key."""
-    keys, dims = ({*part} for part in zip(*first, strict=True))
-    return any(key in keys or dim in dims for key, dim in second)
-
-
-def _orders(plan: Plan, leaders: Mapping[Factor, Factor]) -> Iterator[Plan]:
-    """
-    Yield the plan with every other order of the loops of a key.
-
-    Loops of factor 1 stay innermost. Loops with one leader stay adjacent, and keys with
-    the same leaders get the same order.
-    """
-    alike: dict[tuple[Factor, ...], list[Key]] = {}
-    for key, rows in plan.items():
-        roles = dict.fromkeys(leaders[key, dim] for dim, n in rows if n > 1)
-        alike.setdefault(tuple(roles), []).append(key)
-    for roles, keys in alike.items():
-        for order in islice(permutations(roles), 1, None):
-            yield {**plan, **{key: _ordered(plan, key, order, leaders) for key in keys}}
-
-
-def _ordered(
-    plan: Plan, key: Key, order: Sequence[Factor], leaders: Mapping[Factor, Factor]
-) -> Loops:
-    """Return the loops of a key in an order of leaders, loops of factor 1 innermost."""
-    rank = {role: position for position, role in enumerate(order)}
-    last = len(order)
-    return tuple(
-        sorted(
-            plan[key],
-            key=lambda loop: rank[leaders[key, loop[0]]] if loop[1] > 1 else last,
-        )
-    )
+def _rows(values: Values, rows: NDArray[np.bool_ | np.intp]) -> Values:
+    return {factor: array[rows] for factor, array in values.items()}
 
 
 def _chosen(plan: Plan, values: Values, index: int) -> Plan:

@@ -248,19 +248,31 @@ class Template:
         `tile` is the index of the node. Loops are (dimension, factor) in the order of
         the plan; None if the plan does not have all of them yet.
         """
-        rows: list[tuple[TemporalOp, str]] = []
-        for node in self.owners[tile, operation]:
-            key = self.keys[node]
+        rows: list[tuple[Key, str, bool]] = []
+        for key, dims, folds in self._owning[tile, operation]:
             if key not in plan and self.loops.get(key):
                 return None
-            rows += [(node, d) for d, _ in plan.get(key, ()) if (key, d) in values]
-        rows = [(node, dim) for node, dim in rows if dim in self.extents[node]]
-        folded = {dim for node, dim in rows if node.init_args()}
+            own = (dim for dim, _ in plan.get(key, ()) if (key, dim) in values)
+            rows += [(key, dim, folds) for dim in own if dim in dims]
+        folded = {dim for _, dim, folds in rows if folds}
         return [
-            (self.letters[dim], values[self.keys[node], dim])
-            for node, dim in rows
+            (self.letters[dim], values[key, dim])
+            for key, dim, _ in rows
             if dim not in folded
         ]
+
+    @cached_property
+    def _owning(
+        self,
+    ) -> Mapping[tuple[int, str], Sequence[tuple[Key, Mapping[str, int], bool]]]:
+        """The key and extents of each of `owners`, and whether it is a fold."""
+        return {
+            place: [
+                (self.keys[node], self.extents[node], bool(node.init_args()))
+                for node in nodes
+            ]
+            for place, nodes in self.owners.items()
+        }
 
     def ordered(self, plan: Plan) -> Problem:
         """

@@ -21,9 +21,10 @@ from comet.cost.accelerator.factors import Loops
 from comet.cost.estimate import CostError
 from comet.passes.explore.certificate import key_text
 from comet.passes.explore.search import Exploration, Item
-from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch, factors_of
+from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch
 from comet.passes.schedule.tile.candidates import Candidates
 from comet.passes.schedule.tile.factor_space import FactorSpace
+from comet.passes.schedule.tile.moves import factors_of
 from comet.passes.schedule.tile.template import Factor, Key, Plan
 from comet.passes.search import Found, Goal
 from comet.tools.extras import loaded

@@ -10,9 +10,9 @@ from covering import EVERY_CASE
 from tile_trees import fused, only_function
 
 from comet.dialects.arch import attached_system
-from comet.passes.schedule.tile.accelerator import factors_of
 from comet.passes.schedule.tile.enumerate_plans import Enumeration
 from comet.passes.schedule.tile.factor_space import FactorSpace, divisors
+from comet.passes.schedule.tile.moves import factors_of
 from comet.passes.schedule.tile.template import Factor, Template, make_template
 from comet.passes.search import Cost, Goal, Objective, session
 

@@ -26,14 +26,9 @@ from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.passes.annotate_cost.accelerator import lowered_estimate
 from comet.passes.schedule.plan_string import cuttable, format_plan
 from comet.passes.schedule.retile import set_loops
-from comet.passes.schedule.tile.accelerator import (
-    factors_of,
-    finest,
-    neighbours,
-    search,
-    some_divisors,
-)
+from comet.passes.schedule.tile.accelerator import finest, search
 from comet.passes.schedule.tile.candidates import Candidates
+from comet.passes.schedule.tile.moves import factors_of, neighbours, some_divisors
 from comet.passes.schedule.tile.template import (
     Factor,
     Key,

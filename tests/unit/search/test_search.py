@@ -1,6 +1,6 @@
 """The search driver: ties, refusals, bounds, and what is noted of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -35,6 +35,7 @@ from comet.passes.search import (
     Goal,
     Objective,
     cheapest,
+    descend,
     ranked,
     session,
     vary,
@@ -297,3 +298,34 @@ def test_an_interrupt_is_passed_on_if_no_candidate_is_known_or_nobody_asked():
         cheapest("choice", "@f", [priced("first", 1.0), late])
     with session() as current, pytest.raises(KeyboardInterrupt), current.until(inf):
         assert cheapest("choice", "@f", [priced("first", 1.0), late]).made == "first"
+
+
+def test_descents_go_down_together_and_one_of_equal_cost_is_dropped():
+    """The valley at 100 is deeper than that at 0, where two starts meet."""
+    asked: list[list[int]] = []
+
+    def at(x: int) -> Found[int]:
+        return Found(x, Cost(abs(x) + 10.0 if x < 50 else abs(x - 100) * 1.0, 0.0))
+
+    class Line:
+        def bound(self) -> Cost:
+            return FREE
+
+        def start(self) -> Found[int]:
+            return at(49)
+
+        def sample(self, current: Found[int]) -> Sequence[Found[int]]:
+            return at(3), at(-4), at(102)
+
+        def neighbours(
+            self, currents: Sequence[Found[int]]
+        ) -> Sequence[Found[int] | None]:
+            asked.append([each.made for each in currents])
+            return [
+                next((new for new in near if new.cost.latency < old.cost.latency), None)
+                for old in currents
+                for near in [[at(old.made - 1), at(old.made + 1)]]
+            ]
+
+    assert descend("x", "@f", Line()).made == 100
+    assert asked == [[3, -4, 102], [2, -3, 101], [1, 100], [0]]

@@ -1,0 +1,127 @@
+"""The plans that the search for factors on accelerators tries: random ones, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import accumulate, combinations, islice, permutations
+from math import prod
+
+import numpy as np
+
+from comet.cost.accelerator.factors import Loops
+from comet.passes.schedule.tile.factor_space import divisors
+from comet.passes.schedule.tile.template import Factor, Key, Plan, Template, Values
+
+CHOICES = 12
+"""How many divisors of an extent the search tries."""
+
+SAMPLES = 8000
+"""How many random plans the search prices before it descends."""
+
+
+@cache
+def some_divisors(extent: int) -> tuple[int, ...]:
+    """Return divisors of an extent, both ends included, at most CHOICES of them."""
+    found = divisors(extent)
+    if len(found) <= CHOICES:
+        return found
+    positions = np.linspace(0, len(found) - 1, CHOICES).round().astype(int)
+    return tuple(found[int(place)] for place in positions)
+
+
+def factors_of(plan: Plan) -> dict[Factor, int]:
+    """Return the factor of every loop of a plan."""
+    return {(key, dim): factor for key, rows in plan.items() for dim, factor in rows}
+
+
+def orders_of(plan: Plan) -> tuple[tuple[str, ...], ...]:
+    """Return the order of the loops of every key of a plan."""
+    return tuple(tuple(dim for dim, _ in rows) for rows in plan.values())
+
+
+def samples(template: Template, plan: Plan, fixed: Mapping[Factor, int]) -> Values:
+    """
+    Return random factors for the loops of a plan, the same at every call.
+
+    Loops with one leader have the same factor, unless it is `fixed`.
+    """
+    random = np.random.default_rng(0)
+    leaders, factors = template.leaders, factors_of(plan)
+    chosen = {
+        factor: random.choice(some_divisors(template.extent[factor]), SAMPLES)
+        for factor in factors
+        if leaders[factor] == factor
+    }
+    chosen |= {factor: np.full(SAMPLES, only) for factor, only in fixed.items()}
+    return {factor: chosen.get(factor, chosen[leaders[factor]]) for factor in factors}
+
+
+def neighbours(
+    template: Template, plan: Plan, leaders: Mapping[Factor, Factor]
+) -> Values:
+    """
+    Return the plans that differ from `plan` in one factor, or in two related ones.
+
+    Factors are related if they are of one dimension or key. Loops with one leader count
+    as one factor.
+    """
+    current = factors_of(plan)
+    alike: dict[Factor, list[Factor]] = {}
+    for factor in current:
+        alike.setdefault(leaders[factor], []).append(factor)
+    others = {
+        leader: np.asarray([n for n in some_divisors(extent) if n != current[leader]])
+        for leader, extent in ((each, template.extent[each]) for each in alike)
+    }
+    moves = [(leader,) for leader in alike] + [
+        (second, first)
+        for first, second in combinations(alike, 2)
+        if _related(alike[first], alike[second])
+    ]
+    sizes = [prod(others[leader].size for leader in move) for move in moves]
+    columns = {factor: np.full(sum(sizes), n) for factor, n in current.items()}
+    for move, size, end in zip(moves, sizes, accumulate(sizes), strict=True):
+        inner = size
+        for leader in move:  # the last one changes from row to row
+            inner //= max(others[leader].size, 1)
+            values = np.resize(np.repeat(others[leader], inner), size)
+            for factor in alike[leader]:
+                columns[factor][end - size : end] = values
+    return columns
+
+
+def _related(first: Sequence[Factor], second: Sequence[Factor]) -> bool:
+    """Return whether a loop of each has the same dimension or the same key."""
+    keys, dims = ({*part} for part in zip(*first, strict=True))
+    return any(key in keys or dim in dims for key, dim in second)
+
+
+def reorderings(plan: Plan, leaders: Mapping[Factor, Factor]) -> Iterator[Plan]:
+    """
+    Yield the plan with every other order of the loops of a key.
+
+    Loops of factor 1 stay innermost. Loops with one leader stay adjacent, and keys with
+    the same leaders get the same order.
+    """
+    alike: dict[tuple[Factor, ...], list[Key]] = {}
+    for key, rows in plan.items():
+        roles = dict.fromkeys(leaders[key, dim] for dim, n in rows if n > 1)
+        alike.setdefault(tuple(roles), []).append(key)
+    for roles, keys in alike.items():
+        for order in islice(permutations(roles), 1, None):
+            yield {**plan, **{key: _ordered(plan, key, order, leaders) for key in keys}}
+
+
+def _ordered(
+    plan: Plan, key: Key, order: Sequence[Factor], leaders: Mapping[Factor, Factor]
+) -> Loops:
+    """Return the loops of a key in an order of leaders, loops of factor 1 innermost."""
+    rank = {role: position for position, role in enumerate(order)}
+    last = len(order)
+    return tuple(
+        sorted(
+            plan[key],
+            key=lambda loop: rank[leaders[key, loop[0]]] if loop[1] > 1 else last,
+        )
+    )
