@@ -97,7 +97,7 @@ def build_flows(mappings: Mappings, hardware: Hardware) -> Flows:
     builder = _Builder(mappings, hardware)
     builder.visit(mappings.template.root)
     flows: dict[int, tuple[Flow, ...]] = {}
-    _connect(mappings, builder, mappings.template.root, None, flows)
+    _connect(builder, mappings.template.root, {}, flows)
     return Flows(flows, builder.exchanges, builder.tiles)
 
 
@@ -176,33 +176,34 @@ class _Builder:
 
 
 def _connect(
-    mappings: Mappings,
     builder: _Builder,
     tile: Tile,
-    parent: Tile | None,
+    above: Mapping[tuple[str, str], Flow],
     flows: dict[int, tuple[Flow, ...]],
 ) -> None:
-    above = {} if parent is None else {f.entry.key: f for f in flows[parent.index]}
+    """Add the flows of a node and of those below it; `above` are its parent's."""
     periods: dict[tuple[object, ...], Real] = {}
-    flows[tile.index] = tuple(
-        _flow(mappings, builder, tile, position, parent, above, periods)
+    own = tuple(
+        _flow(builder, tile, position, above, periods)
         for position in range(len(tile.entries))
     )
+    flows[tile.index] = own
+    by_key = {flow.entry.key: flow for flow in own}
     for child in tile.children:
         if isinstance(child, Tile):
-            _connect(mappings, builder, child, tile, flows)
+            _connect(builder, child, by_key, flows)
 
 
 def _flow(
-    mappings: Mappings,
     builder: _Builder,
     tile: Tile,
     position: int,
-    parent: Tile | None,
     above: Mapping[tuple[str, str], Flow],
     periods: dict[tuple[object, ...], Real],
 ) -> Flow:
-    problem, entry = mappings.template, tile.entries[position]
+    """Return the flow of one entry; a spatial one moves as often as that above it."""
+    mappings, entry = builder.mappings, tile.entries[position]
+    problem = mappings.template
     projection = problem.projection(entry.tensor, entry.tag)
     dims, multiply = relevant(projection), builder.products.of
     size = elements_of(projection, builder.below[tile.index][position], multiply)
@@ -214,7 +215,7 @@ def _flow(
         count = multiply(f for row in rows for f in row.values())
         moves = ratio(count, _known_reuse(periods, tile.order, rows[0], dims))
         return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0, back)
-    if parent is None or entry.key not in above:
+    if (outer := above.get(entry.key)) is None:
         raise CostError(
             f"{tile.name} moves tensor {entry.tensor} for {entry.tag}, but the "
             "temporal node above it has no such entry; list it there, or price it by "
@@ -222,7 +223,6 @@ def _flow(
         )
     spread = multiply(f for row in rows for f in row.values())
     unique = multiply(f for row in rows for dim, f in row.items() if dim in dims)
-    outer = above[entry.key]
     return Flow(
         entry,
         writes,
