@@ -111,6 +111,7 @@ def _(op: CopyOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _all_at_once(op: NodeOp, machine: Interpreter, args: Values) -> Values:
+    """Run the body once for all tiles."""
     slices, count = slices_of(op), len(args) - len(op.with_args)
     tiles = [tiled(arg, slices) for arg in args[:count]]
     yielded = machine.run_block(op.body.block, (*tiles, *args[count:]))
@@ -211,24 +212,35 @@ def _at(value: Tensor, axes: Iterable[str], index: Sequence[int]) -> Tensor:
 
 
 def _one_by_one(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
+    """Run the iterations in order; each reads the iter_args of the one before."""
     slices, count = slices_of(op), len(op.ins)
     end = count + len(op.iter_args)
     axes, ins = axes_of(slices), args[:count]
     tiles = [tiled(value, slices) for value in ins]
     iter_args = [_iter_arg(_fitted(value, ins), slices) for value in args[count:end]]
-    history = [
-        _iteration(
-            op,
-            machine,
-            slices,
-            [_at(tile, axes, index) for tile in tiles],
-            iter_args,
-            dict(zip(axes, index, strict=True)),
-            args[end:],
-        )
-        for index in _indices(axes)
-    ]
-    folded = iter(iter_args)
+    history: list[Values] = []
+    for index in _indices(axes):
+        own = [_at(tile, axes, index) for tile in tiles]
+        position = dict(zip(axes, index, strict=True))
+        before = [each.tiles[each.key(position)] for each in iter_args]
+        yielded = machine.run_block(op.body.block, (*own, *before, *args[end:]))
+        history.append(yielded)
+        pairs = zip(yielded, op.combiners, strict=True)
+        folds = [value for value, combiner in pairs if combiner is Combiner.FOLD]
+        for iter_arg, old, new in zip(iter_args, before, folds, strict=True):
+            dims = [each.dim for each in _reduced(slices, old)]
+            iter_arg.tiles[iter_arg.key(position)] = _unless_empty(own, dims, new, old)
+    return _loop_results(op, slices, iter_args, history)
+
+
+def _loop_results(
+    op: TemporalOp,
+    slices: Sequence[Slices],
+    iter_args: Sequence[_IterArg],
+    history: Sequence[Values],
+) -> Values:
+    """Return the final iter_args, and the combined values of all iterations."""
+    axes, folded = axes_of(slices), iter(iter_args)
     results: list[Tensor] = []
     for index, combiner in enumerate(op.combiners):
         if combiner is Combiner.FOLD:
@@ -238,29 +250,6 @@ def _one_by_one(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
             value = stacked([values[index] for values in history], axes)
         results.append(_result(op, combiner, value, slices))
     return tuple(results)
-
-
-def _iteration(
-    op: TemporalOp,
-    machine: Interpreter,
-    slices: Sequence[Slices],
-    tiles: Sequence[Tensor],
-    iter_args: Sequence[_IterArg],
-    position: Mapping[str, int],
-    with_args: Values,
-) -> Values:
-    """Run one iteration, update the iter_args, and return what it yields."""
-    before = [iter_arg.tiles[iter_arg.key(position)] for iter_arg in iter_args]
-    yielded = machine.run_block(op.body.block, (*tiles, *before, *with_args))
-    folds = [
-        value
-        for value, combiner in zip(yielded, op.combiners, strict=True)
-        if combiner is Combiner.FOLD
-    ]
-    for iter_arg, old, new in zip(iter_args, before, folds, strict=True):
-        dims = [each.dim for each in _reduced(slices, old)]
-        iter_arg.tiles[iter_arg.key(position)] = _unless_empty(tiles, dims, new, old)
-    return yielded
 
 
 def _unless_empty(
