@@ -88,6 +88,8 @@ class ReferencePrinter:
                 self._lines.append(f"{INDENT}return {text}")
             elif isinstance(op, compound.FoldOp):
                 self._fold(op)
+            elif isinstance(op, compound.ScatterAddOp):
+                self._scatter_add(op)
             elif not isinstance(op, compound.YieldOp):
                 self._assign(op)
 
@@ -98,6 +100,15 @@ class ReferencePrinter:
             return
         name = self._bind(op.results[0])
         self._lines += wrapped(f"{name} = {text}", INDENT)
+
+    def _scatter_add(self, op: compound.ScatterAddOp) -> None:
+        values, ids = (self._variables[value] for value in op.operands)
+        name, extents = self._bind(op.result), extents_of(op.result)
+        axis = [*extents].index(op.into)
+        index = [*(":" for _ in range(axis)), _whole(ids, op.ids)]
+        self._lines.append(f"{INDENT}{name} = np.zeros({tuple(extents.values())})")
+        where = f"np.s_[{', '.join(index)}]"
+        self._lines += wrapped(f"np.add.at({name}, {where}, {values})", INDENT)
 
     def _fold(self, op: compound.FoldOp) -> None:
         """One step over the whole dimension: any chunks give the same value."""
@@ -139,8 +150,7 @@ class ReferencePrinter:
             case compound.GatherOp():
                 table, ids = (self._variables[value] for value in op.operands)
                 axis = names_of(op.table).index(op.along)
-                whole = f"np.asarray({ids}, np.int{bits_of(op.ids)})"
-                return f"np.take({table}, {whole}, axis={axis})"
+                return f"np.take({table}, {_whole(ids, op.ids)}, axis={axis})"
             case compound.FillOp():
                 return _filled(op)
             case compound.IndexOp():
@@ -211,6 +221,11 @@ def _taken(op: compound.SliceOp) -> str:
         for dim, extent in extents_of(op.result).items()
     ]
     return f"[{', '.join(ranges)}]"
+
+
+def _whole(text: str, ids: SSAValue) -> str:
+    """Return ids, which are float64 as everything else, as integers."""
+    return f"np.asarray({text}, np.int{bits_of(ids)})"
 
 
 def _number(value: float) -> str:

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from comet.dialects import compound
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 from comet.dialects.compound.map import COMPARISONS
 from comet.dialects.schedule.attributes import NARROW
 
@@ -121,6 +121,8 @@ def _own(op: Operation) -> float:
             return math.sqrt(_extent(op.lhs, op.contracted)) * unit
         case compound.ReduceOp() if op.kind.data is ReduceKind.ADD:
             return math.sqrt(_extent(op.input, op.reduced)) * unit
+        case compound.ScatterAddOp():
+            return math.sqrt(_extent(op.ids, names_of(op.ids))) * unit
         case compound.CastOp():
             return unit if unit > eps(element_type_of(op.input)) else 0.0
         case compound.MapOp() if op.kind.data in (*CHOICES, *COMPARISONS):

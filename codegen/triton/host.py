@@ -87,6 +87,8 @@ class LaunchPlanPrinter:
         match op:
             case tl.EmptyOp():
                 self._empty(op)
+            case tl.ClearOp():
+                self._emit(f"{self._variables[op.buffer]}.zero_()")
             case tl.LaunchOp():
                 self._launch(op)
             case func.ReturnOp():

@@ -148,6 +148,8 @@ class KernelPrinter:
                 self._emit("tl.debug_barrier()", comment_of(op), indent)
             case tl.StoreOp():
                 self._store(op, indent)
+            case tl.AtomicAddOp():
+                self._add(op, indent)
             case _:
                 text = expression(op, self._read).text
                 names = ", ".join(self._assigned(result) for result in op.results)
@@ -184,6 +186,13 @@ class KernelPrinter:
         if op.cache is not None:
             arguments.append(f"cache_modifier={self._read(op.cache).text}")
         self._emit(f"tl.store({', '.join(arguments)})", comment_of(op), indent)
+
+    def _add(self, op: tl.AtomicAddOp, indent: str) -> None:
+        arguments = [self._read(op.ptr).text, self._read(op.value).text]
+        if op.mask is not None:
+            arguments.append(f"mask={self._read(op.mask).text}")
+        arguments.append('sem="relaxed"')
+        self._emit(f"tl.atomic_add({', '.join(arguments)})", comment_of(op), indent)
 
     def _branch(self, op: tl.IfOp, indent: str) -> None:
         """Print both blocks with different names: Triton would merge equal ones."""

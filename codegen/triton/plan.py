@@ -168,6 +168,8 @@ class RankPlanPrinter:
                 self._variables[op.result] = "rank.rank"
             case tl.HeapBasesOp():
                 self._variables[op.result] = "rank.heap_bases"
+            case tl.ClearOp():
+                lines.append(f"{DOUBLE}{self._variables[op.buffer]}.zero_()")
             case tl.LaunchOp():
                 lines += self._launch(op)
             case tl.BarrierOp():

@@ -11,7 +11,11 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.from_ir.memory import id_bytes, ids_dims, vector_width
+from comet.cost.from_ir.memory import (
+    id_bytes,
+    ids_dims,
+    vector_width,
+)
 from comet.cost.from_ir.products import (
     Products,
     operands_of,
@@ -26,9 +30,10 @@ from comet.cost.from_ir.register_tiles import (
     tiles_before,
     tiles_during,
 )
+from comet.cost.from_ir.scatters import added_width, addresses, moved, times_stored
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.registers import REGISTER, LaunchNumbers
+from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary, Operands, Point, Term
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
@@ -42,13 +47,13 @@ from comet.dialects.compound import (
     ReduceOp,
 )
 from comet.dialects.compound.dims import (
-    bits_of,
     extents_of,
     iteration_dims,
     joined_extents,
     level_of,
     names_of,
 )
+from comet.dialects.compound.gather import scatterings
 from comet.dialects.dataflow.channel import ChannelOp, ReceiveBufferOp, program_value
 from comet.dialects.dataflow.launch_axes import launch_axes
 from comet.dialects.dataflow.transfer import (
@@ -76,9 +81,6 @@ NOTHING_KEPT: Kept = {}
 
 MOVES = (PushOp, ReadTileOp, WaitOp)
 """Ops that only move data between programs or ranks."""
-
-POINTER = 8
-"""Bytes of an address."""
 
 
 class _Walk:
@@ -108,6 +110,8 @@ class _Walk:
         self.narrow: list[tuple[Term, ...]] = []
         self.held: dict[SSAValue, Term | None] = {}
         self.inner_dims: set[str] = set()
+        self.times: dict[SSAValue, int] = {}
+        """How often the bytes of tiles move that are scattered."""
         self.conditions: set[SSAValue] = set()
         """The conditions of masks, in loops that can be written in two parts."""
 
@@ -140,11 +144,15 @@ class _Walk:
         self.ids += self._ids(loaded_here, inside)
         # A program waits once for its early loads, and once for its late loads.
         self.rounds += [inside] * len({load.tile in late for load in loaded_here})
-        small = (self._addresses(load, inside) for load in loaded_here)
+        most = self.gpu.load_bytes
+        small = (
+            addresses(load.tile, vector_width(load.outer, most), inside, self.gpu)
+            for load in loaded_here
+        )
         self.narrow.append(tuple(term for term in small if term is not None))
         own = tuple(filter(self._is_staged, op.tiles))
         loaded = (*loaded, *own)
-        self.stores += [tile_bytes(store.tile, inside) for store in stores(op)]
+        self.stores += [self._stored(store.tile, inside) for store in stores(op)]
         nested = self.body(op, inside, outer, loaded, self._kept(op, kept))
         filled = tuple(tile_bytes(tile, inside) for tile in loaded)
         self.shared.append(filled)
@@ -152,6 +160,23 @@ class _Walk:
             self.shared.append((*filled, *nested))
         here = (*(tile_bytes(tile, inside) for tile in own), *nested)
         return tuple(replace(term, inner=(*op.factors, *term.inner)) for term in here)
+
+    def _stored(self, tile: SSAValue, loops: tuple[str, ...]) -> Term:
+        """Return what stores move: where a tile is added, sums are also read."""
+        term = tile_bytes(tile, loops)
+        return replace(term, weight=self.times.get(tile, 1) * term.weight)
+
+    def scatter(self, node: SpatialOp) -> None:
+        """Let programs load the ids of the rows that they add to, and address them."""
+        self.times.update(times_stored(node))
+        ops = [op for value in node.outs for op in scatterings(value)]
+        ids = {op.ids for op in ops}
+        self.ids += map(tile_bytes, ids)
+        self.rounds += [() for _ in ids]
+        for op in ops:
+            width = added_width(op, self.gpu.load_bytes)
+            each = addresses(op.values, width, (), self.gpu)
+            self.narrow.append(() if each is None else (each,))
 
     def _ids(self, loaded: Sequence[Border], loops: tuple[str, ...]) -> Iterator[Term]:
         """Yield the ids of the rows that a node gathers, and count a wait for each."""
@@ -273,20 +298,6 @@ class _Walk:
         known = isinstance(op, MapOp | ReduceOp)
         return self.gpu.function_costs.get(name, 1) if known else 1
 
-    def _addresses(self, load: Border, loops: tuple[str, ...]) -> Term | None:
-        """
-        Return the registers (bytes) for narrow loads of a tile, None if they are wide.
-
-        Each narrow load has an address; the values of the narrowest pass through
-        registers, too.
-        """
-        width, rules = vector_width(load.outer, self.gpu.load_bytes), self.gpu.compiled
-        if width >= rules.free_load_bytes:
-            return None
-        each = POINTER if width >= rules.copy_bytes else POINTER + REGISTER
-        per_element = bits_of(load.tile) / 8 / width
-        return Term(names_of(load.tile), each * per_element, loops)
-
 
 def _is_mask(op: Operation, conditions: Collection[SSAValue]) -> bool:
     """Whether an op computes the condition of a mask, or selects by it."""
@@ -348,6 +359,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     shared_out = frozenset((*node.factors, *group) if group else ())
     with_products = any(isinstance(op, ContractOp) for op in node.walk())
     walk = _Walk(levels, gpu, shared_out, with_products=with_products)
+    walk.scatter(node)
     walk.node(node, (), ())
     extents: dict[str, int] = {}
     for value in (*node.ins, *node.outs):
@@ -370,7 +382,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         dot_depths=frozenset(walk.products.depths),
         inner_dims=frozenset(walk.inner_dims),
         batch_dims=frozenset(walk.products.batch),
-        tensors=tuple(map(tile_bytes, dict.fromkeys((*node.ins, *node.outs)))),
+        tensors=tuple(map(moved, dict.fromkeys((*node.ins, *node.outs)))),
         spilled=tuple(map(tile_bytes, _spilled(node, levels))),
         loads=tuple(walk.loads),
         ids=tuple(walk.ids),

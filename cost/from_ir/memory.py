@@ -9,7 +9,12 @@ from math import gcd
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.compound import ConcatOp, GatherOp, RenameOp, SliceOp
+from comet.dialects.compound import (
+    ConcatOp,
+    GatherOp,
+    RenameOp,
+    SliceOp,
+)
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
 from comet.dialects.compound.views import gather_ids, gathered_dims
 from comet.dialects.dataflow import KernelOp

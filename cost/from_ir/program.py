@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import TypeAlias
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -18,6 +19,7 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.launch_plan import (
     Barrier,
+    Clear,
     Launch,
     LibraryCollective,
     Machine,
@@ -37,9 +39,10 @@ from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import bits_of, bytes_of, elements_of, names_of
+from comet.dialects.compound.gather import left_in_memory
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import sources
-from comet.dialects.dataflow import ArriveOp, BarrierOp, KernelOp, ProgramOp
+from comet.dialects.dataflow import ArriveOp, BarrierOp, BufferOp, KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelType, input_of, program_value
 from comet.dialects.dataflow.merging import arrival_of
 from comet.dialects.dataflow.rank_loops import source_dims, source_loops
@@ -70,13 +73,20 @@ def machine_for(
     return machine_of(system, rank_count(program), graph=graph)
 
 
-def steps_of(program: ProgramOp) -> dict[str, KernelOp | BarrierOp]:
-    """Return the kernels and barriers of a program by the names of their steps."""
-    steps: dict[str, KernelOp | BarrierOp] = {}
+StepOp: TypeAlias = KernelOp | BarrierOp | BufferOp
+"""What takes time: a kernel, a barrier, or a buffer that is made 0."""
+
+
+def steps_of(program: ProgramOp) -> dict[str, StepOp]:
+    """Return what takes time in a program, by the names of the steps."""
+    steps: dict[str, StepOp] = {}
     meets = rank_count(program) > 1
     for op in program.body.block.ops:
         if isinstance(op, KernelOp):
             steps[op.sym_name.data] = op
+        elif isinstance(op, BufferOp) and op.zeroed is not None:
+            cleared = sum(isinstance(step, BufferOp) for step in steps.values())
+            steps[f"clear {cleared + 1}"] = op
         elif isinstance(op, BarrierOp) and op.local is None and meets:
             barriers = sum(isinstance(step, BarrierOp) for step in steps.values())
             steps[f"barrier {barriers + 1}"] = op
@@ -113,7 +123,13 @@ class _Reader:
     def steps(self) -> Iterator[Step]:
         """Yield the steps of the plan, in order."""
         for name, op in steps_of(self.program).items():
-            yield self._kernel(op, name) if isinstance(op, KernelOp) else Barrier(name)
+            match op:
+                case KernelOp():
+                    yield self._kernel(op, name)
+                case BufferOp():
+                    yield Clear(name, bytes_of(op.result))
+                case BarrierOp():
+                    yield Barrier(name)
 
     def _kernel(self, kernel: KernelOp, name: str) -> Step:
         for op in kernel.body.block.ops:
@@ -172,7 +188,7 @@ class _Reader:
     def _is_output(self, made: SSAValue) -> bool:
         """Whether a node computes a result of the program."""
         outputs = [program_value(value) for value in _end(self.program).operands]
-        for use in made.uses:
+        for use in (use for value in left_in_memory(made) for use in value.uses):
             kernel = use.operation.parent_op()
             if isinstance(kernel, KernelOp) and use.operation is _end(kernel):
                 return kernel.results_[use.index] in outputs

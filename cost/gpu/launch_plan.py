@@ -141,13 +141,22 @@ class LibraryCollective:
 
 
 @dataclass(frozen=True)
+class Clear:
+    """Memory is made 0, for a kernel that adds to it."""
+
+    name: str
+    size: float
+    """Bytes."""
+
+
+@dataclass(frozen=True)
 class Barrier:
     """A barrier of all ranks, after which all earlier stores have arrived."""
 
     name: str = "barrier"
 
 
-Step: TypeAlias = "Launch | LibraryCollective | Barrier"
+Step: TypeAlias = "Launch | LibraryCollective | Clear | Barrier"
 
 Plan: TypeAlias = "tuple[Step, ...]"
 

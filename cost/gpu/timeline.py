@@ -27,6 +27,7 @@ from comet.cost.gpu.interconnect import (
 from comet.cost.gpu.kernel import kernel_time, resident_programs, wave_count
 from comet.cost.gpu.launch_plan import (
     Barrier,
+    Clear,
     Launch,
     LibraryCollective,
     Machine,
@@ -173,6 +174,9 @@ class _Player:
                 self._launch(step)
             case LibraryCollective():
                 self._exchange(step)
+            case Clear():
+                self._all_spend("launch", self.machine.launch)
+                self._all_spend("busy", step.size / self.machine.device.hbm_bandwidth)
             case Barrier():
                 self.meet()
                 self._all_spend("barrier", self.machine.net.barrier)

@@ -261,6 +261,14 @@ def _(op: compound.GatherOp, states: States) -> State:
 
 
 @transfer.register
+def _(op: compound.ScatterAddOp, states: States) -> State:
+    """Instances that have some of the rows have a term of each sum."""
+    _reject_partials(op, states)
+    joined = replace(_joined(op, op.operands, states), uniform=False)
+    return _reduced(joined, names_of(op.ids), "add")
+
+
+@transfer.register
 def _(op: compound.RenameOp, states: States) -> State:
     state = states[op.input]
     for axis, dim in state.sharded.items():

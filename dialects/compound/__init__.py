@@ -23,7 +23,7 @@ from comet.dialects.compound.elementary import (
     ReduceOp,
 )
 from comet.dialects.compound.fold import FoldOp, YieldOp
-from comet.dialects.compound.gather import GatherOp
+from comet.dialects.compound.gather import GatherOp, ScatterAddOp
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MAP_ARITY, MapKind, MapKindAttr, MapOp
 from comet.dialects.compound.named import named_ops
@@ -53,6 +53,7 @@ __all__ = [
     "ReduceKindAttr",
     "ReduceOp",
     "RenameOp",
+    "ScatterAddOp",
     "SliceOp",
     "View",
     "YieldOp",
@@ -71,6 +72,7 @@ Compound = Dialect(
         SliceOp,
         ConcatOp,
         GatherOp,
+        ScatterAddOp,
         FillOp,
         ExtentOp,
         IndexOp,

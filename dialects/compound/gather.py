@@ -1,10 +1,10 @@
-"""Gathers of rows of a table by ids, as for embeddings and pages."""
+"""Gathers of rows of a table by ids, and sums of rows, as for embeddings and pages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import StringAttr, TensorType
+from xdsl.dialects.builtin import Float16Type, Float32Type, StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -74,11 +74,7 @@ class GatherOp(IRDLOperation):
         return extents_of(self.table)[self.along]
 
     def verify_(self) -> None:
-        if not INTEGER_TENSOR.verifies(self.ids.type):
-            raise VerifyException(
-                f"'{self.name}' op has ids in i32 or i64, got {self.ids.type}; convert "
-                "them before the function is called"
-            )
+        _verify_ids(self, self.ids)
         before, ids = extents_of(self.table), extents_of(self.ids)
         if self.along not in before:
             raise VerifyException(
@@ -101,6 +97,91 @@ class GatherOp(IRDLOperation):
             )
 
 
+ADDED = (Float32Type(), Float16Type())
+"""The element types of which several programs may add to one number."""
+
+
+@irdl_op_definition
+class ScatterAddOp(IRDLOperation):
+    """
+    Add each row of `values` to the row of the result that its id names.
+
+    The result begins as zeros, and several rows may have one id: their sum is in any
+    order. It has dimension `into` in place of those of `ids`; `values` are what
+    `compound.gather` takes from such a table, and the gradient of that op is this one.
+    The first position is 0; that ids are below the extent is the caller's to see to.
+
+    ```mlir
+    %g = compound.scatter_add %values, %ids into "V"
+        : tensor<2x3x4xf32, #compound.dims<B, T, D>>, tensor<2x3xi32,
+        #compound.dims<B, T>> -> tensor<9x4xf32, #compound.dims<V, D>>
+    ```
+    """
+
+    name = "compound.scatter_add"
+    dim = prop_def(StringAttr)
+    values = operand_def()
+    ids = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$values `,` $ids `into` $dim attr-dict "
+        "`:` type($values) `,` type($ids) `->` type($result)"
+    )
+
+    def __init__(self, values: SSAValue, ids: SSAValue, dim: str, type: Attribute):
+        super().__init__(
+            operands=[values, ids],
+            result_types=[type],
+            properties={"dim": StringAttr(dim)},
+        )
+
+    @property
+    def into(self) -> str:
+        """The dimension of the result whose positions ids name."""
+        return self.dim.data
+
+    @property
+    def rows(self) -> int:
+        """The extent (elements) of that dimension: every id is less."""
+        return extents_of(self.result)[self.into]
+
+    def verify_(self) -> None:
+        _verify_ids(self, self.ids)
+        after, ids = extents_of(self.result), extents_of(self.ids)
+        if self.into not in after:
+            raise VerifyException(
+                f"'{self.name}' op adds into {self.into}, which {self.result.type} "
+                "does not have"
+            )
+        for name in ids:
+            if name in after:
+                raise VerifyException(
+                    f"'{self.name}' op result and ids both have dimension {name}; give "
+                    "one of them another name with compound.rename"
+                )
+        if level_of(self.ids) != level_of(self.result):
+            raise VerifyException(f"'{self.name}' op ids and result are at one level")
+        if (element := element_type_of(self.result)) not in ADDED:
+            raise VerifyException(
+                f"'{self.name}' op adds f32 or f16, not {element}; cast the values"
+            )
+        expected = gathered_type(self.result, self.ids, self.into)
+        if self.values.type != expected:
+            raise VerifyException(
+                f"'{self.name}' op values are {expected}, with the dimensions of ids "
+                f"in place of {self.into}, not {self.values.type}"
+            )
+
+
+def _verify_ids(op: GatherOp | ScatterAddOp, ids: SSAValue) -> None:
+    if not INTEGER_TENSOR.verifies(ids.type):
+        raise VerifyException(
+            f"'{op.name}' op has ids in i32 or i64, got {ids.type}; convert them "
+            "before the function is called"
+        )
+
+
 def gathered_type(
     table: SSAValue | Attribute, ids: SSAValue | Attribute, dim: str
 ) -> TensorType[Element]:
@@ -111,15 +192,30 @@ def gathered_type(
     return tensor(sizes, element_type_of(table), level_of(table))
 
 
+def scatterings(value: SSAValue) -> tuple[ScatterAddOp, ...]:
+    """Return the ops that scatter `value`, in the order of its uses."""
+    users = (use.operation for use in value.uses)
+    scatters = (user for user in users if isinstance(user, ScatterAddOp))
+    return tuple(op for op in scatters if op.values is value)
+
+
+def left_in_memory(made: SSAValue) -> tuple[SSAValue, ...]:
+    """Return what is in memory for a result of a kernel's node: itself, or its sums."""
+    sums = tuple(op.result for op in scatterings(made))
+    stored = len(sums) < len(list(made.uses)) or not sums
+    return (made, *sums) if stored else sums
+
+
 def id_limits(value: SSAValue) -> Iterator[int]:
     """
     Yield the extents (elements) that the ids in `value` must be below.
 
-    These are the extents of the tables that `value`, or a part of it, has ids for.
+    These are the extents of the tables that `value`, or a part of it, has ids for,
+    read or added to.
     """
     for use in value.uses:
         op = use.operation
-        if isinstance(op, GatherOp) and op.ids is value:
+        if isinstance(op, GatherOp | ScatterAddOp) and op.ids is value:
             yield op.rows
         if isinstance(op, RenameOp | SliceOp | ConcatOp) or (
             isinstance(op, GatherOp) and op.table is value

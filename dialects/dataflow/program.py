@@ -37,6 +37,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.compound.gather import ScatterAddOp
 from comet.dialects.dataflow.arrival import CountersType
 from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.flags import FlagsType
@@ -87,18 +88,25 @@ class BufferOp(IRDLOperation):
     A buffer in device memory that lives as long as the program; its contents are
     undefined until the one kernel with it in `outs` has written it.
 
+    A `zeroed` one is made 0 first, by a launch of its own: that kernel adds to it.
+
     ```mlir
     %scores = dataflow.buffer : tensor<4x8xf32, #compound.dims<M, N @HBM>>
+    %sums = dataflow.buffer zeroed : tensor<4x8xf32, #compound.dims<M, N @HBM>>
     ```
     """
 
     name = "dataflow.buffer"
+    zeroed = opt_prop_def(UnitAttr)
     result = result_def(base(TensorType))
     traits = traits_def(MemoryAllocEffect())
-    assembly_format = "attr-dict `:` type($result)"
+    assembly_format = "(`zeroed` $zeroed^)? attr-dict `:` type($result)"
 
-    def __init__(self, type: Attribute):
-        super().__init__(result_types=[type])
+    def __init__(self, type: Attribute, *, zeroed: bool = False):
+        super().__init__(
+            result_types=[type],
+            properties={"zeroed": UnitAttr() if zeroed else None},
+        )
 
 
 @irdl_op_definition
@@ -228,8 +236,9 @@ class KernelOp(IRDLOperation):
                 f"'{self.name}' op @{self.sym_name.data} takes a channel, flags "
                 "or counters twice; one argument each is enough"
             )
-        for out in self.outs:
+        for out, made in zip(self.outs, _yielded(self, block), strict=True):
             self._verify_buffer(out)
+            self._verify_zeros(out, made)
         if self.coresident is not None and self.coresident.value.data < 2:
             raise VerifyException(
                 f"'{self.name}' op @{self.sym_name.data} has programs that wait for "
@@ -267,6 +276,16 @@ class KernelOp(IRDLOperation):
             raise VerifyException(
                 f"'{self.name}' op @{self.sym_name.data} shares its output buffer; "
                 "read the kernel's result, and give other kernels their own buffers"
+            )
+
+    def _verify_zeros(self, out: SSAValue, made: SSAValue) -> None:
+        """Check that what is added to is 0 before, and nothing else is."""
+        adds = isinstance(made.owner, ScatterAddOp)
+        if isinstance(out.owner, BufferOp) and adds != (out.owner.zeroed is not None):
+            does, wants = ("adds", "zeroed") if adds else ("stores", "not zeroed")
+            raise VerifyException(
+                f"'{self.name}' op @{self.sym_name.data} {does} to its output, so the "
+                f"dataflow.buffer of it is {wants}"
             )
 
 

@@ -33,6 +33,7 @@ from xdsl.irdl import (
     base,
     irdl_op_definition,
     lazy_traits_def,
+    operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -47,6 +48,7 @@ from xdsl.traits import (
     IsolatedFromAbove,
     IsTerminator,
     MemoryAllocEffect,
+    MemoryWriteEffect,
     SingleBlockImplicitTerminator,
     SymbolOpInterface,
     SymbolTable,
@@ -83,7 +85,13 @@ from comet.dialects.tl.math import (
     UnaryOp,
     WhereOp,
 )
-from comet.dialects.tl.memory import AddPtrOp, DebugBarrierOp, LoadOp, StoreOp
+from comet.dialects.tl.memory import (
+    AddPtrOp,
+    AtomicAddOp,
+    DebugBarrierOp,
+    LoadOp,
+    StoreOp,
+)
 from comet.dialects.tl.plan import (
     BarrierOp,
     HeapBasesOp,
@@ -230,6 +238,25 @@ class EmptyOp(IRDLOperation):
         super().__init__(result_types=[type])
 
 
+@irdl_op_definition
+class ClearOp(IRDLOperation):
+    """
+    Make all elements of a buffer 0, before the launches that follow.
+
+    ```mlir
+    tl.clear %g : tensor<256x512xf32>
+    ```
+    """
+
+    name = "tl.clear"
+    buffer = operand_def(base(TensorType))
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = "$buffer attr-dict `:` type($buffer)"
+
+    def __init__(self, buffer: SSAValue):
+        super().__init__(operands=[buffer])
+
+
 class LaunchedKernel(SymbolUserOpInterface):
     """Checks a launch against the kernel that it names."""
 
@@ -318,10 +345,12 @@ Tl = Dialect(
         AddPtrOp,
         ArangeOp,
         ArriveLastOp,
+        AtomicAddOp,
         BarrierOp,
         BinaryOp,
         BroadcastToOp,
         CastOp,
+        ClearOp,
         CmpOp,
         ConstantOp,
         DebugBarrierOp,

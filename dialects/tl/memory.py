@@ -164,6 +164,39 @@ class StoreOp(IRDLOperation):
 
 
 @irdl_op_definition
+class AtomicAddOp(IRDLOperation):
+    """
+    Add a block to memory where the mask holds, each element at once.
+
+    Programs of one GPU may add to one element, in any order: the addition is relaxed
+    and of gpu scope, so it orders nothing else.
+
+    ```mlir
+    tl.atomic_add %p, %x mask %m : tensor<64xi1>
+      : tensor<64x!tl.ptr<f32>>, tensor<64xf32>
+    ```
+    """
+
+    name = "tl.atomic_add"
+    ptr = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$ptr `,` $value (`mask` $mask^ `:` type($mask))? "
+        "attr-dict `:` type($ptr) `,` type($value)"
+    )
+
+    def __init__(self, ptr: SSAValue, value: SSAValue, mask: SSAValue | None = None):
+        super().__init__(operands=[ptr, value, mask])
+
+    def verify_(self) -> None:
+        pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)
+        expect_type(self, "value", self.value.type, block_of(pointee, shape))
+        verify_mask(self, self.mask, shape)
+
+
+@irdl_op_definition
 class DebugBarrierOp(IRDLOperation):
     """
     Wait for all threads of the program: later loads see its earlier stores.

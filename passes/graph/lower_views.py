@@ -24,14 +24,19 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import (
+    CastOp,
     ConcatOp,
+    ContractOp,
     FillOp,
+    FoldOp,
     GatherOp,
     IndexOp,
     MapKind,
     MapOp,
     PadOp,
+    ReduceOp,
     RenameOp,
+    ScatterAddOp,
     SliceOp,
     View,
 )
@@ -49,6 +54,7 @@ from comet.passes.analysis.levels import (
     functions_at,
     spmd_region,
 )
+from comet.passes.analysis.op_groups import defining_ops
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,8 @@ class LowerViewsPass(ModulePass):
     Before: any pads, slices, concats and renames. After: no pads; a slice names its
     dimension; signs are factors of a concat; operands of views are copied
     (`compound.map copy`) if they have no strides in one tensor, or come from other
-    ranks; and so are views that are returned or sent, and positions that are returned.
+    ranks; and so are views that are returned or sent, positions that are returned, and
+    what `compound.scatter_add` adds, unless an op makes it, and none of its ids.
     """
 
     name = "lower-views"
@@ -71,6 +78,7 @@ class LowerViewsPass(ModulePass):
             lower_pads(func)
             factor_signs(func)
             copy_operands(plan_copies(func))
+            copy_scattered(func)
 
 
 def lower_pads(func: FuncOp) -> None:
@@ -166,6 +174,10 @@ def plan_copies(func: FuncOp) -> list[Use]:
     ]
 
 
+COMPUTING = (MapOp, CastOp, ContractOp, ReduceOp, FoldOp)
+"""Ops whose results kernels store."""
+
+
 _SCATTERED = (ConcatOp, IndexOp, GatherOp)
 """Ops whose results have no strides in one tensor."""
 
@@ -191,7 +203,7 @@ def _needs_copy(op: Operation, value: SSAValue) -> bool:
         case GatherOp() if value is op.table:
             return sent or _sees(value, _SCATTERED)
         case _:
-            return sent and isinstance(op, View)
+            return sent and isinstance(op, View | ScatterAddOp)
 
 
 def _sees(value: SSAValue, kinds: tuple[type[Operation], ...]) -> bool:
@@ -207,6 +219,18 @@ def _views_pages(value: SSAValue) -> bool:
     if isinstance(op, RenameOp) and merges_pages(op):
         return True
     return isinstance(op, View) and any(map(_views_pages, op.operands))
+
+
+def copy_scattered(func: FuncOp) -> None:
+    """Let each op that scatters have values that an op makes, but none of its ids."""
+    ops = list(compute_block(func).ops)
+    for op in ops:
+        if isinstance(op, ScatterAddOp):
+            before = defining_ops((op.ids,), set(ops))
+            maker = op.values.owner
+            if not isinstance(maker, COMPUTING) or maker in before:
+                copy = MapOp(MapKind.COPY, [op.values], op.values.type)
+                op.operands[0] = _inserted(copy, op, op.values)
 
 
 def copy_operands(uses: Iterable[Use]) -> None:

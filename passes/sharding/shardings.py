@@ -25,9 +25,10 @@ from comet.dialects.compound import (
     MapOp,
     PadOp,
     ReduceOp,
+    ScatterAddOp,
     View,
 )
-from comet.dialects.compound.dims import iteration_dims
+from comet.dialects.compound.dims import iteration_dims, names_of
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.padding import is_border
@@ -37,12 +38,17 @@ SHARD = "collective.shard"
 MESH = "collective.on"
 """The mesh of the shardings in a function."""
 
-ITERATING = (CastOp, ContractOp, ExtentOp, FoldOp, MapOp, PadOp, ReduceOp)
+ITERATING = (
+    *(CastOp, ContractOp, ExtentOp, FoldOp, MapOp, PadOp, ReduceOp),
+    ScatterAddOp,
+)
 """The ops that compute; fill and rename follow the ops around them."""
 
 
 def shardable_dims(op: Operation) -> tuple[str, ...]:
     """Return the dimensions that an op can be sharded in: it iterates over them."""
+    if isinstance(op, ScatterAddOp):  # ids name any position of the result
+        return names_of(op.values)
     shardable = isinstance(op, ITERATING) and not is_border(op)
     return iteration_dims(op) if shardable else ()
 

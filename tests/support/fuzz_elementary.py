@@ -367,6 +367,22 @@ def gathering(p: Program) -> None:
         p.add(f'rename $ merge "{last}"', [taken], dict(extents), value.element)
 
 
+def scattering(p: Program) -> None:
+    """Rows of a value, added where given or computed ids say."""
+    value = p.any()
+    if not value.dims:
+        return
+    dim, new, rows = p.random.choice(value.dims), f"R{len(p.extents)}", 7
+    sums: dict[str, int] = {}
+    for name, extent in value.extents.items():
+        sums |= {new: rows} if name == dim else {name: extent}
+    if prod(sums.values()) <= LARGEST:
+        p.extents[new] = rows
+        ids = _some_ids(p, [dim], rows)
+        value = p.cast(value, "f32" if value.element == "bf16" else value.element)
+        p.add(f'scatter_add $ into "{new}"', [value, ids], sums, value.element)
+
+
 def _ids(p: Program, table: Value, rows: int) -> Value:
     """Return ids below `rows`, of dimensions that the table does not have."""
     given = [
@@ -380,7 +396,11 @@ def _ids(p: Program, table: Value, rows: int) -> Value:
     while len(names) < 2:
         names.append(f"T{len(p.extents)}")
         p.extents[names[-1]] = p.random.choice(EXTENTS)
-    dims = p.random.sample(names, p.random.choice((0, 1, 1, 1, 2)))
+    return _some_ids(p, p.random.sample(names, p.random.choice((0, 1, 1, 1, 2))), rows)
+
+
+def _some_ids(p: Program, dims: Sequence[str], rows: int) -> Value:
+    """Return ids below `rows` of these dimensions, an argument or computed."""
     if len(dims) != 1 or p.random.random() < 0.5:
         element = p.random.choice(("i32", "i32", "i64"))
         ids = p.value(f"%i{len(p.arguments)}", dims, element)
@@ -428,7 +448,7 @@ def fold(p: Program) -> None:
 STEPS: tuple[Callable[[Program], None], ...] = (
     *(unary, unary, binary, binary, binary, contraction, contraction, contraction),
     *(reduction, reduction, softmax, norm, cast, constant, position, renaming, fold),
-    *(part, joined, selection, selection, gathering, gathering),
+    *(part, joined, selection, selection, gathering, gathering, scattering),
 )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 from xdsl.builder import Builder
@@ -28,7 +29,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import dataflow
 from comet.dialects.collective import AllGatherOp, AllToAllOp
 from comet.dialects.collective.ops import MovingCollective
-from comet.dialects.compound import FillOp, IndexOp, View
+from comet.dialects.compound import FillOp, IndexOp, ScatterAddOp, View
+from comet.dialects.compound.gather import left_in_memory, scatterings
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.schedule import SpatialOp
@@ -73,6 +75,13 @@ class PlannedKernel:
     """The operands of the kernel, each once, below all views."""
     views: tuple[InKernel, ...]
     """Its views of values in memory, its positions and constants, in order."""
+    scatters: tuple[ScatterAddOp, ...] = ()
+    """What adds results of the node to rows of its own result."""
+
+    @property
+    def results(self) -> tuple[SSAValue, ...]:
+        """What the kernel leaves in memory."""
+        return tuple(chain.from_iterable(map(left_in_memory, self.op.results)))
 
 
 def plan_launches(function: func.FuncOp) -> tuple[PlannedKernel, ...]:
@@ -89,7 +98,7 @@ def plan_launches(function: func.FuncOp) -> tuple[PlannedKernel, ...]:
             isinstance(op, SpatialOp) and not op.mesh_name
         ):
             found.append(op)
-        elif not _is_inner_view(op):
+        elif not _is_inner_view(op) and not _stores(op):
             raise PassFailedException(
                 f"outline-kernels: {op.name} in @{name} is outside the nodes on the "
                 "launch grid; run fuse for a GPU first"
@@ -101,8 +110,14 @@ def _is_inner_view(op: Operation) -> bool:
     """Whether `op` is a view that only nodes and other views read."""
     readers = [use.operation for result in op.results for use in result.uses]
     return isinstance(op, InKernel) and all(
-        isinstance(reader, SpatialOp | View) for reader in readers
+        isinstance(reader, SpatialOp | ScatterAddOp | View) for reader in readers
     )
+
+
+def _stores(op: Operation) -> bool:
+    """Whether `op` is how a node stores one of its results."""
+    scatters = isinstance(op, ScatterAddOp)
+    return scatters and isinstance(op.values.owner, SpatialOp)
 
 
 def _views(values: Iterable[SSAValue]) -> tuple[InKernel, ...]:
@@ -125,15 +140,17 @@ def _launches(
         if kernel in taken:
             kernel = f"{name}_{index}_kernel"
         taken.add(kernel)
-        read = dict.fromkeys(source for v in op.operands for source in sources(v))
+        scatters = tuple(chain.from_iterable(map(scatterings, op.results)))
+        operands = (*op.operands, *(scatter.ids for scatter in scatters))
+        read = dict.fromkeys(source for v in operands for source in sources(v))
         ins = tuple(v for v in read if not isinstance(v.owner, InKernel))
-        yield PlannedKernel(op, kernel, ins, _views(op.operands))
+        yield PlannedKernel(op, kernel, ins, _views(operands), scatters)
 
 
 def _described(op: SpatialOp | MovingCollective) -> str | None:
     """Return a kernel's name: its first result, or the value it moves."""
     if isinstance(op, SpatialOp):
-        return op.outs[0].name_hint
+        return left_in_memory(op.outs[0])[0].name_hint
     return f"{VERBS[type(op)]}_{op.input.name_hint or 'value'}"
 
 
@@ -185,7 +202,7 @@ class _PlanBuilder:
         elif reads_new:
             self._barrier(local=self._on_ranks and not exchanges)
         self._exchanging = exchanges
-        self._unfinished.update(launch.op.results)
+        self._unfinished.update(launch.results)
         self._kernel(launch)
 
     def _barrier(self, local: bool) -> None:
@@ -194,8 +211,10 @@ class _PlanBuilder:
 
     def _kernel(self, launch: PlannedKernel) -> None:
         buffers: list[SSAValue] = []
-        for result in launch.op.results:
-            buffer = self._builder.insert(dataflow.BufferOp(result.type))
+        for result in launch.results:
+            zeroed = isinstance(result.owner, ScatterAddOp)
+            made = dataflow.BufferOp(result.type, zeroed=zeroed)
+            buffer = self._builder.insert(made)
             buffer.result.name_hint = result.name_hint
             buffers.append(buffer.result)
         ins = [self._values[value] for value in launch.ins]
@@ -204,7 +223,7 @@ class _PlanBuilder:
         values = (*launch.op.operands, *launch.op.results)
         kernel.shards = shards_attr(_shards(values, self._uneven))
         self._builder.insert(kernel)
-        for result, filled in zip(launch.op.results, kernel.results_, strict=True):
+        for result, filled in zip(launch.results, kernel.results_, strict=True):
             filled.name_hint = result.name_hint
             self._values[result] = filled
 
@@ -230,7 +249,12 @@ def _kernel_body(launch: PlannedKernel) -> Region:
         body.add_op(made)
         inner[view.result] = made.result
     copy = launch.op.clone(value_mapper=inner)
-    body.add_ops([copy, dataflow.YieldOp(*copy.results)])
+    inner |= zip(launch.op.results, copy.results, strict=True)
+    scatters = [op.clone(value_mapper=inner) for op in launch.scatters]
+    for op, made in zip(launch.scatters, scatters, strict=True):
+        inner[op.result] = made.result
+    stored = (inner[value] for value in launch.results)
+    body.add_ops([copy, *scatters, dataflow.YieldOp(*stored)])
     return Region(body)
 
 

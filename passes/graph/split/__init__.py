@@ -20,7 +20,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import ExtentOp, GatherOp, RenameOp
+from comet.dialects.compound import ExtentOp, GatherOp, RenameOp, ScatterAddOp
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.compound.pad import resized_dims
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -91,6 +91,8 @@ def _check_op(op: Operation, dim: str, parts: int, function: str) -> None:
     replaced = isinstance(op, RenameOp) and not op.keeps(dim)
     replaced &= not is_merged_from(op, dim, parts)
     replaced |= isinstance(op, GatherOp) and op.along == dim
+    if isinstance(op, ScatterAddOp):
+        replaced |= dim in (op.into, *names_of(op.ids))
     if replaced or isinstance(op, ExtentOp) or dim in resized_dims(op):
         raise PassFailedException(
             f"split: '{op.name}' of @{function} reads {dim} as one dimension; split "

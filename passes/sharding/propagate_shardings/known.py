@@ -11,7 +11,14 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding
-from comet.dialects.compound import ContractOp, FoldOp, ReduceOp, SliceOp, View
+from comet.dialects.compound import (
+    ContractOp,
+    FoldOp,
+    ReduceOp,
+    ScatterAddOp,
+    SliceOp,
+    View,
+)
 from comet.dialects.compound.dims import bytes_of
 from comet.passes.analysis.padding import argument_of, is_border
 from comet.passes.sharding.boundary import boundary_of
@@ -60,7 +67,7 @@ class Known:
         if (sharding := self.ops.get(op)) is None:
             return None
         own, pending = restricted(sharding, value), tuple[str, ...]()
-        if isinstance(op, ContractOp | ReduceOp):
+        if isinstance(op, ContractOp | ReduceOp | ScatterAddOp):
             summed = [axes for dim, axes in sharding.items() if dim not in own]
             pending = tuple(axis for axes in summed for axis in axes)
         return Held(own, pending)

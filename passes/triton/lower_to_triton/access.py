@@ -246,7 +246,11 @@ def _store_tensor(
         masked = [dim for dim in buffer.dims if not scope.slices[dim].shape.exact]
     pointers, mask = addresses(scope, buffer, axes, masked, buffer.within)
     value = _broadcast(scope, aligned(scope, tile, axes), buffer.dims)
-    op = tl.StoreOp(pointers, value, mask, buffer.cache)
+    op: tl.AtomicAddOp | tl.StoreOp
+    if buffer.adds:
+        op = tl.AtomicAddOp(_broadcast(scope, pointers, buffer.dims), value, mask)
+    else:
+        op = tl.StoreOp(pointers, value, mask, buffer.cache)
     op.attributes["tl.comment"] = StringAttr(comment)
     scope.builder.insert(op)
 

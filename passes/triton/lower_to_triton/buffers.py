@@ -96,6 +96,8 @@ class Buffer:
     """The mask of stores: other programs store the same tiles. None stores all."""
     copy: Buffer | None = None
     """Another buffer for the same tiles: a store writes both."""
+    adds: bool = False
+    """Whether tiles are added to what is here, which other programs do, too."""
     shifts: Mapping[str, int] = field(default_factory=dict[str, int])
     """The position in memory of a slice's first element, where that is not 0."""
     merged: Mapping[str, MergedDim] = field(default_factory=dict[str, MergedDim])
@@ -113,6 +115,11 @@ class Buffer:
             return id(self)
         places = tuple(self.shifts.items()), tuple(self.merged.items())
         return self.pointer, self.dims, self.strides, places
+
+    def only_where(self, within: SSAValue | None) -> Self:
+        """Return the memory, and its copies, to which a program stores `within`."""
+        copy = None if self.copy is None else self.copy.only_where(within)
+        return replace(self, within=within, copy=copy)
 
     def renamed(self, renaming: Mapping[str, str]) -> Self:
         """Return the same memory under other dimension names."""

@@ -85,7 +85,8 @@ def target_of(scope: Scope, value: SSAValue) -> Buffer | None:
     target = scope.targets.get(value)
     if target is None:
         return allocate(scope, value)
-    stored = target.pointer is not None and target.within is None
+    known = target.within is None and not target.adds
+    stored = target.pointer is not None and known
     uses = (use.operation for use in value.uses)
     if stored or sum(not isinstance(op, SignalOp) for op in uses) == 1:
         return target

@@ -43,7 +43,7 @@ def lower_grid(node: SpatialOp, scope: Scope) -> None:
     for argument, value in zip(node.tiles, node.ins, strict=True):
         scope.values[argument] = with_sources(scope, argument, memory.buffers[value])
     targets = [
-        replace(memory.target(value), within=_is_first(node, scope, value))
+        memory.target(value).only_where(_is_first(node, scope, value))
         for value in node.outs
     ]
     lower_body(node, scope, targets)

@@ -22,6 +22,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
+from comet.dialects.compound import ScatterAddOp
 from comet.dialects.compound.dims import element_type_of
 from comet.dialects.dataflow.arrival import ArriveOp
 from comet.dialects.dataflow.channel import input_of
@@ -65,7 +66,7 @@ from comet.passes.triton.slices import (
 
 WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i32, i64)
 """The element types of tiles."""
-BESIDE_NODES = (EpochOp, SignalOp, ArriveOp)
+BESIDE_NODES = (EpochOp, SignalOp, ArriveOp, ScatterAddOp)
 """Ops of a kernel that programs do before or after its nodes."""
 
 

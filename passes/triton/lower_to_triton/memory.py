@@ -16,10 +16,12 @@ from comet.dialects.compound import (
     GatherOp,
     IndexOp,
     RenameOp,
+    ScatterAddOp,
     SliceOp,
     View,
 )
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.gather import scatterings
 from comet.dialects.compound.views import merges_pages
 from comet.dialects.dataflow.arrival import ArriveOp, CountersType
 from comet.dialects.dataflow.channel import ChannelType, ReceiveBufferOp, program_value
@@ -183,7 +185,19 @@ class KernelMemory:
                 cache = self.ranks.shared.cache()
             elif isinstance(op, ArriveOp):
                 cache = self._cache()
-        return replace(buffer, cache=cache)
+        added: Buffer | None = None
+        for op in scatterings(value):
+            added = replace(self._rows_added_to(op), copy=added)
+        if buffer.pointer is None and added is not None:
+            return added
+        return replace(buffer, cache=cache, copy=added)
+
+    def _rows_added_to(self, op: ScatterAddOp) -> Buffer:
+        """Return the rows of a result that its ids name."""
+        whole, ids = self.buffers[op.result], self.buffers[op.ids]
+        rows = table_rows(whole, ids, element_type_of(op.ids), op.into)
+        assert rows is not None  # a result of a kernel has strides
+        return replace(rows, adds=True)
 
     def _cache(self) -> SSAValue:
         """Return how stores that other programs of this GPU load treat caches."""

@@ -175,9 +175,12 @@ def _lower_steps(
 
 
 @steps(dataflow.BufferOp)
-def lower_buffer(op: dataflow.BufferOp, scope: Steps) -> Operation:
-    """Allocate memory of one rank."""
-    return tl.EmptyOp(op.result.type)
+def lower_buffer(op: dataflow.BufferOp, scope: Steps) -> None:
+    """Allocate memory of one rank, and make it 0 if a kernel adds to it."""
+    made = scope.insert(tl.EmptyOp(op.result.type), op.result.name_hint)
+    scope.values[op.result] = made
+    if op.zeroed is not None:
+        scope.builder.insert(tl.ClearOp(made))
 
 
 @steps(ReceiveBufferOp)

@@ -26,6 +26,7 @@ from comet.dialects.compound import (
     PadOp,
     ReduceOp,
     RenameOp,
+    ScatterAddOp,
     SliceOp,
     View,
 )
@@ -39,6 +40,7 @@ from comet.interpreter.machine import Interpreter, Values, dims_of, evaluate
 from comet.interpreter.tensor import (
     Array,
     Tensor,
+    added_rows,
     contracted,
     joined_axes,
     joined_lengths,
@@ -184,13 +186,25 @@ def _(op: ConcatOp, machine: Interpreter, args: Values) -> Values:
 def _(op: GatherOp, machine: Interpreter, args: Values) -> Values:
     table, ids = args
     _check_whole(op, table, op.along)
+    _check_ids(op, ids, op.along)
+    return (rows_of(table, ids, op.along),)
+
+
+@evaluate.register
+def _(op: ScatterAddOp, machine: Interpreter, args: Values) -> Values:
+    values, ids = args
+    _check_ids(op, ids, op.into)
+    return (added_rows(values, ids, op.into, extents_of(op.result)),)
+
+
+def _check_ids(op: GatherOp | ScatterAddOp, ids: Tensor, dim: str) -> None:
+    """Raise `InterpretationError` for an id that is no position of `dim`."""
     chosen = masked(ids, ids.dims, 0.0).data
     if wrong := chosen[(chosen < 0) | (chosen >= op.rows)].tolist():
         raise InterpretationError(
-            f"'{op.name}' op takes position {wrong[0]:g} along {op.along}, which has "
+            f"'{op.name}' op takes position {wrong[0]:g} along {dim}, which has "
             f"{op.rows}; pass ids from 0 to {op.rows - 1}"
         )
-    return (rows_of(table, ids, op.along),)
 
 
 def _resized(op: PadOp, value: Tensor) -> Tensor:

@@ -203,6 +203,28 @@ def rows_of(table: Tensor, ids: Tensor, dim: str) -> Tensor:
     return Tensor(axes, dims, whole.view(axes, dims), lengths, starts)
 
 
+def added_rows(
+    values: Tensor, ids: Tensor, dim: str, extents: Mapping[str, int]
+) -> Tensor:
+    """Return zeros of `extents` (elements), and rows added where ids say."""
+    axes, others = joined_axes((values, ids)), [d for d in extents if d != dim]
+    rows = masked(values, ids.dims, 0.0).view(axes, (*ids.dims, *others))
+    chosen = masked(ids, ids.dims, 0.0).view(axes, ids.dims).astype(np.intp)
+    count = len(axes)
+    instances = np.broadcast_shapes(rows.shape[:count], chosen.shape[:count])
+    rows = np.broadcast_to(rows, (*instances, *rows.shape[count:]))
+    chosen = np.broadcast_to(chosen, (*instances, *chosen.shape[count:]))
+    data = np.zeros((*instances, extents[dim], *rows.shape[count + len(ids.dims) :]))
+    for each in np.ndindex(instances):
+        np.add.at(data[each], chosen[each], rows[each])
+    whole, dims = Tensor(axes, (dim, *others), data), tuple(extents)
+    lengths, starts = (
+        joined_lengths((values,), others),
+        joined_starts((values,), others),
+    )
+    return Tensor(axes, dims, whole.view(axes, dims), lengths, starts)
+
+
 def selected(condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
     """Return `yes` on the instances where the rank-0 `condition` holds, else `no`."""
     axes = joined_axes((condition, yes, no))

@@ -232,7 +232,8 @@ def faults(code: Code) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for look in looks for text in _found(FAULTS, look)))
 
 
-ATOMIC = re.compile(r"tt\.atomic_(?:rmw \w+,|cas) (\w+), (\w+)")
+ATOMIC = re.compile(r"tt\.atomic_(?:rmw (?!fadd)\w+,|cas) (\w+), (\w+)")
+"""Atomics on flags and counters; floats are sums, which order nothing."""
 ORDERS = ("release", "acquire", "acq_rel")
 COUNTS = ("acq_rel", GPU_SCOPE)
 """The order and the scope by which the programs of a launch are counted."""

@@ -68,3 +68,46 @@ func.func @main(%x: !table, %i: !ids) -> (!rows, !sums) {
 def test_unequal_shards_are_gathered(shards: str):
     before = parse_module(SHARDED.replace("SHARDS", shards))
     assert_same_meaning(before, run_passes(before, "insert-collectives"), "main")
+
+
+SUMS = """
+!values = tensor<3x4x2x5xf32, #compound.dims<P, B, T, D>>
+!ids = tensor<4x2xi32, #compound.dims<B, T>>
+!sums = tensor<3x11x5xf32, #compound.dims<P, V, D>>
+func.func @main(%x: !values, %ids: !ids) -> !sums {
+  %r = compound.scatter_add %x, %ids into "V" : !values, !ids -> !sums
+  func.return %r : !sums
+}
+"""
+VALUES = np.random.default_rng(6).standard_normal((3, 4, 2, 5))
+
+
+def test_rows_with_one_id_are_added():
+    (found,) = run(parse_module(SUMS), "main", [VALUES, IDS])
+    expected = np.zeros((3, 11, 5))
+    for page, first, second in np.ndindex(3, 4, 2):
+        expected[page, int(IDS[first, second])] += VALUES[page, first, second]
+    assert_close([found], [expected])
+
+
+def test_ids_outside_of_the_sums_are_an_error():
+    with pytest.raises(InterpretationError, match="position 11 along V") as e:
+        run(parse_module(SUMS), "main", [VALUES, np.where(IDS == 10.0, 11.0, IDS)])
+    assert "scatter_add" in str(e.value)
+
+
+@pytest.mark.parametrize("shards", ['{T = ["rank"]}', '{D = ["other"]}'])
+def test_ranks_with_shards_of_rows_have_terms_of_sums(shards: str):
+    text = f"""
+    collective.mesh @gpus {{rank = 3, other = 2}}
+    !values = tensor<7x5xf32, #compound.dims<T, D>>
+    !ids = tensor<7xi32, #compound.dims<T>>
+    !sums = tensor<9x5xf32, #compound.dims<V, D>>
+    func.func @main(%x: !values, %i: !ids) -> !sums {{
+      %r = compound.scatter_add %x, %i into "V" {{collective.shard = {shards}}}
+        : !values, !ids -> !sums
+      %e = compound.map exp %r : !sums -> !sums
+      func.return %e : !sums
+    }}"""
+    before = parse_module(text)
+    assert_same_meaning(before, run_passes(before, "insert-collectives"), "main")

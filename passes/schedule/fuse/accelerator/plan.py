@@ -144,11 +144,12 @@ def check_addresses(func: FuncOp) -> None:
                 "do not compute the position of an element; causal masks and scans "
                 "need a GPU"
             )
-        if isinstance(op, gather.GatherOp):
+        if isinstance(op, gather.GatherOp | gather.ScatterAddOp):
+            rows = "gathered" if isinstance(op, gather.GatherOp) else "summed"
             raise PassFailedException(
-                f"fuse: @{func.sym_name.data} has 'compound.gather', and addresses in "
-                "the COMET files do not depend on data; make the gathered rows an "
-                "argument of the function, or compile for a GPU"
+                f"fuse: @{func.sym_name.data} has '{op.name}', and addresses in the "
+                f"COMET files do not depend on data; make the {rows} rows an argument "
+                "of the function, or compile for a GPU"
             )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import FillOp
 from comet.dialects.compound.dims import bytes_of
+from comet.dialects.compound.gather import scatterings
 from comet.passes.schedule.fuse.gpu.groups import Partition
+from comet.passes.schedule.fuse.gpu.scatters import scatters_of
 from comet.passes.schedule.tile_tree import Spatial
 
 
@@ -21,8 +24,9 @@ def cut_in_two(partition: Partition, kernel: Spatial) -> Partition | None:
     """
     groups = [part for part in partition if isinstance(part, tuple)]
     own = next((group for group in groups if kernel.outs[0].owner in group), ())
-    halved = [op for op in own if op in kernel.ops]
-    sizes = range(1, len(halved))
+    ops = {*kernel.ops, *chain.from_iterable(map(scatterings, kernel.outs))}
+    halved = [op for op in own if op in ops]
+    sizes = [n for n in range(1, len(halved)) if halved[n] not in scatters_of(own)]
     if not sizes:
         return None
     best = min(

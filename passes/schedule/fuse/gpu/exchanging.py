@@ -47,6 +47,7 @@ from comet.passes.schedule.fuse.gpu.kernel_tree import (
     KernelLevels,
     loop_trees,
 )
+from comet.passes.schedule.fuse.gpu.scatters import scatters_of
 from comet.passes.schedule.fuse.gpu.trial import simplify
 from comet.passes.schedule.fuse.program import read_program
 from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
@@ -99,6 +100,12 @@ def fuse_exchanging(func: FuncOp, system: SystemOp) -> None:
     """
     levels, region = gpu_levels(system), spmd_region(func)
     assert region is not None
+    if scatters_of(func.walk()):
+        raise PassFailedException(
+            f"fuse: programs of a group exchange what they read, and sums that "
+            f"@{func.sym_name.data} scatters are complete when all have ended; use "
+            "ctas=1"
+        )
     shards = _shards(region, func.sym_name.data, levels)
     if shards.ranks > 1:
         unshard_boundary(region, _axes(region, levels))

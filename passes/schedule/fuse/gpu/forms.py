@@ -15,6 +15,7 @@ from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values, inputs_of
 from comet.passes.schedule.fuse.gpu.launching import seconds_of_launches
 from comet.passes.schedule.fuse.gpu.plan import grid_dims, plan_forms
+from comet.passes.schedule.fuse.gpu.scatters import computed, scatters_of
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
@@ -99,5 +100,6 @@ def _reads_positions(group: Group) -> bool:
 
 def _grid_extents(group: Group, outs: Values) -> Iterator[int]:
     """Yield the extents of the grid: the most programs that there can be."""
-    extents = joined_extents(outs)
-    yield from (extents[dim] for dim in grid_dims(group, outs))
+    made, scatters = computed(outs), scatters_of(group)
+    extents, ops = joined_extents(made), [op for op in group if op not in scatters]
+    yield from (extents[dim] for dim in grid_dims(ops, made))

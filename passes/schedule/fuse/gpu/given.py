@@ -17,6 +17,7 @@ from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.stored_values import named_values, value_names
 from comet.passes.schedule.fuse.gpu.groups import Border, Part, Partition, values_read
+from comet.passes.schedule.fuse.gpu.scatters import meet_in_memory, scatters_of
 
 
 def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partition:
@@ -38,6 +39,11 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
     known = {value for values in stored for value in values}
     kernels = [_kernel(ops, values, known - set(values)) for values in stored]
     for kernel, values in zip(kernels, stored, strict=True):
+        if meet_in_memory(kernel, kernel):
+            raise PassFailedException(
+                f"fuse: the kernel of %{named[values[0]]} reads sums that it scatters, "
+                "or computes their ids; store them in another kernel"
+            )
         if any(disagrees(kernel, (op,)) for op in kernel):
             raise PassFailedException(
                 f"fuse: the kernel of %{named[values[0]]} has a dimension with two "
@@ -54,6 +60,7 @@ def _needed(func: FuncOp, ops: Sequence[Operation]) -> tuple[SSAValue, ...]:
     readers = (*(op for op in ops if isinstance(op, Border)), terminator)
     computed = {op for op in ops if not isinstance(op, Border)}
     values = dict.fromkeys(value for op in readers for value in op.operands)
+    values |= dict.fromkeys(op.ids for op in scatters_of(ops))
     return tuple(value for value in values if value.owner in computed)
 
 

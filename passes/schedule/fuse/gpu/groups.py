@@ -31,11 +31,18 @@ from comet.dialects.compound import (
     FillOp,
     IndexOp,
     MapOp,
+    ScatterAddOp,
     View,
 )
 from comet.dialects.compound.named import CompoundOp
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.reduction_loops import without_constants
+from comet.passes.schedule.fuse.gpu.scatters import (
+    beside_values,
+    meet_in_memory,
+    units,
+    with_scatters,
+)
 from comet.passes.schedule.fuse.program import read_program
 from comet.passes.schedule.fuse.strategy import Strategy, begins_nest
 
@@ -75,7 +82,8 @@ def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
     ops = read_program(func).ops
     for op in ops:
         _check_op(func, op)
-    return tuple(op for op in without_constants(ops) if not isinstance(op, IndexOp))
+    kept = (op for op in without_constants(ops) if not isinstance(op, IndexOp))
+    return beside_values(tuple(kept))
 
 
 def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
@@ -129,6 +137,8 @@ def in_stages(ops: Sequence[Operation]) -> tuple[Operation, ...]:
             if source in stage
         ]
         stage[op] = max(earlier, default=0)
+        if isinstance(op, ScatterAddOp) and isinstance(op.values.owner, Operation):
+            stage |= dict.fromkeys(with_scatters(op.values.owner), stage[op])
     return tuple(sorted(ops, key=lambda op: (stage[op], isinstance(op, MOVES))))
 
 
@@ -157,18 +167,20 @@ def partition_of(ops: Sequence[Operation], strategy: Strategy) -> Partition:
 def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
     name = "isolate_contractions" if strategy.name == "none" else "full"
     group: list[Operation] = []
-    for op in in_stages(ops):
+    for unit in units(in_stages(ops)):
+        op = unit[0]
         between = isinstance(op, Border)
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
         begins &= not _narrows_last(op, group)
-        if group and (between or begins or disagrees(group, (op,))):
+        apart = disagrees(group, unit) or meet_in_memory(group, unit)
+        if group and (between or begins or apart):
             yield tuple(group)
             group = []
         if isinstance(op, Border):
             yield op
         else:
-            group.append(op)
+            group += unit
     if group:
         yield tuple(group)
 

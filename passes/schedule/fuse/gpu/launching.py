@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from xdsl.ir import SSAValue
 
+from comet.dialects.compound.gather import scatterings
 from comet.passes.dataflow.launches import LaunchPrices, Needs, cheapest_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.plan import Step
@@ -35,7 +36,8 @@ def needs_of(steps: Iterable[Step], trials: Trials) -> Needs[Trial]:
     for step in steps:
         if isinstance(step, Spatial):
             trial = trials.fitting(step)
-            read[trial] = _kernels_of(values_read(step.ops), makers)
+            ids = (op.ids for value in step.outs for op in scatterings(value))
+            read[trial] = _kernels_of((*values_read(step.ops), *ids), makers)
             makers |= dict.fromkeys(step.outs, frozenset((trial,)))
         else:
             for op in step.ops:

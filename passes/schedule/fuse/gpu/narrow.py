@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import CastOp, ContractOp, Elementwise
+from comet.dialects.compound import CastOp, ContractOp, Elementwise, ScatterAddOp
 from comet.dialects.compound.dims import element_type_of, names_of, with_element_type
 from comet.passes.analysis.stored_values import value_names
 from comet.passes.schedule.fuse.gpu.groups import Border
@@ -66,7 +66,8 @@ def narrow_type(value: SSAValue) -> AnyFloat | None:
     or viewed: partial sums that ranks or parts exchange keep their precision.
     """
     users = [use.operation for use in value.uses]
-    if any(isinstance(user, Border) or not user.results for user in users):
+    kept = Border | ScatterAddOp
+    if any(isinstance(user, kept) or not user.results for user in users):
         return None
     products = [
         made.owner

@@ -19,6 +19,7 @@ from comet.dialects.compound import (
     FoldOp,
     GatherOp,
     IndexOp,
+    ScatterAddOp,
     SliceOp,
 )
 from comet.dialects.compound.dims import names_of
@@ -39,6 +40,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     with_own_casts_and_positions,
 )
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels, kernel_tree
+from comet.passes.schedule.fuse.gpu.scatters import computed, scatters_of
 from comet.passes.schedule.fuse.rewrite import FusionPlan
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Leaf, Spatial, chunks_of
@@ -73,8 +75,11 @@ def plan_steps(
             continue
         made = (result for op in part for result in op.results)
         if outs := tuple(v for v in made if v in kept and v not in stored):
-            needed = defining_ops(outs, set(part))
-            steps.append(plan(tuple(op for op in part if op in needed), outs))
+            needed = defining_ops(computed(outs), set(part))
+            needed = needed.union(scatters_of(part))
+            group = tuple(op for op in part if op in needed)
+            steps.append(plan(group, outs))
+            steps.extend(Leaf((op,)) for op in scatters_of(group))
             stored.update(outs)
     return tuple(steps)
 
@@ -124,6 +129,8 @@ def plan_forms(
     strategies: Iterable[Strategy], ops: Group, outs: tuple[SSAValue, ...]
 ) -> tuple[Spatial, ...]:
     """Return the kernels of strategies, each once, see `plan_kernel`."""
+    outs = computed(outs)
+    ops = tuple(op for op in ops if not isinstance(op, ScatterAddOp))
     grid = grid_dims(ops, outs)
     return tuple(
         kernel_tree(ops, outs, grid, loops, spilled)

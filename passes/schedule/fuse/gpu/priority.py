@@ -45,6 +45,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     in_stages,
     inputs_of,
 )
+from comet.passes.schedule.fuse.gpu.scatters import meet_in_memory, units
 
 REUSING = (ContractOp, FoldOp)
 """Ops that may read a tile several times, and would recompute it each time."""
@@ -168,8 +169,8 @@ class _Graph:
         self._users_of: dict[SSAValue, frozenset[Operation]] = {}
         self._outputs: dict[Group, Values] = {}
         self._merged_of: dict[Group, tuple[Group, ...]] = {}
-        for op in ops:
-            self.join((op,))
+        for unit in units(ops):
+            self.join(unit)
 
     def join(self, ops: Iterable[Operation]) -> None:
         """Make one group of ops and the recomputed ops that they need."""
@@ -262,6 +263,7 @@ class _Graph:
         return (
             all(self._group_of[self._lead(each)] == each for each in (one, other))
             and not disagrees(one, other)
+            and not meet_in_memory(one, other)
             and not self._passes_third(one, other)
             and not self._passes_third(other, one)
         )

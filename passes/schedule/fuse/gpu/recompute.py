@@ -19,6 +19,7 @@ from comet.dialects.compound import (
     Elementwise,
     MapKind,
     MapOp,
+    ScatterAddOp,
     View,
 )
 from comet.dialects.compound.dims import element_type_of, elements_of
@@ -104,7 +105,8 @@ def _scalings(product: ContractOp) -> Iterator[tuple[MapOp, frozenset[Operation]
 def _is_stored(value: SSAValue, known: set[Operation]) -> bool:
     """Whether a value has to be in memory: it is returned or viewed."""
     users = [use.operation for use in value.uses]
-    return any(user not in known or isinstance(user, View) for user in users)
+    kept = View | ScatterAddOp
+    return any(user not in known or isinstance(user, kept) for user in users)
 
 
 def _grows(product: ContractOp) -> bool:

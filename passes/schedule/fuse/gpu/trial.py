@@ -26,6 +26,7 @@ from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import FillOp, IndexOp, View
 from comet.dialects.compound.dims import joined_extents, with_level
+from comet.dialects.compound.gather import scatterings
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
@@ -39,6 +40,7 @@ from comet.passes.dataflow.launches import (
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
+from comet.passes.schedule.fuse.gpu.scatters import left_in_memory
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile import apply_plan
@@ -105,7 +107,8 @@ class Trials:
             return None
         numbers = launch_numbers(tiling.launch)
         tree = Programs(summary, tiling.blocks, numbers, extents_around(node))
-        merged = self._launches_merged and not waits(node)
+        alone = waits(node) or any(map(scatterings, kernel.outs))
+        merged = self._launches_merged and not alone
         return Trial(node, tiling, (tree,) if merged else ())
 
     def _built(self, kernel: Spatial) -> SpatialOp:
@@ -161,7 +164,11 @@ def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     for value in values_read(kernel.ops):
         _add_input(value, scope)
     build(kernel, scope)
-    results = [scope.at(value, levels.memory) for value in kernel.outs]
+    for value in kernel.outs:
+        for op in scatterings(value):
+            _add_input(op.ids, scope)
+            scope.insert(op)
+    results = [scope.at(value, levels.memory) for value in left_in_memory(kernel)]
     scope.block.add_op(ReturnOp(*results))
     types = scope.block.arg_types, [value.type for value in results]
     func = FuncOp("alone", types, Region(scope.block))

@@ -166,3 +166,23 @@ func.func @f() {
   // CHECK: 'dataflow.yield' expects parent op to be one of 'dataflow.kernel', 'dataflow.program'
   dataflow.yield
 }
+
+// -----
+
+!T = tensor<7xf32, #compound.dims<T @HBM>>
+!I = tensor<7xi32, #compound.dims<T @HBM>>
+!V = tensor<9xf32, #compound.dims<V @HBM>>
+func.func @adds_to_what_was_there(%x: !T, %i: !I) -> !V {
+  %y = dataflow.program ins(%x, %i : !T, !I) {
+  ^bb0(%a: !T, %b: !I):
+    %out = dataflow.buffer : !V
+    %s = dataflow.kernel @k ins(%a, %b : !T, !I) outs(%out : !V) {
+    ^bb1(%a1: !T, %b1: !I):
+      %s1 = compound.scatter_add %a1, %b1 into "V" : !T, !I -> !V
+      dataflow.yield %s1 : !V
+    } -> !V
+    dataflow.yield %s : !V
+  } -> !V
+  func.return %y : !V
+}
+// CHECK: 'dataflow.kernel' op @k adds to its output, so the dataflow.buffer of it is zeroed

@@ -64,6 +64,8 @@ tl.kernel @gemm(%a: !tl.ptr<f16>, %b: !tl.ptr<f16>, %c: !tl.ptr<f32>, %K: !tl.co
   %pc = tl.addptr %c, %offs : (!tl.ptr<f32>, tensor<16xi32>) -> tensor<16x!tl.ptr<f32>>
   // CHECK:    tl.store %pc, %kept mask %mask : tensor<16xi1> : tensor<16x!tl.ptr<f32>>, tensor<16xf32>
   tl.store %pc, %kept mask %mask : tensor<16xi1> : tensor<16x!tl.ptr<f32>>, tensor<16xf32>
+  // CHECK-NEXT: tl.atomic_add %pc, %kept mask %mask : tensor<16xi1> : tensor<16x!tl.ptr<f32>>, tensor<16xf32>
+  tl.atomic_add %pc, %kept mask %mask : tensor<16xi1> : tensor<16x!tl.ptr<f32>>, tensor<16xf32>
   // CHECK-NEXT:    tl.debug_barrier
   tl.debug_barrier
   // CHECK-NEXT:    tl.return

@@ -178,6 +178,12 @@ tl.store %p, %x : tensor<16x!tl.ptr<f32>>, tensor<16xf16>
 
 // -----
 
+%p, %x = "test.op"() : () -> (tensor<16x!tl.ptr<f32>>, tensor<16xf16>)
+tl.atomic_add %p, %x : tensor<16x!tl.ptr<f32>>, tensor<16xf16>
+// CHECK: 'tl.atomic_add' op value is tensor<16xf16>, expected tensor<16xf32>
+
+// -----
+
 %p = "test.op"() : () -> !tl.ptr<tensor<4xf32>>
 // CHECK: !tl.ptr points to floats or integers, not to tensor<4xf32>
 

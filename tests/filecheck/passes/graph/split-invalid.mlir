@@ -57,6 +57,15 @@ func.func @f(%x: tensor<8x4xf32, #compound.dims<K, D>>, %i: tensor<5xi32, #compo
 
 // -----
 
+func.func @f(%x: tensor<8x4xf32, #compound.dims<K, D>>, %i: tensor<8xi32, #compound.dims<K>>) -> tensor<5x4xf32, #compound.dims<V, D>> {
+  %y = compound.scatter_add %x, %i into "V" : tensor<8x4xf32, #compound.dims<K, D>>, tensor<8xi32, #compound.dims<K>> -> tensor<5x4xf32, #compound.dims<V, D>>
+  func.return %y : tensor<5x4xf32, #compound.dims<V, D>>
+}
+
+// CHECK: split: 'compound.scatter_add' of @f reads K as one dimension; split another one
+
+// -----
+
 func.func @f(%x: tensor<6x4xf32, #compound.dims<A, B>>) -> tensor<f32, #compound.dims<>> {
   %y = compound.rename %x merge "A" : tensor<6x4xf32, #compound.dims<A, B>> -> tensor<24xf32, #compound.dims<K>>
   %m = compound.reduce max %y : tensor<24xf32, #compound.dims<K>> -> tensor<f32, #compound.dims<>>

@@ -61,3 +61,25 @@ func.func @constant_rows(%i: tensor<5xi32, #compound.dims<T>>) -> tensor<5x6xf32
 }
 
 // CHECK: fuse: %e has the dimension D, which only constants have; make the constant an argument of the function
+
+// -----
+
+func.func @scattered(%x: tensor<7x4xf32, #compound.dims<T, D>>, %i: tensor<7xi32, #compound.dims<T>>) -> tensor<9x4xf32, #compound.dims<V, D>> {
+  %y = compound.scatter_add %x, %i into "V" : tensor<7x4xf32, #compound.dims<T, D>>, tensor<7xi32, #compound.dims<T>> -> tensor<9x4xf32, #compound.dims<V, D>>
+  func.return %y : tensor<9x4xf32, #compound.dims<V, D>>
+}
+
+// CHECK: fuse: 'compound.scatter_add' has values that no kernel makes; run lower-views before fuse
+
+// -----
+
+func.func @needed_again(%x: tensor<7xf32, #compound.dims<T>>, %i: tensor<7xi32, #compound.dims<T>>) -> tensor<9xf32, #compound.dims<V>> {
+  %e = compound.map exp %x : tensor<7xf32, #compound.dims<T>> -> tensor<7xf32, #compound.dims<T>>
+  %c = compound.map ge %e, %x : tensor<7xf32, #compound.dims<T>>, tensor<7xf32, #compound.dims<T>> -> tensor<7xi1, #compound.dims<T>>
+  %z = compound.fill 0.0 : tensor<i32, #compound.dims<>>
+  %n = compound.map select %c, %i, %z : tensor<7xi1, #compound.dims<T>>, tensor<7xi32, #compound.dims<T>>, tensor<i32, #compound.dims<>> -> tensor<7xi32, #compound.dims<T>>
+  %y = compound.scatter_add %e, %n into "V" : tensor<7xf32, #compound.dims<T>>, tensor<7xi32, #compound.dims<T>> -> tensor<9xf32, #compound.dims<V>>
+  func.return %y : tensor<9xf32, #compound.dims<V>>
+}
+
+// CHECK: fuse: ids of a 'compound.scatter_add' depend on its values, or on other sums of these; run lower-views before fuse, or add other values

@@ -177,6 +177,15 @@ func.func @embedded(%table: tensor<9x4xf16, #compound.dims<V, D>>, %ids: tensor<
 
 // -----
 
+func.func @gradient(%x: tensor<8x4xf16, #compound.dims<T, D>>, %ids: tensor<8xi32, #compound.dims<T>>) -> tensor<9x4xf16, #compound.dims<V, D>> {
+  %g = compound.scatter_add %x, %ids into "V" : tensor<8x4xf16, #compound.dims<T, D>>, tensor<8xi32, #compound.dims<T>> -> tensor<9x4xf16, #compound.dims<V, D>>
+  func.return %g : tensor<9x4xf16, #compound.dims<V, D>>
+}
+
+// CHECK: fuse: @gradient has 'compound.scatter_add', and addresses in the COMET files do not depend on data; make the summed rows an argument of the function, or compile for a GPU
+
+// -----
+
 func.func @two_types(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> (tensor<4x8xf32, #compound.dims<M, N>>, tensor<4x8xf16, #compound.dims<M, N>>) {
   %e = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
   %narrow = compound.cast %e : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf16, #compound.dims<M, N>>

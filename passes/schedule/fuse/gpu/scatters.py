@@ -1,0 +1,107 @@
+"""
+Sums that are scattered: the results of a kernel, added to rows that ids name.
+
+As a gather is how a kernel loads, `compound.scatter_add` is how one stores: to other
+addresses, by atomic additions. It belongs to the kernel that computes its values, whose
+tile tree has these as results. The sums are complete when all programs of the launch
+have ended, and ids have to be in memory before: no kernel reads sums that it scatters,
+or computes their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.compound import ScatterAddOp, View
+from comet.dialects.compound.gather import scatterings
+from comet.passes.schedule.tile_tree import Spatial
+
+
+def scatters_of(ops: Iterable[Operation]) -> tuple[ScatterAddOp, ...]:
+    """Return those of `ops` that scatter."""
+    return tuple(op for op in ops if isinstance(op, ScatterAddOp))
+
+
+def computed(values: Iterable[SSAValue]) -> tuple[SSAValue, ...]:
+    """Return the results of a tile tree for what its kernel leaves in memory."""
+    found = (v.owner.values if isinstance(v.owner, ScatterAddOp) else v for v in values)
+    return tuple(dict.fromkeys(found))
+
+
+def with_scatters(op: Operation) -> tuple[Operation, ...]:
+    """Return an op, and what scatters its results."""
+    return (op, *chain.from_iterable(map(scatterings, op.results)))
+
+
+def left_in_memory(kernel: Spatial) -> Iterator[SSAValue]:
+    """Yield what a kernel leaves in memory: of what it scatters, the sums."""
+    for value in kernel.outs:
+        sums, inside = scatterings(value), set(kernel.ops)
+        if not sums or any(op not in inside.union(sums) for op in _readers(value)):
+            yield value
+        yield from (op.result for op in sums)
+
+
+def _readers(value: SSAValue) -> Iterator[Operation | None]:
+    """Yield the ops that read a value, also in the regions of their steps."""
+    for use in value.uses:
+        block = value.owner.parent_block() if isinstance(value, OpResult) else None
+        op = use.operation
+        yield op if block is None else block.find_ancestor_op_in_block(op)
+
+
+def beside_values(ops: Sequence[Operation]) -> tuple[Operation, ...]:
+    """
+    Return `ops` with those that scatter right after the op that makes their values.
+
+    Raises PassFailedException where no op makes them, or where ids depend on them.
+    """
+    scatters = scatters_of(ops)
+    if not scatters:
+        return tuple(ops)
+    for op in scatters:
+        if op.values.owner not in ops or isinstance(op.values.owner, View):
+            raise PassFailedException(
+                f"fuse: '{op.name}' has values that no kernel makes; run lower-views "
+                "before fuse"
+            )
+    pending = [with_scatters(op) for op in ops if op not in scatters]
+    found, left = list[Operation](), set(ops)
+    while pending:
+        ready = next((unit for unit in pending if _is_ready(unit, left)), None)
+        if ready is None:
+            raise PassFailedException(
+                "fuse: ids of a 'compound.scatter_add' depend on its values, or on "
+                "other sums of these; run lower-views before fuse, or add other values"
+            )
+        pending.remove(ready)
+        left.difference_update(ready)
+        found += ready
+    return tuple(found)
+
+
+def _is_ready(unit: Sequence[Operation], left: set[Operation]) -> bool:
+    """Whether nothing that a unit reads is still to be made outside of it."""
+    read = {value.owner for op in unit for value in op.operands}
+    return left.isdisjoint(read.difference(unit))
+
+
+def units(ops: Iterable[Operation]) -> Iterator[tuple[Operation, ...]]:
+    """Yield each op, together with those right after it that scatter its results."""
+    for op in ops:
+        if not isinstance(op, ScatterAddOp):
+            yield with_scatters(op)
+
+
+def meet_in_memory(one: Sequence[Operation], other: Sequence[Operation]) -> bool:
+    """Return whether one group reads sums that another scatters, or makes their ids."""
+    return _reaches(one, other) or _reaches(other, one)
+
+
+def _reaches(scattered: Sequence[Operation], ops: Sequence[Operation]) -> bool:
+    scatters, read = scatters_of(scattered), {v for op in ops for v in op.operands}
+    return any(op.result in read or op.ids.owner in ops for op in scatters)
