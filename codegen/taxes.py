@@ -19,6 +19,7 @@ from comet.cost.estimate import CostError
 from comet.cost.from_ir.program import launch_plan_of, machine_for
 from comet.cost.gpu.launch_plan import (
     Barrier,
+    Clear,
     Launch,
     LibraryCollective,
     Plan,
@@ -176,7 +177,7 @@ def _intermediates(step: Step) -> float:
             return sum(part.intermediates for part in step.parts)
         case LibraryCollective():
             return step.intermediates
-        case Barrier():
+        case Barrier() | Clear():
             return 0.0
 
 
