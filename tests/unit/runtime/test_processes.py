@@ -16,6 +16,16 @@ ERRORS = {
 }
 
 
+def shared_folders() -> set[Path]:
+    """Return the folders in shared memory that processes of this user have made."""
+    found = Path("/dev/shm").glob("comet-*")
+    return {path for path in found if path.stat().st_uid == os.getuid()}
+
+
+BEFORE = shared_folders()
+"""What processes that were killed have left behind."""
+
+
 @pytest.fixture(scope="module")
 def outcomes() -> Mapping[str, Outcome]:
     """Run all scenarios, one after another."""
@@ -50,10 +60,4 @@ def test_a_deadlock_names_the_programs_of_all_ranks(outcomes: Mapping[str, Outco
 
 @pytest.mark.usefixtures("outcomes")
 def test_no_shared_memory_is_left_behind():
-    shared = Path("/dev/shm")
-    mine = [
-        path
-        for path in shared.glob("comet-*")
-        if shared.is_dir() and path.stat().st_uid == os.getuid()
-    ]
-    assert mine == []
+    assert not shared_folders() - BEFORE

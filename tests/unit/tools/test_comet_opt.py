@@ -107,7 +107,7 @@ def test_an_op_made_by_a_pass_is_named_by_function_and_result():
         "decompose{accumulator=input},fuse{strategy=full},bind{kind=parallel}"
     )
     result = comet_opt("samples/gemm_softmax.mlir", "-p", pipeline)
-    where = "in @gemm_softmax, 'schedule.temporal' op %p: error: bind: "
+    where = "in @gemm_softmax, 'schedule.spatial' op %p: error: bind: "
     assert the_sentence(result).startswith(f"samples/gemm_softmax.mlir:3:1: {where}")
 
 
