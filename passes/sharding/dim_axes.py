@@ -151,7 +151,11 @@ def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
     """Return the extents of the values of `module` along `dim`, at least one."""
     if not (extents := extents_along(module, dim)):
         known = ", ".join(dims_in(module))
-        others = f"there are {known}" if known else "the program has none"
+        others = (
+            f"there are {known}; name them in the option 'dim'"
+            if known
+            else "the program has none"
+        )
         raise PassFailedException(
             f"{name}: there is no dimension {dim} to shard; {others}"
         )

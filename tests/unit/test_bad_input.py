@@ -255,4 +255,4 @@ def test_a_new_process_says_the_same():
     )
     assert (run.returncode, run.stdout) == (1, "")
     (line,) = run.stderr.splitlines()
-    assert line.endswith("there is no dimension Q to shard; there are M, K, N")
+    assert "there is no dimension Q to shard; there are M, K, N; name" in line

@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from comet.dialects.compound import ContractOp, FoldOp, ReduceOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.sharding.shardings import shardable_dims
 
 Dims: TypeAlias = tuple[str, ...]
 """Dimensions in the order in which they take the mesh axes."""
@@ -30,12 +31,15 @@ def candidates(module: ModuleOp) -> tuple[Dims, ...]:
     Return the dimensions that may be sharded.
 
     If there are folds, these are the dimensions that all their results have; otherwise
-    the columns of the first product, or the other dimensions of the function's results.
+    the columns of the first product, or the other dimensions of the function's results
+    that ops compute along: no op does along rows that ids name.
     """
     if folded := fold_dims(module):
         return (folded,)
     columns = column_dims(module)
-    rows = tuple(dim for dim in result_dims(module) if dim not in columns)
+    along = {dim for op in _ops(module) for dim in shardable_dims(op)}
+    others = (dim for dim in result_dims(module) if dim not in columns)
+    rows = tuple(dim for dim in others if dim in along)
     return tuple(dims for dims in (columns, rows) if dims)
 
 

@@ -111,7 +111,7 @@ def test_dimensions_share_the_axes_in_turn(
     [
         ("N:cz", "mesh @edge has no axis 'cz'; its axes are cx, cy, kx, ky"),
         ("N:cx,cy,kx,ky", "the 16 instances along cx, cy, kx, ky do not divide N = 8"),
-        ("Q:cx", "there is no dimension Q to shard; there are M, K, N"),
+        ("Q:cx", "there is no dimension Q to shard; there are M, K, N; name them"),
     ],
 )
 def test_what_the_mesh_or_the_program_lacks_is_rejected(option: str, message: str):

@@ -104,3 +104,18 @@ def test_rows_are_what_the_result_has_besides_columns() -> None:
     assert result_dims(decomposed(TEXTS["softmax"])) == ("M", "N")
     assert candidates(decomposed(TEXTS["softmax"])) == (("N",), ("M",))
     assert candidates(decomposed(GEMM_GEMM)) == (("N",), ("M", "L"))
+
+
+def test_rows_that_ids_name_are_no_candidate():
+    values, ids = (
+        "tensor<8x4xf32, #compound.dims<T, D>>",
+        "tensor<8xi32, #compound.dims<T>>",
+    )
+    sums = "tensor<9x4xf32, #compound.dims<V, D>>"
+    module = parse_module(f"""
+    func.func @main(%x: {values}, %ids: {ids}) -> {sums} {{
+      %g = compound.scatter_add %x, %ids into "V" : {values}, {ids} -> {sums}
+      func.return %g : {sums}
+    }}
+    """)
+    assert candidates(module) == (("D",),)
