@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from covering import covering
+from paths import ROOT
 from rank_runs import outcomes
 from scatter_programs import around, programs
 from semantics import (
@@ -60,7 +61,9 @@ def test_passes_keep_the_meaning(name: str):
 
 def test_one_gpu_adds(tmp_path: Path):
     """Also ids that name one row several times: the seven of 9, 11 or 5 rows do."""
-    sources = {name: emitted(text, ONE_GPU) for name, text in SOME.items()}
+    sample = (ROOT / "samples/embedding_gradient.mlir").read_text()
+    texts = {**SOME, "sample": sample}
+    sources = {name: emitted(text, ONE_GPU) for name, text in texts.items()}
     assert not wrong(sources, tmp_path)
 
 
