@@ -112,6 +112,7 @@ class _Walk:
         self.inner_dims: set[str] = set()
         self.times: dict[SSAValue, int] = {}
         """How often the bytes of tiles move that are scattered."""
+        self.added: list[Term] = []
         self.conditions: set[SSAValue] = set()
         """The conditions of masks, in loops that can be written in two parts."""
 
@@ -177,6 +178,8 @@ class _Walk:
             width = added_width(op, self.gpu.load_bytes)
             each = addresses(op.values, width, (), self.gpu)
             self.narrow.append(() if each is None else (each,))
+            if self.with_products:
+                self.added.append(tile_bytes(op.values))
 
     def _ids(self, loaded: Sequence[Border], loops: tuple[str, ...]) -> Iterator[Term]:
         """Yield the ids of the rows that a node gathers, and count a wait for each."""
@@ -395,6 +398,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         rounds=tuple(walk.rounds),
         points=tuple(walk.points),
         shared=tuple(walk.shared),
+        added=tuple(walk.added),
         narrow=tuple(walk.narrow),
         dot_type=walk.products.type,
         group=group,

@@ -18,7 +18,7 @@ from comet.cost.gpu.registers import (
     thread_registers,
 )
 from comet.cost.gpu.summary import Blocks, KernelSummary
-from comet.cost.reals import Real
+from comet.cost.reals import Real, longest
 
 
 def shared_need(
@@ -30,11 +30,15 @@ def shared_need(
     A tile has a buffer for each stage, except the stage that is computed on: that one
     is in registers, unless matrix instructions read shared memory. Without a pipeline
     one buffer remains, through which the tile reaches registers. A loop-invariant tile
-    is always the stage that is computed on.
+    is always the stage that is computed on. After the loops, tiles of products that are
+    added to memory go through shared memory, one after another: Triton 3.9 converts
+    their layout.
     """
     computed_on = reads_shared(summary, blocks, gpu)
     buffers = np.maximum(stages - 1 + computed_on, 1)
-    return summary.peak(summary.shared, blocks, buffers, computed_on)
+    loops = summary.peak(summary.shared, blocks, buffers, computed_on)
+    added = longest((0.0, *(tile.per_tile(blocks) for tile in summary.added)))
+    return np.maximum(loops, added)
 
 
 def holds(

@@ -165,6 +165,8 @@ class KernelSummary:
     """The loops around each point where a program waits for loads."""
     shared: tuple[tuple[Term, ...], ...] = ()
     """The tiles that shared memory holds at the same time, in each node, bytes."""
+    added: tuple[Term, ...] = ()
+    """The tiles of kernels with products that programs add to memory, bytes."""
     narrow: tuple[tuple[Term, ...], ...] = ()
     """The registers for addresses of narrow loads, in each node, bytes."""
     group: Mapping[str, int] = field(default_factory=dict[str, int])

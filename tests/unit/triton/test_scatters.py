@@ -142,6 +142,15 @@ def test_a_product_adds_its_rows_itself(tmp_path: Path):
         assert not facts["slow"]
 
 
+def test_the_tile_of_a_product_that_adds_fits_shared_memory(tmp_path: Path):
+    """It goes through shared memory as a whole, of which gfx942 has 64 KiB."""
+    system = hardware("mi300x8.yaml")
+    text = product(4096, 1024, 4096, 32000)
+    source = emitted(text, f"{system},triton-distributed{{ranks=1}}")
+    for facts in compile_all({"product": source}, tmp_path, "gfx942"):
+        assert not facts["faults"]
+
+
 def test_single_floats_are_added_without_spills(tmp_path: Path):
     """Along the last axis nothing is contiguous: each element has an address."""
     x = "tensor<4096x4096xf32, #compound.dims<T, D>>"
