@@ -260,7 +260,7 @@ GPU_DEFAULTS: Fields = {
     "f32_multiple": 3,  # assumed, from what Triton compiles for sm_90
     "shared_fraction": 0.955,  # fitted to kernels compiled for sm_90
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
-    "second_loop_registers": 16,  # at most 14 in any kernel compiled for sm_90
+    "second_loop_registers": 16,  # 14 in a kernel for sm_90: benchmarks/README.md
     "exposed_fraction": 0.1,  # assumed
 }
 """
