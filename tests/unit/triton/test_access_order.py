@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import GatherOp, IndexOp
+from comet.dialects.compound import GatherOp, IndexOp, ScatterAddOp
 from comet.dialects.compound.dims import level_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import KernelOp, PushOp, SignalOp, StageOp, WaitOp
@@ -38,6 +38,7 @@ PLACED = "lower-channels,materialize-copies,hoist-copies,place-waits,verify-sync
 CALLS = {
     "load": "load",
     "store": "store",
+    "atomic_add": "store",
     "wait": "wait",
     "wait_all": "wait",
     "signal": "signal",
@@ -77,7 +78,7 @@ def does(op: Operation, memory: str | None) -> str | None:
         case CopyOp() if level_of(op.source) == memory:
             computed = isinstance(viewed(outside(op.source)).owner, IndexOp)
             return None if computed else "load"
-        case GatherOp():  # its ids come before all tiles
+        case GatherOp() | ScatterAddOp():  # the ids, loaded before all tiles
             return "load"
         case PushOp() | StageOp():
             return "store"
