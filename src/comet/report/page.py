@@ -19,6 +19,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from comet.codegen.chrome_trace import Process, trace_of
 from comet.report.plots import Plot
 
+_TEMPLATE = Environment(
+    loader=PackageLoader("comet.report", "."),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+).get_template("page.html.jinja")
+"""Compiled when the module is loaded, which is before a search."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -158,7 +166,7 @@ class Page:
 
     def html(self) -> str:
         """Return the page as HTML."""
-        return _environment().get_template("page.html.jinja").render(page=self)
+        return _TEMPLATE.render(page=self)
 
     def save_plots(self, folder: Path) -> None:
         """Write each plot into a folder, as SVG and as PNG; raises OSError."""
@@ -172,12 +180,3 @@ def _flat(parts: Sequence[Part]) -> Iterator[Part]:
         yield part
         if isinstance(part, Folded):
             yield from _flat(part.parts)
-
-
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("comet.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )

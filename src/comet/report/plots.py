@@ -12,14 +12,17 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
+from math import ceil
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+from matplotlib.ticker import NullLocator
 
 from comet.codegen.chrome_trace import Process
 from comet.report.front import Point
@@ -60,6 +63,9 @@ KIND_COLOURS = {
 PLAIN = "{x:,.10g}"
 """The format of numbers at an axis."""
 
+LEGEND_COLUMNS = 6
+"""The most entries in a row of a legend above a plot."""
+
 NARROW = 1000
 """A slice shorter than the time divided by this is not drawn."""
 
@@ -92,12 +98,43 @@ def _styled() -> Generator[None]:
         yield
 
 
-def _place(figure: Figure) -> None:
-    """Run the layout once and remove it: saving with a layout draws a figure twice."""
-    FigureCanvasSVG(figure)
-    if (layout := figure.get_layout_engine()) is not None:
-        layout.execute(figure)
-        figure.set_layout_engine(None)
+def _place(axes: Axes, width: float, height: float) -> None:
+    """
+    Leave room for tick labels, axis labels and a legend above in `width` x `height`.
+
+    The layouts of matplotlib draw all texts twice to measure them.
+    """
+    line = mpl.rcParams["font.size"] / 72
+    label = 1.7 * line if axes.get_ylabel() else 0
+    left = 1.3 * line + _widest_label(axes.yaxis) + label
+    below = 1.8 * line + (1.6 * line if axes.get_xlabel() else 0)
+    above = line + 1.7 * line * _legend_rows(axes)
+    axes.set_position(
+        (
+            left / width,
+            below / height,
+            1 - (left + 1.5 * line) / width,
+            1 - (below + above) / height,
+        )
+    )
+
+
+def _widest_label(axis: Axis) -> float:
+    """Return the inches that the widest tick label takes."""
+    places = [*axis.get_major_locator()()]
+    labels = axis.get_major_formatter().format_ticks(places)
+    font = FontProperties(size=mpl.rcParams["font.size"])
+    measure = text_to_path.get_text_width_height_descent
+    widths = (measure(label, font, ismath=False)[0] for label in labels)
+    return max(widths, default=0) / 72
+
+
+def _legend_rows(axes: Axes) -> int:
+    """Return how many lines the legend above has; one inside has a title."""
+    legend = axes.get_legend()
+    if legend is None or legend.get_title().get_text():
+        return 0
+    return ceil(len(legend.get_texts()) / LEGEND_COLUMNS)
 
 
 Draw: TypeAlias = Callable[[Axes], None]
@@ -117,8 +154,10 @@ class Plot:
     def figure(self) -> Figure:
         """Return the plot as a figure."""
         with _styled():
-            figure = Figure(figsize=(self.width, self.height), layout="constrained")
-            self.draw(figure.subplots())
+            figure = Figure(figsize=(self.width, self.height))
+            axes = figure.subplots()
+            self.draw(axes)
+            _place(axes, self.width, self.height)
         return figure
 
     def save(self, folder: Path) -> None:
@@ -127,13 +166,12 @@ class Plot:
         for suffix in ("svg", "png"):
             path = folder / f"{self.name}.{suffix}"
             with _styled():
-                figure.savefig(path, dpi=200, facecolor="white")
+                figure.savefig(path, dpi=200, facecolor="white", bbox_inches="tight")
 
     def inline(self) -> str:
         """Return the plot as an `svg` element; its identifiers begin with its name."""
         text, figure = StringIO(), self.figure()
         with _styled():
-            _place(figure)
             figure.savefig(text, format="svg", metadata={"Date": None})
         svg = re.sub(r"(?s)<metadata>.*?</metadata>|<!--.*?-->", "", text.getvalue())
         svg = svg[svg.index("<svg") :]
@@ -232,7 +270,7 @@ def roofline(axes: Axes, line: Roofline) -> None:
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):  # powers as formulas take longer than plots
         axis.set_major_formatter(PLAIN)
-        axis.set_minor_formatter(LogFormatter())
+        axis.set_minor_locator(NullLocator())
     axes.set_xlabel("operations per byte")
     axes.set_ylabel(f"operations per {line.rate}, {line.unit}")
     axes.legend(title="roof and place of")
@@ -337,4 +375,4 @@ def _legend_of_kinds(axes: Axes, shown: Collection[str]) -> None:
 
 def _legend_above(axes: Axes) -> None:
     """Add the legend above the plot, where it hides nothing."""
-    axes.legend(ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes.legend(ncols=LEGEND_COLUMNS, loc="lower center", bbox_to_anchor=(0.5, 1.0))

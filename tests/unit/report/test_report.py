@@ -27,6 +27,7 @@ from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, ModelName
 from comet.report.front import Point, front_of, not_beaten
 from comet.report.mapping_figures import Figures, TreeNode, figures_of
+from comet.report.mapping_report import page_of
 from comet.report.mapping_timeline import timeline
 from comet.report.numbers import conserved
 from comet.report.plots import Plot, savings
@@ -224,6 +225,16 @@ def test_an_objective_without_a_mapping_has_no_point() -> None:
 
     (point,) = front_of(question(), answer(), nothing)
     assert point.chosen
+
+
+def test_texts_of_plots_are_not_cut_off() -> None:
+    points = (Point("latency", 2e6, 3e7, chosen=True), Point("energy", 3e6, 2e7, False))
+    for plot in page_of(question(), answer(), points, None).plots:
+        figure = plot.figure()
+        assert (box := figure.get_tightbbox()) is not None
+        assert box.x0 >= 0 <= box.y0, plot.name
+        assert box.x1 <= plot.width, plot.name
+        assert box.y1 <= plot.height, plot.name
 
 
 def test_plots_are_files(tmp_path: Path) -> None:
