@@ -8,7 +8,13 @@ from gpu_graphs import H200
 from graph_text import Program
 from paths import ROOT
 from semantics import assert_same_meaning, parse_module, run_passes
-from transformer_blocks import GRAPHS, llama_block, norm_and_mlp
+from transformer_blocks import (
+    GRAPHS,
+    llama_block,
+    norm_and_mlp,
+    rms_norm,
+    softmax,
+)
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
@@ -291,6 +297,28 @@ def test_a_product_of_large_tiles_adds_a_narrow_residual():
     assert isinstance(plan, StringAttr)
     assert said.data == "narrow; z"
     assert "z: M=16 D=16 warps=8" in plan.data
+
+
+def test_kernels_with_narrow_products_recompute_their_statistics(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Else the first kernel had to store the statistic, and no merge had a price."""
+    p = Program({"M": 1024, "D": 1024, "F": 4096, "E": 64}, "bf16", "f32")
+    h = rms_norm(p, p.argument("x", "MD"), "h")
+    q = p.contract("q", h, p.argument("w1", "DF"), "MF")
+    weights = softmax(p, q, "p", "F")
+    y = p.contract("y", weights, p.argument("w2", "FD"), "MD")
+    k = p.contract("k", h, p.argument("w3", "DE"), "ME")
+    seconds, price = list[float](), Forms.launched
+
+    def launched(self: Forms, needs: Needs[Kernel]) -> float:
+        seconds.append(price(self, needs))
+        return seconds[-1]
+
+    monkeypatch.setattr(Forms, "launched", launched)
+    passes = "stream,sink-scales{scales=all},fuse{strategy=auto narrow=auto}"
+    run_passes(parse_module(p.returning(y, k)), f"{H200},{passes}")
+    assert max(seconds) < 1
 
 
 def test_accelerators_have_no_priority_fusion():

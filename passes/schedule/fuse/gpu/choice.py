@@ -196,7 +196,7 @@ def _narrowed(
     made = {fused: fused.with_casts(casts) for fused, found in storing.items() if found}
     choices, start = list(made.values()), made.get(wide.made)
     if forms is not None and start is not None and start.choice.name == "priority":
-        choices.append(_merged_further(start, forms, trials.gpu))
+        choices.append(_merged_further(start, forms))
     narrow, _ = _cheapest(func, trials, _without_repeats(choices))
     best = min(wide, narrow, key=lambda found: found.cost.latency)
     stored = [cast for cast in casts if cast.is_stored(best.made.kernels)]
@@ -292,6 +292,8 @@ class _Fused:
     steps: tuple[Step, ...]
     cuts: int | None = None
     """How often kernels may still be cut in two, None if without a limit."""
+    recomputed: frozenset[Operation] = frozenset()
+    """The ops that priority fusion put into each kernel that needs them."""
 
     @classmethod
     def of(
@@ -301,10 +303,16 @@ class _Fused:
         partition: Partition,
         plan: PlanKernel,
         cuts: int | None = None,
+        recomputed: frozenset[Operation] = frozenset(),
     ) -> Self:
         """Return the kernels for the groups of a partition."""
         steps = plan_steps(func, partition, plan)
-        return cls(func, choice, partition, plan, steps, cuts)
+        return cls(func, choice, partition, plan, steps, cuts, recomputed)
+
+    def with_partition(self, partition: Partition) -> Self:
+        """Return the kernels for the groups of another partition."""
+        steps = plan_steps(self.func, partition, self.plan)
+        return replace(self, partition=partition, steps=steps)
 
     def with_casts(self, casts: Iterable[Narrowed]) -> Self:
         """Return the same kernels, each with the casts of products that it computes."""
@@ -315,7 +323,7 @@ class _Fused:
             else part
             for part in self.partition
         )
-        return self.of(self.func, self.choice, partition, self.plan)
+        return replace(self.with_partition(partition), cuts=None)
 
     def without(self, removed: AbstractSet[Operation]) -> Self:
         """Return the same kernels without ops that are removed from the function."""
@@ -325,13 +333,12 @@ class _Fused:
             else part
             for part in self.partition
         )
-        partition = tuple(part for part in parts if part != ())
-        return self.of(self.func, self.choice, partition, self.plan)
+        return self.with_partition(tuple(part for part in parts if part != ()))
 
     def cut(self, partition: Partition) -> Self:
         """Return the kernels of `partition`, in which one kernel was cut in two."""
         left = None if self.cuts is None else self.cuts - 1
-        return self.of(self.func, self.choice, partition, self.plan, left)
+        return replace(self.with_partition(partition), cuts=left)
 
     @property
     def kernels(self) -> tuple[Spatial, ...]:
@@ -355,9 +362,8 @@ def _different(
     choices = tuple(choices)
     merges = any(choice.name == "priority" for choice in choices)
     for choice in choices:
-        cuts = CUTS if merges else None
+        cuts, recomputed = CUTS if merges else None, frozenset[Operation]()
         if choice.name == "priority":
-            recomputed = frozenset[Operation]()
             if choice.recompute:
                 recomputed = recomputable_ops(ops, gpu)
                 if not recomputed:
@@ -367,7 +373,7 @@ def _different(
         else:
             partition = partition_of(ops, choice)
             plan = cache(partial(plan_kernel, choice))
-        found.append(_Fused.of(func, choice, partition, plan, cuts))
+        found.append(_Fused.of(func, choice, partition, plan, cuts, recomputed))
     return _without_repeats(found)
 
 
@@ -379,14 +385,13 @@ def _without_repeats(choices: Iterable[_Fused]) -> Iterable[_Fused]:
     return found.values()
 
 
-def _merged_further(fused: _Fused, forms: Forms, gpu: Device) -> _Fused:
+def _merged_further(fused: _Fused, forms: Forms) -> _Fused:
     """Return the kernels of a choice, which priority fusion merges further."""
     ops = elementary_ops(fused.func)
-    recomputed = free_to_recompute(ops)
-    if fused.choice.recompute:
-        recomputed = recomputable_ops(ops, gpu)
+    # Products that are cast hide the statistics that scale them.
+    recomputed = free_to_recompute(ops) | fused.recomputed
     partition = priority_partition(ops, forms, recomputed, fused.partition)
-    return _Fused.of(fused.func, fused.choice, partition, fused.plan)
+    return fused.with_partition(partition)
 
 
 def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:
