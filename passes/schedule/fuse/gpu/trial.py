@@ -2,12 +2,14 @@
 The price of each kernel with its best tiles, and whether it can be lowered to Triton.
 
 A kernel is built in a function that has nothing else, and tried once, also if several
-choices have it.
+choices have it. What a trial found holds for equal kernels of later functions, too: a
+search runs `fuse` on many copies of a module.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from math import inf
 
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -39,6 +41,7 @@ from comet.passes.dataflow.launches import (
 )
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
+from comet.passes.schedule.fuse.gpu.kernel_key import kernel_key
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
 from comet.passes.schedule.fuse.gpu.scatters import left_in_memory
 from comet.passes.schedule.node_names import name_nodes
@@ -58,18 +61,47 @@ from comet.passes.schedule.tile_tree import (
     chunks_of,
     loops_below,
 )
+from comet.passes.search import session
+from comet.passes.search.record import Choice
 from comet.passes.triton.lower_to_triton import prepare
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
 
+@dataclass
+class Known:
+    """What is known of equal kernels on equal GPUs."""
+
+    tiling: KernelTiling | None
+    """The best tiles, None if none fit."""
+    programs: Programs | None
+    """The work of its programs, None if it may not share a launch."""
+    choices: tuple[Choice, ...]
+    """The choice of the tiles."""
+    refusal: str | None = None
+    """Why it is not lowered with its best tiles, None if this was not tried."""
+
+
+MOST_KNOWN = 512
+"""Kernels that are remembered: more than large graphs try, in some megabytes."""
+
+_KNOWN: dict[Hashable, Known] = {}
+
+
+def _remember(key: Hashable, known: Known) -> None:
+    """Remember what is known of a kernel, and forget the oldest if these are many."""
+    if len(_KNOWN) == MOST_KNOWN:
+        del _KNOWN[next(iter(_KNOWN))]
+    _KNOWN[key] = known
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A kernel of which some tiles fit: its node, and the best tiles."""
+    """A kernel of which some tiles fit: the best tiles, and what else is known."""
 
-    node: SpatialOp
     tiling: KernelTiling
     programs: tuple[Programs, ...]
     """The work of its programs, empty if it may not share a launch."""
+    known: Known
 
 
 class Trials:
@@ -83,11 +115,13 @@ class Trials:
         self._system, self._levels = system, gpu_levels(system)
         self._launches_merged = launches_merged
         self.gpu = device_of(system)
+        self._machine = f"{self.gpu} {self._levels}"
         self.launches = LaunchPrices[Trial](self.gpu, lambda trial: trial.programs)
         """The prices of launches that several kernels share."""
         self._trials: dict[Spatial, Trial | None] = {}
         """None for a kernel of which no tiles fit."""
-        self._refusals: dict[Spatial, str] = {}
+        self._nodes: dict[Spatial, SpatialOp] = {}
+        """The nodes of kernels that were built, and not lowered so far."""
 
     def _tried(self, kernel: Spatial) -> Trial | None:
         if kernel not in self._trials:
@@ -96,20 +130,42 @@ class Trials:
 
     def _try(self, kernel: Spatial) -> Trial | None:
         """Build a kernel and find its best tiles; None if no tiles fit."""
+        known = self._known(kernel)
+        if known.tiling is None:
+            return None
+        merged = self._launches_merged and known.programs is not None
+        programs = (known.programs,) if merged and known.programs else ()
+        return Trial(known.tiling, programs, known)
+
+    def _known(self, kernel: Spatial) -> Known:
+        """Return what is known of a kernel: a session sees the choice of its tiles."""
+        key = self._machine, kernel_key(kernel)
+        with session() as current:
+            if (known := _KNOWN.get(key)) is not None:
+                within = current.within
+                choices = (replace(each, within=within) for each in known.choices)
+                current.choices.extend(choices)
+                return known
+            before = len(current.choices)
+            tiling, programs = self._tiled(kernel)
+            known = Known(tiling, programs, tuple(current.choices[before:]))
+            if not current.is_late:
+                _remember(key, known)
+            return known
+
+    def _tiled(self, kernel: Spatial) -> tuple[KernelTiling | None, Programs | None]:
+        """Return the best tiles of a kernel, and its programs if they may be shared."""
         grid = tuple(row.dim for row in kernel.rows)
         products = summarize_products(kernel.ops, grid, tuple(loops_below(kernel)))
         if not may_have_tiling(products, self.gpu):
-            return None
-        node = self._built(kernel)
+            return None, None
+        node = self._nodes[kernel] = self._built(kernel)
         summary = summarize(node, self._levels, self.gpu)
         tiling = best_tiling(node, summary, self.gpu)
-        if tiling is None:
-            return None
+        if tiling is None or waits(node) or any(map(scatterings, kernel.outs)):
+            return tiling, None
         numbers = launch_numbers(tiling.launch)
-        tree = Programs(summary, tiling.blocks, numbers, extents_around(node))
-        alone = waits(node) or any(map(scatterings, kernel.outs))
-        merged = self._launches_merged and not alone
-        return Trial(node, tiling, (tree,) if merged else ())
+        return tiling, Programs(summary, tiling.blocks, numbers, extents_around(node))
 
     def _built(self, kernel: Spatial) -> SpatialOp:
         (node,) = grid_nodes(standalone_function(kernel, self._levels))
@@ -148,10 +204,11 @@ class Trials:
 
     def refusal(self, kernel: Spatial) -> str:
         """Return why a kernel with its best tiles is not lowered, empty if it is."""
-        if kernel not in self._refusals:
-            trial = self.fitting(kernel)
-            self._refusals[kernel] = refusal(trial.node, trial.tiling, self._system)
-        return self._refusals[kernel]
+        trial = self.fitting(kernel)
+        if trial.known.refusal is None:
+            node = self._nodes.pop(kernel, None) or self._built(kernel)
+            trial.known.refusal = refusal(node, trial.tiling, self._system)
+        return trial.known.refusal
 
 
 def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:

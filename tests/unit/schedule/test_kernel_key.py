@@ -1,0 +1,79 @@
+"""What a trial of a kernel found holds for equal kernels, and for no others."""
+
+from collections.abc import Hashable
+
+import pytest
+from gpu_graphs import GRAPHS, H200, SOFTMAX
+from semantics import parse_module, run_passes
+
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.schedule.fuse.gpu import trial
+from comet.passes.schedule.fuse.gpu.groups import elementary_ops, partition_of
+from comet.passes.schedule.fuse.gpu.kernel_key import kernel_key
+from comet.passes.schedule.fuse.gpu.plan import plan_kernel
+from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.search import session
+from comet.passes.search.record import Choice
+
+KERNEL = SOFTMAX.format(M=64, N=48, K=32)
+FULL, LOOPS = Strategy("full", whole=True), Strategy("partial")
+
+
+def key(text: str, form: Strategy = FULL, passes: str = "decompose,stream") -> Hashable:
+    """Return the key of the only kernel of a function."""
+    (func,) = compute_functions(run_passes(parse_module(text), f"{H200},{passes}"))
+    (group,) = partition_of(elementary_ops(func), form)
+    assert isinstance(group, tuple)
+    return kernel_key(plan_kernel(form, group, (*group[-1].results,)))
+
+
+@pytest.mark.parametrize("form", [FULL, LOOPS])
+def test_kernels_of_copies_are_equal(form: Strategy):
+    assert key(KERNEL, form) == key(KERNEL, form)
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "passes"),
+    [
+        (KERNEL, LOOPS, "decompose,stream"),
+        (KERNEL, FULL, "decompose"),
+        (KERNEL, FULL, "decompose{accumulator=input},stream"),
+        (KERNEL, FULL, "decompose,stream,use-exp2{exp=exp2}"),
+        (KERNEL.replace("48", "56"), FULL, "decompose,stream"),
+        (KERNEL.replace("f16", "f32"), FULL, "decompose,stream"),
+        (KERNEL.replace("%a", "%other"), FULL, "decompose,stream"),
+    ],
+    ids=["loops", "ops", "accumulator", "exp2", "extent", "element", "name"],
+)
+def test_other_kernels_differ(text: str, form: Strategy, passes: str):
+    assert key(text, form, passes) != key(KERNEL)
+
+
+def fused(text: str) -> tuple[str, list[Choice]]:
+    """Return what `fuse` makes, and its choices."""
+    with session() as current:
+        return str(run_passes(parse_module(text), f"{H200},fuse")), current.choices
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_known_kernels_give_the_same_choices(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    known: dict[Hashable, trial.Known] = {}
+    monkeypatch.setattr(trial, "_KNOWN", known)
+    first = fused(GRAPHS[name])
+    assert known
+    monkeypatch.setattr(trial, "best_tiling", None)
+    monkeypatch.setattr(trial, "lower_kernel", None)
+    assert fused(GRAPHS[name]) == first
+
+
+def test_few_kernels_are_remembered(monkeypatch: pytest.MonkeyPatch):
+    known: dict[Hashable, trial.Known] = {}
+    monkeypatch.setattr(trial, "_KNOWN", known)
+    expected = fused(GRAPHS["attention"])
+    assert len(known) > 2
+    known.clear()
+    monkeypatch.setattr(trial, "MOST_KNOWN", 2)
+    assert fused(GRAPHS["attention"]) == expected
+    assert len(known) == 2
