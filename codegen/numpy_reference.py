@@ -8,12 +8,12 @@ from string import ascii_lowercase
 
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
 from comet.dialects import compound
 from comet.dialects.compound import MapKind, ReduceKind
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
+from comet.dialects.errors import OpError
 
 MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.ADD: "{} + {}",
@@ -159,9 +159,10 @@ class ReferencePrinter:
             case compound.ExtentOp():
                 return repr(float(extents_of(op.input)[op.dim.data]))
             case _:
-                raise DiagnosticException(
+                raise OpError(
+                    op,
                     f"{op.name} in @{self._function.sym_name.data} is not elementary; "
-                    "the reference is written by decompose"
+                    "the reference is written by decompose",
                 )
 
     def _contract(self, op: compound.ContractOp) -> str:

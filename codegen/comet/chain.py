@@ -23,6 +23,7 @@ from comet.dialects.dataflow.chain import (
     chained_mappings,
     returned_values,
 )
+from comet.dialects.errors import OpError
 from comet.yaml_file import read_yaml
 
 Entry: TypeAlias = dict[str, object]
@@ -157,9 +158,10 @@ def _touched(op: MappingOp, names: Mapping[SSAValue, str]) -> Entry:
     """Return what a mapping reads and writes: its own names, and those of the plan."""
     problems = [each for each in op.module().ops if isinstance(each, ProblemOp)]
     if len(problems) != 1:
-        raise DiagnosticException(
+        raise OpError(
+            op,
             f"target comet: the mapping @{op.symbol} has no files yet; run "
-            "lower-to-comet in its module, as in nested{module=.. passes=..}"
+            "lower-to-comet in its module, as in nested{module=.. passes=..}",
         )
     (problem,) = problems
     reads = _pairs([name.data for name in problem.ins], op.ins, op, names)
@@ -174,9 +176,10 @@ def _pairs(
     names: Mapping[SSAValue, str],
 ) -> dict[str, str]:
     if len(files) != len(values):
-        raise DiagnosticException(
+        raise OpError(
+            op,
             f"target comet: the files of @{op.symbol} have {len(files)} tensors where "
-            f"the chain has {len(values)}; lower what outline-mappings made"
+            f"the chain has {len(values)}; lower what outline-mappings made",
         )
     return {file: names[value] for file, value in zip(files, values, strict=True)}
 
@@ -196,9 +199,10 @@ def _view(op: Operation, names: Mapping[SSAValue, str]) -> Entry:
         case ConcatOp():
             return entry | {"by": "concat", "along": op.dim.data}
         case _:
-            raise DiagnosticException(
+            raise OpError(
+                op,
                 f"target comet: '{op.name}' is between the mappings of a chain, and a "
-                "plan has views only; compute it in a mapping"
+                "plan has views only; compute it in a mapping",
             )
 
 

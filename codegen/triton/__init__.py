@@ -10,6 +10,7 @@ from typing import IO
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.target import Target
 
@@ -20,6 +21,7 @@ from comet.codegen.triton.host import LaunchPlanPrinter, program_lines
 from comet.codegen.triton.kernels import KernelPrinter
 from comet.codegen.triton.plan import RankPlanPrinter, rank_plan
 from comet.dialects import tl
+from comet.dialects.errors import OpError
 from comet.dialects.reference import is_reference, reference_name
 
 IMPORTED = {
@@ -104,14 +106,15 @@ def _parts(module: ModuleOp) -> _Parts:
         )
     kernels = tuple(op for op in module.body.block.ops if isinstance(op, tl.KernelOp))
     for op in (*kernels, plans[0], references[0]):
-        _check_name(op.sym_name.data)
+        _check_name(op, op.sym_name.data)
     return _Parts(kernels, plans[0], references[0])
 
 
-def _check_name(name: str) -> None:
+def _check_name(op: Operation, name: str) -> None:
     if not name.isidentifier() or iskeyword(name) or name in IMPORTED:
-        raise DiagnosticException(
-            f"@{name} cannot be the name of a function in the Python module; rename it"
+        raise OpError(
+            op,
+            f"@{name} cannot be the name of a function in the Python module; rename it",
         )
 
 

@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.python_text import Expr, Precedence, call, infix, tuple_of
+from comet.dialects.errors import OpError, about
 from comet.dialects.tl import ForOp, blocks, descriptors, memory, remote
 from comet.dialects.tl import math as tl_math
 from comet.dialects.tl.types import (
@@ -328,7 +329,8 @@ def expression(op: Operation, read: Read) -> Expr:
     if handler is None and (function := REMOTE.get(type(op))) is not None:
         return call(function, *(read(value).text for value in op.operands))
     if handler is None:
-        raise DiagnosticException(
-            f"{op.name} cannot be printed as Triton; run lower-to-triton first"
+        raise OpError(
+            op, f"{op.name} cannot be printed as Triton; run lower-to-triton first"
         )
-    return handler(op, read)
+    with about(op):
+        return handler(op, read)

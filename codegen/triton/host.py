@@ -18,6 +18,7 @@ from comet.codegen.triton.tensors import (
     tensor_text,
 )
 from comet.dialects import tl
+from comet.dialects.errors import OpError
 
 SYMBOLS = (func.FuncOp, tl.KernelOp)
 """Operations that become functions of the module."""
@@ -95,9 +96,10 @@ class LaunchPlanPrinter:
                 names = [self._variables[value] for value in op.arguments]
                 self._emit(f"return {', '.join(names)}")
             case _:
-                raise DiagnosticException(
+                raise OpError(
+                    op,
                     f"{op.name} in @{self._name} is no part of a launch plan; run "
-                    "outline-kernels and lower-to-triton first"
+                    "outline-kernels and lower-to-triton first",
                 )
 
     def _empty(self, op: tl.EmptyOp) -> None:

@@ -22,6 +22,7 @@ from comet.codegen.triton.tensors import (
     tensor_text,
 )
 from comet.dialects import tl
+from comet.dialects.errors import OpError
 from comet.dialects.tl.types import shape_of
 
 DOUBLE = INDENT * 2
@@ -179,9 +180,10 @@ class RankPlanPrinter:
                 names = [self._variables[value] for value in given]
                 lines += wrapped(f"return {', '.join(names)}", DOUBLE)
             case _ if not isinstance(op, ALLOCATIONS):
-                raise DiagnosticException(
+                raise OpError(
+                    op,
                     f"{op.name} in @{self.function.sym_name.data} is no part of a "
-                    "plan; run lower-to-triton first"
+                    "plan; run lower-to-triton first",
                 )
             case _:
                 pass

@@ -18,6 +18,7 @@ from comet.dialects.collective import ops
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.state import FOLD, State, States
 from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.errors import about
 
 
 def missing_op(kind: str) -> str:
@@ -34,12 +35,13 @@ def states_after(op: Operation, states: States) -> States:
     Raises VerifyException if `op` cannot use a value in its state, or uses one from
     outside of the region.
     """
-    if any(value not in states for value in op.operands):
-        raise VerifyException(
-            f"'{op.name}' op uses a value from outside of its region; hand it in as an "
-            "operand of the op around it"
-        )
-    return op_states(op, states)
+    with about(op):
+        if any(value not in states for value in op.operands):
+            raise VerifyException(
+                f"'{op.name}' op uses a value from outside of its region; hand it in "
+                "as an operand of the op around it"
+            )
+        return op_states(op, states)
 
 
 @singledispatch

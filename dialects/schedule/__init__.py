@@ -46,6 +46,7 @@ from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound import YieldOp as MergeYieldOp
 from comet.dialects.compound.dims import names_of
+from comet.dialects.errors import about
 from comet.dialects.schedule.analysis import verify_combiners
 from comet.dialects.schedule.attributes import (
     BindingAttr,
@@ -246,7 +247,8 @@ class SpatialAxes(SymbolUserOpInterface):
         op.verify_axes()
         for inner in op.body.walk():
             if isinstance(inner, CollectiveOp):
-                _verify_enclosed(inner)
+                with about(inner):
+                    _verify_enclosed(inner)
 
 
 def _verify_enclosed(op: CollectiveOp) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.utils.exceptions import PassFailedException
-
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.errors import OpError
 
 
 def hardware_mesh(system: SystemOp) -> MeshOp:
@@ -22,9 +21,10 @@ def check_mesh(mesh: MeshOp, system: SystemOp) -> None:
     whole = hardware_mesh(system)
     allowed = whole if system.gpu is None else _of_fewer(mesh, whole)
     if mesh.properties != allowed.properties:
-        raise PassFailedException(
+        raise OpError(
+            mesh,
             f"the module's mesh @{mesh.sym_name.data} is {_described(mesh)}, but the "
-            f"hardware has {_described(whole)}; remove the mesh or correct it"
+            f"hardware has {_described(whole)}; remove the mesh or correct it",
         )
 
 

@@ -13,6 +13,7 @@ from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound.named import CompoundOp
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp
 from comet.passes.analysis.functions import compute_functions
 
@@ -102,18 +103,21 @@ def functions_at(
 def check_transfers(op: FuncOp, name: str) -> None:
     """Raise PassFailedException in the name of a pass if `op` has copies of tiles."""
     if any(isinstance(inner, CopyOp) for inner in op.walk()):
-        raise PassFailedException(
-            f"{name}: @{op.sym_name.data} has a schedule.copy, and this pass takes "
-            f"transfers from the borders of nodes; run {name} before materialize-copies"
+        raise OpError(
+            op,
+            f"{name}: @{op.sym_name.data} has a schedule.copy, and this pass "
+            f"takes transfers from the borders of nodes; run {name} before "
+            "materialize-copies",
         )
 
 
 def check_blocks(op: FuncOp, name: str) -> None:
     """Raise PassFailedException in the name of a pass if `op` has several blocks."""
     if len(op.body.blocks) != 1:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"{name}: @{op.sym_name.data} has {len(op.body.blocks)} blocks; write it "
-            "as one, without branches"
+            "as one, without branches",
         )
 
 
@@ -121,9 +125,10 @@ def _check_level(op: FuncOp, name: str, taken: tuple[IRLevel, ...]) -> None:
     check_blocks(op, name)
     level = level_of_function(op)
     if level is not None and level not in taken:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"{name}: @{op.sym_name.data} is at the {level} level and this pass takes "
-            f"the {' or '.join(taken)} level; {_way_out(name, level, taken)}"
+            f"the {' or '.join(taken)} level; {_way_out(name, level, taken)}",
         )
 
 

@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.estimate import CostError, ModelName
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.cost import Figures, annotate
+from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import IRLevel, functions_at
 
 
@@ -69,9 +70,10 @@ def plan_estimates(
     functions = list(functions_at(module, name, *taken))
     for func in functions:
         if not any(isinstance(op, PRICED) for op in func.walk()):
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"annotate-cost: @{func.sym_name.data} has no tile tree; run fuse and "
-                "tile first"
+                "tile first",
             )
     return [
         figures

@@ -8,7 +8,6 @@ from dataclasses import replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError, Estimate, ModelName, NodeEstimate
 from comet.cost.from_ir.mapping import estimate_module
@@ -18,6 +17,7 @@ from comet.dialects.comet import CollectiveOp as CometCollectiveOp
 from comet.dialects.comet import MappingOp, TileOp
 from comet.dialects.cost import Figures, Model, TimeUnit, sum_of_figures
 from comet.dialects.dataflow.chain import chained_mappings
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
@@ -63,9 +63,10 @@ def chain_estimates(
         wholes: list[tuple[Operation, Figures]] = []
         for op in chained_mappings(func):
             if op.function() is not None:
-                raise PassFailedException(
+                raise OpError(
+                    op,
                     f"annotate-cost: the mapping @{op.symbol} has no COMET files yet; "
-                    "run lower-to-comet in its module, by nested{module=.. passes=..}"
+                    "run lower-to-comet in its module, by nested{module=.. passes=..}",
                 )
             whole, *nodes = _mapping_and_nodes(op.module(), model)
             yield whole

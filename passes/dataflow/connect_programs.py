@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.base import CollectiveOp
@@ -43,6 +42,7 @@ from comet.dialects.dataflow import (
 from comet.dialects.dataflow.channel import ChannelMode
 from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.dataflow.program import programs_in
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -93,11 +93,12 @@ def plan_exchanges(kernel: KernelOp) -> tuple[PlannedExchange, ...]:
         if not isinstance(op, CollectiveOp) or not isinstance(op.parent_op(), NodeOp):
             continue
         if not isinstance(op, AllGatherOp) or op.dim.data in names_of(op.input):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"connect-programs: @{kernel.sym_name.data} has {op.name} of "
                 f"%{op.input.name_hint or 'a value'}, and programs of one GPU exchange "
                 "the parts of reductions only; run lower-reductions before fuse, or "
-                "compile without ctas"
+                "compile without ctas",
             )
         if not op.joins_exchange:
             found.append([])
@@ -114,10 +115,11 @@ def _planned(op: AllGatherOp) -> PlannedChannel:
     grid, tile = _grid(op), extents_of(op.input)
     whole, split = extents_of(grid.outs[0]), list(grid.factors)
     if missing := [dim for dim in split if dim not in tile]:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"connect-programs: programs exchange %{op.input.name_hint or 'a value'}, "
             f"which has no {missing[0]}: groups with other rows would store to one "
-            "place; let reductions have a value for each row, as with stream=false"
+            "place; let reductions have a value for each row, as with stream=false",
         )
     blocks = {dim: even_tile(whole[dim], tile[dim]) for dim in split}
     rows = {dim: count * tile[dim] for dim, count in blocks.items()}

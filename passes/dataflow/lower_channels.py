@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.dataflow import (
     ChannelOp,
@@ -47,6 +46,7 @@ from comet.dialects.dataflow.signals import (
     uses_inside,
     uses_of,
 )
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernels import erase, insert_before, inside, rebuild_kernel
@@ -96,9 +96,10 @@ def _flag_plan(channel: ChannelOp) -> FlagPlan:
     if channel.input is not None:
         return _flag_plan_of_input(channel, producers)
     if len(producers) != 1:
-        raise PassFailedException(
+        raise OpError(
+            channel,
             f"lower-channels: the channel {_name(channel)} is stored to "
-            f"{len(producers)} times; push or stage one value to it"
+            f"{len(producers)} times; push or stage one value to it",
         )
     other = signalled_with(channel)
     if other is channel:
@@ -110,9 +111,10 @@ def _flag_plan_of_input(
     channel: ChannelOp, producers: Sequence[PushOp | StageOp]
 ) -> FlagPlan:
     if producers:
-        raise PassFailedException(
+        raise OpError(
+            channel,
             f"lower-channels: a kernel stores to the channel {_name(channel)} of an "
-            "input, which the caller has written there; use a channel of its own"
+            "input, which the caller has written there; use a channel of its own",
         )
     return FlagPlan(channel, None if signalled_with(channel) is None else 1)
 
@@ -127,9 +129,10 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
     """
     node = node_of(producer)
     if node is None or node.mesh_name is not None:
-        raise PassFailedException(
+        raise OpError(
+            producer,
             f"lower-channels: what is stored to the channel {_name(channel)} is not "
-            "made by a node on the launch grid; store what such a node makes"
+            "made by a node on the launch grid; store what such a node makes",
         )
     if channel.in_one_memory:  # each program of a group adds one to the same flag
         return channel.ranks
@@ -262,9 +265,10 @@ def _lower_use(
                 op.channel, flags, epoch, arrivals, scope=scope, views=op.views
             )
         case _:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-channels: {op.name} waits without a signal; remove it, "
-                "or signal in the kernel that stores to the channel"
+                "or signal in the kernel that stores to the channel",
             )
     for old, made in zip(op.results, new.results, strict=True):
         made.name_hint = old.name_hint

@@ -40,7 +40,7 @@ class NestedPass(ModulePass):
             known = [each.sym_name.data for each in inside if each.sym_name]
             raise PassFailedException(
                 f"{self.name}: there is no module @{self.module} inside the module; "
-                f"there are {', '.join(known) or 'none, run outline-mappings first'}"
+                f"there are {', '.join(known) or 'none, run outline-mappings first'}",
             )
         run_passes(passes_in(self.passes), ctx, inner)
 

@@ -37,6 +37,7 @@ from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.persistence import own_programs, unfit_for_tiles
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.passes.analysis.hardware_kind import require_gpu
@@ -177,7 +178,7 @@ def _given(
             )
         op = found[name]
         if (reason := unfit_for_tiles(op)) is not None:
-            raise PassFailedException(f"persist-programs: {reason}")
+            raise OpError(op, f"persist-programs: {reason}")
         programs = int(number) if number else programs_at_a_time(op, gpu)
         yield PersistentKernel(op, programs)
 

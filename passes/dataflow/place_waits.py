@@ -20,7 +20,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu.waiting import waits_in_loop
 from comet.dialects.compound.dims import names_of
@@ -41,6 +40,7 @@ from comet.dialects.dataflow.rank_loops import (
     source_dims,
     source_loops,
 )
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -62,10 +62,11 @@ class PlaceWaitsPass(ModulePass):
         """Rewrite the kernels of every function that is no reference."""
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
             if has_borders(function) and has_transfers(function):
-                raise PassFailedException(
+                raise OpError(
+                    function,
                     f"place-waits: @{function.sym_name.data} moves tiles at the "
                     "borders of nodes, which a wait inside would come after; run "
-                    "materialize-copies first"
+                    "materialize-copies first",
                 )
             place_waits(function)
 

@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.accelerator.legality import check_bindings
 from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
@@ -165,11 +166,12 @@ class StructureSpace:
         run_passes([self._decompose], self.ctx, self._elementary)
         (func,) = compute_functions(self._elementary)
         if not Graph(func).is_one_mapping:
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"explore: @{func.sym_name.data} is no single mapping, as it sees "
                 "values under other names, in part or joined, or has a dimension with "
                 "two extents; compile it with comet-accelerator{search=exact}, which "
-                "searches each mapping of a chain"
+                "searches each mapping of a chain",
             )
 
     @property

@@ -20,7 +20,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import (
@@ -48,6 +47,7 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import merges_pages
+from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import (
     IRLevel,
     compute_block,
@@ -90,10 +90,11 @@ def lower_pads(func: FuncOp) -> None:
     for op in list(func.walk()):
         if isinstance(op, PadOp):
             if spmd_region(func) is not None:
-                raise PassFailedException(
+                raise OpError(
+                    op,
                     f"lower-views: @{func.sym_name.data} has '{op.name}' in a region "
                     "of ranks, where the end of a dimension is that of another rank; "
-                    "pad before the region is made"
+                    "pad before the region is made",
                 )
             Rewriter.replace_op(op, (), [_padded(op)])
         elif isinstance(op, SliceOp) and op.dim is None:

@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.dialects.compound.copied import ComputeOp
+from comet.dialects.errors import OpError, about
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet.names import kind_of
 from comet.passes.dataflow.nested import NestedPass
@@ -87,7 +88,8 @@ class ChainSearch:
         func, pipeline = self.graph.func, self.pipeline
         goal = Goal(pipeline.model, pipeline.objective)
         place = f"@{func.sym_name.data}"
-        parts = cheapest("chain", place, self.candidates(mappings), goal).made
+        with about(func):
+            parts = cheapest("chain", place, self.candidates(mappings), goal).made
         names = tuple(mapping_names(func, len(parts)))
         yield OutlineMappingsPass(self.graph.text(parts))
         for part, name in zip(parts, names, strict=True):
@@ -102,10 +104,11 @@ class ChainSearch:
         """
         func = self.graph.func
         if self.pipeline.factors != AUTO:
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"{self.pipeline.name}: factors name the nodes of one mapping, and "
                 f"@{func.sym_name.data} is a chain; give them to tile inside one of "
-                "its modules, as --expand prints it"
+                "its modules, as --expand prints it",
             )
         check_graph(self.graph)
         check_addresses(func)

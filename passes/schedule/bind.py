@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
+from comet.dialects.errors import OpError, about
 from comet.dialects.schedule.attributes import BindingAttr, BindingKind
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
@@ -83,12 +84,12 @@ class BindPass(ChoosingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         given = parse_bodies(self.bodies or "")
         for func in functions_at(op, self.name, IRLevel.SCHEDULE):
-            if self.kind == "auto":
-                bind_by_cost(
-                    func, attached_system(op), Goal(self.model, self.objective)
-                )
-            else:
-                bind_bodies(func, given, BindingKind(self.kind))
+            with about(func):
+                if self.kind == "auto":
+                    goal = Goal(self.model, self.objective)
+                    bind_by_cost(func, attached_system(op), goal)
+                else:
+                    bind_bodies(func, given, BindingKind(self.kind))
 
     def settled(self, module: ModuleOp) -> Self:
         """Return the pass with the kinds of all bindings."""
@@ -162,9 +163,10 @@ def bind_bodies(
     names = [name for name, _ in bodies]
     for name in kinds:
         if name not in names:
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"bind: '{name}' in `bodies` names no node with several children; "
-                f"there are {', '.join(names) or 'none'}"
+                f"there are {', '.join(names) or 'none'}",
             )
     for name, block in bodies:
         _bind_block(block, kinds.get(name, (rest,)))
@@ -263,7 +265,8 @@ def _check_parallel(before: Sequence[Operation], after: Sequence[Operation]) -> 
     """Raise PassFailedException if siblings use results of siblings before them."""
     for producer, op in product(before, after):
         if set(producer.results) & set(op.operands):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"bind: {op.name} uses what the {producer.name} before it makes; they "
-                "cannot run in parallel, take kind=pipeline or kind=sequential"
+                "cannot run in parallel, take kind=pipeline or kind=sequential",
             )

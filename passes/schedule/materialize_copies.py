@@ -19,10 +19,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import ReduceKind, ReduceOp
 from comet.dialects.compound.dims import names_of, with_level
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.late_loads import late_loads
@@ -52,9 +52,10 @@ def check_roots(function: FuncOp) -> None:
         if not isinstance(op.parent_op(), NodeOp) and not (
             isinstance(op, SpatialOp) and not op.on_mesh
         ):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"materialize-copies: {op.name} is no node on a launch grid; copies "
-                "are for GPUs, accelerators transfer at the borders of nodes"
+                "are for GPUs, accelerators transfer at the borders of nodes",
             )
 
 
@@ -159,10 +160,11 @@ def _copy_out(node: NodeOp) -> None:
             after.append(_copied(made, store.outer_level))
             continue
         if _combiner(node, store.outer) is Combiner.FOLD:
-            raise PassFailedException(
+            raise OpError(
+                node,
                 f"materialize-copies: {node.name} merges {store.outer.type} at another "
                 f"level than it is made, {store.tile_level}; split the dimension in a "
-                "temporal loop instead"
+                "temporal loop instead",
             )
         assert isinstance(store.outer, OpResult)
         _copy_before_yield(node, store.outer.index, store.outer_level)

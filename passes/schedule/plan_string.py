@@ -17,6 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound.dims import LAUNCH_NUMBERS, merged_extents
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.schedule.node_names import (
@@ -133,10 +134,11 @@ def plan_nodes(func: FuncOp) -> dict[str, NodeOp]:
         if isinstance(op, SpatialOp) and op.mesh_name is not None:
             continue
         if (name := op.node_name) is None or name in nodes:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"tile: a plan cannot address {op.name} "
                 f"{'without a name' if name is None else f'@{name}, as two have it'}; "
-                "give it a name of its own"
+                "give it a name of its own",
             )
         nodes[name] = op
     return nodes

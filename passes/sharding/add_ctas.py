@@ -22,6 +22,7 @@ from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.errors import OpError
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.sharding.shardings import select_mesh
 
@@ -71,8 +72,9 @@ def with_ctas(
         )
     for op in module.walk():
         if isinstance(op, SpmdOp | CollectiveOp) and op.mesh.string_value() == name:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"add-ctas: {op.name} is written for @{name} without groups of "
-                "programs; run add-ctas before insert-collectives"
+                "programs; run add-ctas before insert-collectives",
             )
     return MeshOp(name, mesh.axis_extents | {AXIS: ctas}, levels)

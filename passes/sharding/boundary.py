@@ -16,6 +16,7 @@ from xdsl.ir import Attribute
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding
 from comet.dialects.compound.dims import names_of
+from comet.dialects.errors import about
 from comet.passes.sharding.shardings import SHARD, check_sharding, read_sharding
 
 Attributes = ArrayAttr[DictionaryAttr]
@@ -37,10 +38,11 @@ def boundary_of(func: FuncOp) -> Boundary:
     Raises PassFailedException if an annotation is not a sharding.
     """
     types, name = func.function_type, func.sym_name.data
-    return Boundary(
-        tuple(_stated(func.arg_attrs, len(types.inputs), f"@{name} argument")),
-        tuple(_stated(func.res_attrs, len(types.outputs), f"@{name} result")),
-    )
+    with about(func):
+        return Boundary(
+            tuple(_stated(func.arg_attrs, len(types.inputs), f"@{name} argument")),
+            tuple(_stated(func.res_attrs, len(types.outputs), f"@{name} result")),
+        )
 
 
 def _stated(
@@ -78,7 +80,8 @@ def check_boundary(func: FuncOp, mesh: MeshOp, name: str) -> None:
         for index, (type_, sharding) in enumerate(zip(own, shardings, strict=True)):
             if sharding is not None:
                 what = f"{name}: {side} {index} of @{func.sym_name.data}"
-                check_sharding(sharding, names_of(type_), mesh, what)
+                with about(func):
+                    check_sharding(sharding, names_of(type_), mesh, what)
 
 
 def drop_boundary(func: FuncOp) -> None:

@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.sharding.boundary import drop_shardings
 from comet.passes.sharding.shardings import select_mesh
@@ -68,8 +69,9 @@ def narrowed_mesh(module: ModuleOp, mesh: MeshOp, ranks: int) -> MeshOp | None:
         return None
     for op in module.walk():
         if isinstance(op, SpmdOp | CollectiveOp) and op.mesh.string_value() == name:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"select-ranks: {op.name} is written for {extents[AXIS]} ranks of "
-                f"@{name}; run select-ranks before insert-collectives"
+                f"@{name}; run select-ranks before insert-collectives",
             )
     return MeshOp(name, extents | {AXIS: ranks}, mesh.axis_levels or None)

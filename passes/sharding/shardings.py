@@ -29,6 +29,7 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import iteration_dims, names_of
+from comet.dialects.errors import about
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.padding import is_border
@@ -82,7 +83,8 @@ def sharding_of_op(op: Operation) -> Sharding:
     """
     if (attribute := op.attributes.get(SHARD)) is None:
         return {}
-    return read_sharding(attribute, f"'{op.name}' op")
+    with about(op):
+        return read_sharding(attribute, f"'{op.name}' op")
 
 
 def read_sharding(attribute: Attribute, where: str) -> Sharding:
@@ -130,7 +132,8 @@ def mesh_of(func: FuncOp, module: ModuleOp, pass_name: str) -> MeshOp:
     """
     symbol = func.attributes.get(MESH)
     named = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
-    return select_mesh(pass_name, module, named)
+    with about(func):
+        return select_mesh(pass_name, module, named)
 
 
 def select_mesh(pass_name: str, module: ModuleOp, name: str | None) -> MeshOp:

@@ -17,9 +17,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound.dims import names_of
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -60,8 +60,9 @@ def _mask(op: CopyOp, short: Sequence[str]) -> None:
         op.mask = ArrayAttr(map(StringAttr, short))
     for dim in short:
         if dim not in op.masked:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"mask-copies: the tile {op.result.type} may end before its block does "
                 f"along {dim}, which the mask of its schedule.copy lacks; add it, or "
-                "leave the mask out"
+                "leave the mask out",
             )

@@ -57,7 +57,7 @@ class UseDescriptorsPass(ModulePass):
         if not alignment:
             raise PassFailedException(
                 f"use-descriptors: @{system.label.data} has no descriptors; use "
-                "copies=pointers, or say descriptor_bytes in its hardware file"
+                "copies=pointers, or say descriptor_bytes in its hardware file",
             )
         for func in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
             mask_copies(func)

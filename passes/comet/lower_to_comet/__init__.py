@@ -16,6 +16,7 @@ from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.comet import UNPRICED, ConstantsOp
 from comet.dialects.compound.dims import joined_extents
+from comet.dialects.errors import OpError, about
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.analysis.padding import is_border, true_extents
@@ -79,7 +80,8 @@ def lower_module(module: ModuleOp) -> None:
             "COMET files holds one problem; keep one function per module"
         )
     func = functions[0]
-    lower_function(func, plan_lowering(func, attached_system(module)))
+    with about(func):
+        lower_function(func, plan_lowering(func, attached_system(module)))
 
 
 def plan_lowering(
@@ -120,15 +122,17 @@ def plan_lowering(
 
 def _check_level(func: FuncOp) -> None:
     if not any(isinstance(op, NodeOp) for op in func.body.block.ops):
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"lower-to-comet: @{func.sym_name.data} computes nothing, and COMET files "
-            "say how something is computed; return what an op computes"
+            "say how something is computed; return what an op computes",
         )
     for op in func.body.block.ops:
         if not isinstance(op, NodeOp | CollectiveOp | ReturnOp) and not is_border(op):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-comet: '{op.name}' is outside of the tile tree; run "
-                "fuse and tile first"
+                "fuse and tile first",
             )
 
 
@@ -138,9 +142,10 @@ def _outputs(func: FuncOp, values: Values) -> tuple[SSAValue, ...]:
     outputs = () if returned is None else tuple(returned.operands)
     if all(isinstance(values.root(value).owner, Operation) for value in outputs):
         return outputs
-    raise PassFailedException(
+    raise OpError(
+        func,
         "lower-to-comet: the function returns one of its arguments, and an output of "
-        "the COMET files is made by an operation; do not return it"
+        "the COMET files is made by an operation; do not return it",
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import comet
 from comet.dialects.arch import SystemOp
@@ -18,6 +17,7 @@ from comet.dialects.collective import (
 )
 from comet.dialects.comet.kinds import COLLECTIVES, REDUCTIONS
 from comet.dialects.compound.dims import bits_of, names_of
+from comet.dialects.errors import OpError
 from comet.kinds import CollectiveKind
 
 
@@ -60,15 +60,17 @@ def kind_in_files(op: CollectiveOp) -> CollectiveKind:
     """
     kind = COLLECTIVES.get(type(op))
     if kind is None:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: the COMET files have no '{op.name}'; place it as an "
-            "all-reduce"
+            "all-reduce",
         )
     if isinstance(op, GatherOp | AllGatherOp) and op.dim.data not in names_of(op.input):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: '{op.name}' stacks along the new dimension "
             f"{op.dim.data}, and the COMET files change a tensor in place and give it "
-            "one shape; place the reduction as an all-reduce"
+            "one shape; place the reduction as an all-reduce",
         )
     return kind
 
@@ -86,13 +88,15 @@ def _level(op: CollectiveOp) -> str:
     """Return the one level of `op`."""
     source, target = op.from_level, op.to_level
     if source is None or target is None:
-        raise PassFailedException(
-            f"lower-to-comet: '{op.name}' is at no level; run place-collectives first"
+        raise OpError(
+            op,
+            f"lower-to-comet: '{op.name}' is at no level; run place-collectives first",
         )
     if source != target:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: '{op.name}' goes from {source.data} to {target.data}, "
             "and a collective of the COMET files stays at one level; let a spatial "
-            "node combine between levels"
+            "node combine between levels",
         )
     return source.data

@@ -12,7 +12,6 @@ from math import ceil, prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.hardware import Unit
 from comet.cost.accelerator.legality import LIMIT, check_tool
@@ -21,7 +20,15 @@ from comet.cost.estimate import CostError
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import node_op, problem_of
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.comet import UNPRICED, BindingOp, CollectiveOp, OperationOp, TileOp
+from comet.dialects.comet import (
+    UNPRICED,
+    BindingOp,
+    CollectiveOp,
+    MappingOp,
+    OperationOp,
+    TileOp,
+)
+from comet.dialects.errors import OpError
 from comet.kinds import BindingKind, CollectiveKind, OperationKind
 
 
@@ -31,20 +38,20 @@ def check_legality(module: ModuleOp) -> None:
     for op in module.walk():
         check_unpriced(op)
         _check_op(op, system)
+    mapping = next(op for op in module.ops if isinstance(op, MappingOp))
     try:
         problem, hardware = problem_of(module), hardware_of(system)
         check_tool(problem, hardware)
-        _check_latency(price(problem, hardware, "ideal").latency)
+        _check_latency(price(problem, hardware, "ideal").latency, mapping)
     except CostError as error:
-        if error.node is not None:
-            op = node_op(module, error.node)  # located in the report
-        raise PassFailedException(f"lower-to-comet: {error}") from error
+        op = mapping if error.node is None else node_op(module, error.node)
+        raise OpError(op, f"lower-to-comet: {error}") from error
 
 
 def check_unpriced(op: Operation) -> None:
     """Raise PassFailedException for a mapping whose nodes could not be merged."""
     if isinstance(reason := op.attributes.get(UNPRICED), StringAttr):
-        raise PassFailedException(reason.data)
+        raise OpError(op, reason.data)
 
 
 def _check_op(op: Operation, system: SystemOp) -> None:
@@ -57,27 +64,30 @@ def _check_op(op: Operation, system: SystemOp) -> None:
         _check_array(op, system)
 
 
-def _check_latency(cycles: float) -> None:
+def _check_latency(cycles: float, mapping: MappingOp) -> None:
     if cycles >= LIMIT:
-        raise PassFailedException(
+        raise OpError(
+            mapping,
             f"lower-to-comet: the mapping takes at least {cycles:.0f} cycles, which "
             "overflows the 32 bits in which the COMET tool counts them; make the "
-            "problem smaller"
+            "problem smaller",
         )
 
 
 def _check_binding(op: TileOp) -> None:
     kinds = {b.kind.data for b in op.body.block.ops if isinstance(b, BindingOp)}
     if BindingKind.PARALLEL in kinds:
-        raise PassFailedException(
+        raise OpError(
+            op,
             "lower-to-comet: the COMET tool drops nodes that are bound parallel, or "
-            "never ends; bind them sequential or pipeline"
+            "never ends; bind them sequential or pipeline",
         )
     exchanges = any(isinstance(child, CollectiveOp) for child in op.children)
     if BindingKind.PIPELINE in kinds and exchanges:
-        raise PassFailedException(
+        raise OpError(
+            op,
             "lower-to-comet: the COMET tool orders the stages of a pipeline with "
-            "collectives by chance; bind them sequential"
+            "collectives by chance; bind them sequential",
         )
 
 
@@ -89,10 +99,11 @@ def _check_group(op: CollectiveOp, system: SystemOp) -> None:
         and reduces
         and not level.link_field("broadcast_support")
     ):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: the network of {level.level_name} reduces but does not "
             "broadcast, and the COMET tool takes an all-reduce on it for free; give "
-            "the link broadcast_support, or take a gather"
+            "the link broadcast_support, or take a gather",
         )
 
 
@@ -100,10 +111,11 @@ def _check_product(op: OperationOp) -> None:
     """Check that a tile is a product of two matrices, up to extents of 1."""
     for dim, size in op.primitive.data[:-3]:
         if size > 1:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-comet: the tile of {op.operation.data} has {dim} = {size} "
                 "besides the dimensions of a product of two matrices, and the COMET "
-                f"tool would not count them; loop over {dim} with tiles of 1"
+                f"tool would not count them; loop over {dim} with tiles of 1",
             )
 
 
@@ -124,10 +136,11 @@ def _check_array(op: OperationOp, system: SystemOp) -> None:
     taken.remove(size)
     for unit in _arrays(op, system):
         if _passes(taken, unit.sides) != _passes(wanted, unit.sides):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-comet: the tile of {op.operation.data} has {size} along "
                 f"{streamed} and along another dimension, and the COMET tool confuses "
-                "equal extents; choose different factors"
+                "equal extents; choose different factors",
             )
 
 

@@ -25,6 +25,7 @@ from comet.dialects.comet.attributes import (
     EntriesAttr,
     MovedTensor,
 )
+from comet.dialects.errors import OpError
 from comet.kinds import BindingKind
 from comet.passes.comet.lower_to_comet.factors import innermost_first
 
@@ -101,10 +102,11 @@ def _neighbours(tile: TileOp) -> tuple[TileOp, TileOp]:
                 return left, node
             break
         node, above = above, _above(above)
-    raise PassFailedException(
+    raise OpError(
+        tile,
         "lower-to-comet: the COMET tool cannot price a node that only touches "
         f"{', '.join(sorted(_tensors(tile)))}, which no node around it moves, and no "
-        "node comes before it to share a nest with; fuse it with its producer"
+        "node comes before it to share a nest with; fuse it with its producer",
     )
 
 

@@ -18,6 +18,7 @@ from comet.dialects.comet.kinds import operation_kind
 from comet.dialects.compound import MapOp
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import unused
+from comet.dialects.errors import OpError
 from comet.kinds import OperationKind
 
 
@@ -76,9 +77,10 @@ def kind_of(op: ComputeOp) -> OperationKind:
     """Return the operation type of `op`; PassFailedException if there is none."""
     if (kind := operation_kind(op)) is None:
         what = op.kind.data if isinstance(op, MapOp) else op.name
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: the COMET tool has no operation '{what}'; write "
-            "it with add, mult, div, max, exp and sqrt"
+            "it with add, mult, div, max, exp and sqrt",
         )
     return kind
 

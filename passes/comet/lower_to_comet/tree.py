@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeGuard
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import FoldOp
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bits_of
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import BindingAttr, BindingKind, LoopAttr
 from comet.dialects.schedule.node import NodeOp
@@ -154,9 +154,10 @@ class _Builder:
             return self.temporal(nest.into(op), op.body.block, both)
         items = tuple(self._items(nest, block))
         if not items:
-            raise PassFailedException(
+            raise OpError(
+                block.parent_op(),
                 "lower-to-comet: a node computes nothing but constants, which the "
-                "COMET files do not hold; remove it, or compile without stream"
+                "COMET files do not hold; remove it, or compile without stream",
             )
         if len(items) > 1:
             _reject_shared_loops(items)
@@ -229,9 +230,10 @@ class _Builder:
         )
         known = found.setdefault((value, written), transfer)
         if known.inner != transfer.inner:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-comet: {outer.type} is fetched to {known.inner} and to "
-                f"{transfer.inner} by one node; split the node"
+                f"{transfer.inner} by one node; split the node",
             )
 
     def _user(self, op: NodeOp, value: SSAValue, *, written: bool) -> ComputeOp:
@@ -242,17 +244,19 @@ class _Builder:
                 if any(self.values.root(v) is value for v in touched):
                     return inner
         verb = "makes" if written else "reads"
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: {value.type} crosses the border of a node in which no op "
-            f"{verb} it; route it around the node"
+            f"{verb} it; route it around the node",
         )
 
 
 def _compute(op: Operation) -> ComputeOp:
     if isinstance(op, FoldOp) or not isinstance(op, ComputeOp):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: the COMET files have no '{op.name}', only loops over its "
-            "steps; run fuse, which makes one of it"
+            "steps; run fuse, which makes one of it",
         )
     return op
 
@@ -260,8 +264,9 @@ def _compute(op: Operation) -> ComputeOp:
 def _reject_shared_loops(items: Sequence[Item]) -> None:
     for item in items:
         if isinstance(op := item.node, ComputeOp):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-comet: '{op.name}' shares its loops with other ops, and the "
                 "COMET files give every operation a nest of its own; put it into a "
-                "temporal node alone"
+                "temporal node alone",
             )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.utils.exceptions import PassFailedException
-
 from comet.cost.accelerator.compute import MATRIX_UNITS, VECTOR_UNITS
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.nodes import UnitOp
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import level_of
+from comet.dialects.errors import OpError
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,11 @@ def unit_for(op: ComputeOp, system: SystemOp) -> UnitOp:
         kept = units if common is None else {n: common[n] for n in common if n in units}
         common = {n: unit for n, unit in kept.items() if unit.kind.data in wanted}
     if not common:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: no unit of kind {' or '.join(wanted)} is joined to "
             f"{', '.join(levels)}, where '{op.name}' has its values; move them with a "
-            "spatial node"
+            "spatial node",
         )
     return next(iter(common.values()))
 
@@ -67,9 +67,10 @@ def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
 
 def _largest(op: ContractOp, dims: Sequence[str], sizes: Mapping[str, int]) -> str:
     if not dims:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: {op.lhs.type} times {op.rhs.type} is no product of two "
             "matrices, which is all that the COMET tool can price; write it with "
-            "reduce and map"
+            "reduce and map",
         )
     return max(dims, key=lambda dim: sizes[dim])

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
@@ -19,6 +18,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.copied import ComputeOp, readers_of
 from comet.dialects.compound.dims import names_of
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import YieldOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.iter_args import in_place
@@ -94,9 +94,10 @@ def _enter(op: Operation, values: Values) -> None:
 
 def _reject_merge(op: NodeOp) -> None:
     if Combiner.FOLD in op.combiners and not op.init_args():
-        raise PassFailedException(
+        raise OpError(
+            op,
             "lower-to-comet: instances merge the partial results of a fold, and the "
-            "COMET files have no such reduction; distribute another dimension"
+            "COMET files have no such reduction; distribute another dimension",
         )
 
 
@@ -110,10 +111,11 @@ def _enter_iter_args(op: NodeOp, values: Values) -> None:
         return
     for start in op.init_args():
         if not isinstance(start.owner, FillOp):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-comet: an iter_arg starts from {start.type}, which is no "
                 "constant, and the COMET files only say what a loop updates; start "
-                "from a compound.fill"
+                "from a compound.fill",
             )
     iter_args = op.region_iter_args
     for iter_arg, value, reused in zip(
@@ -129,10 +131,11 @@ def _check_cast(op: CastOp) -> None:
     users = [user for user in readers_of(op.result) if not isinstance(user, YieldOp)]
     if stores or (users and all(isinstance(user, ComputeOp) for user in users)):
         return
-    raise PassFailedException(
+    raise OpError(
+        op,
         f"lower-to-comet: the cast of {op.input.type} is neither of what one op "
         "computes nor of what ops of its node read, and the COMET files have no casts "
-        "of their own; put it into the node of the ops that read it"
+        "of their own; put it into the node of the ops that read it",
     )
 
 
@@ -146,7 +149,8 @@ def _only_starts(op: FillOp) -> bool:
 
 def _check_scalar(op: FillOp | ExtentOp) -> None:
     if names_of(op.result):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-comet: the COMET files have no constant {op.result.type}, only "
-            "scalars; make it an argument of the function"
+            "scalars; make it an argument of the function",
         )

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
@@ -19,6 +18,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound.dims import joined_extents
 from comet.dialects.dataflow import KernelOp, ProgramOp
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
@@ -57,16 +57,18 @@ def plan_tiles(program: ProgramOp, text: str) -> tuple[KernelTiles, ...]:
         node = nodes.get(entry.name)
         if node is None:
             known = ", ".join(f"@{name}" for name, node in nodes.items() if node)
-            raise PassFailedException(
+            raise OpError(
+                program,
                 f"bsp-to-dataflow: tiles are for @{entry.name}, which is no kernel "
-                f"that computes; there are {known}"
+                f"that computes; there are {known}",
             )
         looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
         for dim, _ in entry.loops:
             if dim not in looped:
-                raise PassFailedException(
+                raise OpError(
+                    node,
                     f"bsp-to-dataflow: tiles cut {dim}, over which @{entry.name} does "
-                    f"not loop; it does over {', '.join(looped)}"
+                    f"not loop; it does over {', '.join(looped)}",
                 )
         plans.append(KernelTiles(node, dict(entry.loops), entry.launch))
     return tuple(plans)

@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
 from comet.dialects.collective import AllGatherOp, AllToAllOp
@@ -33,6 +32,7 @@ from comet.dialects.compound import FillOp, IndexOp, ScatterAddOp, View
 from comet.dialects.compound.gather import left_in_memory, scatterings
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow.program import shards_attr
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import (
     IRLevel,
@@ -99,9 +99,10 @@ def plan_launches(function: func.FuncOp) -> tuple[PlannedKernel, ...]:
         ):
             found.append(op)
         elif not _is_inner_view(op) and not _stores(op):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"outline-kernels: {op.name} in @{name} is outside the nodes on the "
-                "launch grid; run fuse for a GPU first"
+                "launch grid; run fuse for a GPU first",
             )
     return tuple(_launches(name, found))
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import AllGatherOp, AllToAllOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
@@ -20,6 +19,7 @@ from comet.dialects.compound import ConcatOp, RenameOp, SliceOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.pad import resized_dims
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 
 UnevenExtents: TypeAlias = Mapping[SSAValue, Mapping[str, int]]
@@ -44,10 +44,11 @@ def uneven_extents(region: SpmdOp) -> UnevenExtents:
         for value in node.operands if isinstance(node, SpatialOp) else ():
             split = states[value].sharded.values()
             for dim in uneven & extents_of(value).keys() - set(split):
-                raise PassFailedException(
+                raise OpError(
+                    node,
                     f"outline-kernels: a kernel reads unequal shards of {dim}, and "
                     f"%{value.name_hint or 'a value'}, which has no shards of it; give "
-                    "the dimension another name in one of them"
+                    "the dimension another name in one of them",
                 )
     return found
 

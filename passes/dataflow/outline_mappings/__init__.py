@@ -25,6 +25,7 @@ from xdsl.traits import SymbolTable
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.dataflow import MappingOp
+from comet.dialects.errors import about
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.outline_mappings.cuts import earliest, given_parts, parts_of
@@ -57,7 +58,8 @@ class OutlineMappingsPass(ModulePass):
             if self.mappings == "auto" and graph.is_one_mapping:
                 continue
             check_graph(graph)
-            outline(graph, plan_chain(graph, self.mappings))
+            with about(func):
+                outline(graph, plan_chain(graph, self.mappings))
 
 
 def plan_chain(graph: Graph, mappings: str) -> tuple[Part, ...]:

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
@@ -20,6 +19,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.copied import is_copied, readers_of
 from comet.dialects.dataflow.chain import returned_values
+from comet.dialects.errors import OpError
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.padding import is_border
 from comet.passes.analysis.stored_values import format_stored
@@ -128,20 +128,24 @@ def check_graph(graph: Graph) -> None:
     """
     for op in graph.func.body.block.ops:
         if isinstance(op, SpmdOp | CollectiveOp):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"{NAME}: '{op.name}' is of one mapping; outline mappings before "
-                "distribute"
+                "distribute",
             )
     if says_sharding(graph.func):
-        raise PassFailedException(
+        raise OpError(
+            graph.func,
             f"{NAME}: @{graph.func.sym_name.data} is sharded, and its mappings are "
-            "sharded one by one; leave the shardings out, and distribute in each module"
+            "sharded one by one; leave the shardings out, and distribute in each "
+            "module",
         )
     computed = set(graph.computing)
     for value in returned_values(graph.func):
         if not defining_ops((value,), set(graph.needed)) & computed:
-            raise PassFailedException(
+            raise OpError(
+                graph.func,
                 f"{NAME}: @{graph.func.sym_name.data} returns "
                 f"%{value.name_hint or 'a value'}, which no operation computes; return "
-                "what is computed, and no more"
+                "what is computed, and no more",
             )

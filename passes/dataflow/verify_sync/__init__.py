@@ -19,7 +19,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import OpResult, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.dataflow import (
     ChannelOp,
@@ -33,6 +32,7 @@ from comet.dialects.dataflow import (
 )
 from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.dataflow.program import programs_in
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import is_signalled, node_result
@@ -100,7 +100,7 @@ def check_memory(op: Use, program: ProgramOp) -> None:
             "program: nobody knows who else does; make it there with "
             "dataflow.receive_buffer"
         )
-    raise PassFailedException(f"verify-sync: {reason}")
+    raise OpError(op, f"verify-sync: {reason}")
 
 
 def check(wiring: Wiring) -> None:
@@ -109,7 +109,7 @@ def check(wiring: Wiring) -> None:
     """
     for rule in RULES:
         if (reason := rule(wiring)) is not None:
-            raise PassFailedException(f"verify-sync: {reason}")
+            raise OpError(wiring.receive_buffer, f"verify-sync: {reason}")
 
 
 def check_kernel(kernel: KernelOp) -> None:
@@ -120,13 +120,14 @@ def check_kernel(kernel: KernelOp) -> None:
     """
     for reason in (coresidency(kernel), arrival(kernel), _persistence(kernel)):
         if reason is not None:
-            raise PassFailedException(f"verify-sync: {reason}")
+            raise OpError(kernel, f"verify-sync: {reason}")
     for node in kernel.nodes:
         for value in _unawaited(node, kernel):
-            raise PassFailedException(
+            raise OpError(
+                node,
                 f"verify-sync: @{kernel.sym_name.data} reads %{value.name_hint or 'x'} "
                 "that other programs of the same launch make, and waits for nothing "
-                "that they signal; put the producer into a kernel of its own"
+                "that they signal; put the producer into a kernel of its own",
             )
 
 

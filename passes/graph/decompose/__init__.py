@@ -47,6 +47,7 @@ from comet.dialects.compound.dims import (
     tensor,
 )
 from comet.dialects.compound.named import AT_MOST, CompoundOp
+from comet.dialects.errors import OpError
 from comet.dialects.reference import REFERENCE, is_reference, reference_name
 from comet.passes.analysis.levels import IRLevel, functions_at, level_of_function
 from comet.passes.graph.decompose.naming import Naming, name_dimensions, names_in_types
@@ -108,9 +109,10 @@ def plan_decomposition(func: FuncOp) -> DecompositionPlan:
     ranks = {value: _rank(func, value) for value in values}
     named = tuple(op for op in ops if isinstance(op, CompoundOp))
     if not named:
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"decompose: @{func.sym_name.data} has no named compound op; decompose "
-            "takes functions of the graph level"
+            "takes functions of the graph level",
         )
     if not has_names:
         return DecompositionPlan(named, name_dimensions(named, ranks))
@@ -129,10 +131,11 @@ def _has_names(value: SSAValue) -> bool:
 def _check_names(func: FuncOp, value: SSAValue) -> None:
     """Raise PassFailedException for a value without named dimensions."""
     if not _has_names(value):
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"decompose: {value.type} has no named dimensions, and other values of "
             f"@{func.sym_name.data} have; write #compound.dims<..> into all types of a "
-            "function, or into none"
+            "function, or into none",
         )
 
 
@@ -143,18 +146,20 @@ def _check_decomposable(op: Operation, has_names: bool) -> None:
     if has_names and op.name in ELEMENTARY:
         return
     known = ", ".join(sorted(DECOMPOSED))
-    raise PassFailedException(
+    raise OpError(
+        op,
         f"decompose: '{op.name}' has no decomposition; ops with one are {known}; add a "
-        "rule to passes/graph/decompose/rules/"
+        "rule to passes/graph/decompose/rules/",
     )
 
 
 def _rank(op: Operation, value: SSAValue) -> int:
     type_ = value.type
     if not isinstance(type_, TensorType):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"decompose: '{op.name}' has a value of type {type_}; the graph level has "
-            "tensors only"
+            "tensors only",
         )
     return type_.get_num_dims()
 
@@ -244,9 +249,10 @@ def keep_reference(module: ModuleOp, func: FuncOp) -> None:
     if isinstance(taken, FuncOp) and is_reference(taken):
         return
     if taken is not None:
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"decompose: the name @{name} is taken; the reference of "
-            f"@{func.sym_name.data} needs it"
+            f"@{func.sym_name.data} needs it",
         )
     copy = func.clone()
     copy.properties["sym_name"] = StringAttr(name)

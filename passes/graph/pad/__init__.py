@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system, find_system
+from comet.dialects.errors import OpError
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.graph.pad.extents import (
@@ -61,9 +61,10 @@ class PadPass(ModulePass):
         check_extents(op, wanted)
         for func in functions:
             if says_sharding(func):
-                raise PassFailedException(
+                raise OpError(
+                    func,
                     f"pad: @{func.sym_name.data} is sharded already; run pad before "
-                    "distribute"
+                    "distribute",
                 )
             true, padded = new_extents(func, wanted)
             pad_function(func, plan_padding(func, true, padded))

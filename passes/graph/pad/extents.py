@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
+from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.sharding.distribute.auto import candidates
 
@@ -90,17 +91,20 @@ def new_extents(func: FuncOp, wanted: Extents) -> tuple[Extents, Extents]:
     for old, new in (*views, *reversed(views)):
         for dim, other in ((old, new), (new, old)):
             if dim in padded and padded.setdefault(other, padded[dim]) != padded[dim]:
-                raise PassFailedException(
+                raise OpError(
+                    func,
                     f"pad: {dim} and {other} of @{name} are one dimension by two names "
-                    f"and cannot be {padded[dim]} and {padded[other]}; name one of them"
+                    f"and cannot be {padded[dim]} and {padded[other]}; name one of "
+                    "them",
                 )
     true = {dim: known[dim][0] for dim in padded}
     for dim, extent in padded.items():
         if len(known[dim]) > 1 or extent < true[dim]:
             has = " and ".join(map(str, known[dim]))
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"pad: {dim} = {has} of @{name} cannot be padded to {extent}; choose "
-                "an extent that is as large, of a dimension that has one"
+                "an extent that is as large, of a dimension that has one",
             )
     larger = {dim: extent for dim, extent in padded.items() if extent > true[dim]}
     return {dim: true[dim] for dim in larger}, larger

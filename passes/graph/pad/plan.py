@@ -8,7 +8,6 @@ from math import isfinite
 
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import (
     CastOp,
@@ -22,6 +21,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import names_of
 from comet.dialects.compound.elementary import NEUTRAL
+from comet.dialects.errors import OpError
 from comet.passes.graph.pad.held import Held, result_holds
 
 PADDED = (
@@ -94,10 +94,11 @@ def _check_op(func: FuncOp, op: Operation, padded: Mapping[str, int]) -> None:
     having = padded.keys() & {name for value in values for name in names_of(value)}
     reshaped = isinstance(op, RenameOp) and not padded.keys().isdisjoint(op.reshaped)
     if having and (reshaped or not isinstance(op, PADDED)):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"pad: '{op.name}' of @{func.sym_name.data} has the dimension "
             f"{min(having)}, and what its padding would hold is not known; pad before "
-            "stream and split, or other dimensions"
+            "stream and split, or other dimensions",
         )
 
 

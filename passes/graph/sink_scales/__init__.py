@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from comet.dialects.arch import attached_system
+from comet.dialects.errors import about
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.graph.sink_scales.choose import chosen
@@ -53,4 +54,5 @@ class SinkScalesPass(ModulePass):
             require_gpu(self.name, system)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
             plan = plan_scales(func, every=system is None)
-            rewrite(plan if system is None else chosen(func, plan, system))
+            with about(func):
+                rewrite(plan if system is None else chosen(func, plan, system))

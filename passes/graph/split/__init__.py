@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.compound import ExtentOp, GatherOp, RenameOp, ScatterAddOp
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.compound.pad import resized_dims
+from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.graph.split.ops import Split, is_merged_from, split_function
 
@@ -46,7 +47,7 @@ class SplitPass(ModulePass):
             known = sorted({dim for func in functions for dim in _extents(func)})
             raise PassFailedException(
                 f"split: no value has the dimension {self.dim}; the dimensions of the "
-                f"module are {', '.join(known) or 'not named, run decompose first'}"
+                f"module are {', '.join(known) or 'not named, run decompose first'}",
             )
         for func in having:
             split_function(func, plan_split(func, self.dim, self.parts))
@@ -67,9 +68,10 @@ def plan_split(func: FuncOp, dim: str, parts: int) -> Split:
     extents, name = _extents(func), func.sym_name.data
     if parts < 1 or extents[dim] % parts:
         even = [n for n in range(1, extents[dim] + 1) if extents[dim] % n == 0]
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"split: {dim} = {extents[dim]} of @{name} has no {parts} parts of one "
-            f"extent; parts may be {', '.join(map(str, even))}"
+            f"extent; parts may be {', '.join(map(str, even))}",
         )
     for op in func.body.block.ops:
         _check_op(op, dim, parts, name)
@@ -84,9 +86,10 @@ def _check_op(op: Operation, dim: str, parts: int, function: str) -> None:
     if not any(dim in names_of(value) for value in (*op.operands, *op.results)):
         return
     if isinstance(op, ReturnOp):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"split: @{function} returns a value with {dim}; split a dimension that is "
-            "reduced"
+            "reduced",
         )
     replaced = isinstance(op, RenameOp) and not op.keeps(dim)
     replaced &= not is_merged_from(op, dim, parts)
@@ -94,9 +97,10 @@ def _check_op(op: Operation, dim: str, parts: int, function: str) -> None:
     if isinstance(op, ScatterAddOp):
         replaced |= dim in (op.into, *names_of(op.ids))
     if replaced or isinstance(op, ExtentOp) or dim in resized_dims(op):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"split: '{op.name}' of @{function} reads {dim} as one dimension; split "
-            "another one"
+            "another one",
         )
 
 

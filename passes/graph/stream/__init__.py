@@ -21,6 +21,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import FoldOp, ReduceOp
+from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.form import Statistics, name_values, needed
@@ -98,10 +99,11 @@ def _check_independent(func: FuncOp, dim: str) -> None:
     for op in reductions:
         if (other := needed(op.input, results)) is not None:
             known = ", ".join(form.name for form in FORMS)
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"stream: {_named(op.result)} reduces {dim} and needs "
                 f"{_named(other)}, which reduces {dim}, too, and no form matches both "
-                f"({known}); write them as a compound.fold, or leave stream out"
+                f"({known}); write them as a compound.fold, or leave stream out",
             )
 
 

@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.gpu.kernel import Device, vector_seconds
 from comet.dialects.arch import attached_system
+from comet.dialects.errors import about
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.graph.use_exp2.plan import Exp2Plan, plan_exp2
@@ -50,7 +51,9 @@ class UseExp2Pass(ModulePass):
         require_gpu(self.name, system)
         gpu = device_of(system)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            if (plan := choose(func, gpu, self.exp)) is not None:
+            with about(func):
+                plan = choose(func, gpu, self.exp)
+            if plan is not None:
                 rewrite(plan)
 
 

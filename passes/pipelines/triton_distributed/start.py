@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.mesh import lookup_mesh
+from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import (
     IRLevel,
@@ -39,21 +39,24 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
         mesh = lookup_mesh(region, region.mesh)
         axes = [axis for axis in mesh.axis_extents if axis != CTAS]
         if (written := mesh.size(axes)) != ranks:
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"{NAME}: @{func.sym_name.data} is written for {written} "
-                f"ranks, not {ranks}; use ranks={written}"
+                f"ranks, not {ranks}; use ranks={written}",
             )
         if ranks > (most := prod(attached_system(module).axes.values())):
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"{NAME}: @{func.sym_name.data} is written for {written} "
-                f"ranks, and the hardware has {most}; attach hardware with more"
+                f"ranks, and the hardware has {most}; attach hardware with more",
             )
     levels = dict.fromkeys(level_of_function(func) for func in functions)
     found = [level for level in levels if level is not None]
     if len(found) > 1:
-        raise PassFailedException(
+        raise OpError(
+            functions[-1],
             f"{NAME}: functions are at the {' and '.join(found)} levels; "
-            "bring all of them to one first"
+            "bring all of them to one first",
         )
     is_sharded = any(says_sharding(func) for func in functions)
     return (found[0] if found else IRLevel.GRAPH), is_sharded

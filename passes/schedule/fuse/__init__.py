@@ -9,11 +9,11 @@ from typing import ClassVar, Literal
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp, View
 from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.errors import OpError, about
 from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
@@ -123,10 +123,11 @@ class FusePass(ChoosingPass):
             goal,
         )
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            machine.simplify(func)
-            check_folds(func)
-            check_constants(func, machine)
-            machine.fuse(func, options)
+            with about(func):
+                machine.simplify(func)
+                check_folds(func)
+                check_constants(func, machine)
+                machine.fuse(func, options)
 
 
 def fusion_machine(system: SystemOp) -> Machine:
@@ -153,16 +154,18 @@ def check_folds(func: FuncOp) -> None:
         terminator = step.last_op
         for value in () if terminator is None else terminator.operands:
             if value.owner not in (step, *step.ops):
-                raise PassFailedException(
+                raise OpError(
+                    op,
                     f"fuse: the step of a fold over {dim} yields %{value.name_hint}, "
-                    "which it does not make; compute every iter_arg in the step"
+                    "which it does not make; compute every iter_arg in the step",
                 )
         sizes = [extents_of(value).get(dim, 1) for value in op.ins]
         if op.element_by_element and max(sizes) > 1:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"fuse: the step of a fold over {dim} takes one element at a time, "
                 "and a loop takes tiles of any size; write the step for chunks of "
-                f"the whole extent of {dim}"
+                f"the whole extent of {dim}",
             )
 
 
@@ -182,14 +185,16 @@ def check_constants(func: FuncOp, machine: Machine) -> None:
         name = op.results[0].name_hint or op.name
         for dim in reduced_dims(op):
             if dim not in known:
-                raise PassFailedException(
+                raise OpError(
+                    op,
                     f"fuse: %{name} is reduced over {dim}, which only constants have; "
-                    "write its value without a reduction"
+                    "write its value without a reduction",
                 )
         for result in () if machine.computes_in_place(op) else op.results:
             for dim in names_of(result):
                 if dim not in loaded[result]:
-                    raise PassFailedException(
+                    raise OpError(
+                        op,
                         f"fuse: %{name} has the dimension {dim}, which only constants "
-                        "have; make the constant an argument of the function"
+                        "have; make the constant an argument of the function",
                     )

@@ -9,12 +9,12 @@ from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.spmd import SpmdOp, sharding_of, state_of_sharding
 from comet.dialects.collective.state import REPLICATED, States
 from comet.dialects.compound import PadOp, SliceOp
+from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.analysis.padding import is_border, unsliced
 from comet.passes.analysis.reduction_loops import without_constants
@@ -83,7 +83,7 @@ def read_program(func: FuncOp) -> Program:
     """
     *body, returned = func.body.block.ops
     if not isinstance(returned, ReturnOp):
-        raise PassFailedException(f"function @{func.sym_name.data} does not return")
+        raise OpError(func, f"function @{func.sym_name.data} does not return")
     region, inner = spmd_region(func), [op for op in body if not is_border(op)]
     if region is None:
         pads = (op.results[0] for op in body if isinstance(op, PadOp) and is_border(op))
@@ -91,9 +91,10 @@ def read_program(func: FuncOp) -> Program:
         return Program(func, None, tuple(inner), inputs, {})
     for op in without_constants(inner):
         if op is not region:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"fuse: @{func.sym_name.data} has {op.name} beside its {region.name}; "
-                "insert-collectives puts all of them into one region"
+                "insert-collectives puts all of them into one region",
             )
     *ops, yielded = region.body.block.ops
     inputs = dict(zip(region.body.block.args, region.ins, strict=True))

@@ -9,11 +9,12 @@ from typing import ClassVar, Literal
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.utils.exceptions import PassFailedException, VerifyException
+from xdsl.utils.exceptions import VerifyException
 
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound.dims import extents_of, merged_extents
+from comet.dialects.errors import OpError, about, op_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
@@ -70,12 +71,13 @@ class TilePass(ChoosingPass):
         goal.check(self.name, on_gpu=system.gpu is not None)
         for func in functions_at(op, self.name, IRLevel.SCHEDULE):
             name_nodes(func)
-            plan = self.plan(func, system, goal)
-            apply_plan(func, plan, system)
-            if system.gpu is not None:
-                from comet.passes.schedule.tile.gpu import finish_kernels
+            with about(func):
+                plan = self.plan(func, system, goal)
+                apply_plan(func, plan, system)
+                if system.gpu is not None:
+                    from comet.passes.schedule.tile.gpu import finish_kernels
 
-                finish_kernels(func, system, plan)
+                    finish_kernels(func, system, plan)
             func.attributes[PLAN] = StringAttr(format_plan(tile_plan_of(func)))
 
     def plan(self, func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
@@ -120,7 +122,7 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
     try:
         retile(func)
     except VerifyException as error:
-        raise PassFailedException(f"tile: {error}") from error
+        raise OpError(op_of(error) or func, f"tile: {error}") from error
     for node in nodes.values():
         _check_factors(node)
     if system.gpu is None:  # kernels are checked with their launch numbers
@@ -134,18 +136,20 @@ def _check_capacity(func: FuncOp, system: SystemOp) -> None:
     Raises PassFailedException with the level, the largest tensor, and the bytes.
     """
     if (found := overflow(compute_block(func), system, Sizes())) is not None:
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"tile: {describe_overflow(found, system)}: raise the factors above "
-            f"{found.level}, or fuse less"
+            f"{found.level}, or fuse less",
         )
 
 
 def _check_unmapped(nodes: Iterable[NodeOp]) -> None:
     for node in nodes:
         if isinstance(node, SpatialOp) and node.programs is not None:
-            raise PassFailedException(
+            raise OpError(
+                node,
                 f"tile: @{node.node_name} has programs of the launch grid, which hold "
-                "for its present loops; run tile before map-grid"
+                "for its present loops; run tile before map-grid",
             )
 
 
@@ -155,14 +159,16 @@ def _check_entry(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> None:
     known = cuttable(node)
     for dim, _ in entry.loops:
         if dim not in known:
-            raise PassFailedException(
+            raise OpError(
+                node,
                 f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
-                f"@{entry.name} has {', '.join(known)}"
+                f"@{entry.name} has {', '.join(known)}",
             )
     if entry.launch and not isinstance(node, SpatialOp):
-        raise PassFailedException(
+        raise OpError(
+            node,
             f"tile: plan entry '{entry}' has launch numbers, and @{entry.name} is not "
-            "launched; they are for the kernels of a GPU"
+            "launched; they are for the kernels of a GPU",
         )
 
 
@@ -193,14 +199,16 @@ def _check_factors(node: NodeOp) -> None:
         if node.in_kernel and any(
             not node.tile_fits(dim, whole, tile) for whole, tile in _tiles(node, dim)
         ):
-            raise PassFailedException(
+            raise OpError(
+                node,
                 f"tile: {dim} = {extent} cannot be cut into {factor} tiles of one "
-                f"size; {-(-extent // -(-extent // factor))} is possible"
+                f"size; {-(-extent // -(-extent // factor))} is possible",
             )
         if not node.in_kernel and extent % factor:
-            raise PassFailedException(
+            raise OpError(
+                node,
                 f"tile: factor {factor} of {dim} does not divide its extent {extent} "
-                f"in @{node.node_name}; take a divisor of {extent}"
+                f"in @{node.node_name}; take a divisor of {extent}",
             )
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
-from xdsl.utils.exceptions import PassFailedException, VerifyException
+from xdsl.utils.exceptions import VerifyException
 
 from comet.cost.accelerator.factors import Loops, with_factors
 from comet.cost.accelerator.hardware import Hardware
@@ -34,6 +34,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.collective.state import States
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import extents_of, merged_extents
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.analysis import needed_combiners, states_around
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
@@ -211,10 +212,11 @@ class Template:
             around = () if op.parent is None else self.above[op.parent]
             groups = tuple(_nested(around))
             if around and len(groups) != len(path):
-                raise PassFailedException(
+                raise OpError(
+                    op,
                     f"tile: @{around[-1].node_name} would be several nodes of a "
                     "mapping, as its results are at another level than what its body "
-                    "computes; give them that level"
+                    "computes; give them that level",
                 )
             for tile, nodes in zip(path, groups, strict=True):
                 found[tile, leaf.operation] = nodes

@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.spmd import Sharding, sharding_attr
+from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.sharding.shardings import (
     MESH,
@@ -96,14 +97,17 @@ def plan_distribution(
     known = sorted({name for names in ops.values() for name in names})
     targets = [op for op, names in ops.items() if dim in names and chosen.has(op)]
     if not known:
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"distribute: @{func.sym_name.data} computes nothing along a dimension, so "
-            "that there is nothing to spread; leave distribute out, or ask for one rank"
+            "that there is nothing to spread; leave distribute out, or ask for one "
+            "rank",
         )
     if not targets:
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"distribute: no {chosen}op of @{func.sym_name.data} has the dimension "
-            f"{dim}; dimensions of the function are {', '.join(known)}"
+            f"{dim}; dimensions of the function are {', '.join(known)}",
         )
     return {op: {**_unused(op, dim, axes), dim: axes} for op in targets}
 
@@ -112,14 +116,16 @@ def _unused(op: Operation, dim: str, axes: tuple[str, ...]) -> Sharding:
     """Return the present sharding of `op`, which must leave `dim` and `axes` free."""
     present = sharding_of_op(op)
     if dim in present:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"distribute: '{op.name}' is already sharded in {dim} over "
-            f"{', '.join(present[dim])}"
+            f"{', '.join(present[dim])}",
         )
     for other, used in present.items():
         if shared := [axis for axis in axes if axis in used]:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"distribute: axis {shared[0]} of '{op.name}' splits {other} already; "
-                f"an axis splits one dimension, choose another for {dim}"
+                f"an axis splits one dimension, choose another for {dim}",
             )
     return present

@@ -26,11 +26,11 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding, SpmdOp, YieldOp
 from comet.dialects.compound import Elementwise, FoldOp, SliceOp
+from comet.dialects.errors import OpError, about
 from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.analysis.padding import argument_of, is_border, unsliced
@@ -187,10 +187,12 @@ def _returned(
 def _check_sharding(op: Operation, sharding: Sharding, mesh: MeshOp) -> None:
     dims = shardable_dims(op)
     if not isinstance(op, ITERATING):
-        raise PassFailedException(
-            f"insert-collectives: '{op.name}' is no elementary op; run decompose first"
+        raise OpError(
+            op,
+            f"insert-collectives: '{op.name}' is no elementary op; run decompose first",
         )
-    check_sharding(sharding, dims, mesh, f"insert-collectives: '{op.name}'")
+    with about(op):
+        check_sharding(sharding, dims, mesh, f"insert-collectives: '{op.name}'")
 
 
 def build_region(func: FuncOp, plan: RegionPlan, merge: Merger) -> None:

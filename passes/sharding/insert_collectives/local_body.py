@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import (
     AllGatherOp,
@@ -37,6 +36,7 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import extents_of, names_of, with_extents
+from comet.dialects.errors import OpError
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.padding import argument_of, is_border
 from comet.passes.sharding.moves import scattered_dim, swapped
@@ -175,10 +175,11 @@ class LocalBody:
     def _check_table(self, op: GatherOp) -> None:
         """Raise PassFailedException for a table whose shards are of other rows."""
         if axes := self.sharding(op.table).get(op.along):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"insert-collectives: '{op.name}' gathers along {op.along}, which is "
                 f"split over {', '.join(axes)}, and ids may name any position; shard "
-                "another dimension of the table, or a dimension of ids"
+                "another dimension of the table, or a dimension of ids",
             )
 
     def _input(self, outer: SSAValue, wanted: Sharding) -> SSAValue:

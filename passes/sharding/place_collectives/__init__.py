@@ -36,6 +36,7 @@ from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp, region_states
 from comet.dialects.collective.state import States
 from comet.dialects.compound.dims import extents_of
+from comet.dialects.errors import OpError, about
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import ChoosingPass
@@ -113,15 +114,9 @@ class PlaceCollectivesPass(ChoosingPass):
         if (system := find_system(op)) is not None:
             self.goal.check(self.name, on_gpu=system.gpu is not None)
         for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            for region in [r for r in func.walk() if isinstance(r, SpmdOp)]:
-                own: dict[CollectiveOp, PlaceCollectivesPass] = {}
-                for collective, steps, options in plan_levels(region, self):
-                    mesh = lookup_mesh(region, region.mesh)
-                    for part in split_by_level(collective, steps, mesh):
-                        own[part] = options
-                for choice in plan_choices(region, own):
-                    apply_choice(choice)
-                separate_gathered_dims(region)
+            with about(func):
+                for region in [r for r in func.walk() if isinstance(r, SpmdOp)]:
+                    place(region, self)
 
     @property
     def goal(self) -> Goal:
@@ -161,6 +156,18 @@ class Placement:
     form: Implementation
     scatter_dim: str | None = None
     """The dimension to scatter, where there is one that no axis splits."""
+
+
+def place(region: SpmdOp, options: PlaceCollectivesPass) -> None:
+    """Place the collectives of a region."""
+    own: dict[CollectiveOp, PlaceCollectivesPass] = {}
+    for collective, steps, each in plan_levels(region, options):
+        mesh = lookup_mesh(region, region.mesh)
+        for part in split_by_level(collective, steps, mesh):
+            own[part] = each
+    for choice in plan_choices(region, own):
+        apply_choice(choice)
+    separate_gathered_dims(region)
 
 
 def plan_levels(
@@ -264,9 +271,10 @@ def _reduction(
     """Return the form of an all-reduce, which may scatter `dim`."""
     kind = options.kind
     if kind == "reduce_scatter_all_gather" and dim is None:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"place-collectives: {op.input.type} has no dimension to scatter over "
-            f"{op.group_size} instances; use kind=allreduce"
+            f"{op.group_size} instances; use kind=allreduce",
         )
     if kind != "auto":
         return form_of(kind, op.input, op.group_size, pricer)

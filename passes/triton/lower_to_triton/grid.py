@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound.dims import names_of
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import Combiner, ProgramsAttr
 from comet.dialects.tl.types import BinaryKind, CompareKind
@@ -34,9 +35,10 @@ def lower_grid(node: SpatialOp, scope: Scope) -> None:
     """
     for result, combiner in zip(node.outs, node.combiners, strict=True):
         if combiner not in (Combiner.NONE, Combiner.SAME):
-            raise PassFailedException(
+            raise OpError(
+                node,
                 f"lower-to-triton: programs of the grid combine {result.type} by "
-                f"{combiner}; split the dimension in a temporal loop instead"
+                f"{combiner}; split the dimension in a temporal loop instead",
             )
     memory = scope.memory
     _place_on_grid(node, scope)
@@ -58,14 +60,15 @@ def lower_group(node: SpatialOp, scope: Scope) -> None:
     for a grid in a grid.
     """
     if not node.on_mesh:
-        raise PassFailedException(
-            f"lower-to-triton: {node.name} cannot be in a kernel of one GPU"
+        raise OpError(
+            node, f"lower-to-triton: {node.name} cannot be in a kernel of one GPU"
         )
     for result, combiner in zip(node.outs, node.combiners, strict=True):
         if combiner is not Combiner.NONE:
-            raise PassFailedException(
+            raise OpError(
+                node,
                 f"lower-to-triton: programs of a group combine {result.type} by "
-                f"{combiner}; let each store its part of the result"
+                f"{combiner}; let each store its part of the result",
             )
     inner = replace(scope, slices=dict(scope.slices), values={})
     for argument, value in zip(node.tiles, node.ins, strict=True):

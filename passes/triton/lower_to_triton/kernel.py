@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import Pure
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
 from comet.dialects.compound import ScatterAddOp
@@ -31,6 +30,7 @@ from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.dataflow.merging import arrivals_in
 from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.dataflow.transfer import SignalOp
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp, SpatialOp
 from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
 from comet.dialects.tl.types import BinaryKind, CompareKind
@@ -89,14 +89,15 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     """Write one kernel in Triton."""
     world = rank_count(kernel)
     if (value := unwritable(kernel)) is not None:
-        raise PassFailedException(
+        raise OpError(
+            kernel,
             f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "
-            "take elements of f16, bf16, f32, i32, i64 and i1"
+            "take elements of f16, bf16, f32, i32, i64 and i1",
         )
     nodes = _grid_nodes(kernel)
     reason = unfit_for_tiles(kernel) if any(map(_is_persistent, nodes)) else None
     if reason is not None:
-        raise PassFailedException(f"lower-to-triton: {reason}")
+        raise OpError(kernel, f"lower-to-triton: {reason}")
     types = [pointer_type(value) for value in pointed(kernel)]
     made = tl.KernelOp(kernel.sym_name.data, types)
     comment = "; ".join(describe(node) for node in nodes)
@@ -126,19 +127,22 @@ def _grid_nodes(kernel: dataflow.KernelOp) -> list[SpatialOp]:
         if isinstance(op, SpatialOp) and op.is_grid:
             nodes.append(op)
         elif is_at_border(op):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-triton: no node of kernel @{name} does its {op.name}; "
-                "verify-sync says which order of stores, signals and loads is right"
+                "verify-sync says which order of stores, signals and loads is right",
             )
         elif VIEWS.find(op) is None and not isinstance(op, BESIDE_NODES):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-triton: kernel @{name} has {op.name} outside of nodes on "
-                "the launch grid; put it into one"
+                "the launch grid; put it into one",
             )
     if not nodes:
-        raise PassFailedException(
+        raise OpError(
+            kernel,
             f"lower-to-triton: kernel @{name} has no node on the launch grid; remove "
-            "the kernel, or write what it computes as one"
+            "the kernel, or write what it computes as one",
         )
     return nodes
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import I64, IntegerAttr, i32
 from xdsl.ir import SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.masked_loops import visible_conditions
 from comet.dialects.tl.types import BinaryKind, CompareKind, shape_of
@@ -77,9 +77,10 @@ def _unmasked(
     true = frozenset(visible_conditions(node))
     bound = node.until if node.since is None else node.since
     if bound is None or not true:
-        raise PassFailedException(
+        raise OpError(
+            node,
             f"lower-to-triton: {node.name} has unmask, and no mask bounds "
-            "its loop; run bound-loops first, or leave unmask out"
+            "its loop; run bound-loops first, or leave unmask out",
         )
     most, least = (
         converted(scope, position, i32)

@@ -30,6 +30,7 @@ from comet.dialects.dataflow.transfer import (
     PullOp,
     ReadOp,
 )
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import outside
 from comet.dialects.tl.remote import FLAG
@@ -162,9 +163,10 @@ class KernelMemory:
         value = value and outside(value)
         owner = None if value is None else program_value(value).owner
         if value is None or not isinstance(owner, FlagsOp):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-triton: {op.name} in @{self._kernel.sym_name.data} has no "
-                "flags; run lower-channels first"
+                "flags; run lower-channels first",
             )
         return Flags(self._pointers[value], owner.type, owner.writers.value.data)
 
@@ -271,9 +273,10 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
     if not op.reshapes:
         return buffer.renamed(op.renaming)
     if buffer.origins or buffer.gathered is not None:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
-            "seen in parts; split a dimension that is not gathered"
+            "seen in parts; split a dimension that is not gathered",
         )
     extents = extents_of(op.result)
     in_order = not isinstance(buffer, TableRows) and not any(buffer.shifts.values())
@@ -285,9 +288,10 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
         return buffer.pages(outer, inner, op.renaming[outer])
     renamed = buffer.renamed(op.renaming)
     if op.cut is None or (isinstance(buffer, Joined) and buffer.along == op.cut):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-triton: {op.result.type} is no part of one tensor in memory; "
-            "run lower-views before fuse"
+            "run lower-views before fuse",
         )
     outer = op.renaming[op.cut]
     inner = names_of(op.result)[names_of(op.result).index(outer) + 1]
@@ -333,9 +337,10 @@ def view_rows(op: GatherOp, memory: KernelMemory) -> Buffer:
         return replace(table, dims=whole.dims, extents=sizes, strides=strides)
     rows = table_rows(table, ids, element_type_of(op.ids), op.along)
     if rows is None:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-triton: {op.table.type} is no tensor in memory; run lower-views "
-            "before fuse"
+            "before fuse",
         )
     return rows
 

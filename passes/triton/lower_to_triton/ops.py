@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound import (
@@ -32,6 +31,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 from comet.dialects.compound.elementary import NEUTRAL
 from comet.dialects.compound.map import fold_map
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.accumulators import is_fused
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.tl.math import MIN_DOT_EXTENT
@@ -334,9 +334,10 @@ def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
     for views in parts.
     """
     if op.cut is not None:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-triton: compound.rename sees {op.cut} in parts inside a node; "
-            "put it in front of the node"
+            "put it in front of the node",
         )
     renaming, found = op.renaming, scope.values[op.input]
     if isinstance(found, Buffer):
@@ -345,9 +346,10 @@ def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
         slices = scope.slices[old], scope.slices[new]
         starts = [(part.start, part.shape.length, part.shape.block) for part in slices]
         if starts[0] != starts[1]:
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"lower-to-triton: compound.rename of a tile from {old} to {new}, "
-                "whose slices differ; rename the value in device memory"
+                "whose slices differ; rename the value in device memory",
             )
     padding = {renaming[dim]: value for dim, value in found.padding.items()}
     return Tile(found.value, tuple(renaming[dim] for dim in found.dims), padding)

@@ -13,6 +13,7 @@ from comet.dialects.compound.dims import extents_of, level_of, names_of
 from comet.dialects.dataflow import PushOp, SignalOp, StageOp
 from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.dataflow.flags import FlagScope, Semantics
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.access import placed, steps_along, store
@@ -211,9 +212,10 @@ def _check_signal(op: SignalOp, ranks: RankParameters) -> None:
     kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
     scope = FlagScope.GPU if ranks.shares_memory else FlagScope.SYSTEM
     if kinds != (Semantics.RELEASE, scope) or op.fence is None:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-triton: dataflow.signal is a release of {scope} scope after a "
-            "fence; verify-sync says what else would break"
+            "fence; verify-sync says what else would break",
         )
 
 

@@ -9,8 +9,8 @@ what there is in the values of the scope.
 from __future__ import annotations
 
 from xdsl.ir import Block, Operation
-from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.errors import OpError, about
 from comet.op_table import OpTable
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.values import Scope, Tile
@@ -32,8 +32,10 @@ def lower_op(op: Operation, scope: Scope) -> None:
     Raises `PassFailedException` if it has no place in a kernel.
     """
     if (write := TABLE.find(op)) is None:
-        raise PassFailedException(
-            f"lower-to-triton: {op.name} cannot be in a kernel of one GPU"
+        raise OpError(
+            op, f"lower-to-triton: {op.name} cannot be in a kernel of one GPU"
         )
-    if (value := write(op, scope)) is not None:
+    with about(op):
+        value = write(op, scope)
+    if value is not None:
         scope.values[op.results[0]] = value

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.dataflow import ReadTileOp, WaitOp
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.dataflow.rank_loops import source_loops
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.node import outside
 from comet.passes.triton.lower_to_triton.buffers import Buffer, Flags, Received
 from comet.passes.triton.lower_to_triton.channels import (
@@ -70,9 +70,10 @@ def _check_wait(op: WaitOp, ranks: RankParameters) -> None:
     kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
     scope = FlagScope.GPU if ranks.shares_memory else FlagScope.SYSTEM
     if kinds != (Semantics.ACQUIRE, scope):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"lower-to-triton: dataflow.wait is an acquire of {scope} scope; "
-            "verify-sync says what else would break"
+            "verify-sync says what else would break",
         )
 
 

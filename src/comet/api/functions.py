@@ -27,6 +27,7 @@ from comet.dialects.arch import find_system
 from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.pipeline import run_settled, spelled
 from comet.passes.search import Objective
+from comet.tools.checks import verify_module
 from comet.tools.diagnostics import UsageError, errors_as_sentences
 from comet.tools.option_check import named_passes
 from comet.universe import installed
@@ -68,7 +69,7 @@ def compile(
         text = _default_pipeline(module) if pipeline is None else pipeline
         passes = named_passes(text, installed().all_passes)
         done += run_settled(passes, context, module)
-        module.verify()
+        verify_module(module)
         return Compiled(module, spelled(done), path, context)
 
 

@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from comet.api.source import PathOrText, Source, is_text, read_all
 from comet.codegen.comet.chain import PLAN
 from comet.codegen.comet.reader import FILES, read_files
-from comet.tools.checks import verify_definitions
+from comet.tools.checks import verify_definitions, verify_module
 from comet.tools.diagnostics import UsageError
 from comet.tools.located_parser import LocatedParser
 from comet.universe import installed
@@ -39,7 +39,7 @@ def parsed(text: str, name: str, context: Context) -> ModuleOp:
     """
     module = LocatedParser(context, text, name).parse_module()
     verify_definitions(module)
-    module.verify()
+    verify_module(module)
     return module
 
 
@@ -53,7 +53,7 @@ def parsed_files(files: Mapping[str, Source]) -> ModuleOp:
         {name: file.text for name, file in files.items()},
         {name: file.name for name, file in files.items()},
     )
-    module.verify()
+    verify_module(module)
     return module
 
 

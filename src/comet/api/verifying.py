@@ -18,6 +18,7 @@ from comet.passes.explore.space import StructureSpace
 from comet.passes.explore.verify import verify
 from comet.passes.pipeline import run_passes
 from comet.passes.search import Goal, session
+from comet.tools.checks import verify_module
 
 
 def verified(file: Source) -> str:
@@ -44,7 +45,7 @@ def _check(certificate: Certificate, path: str) -> None:
     attach_hardware(module, certificate.hardware, f"{certificate.system}.yaml")
     mapped = module.clone()
     run_passes(_pipeline(certificate, path), ctx, mapped)
-    mapped.verify()
+    verify_module(mapped)
     goal = Goal(certificate.model, certificate.objective)
     constraints = read_constraints(certificate.constraints, f"{path}: constraints")
     allowed = certificate.allow_artifacts

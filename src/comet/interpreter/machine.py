@@ -20,6 +20,7 @@ from xdsl.traits import IsTerminator, SymbolTable
 from xdsl.utils.exceptions import InterpretationError, VerifyException
 
 from comet.dialects.compound.dims import DimsAttr
+from comet.dialects.errors import about
 from comet.interpreter.chunking import FoldTree, whole
 from comet.interpreter.tensor import Array, Tensor
 
@@ -54,7 +55,8 @@ class Interpreter:
             operands = tuple(self.values[operand] for operand in op.operands)
             if op.has_trait(IsTerminator):
                 return operands
-            results = evaluate(op, self, operands)
+            with about(op):
+                results = evaluate(op, self, operands)
             for result, value in zip(op.results, results, strict=True):
                 self.values[result] = self.kept(result, value)
         return ()

@@ -14,6 +14,7 @@ from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import HasParent
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.errors import about
 from comet.dialects.parents import HasParentNamed
 
 VISIBILITIES = ("public", "private", "nested")
@@ -26,20 +27,44 @@ def check_structure(module: ModuleOp) -> None:
 
     `Operation.verify` starts with the innermost ops, and their checks rely on the ops
     around them: `func.return` on the type of its function. This checks each op alone,
-    before any check that reads other ops. Raises VerifyException as `Operation.verify`
-    does.
+    before any check that reads other ops. Raises VerifyException with the op.
     """
     for op in module.walk():
         if isinstance(op, IRDLOperation):
-            try:
+            with about(op):
                 _alone(type(op)).verify(op)
                 _check_visibility(op)
                 _check_signature(op)
                 for kind in (HasParent, HasParentNamed):
                     for trait in op.get_traits_of_type(kind):
                         trait.verify(op)
-            except VerifyException as error:
-                op.emit_error(f"Operation does not verify: {error}", error)
+
+
+def verify_module(module: ModuleOp) -> None:
+    """Run the verifiers of all ops; a VerifyException is about the one that fails."""
+    try:
+        module.verify()
+    except VerifyException:
+        with about(_unverified(module)):
+            raise
+
+
+def _unverified(op: Operation) -> Operation:
+    """Return the innermost op that does not verify, of an op that does not."""
+    inner = (each for block in _blocks(op) for each in block.ops)
+    return next((_unverified(each) for each in inner if not _verifies(each)), op)
+
+
+def _blocks(op: Operation) -> Iterator[Block]:
+    return (block for region in op.regions for block in region.blocks)
+
+
+def _verifies(op: Operation) -> bool:
+    try:
+        op.verify()
+    except VerifyException:
+        return False
+    return True
 
 
 def _check_visibility(op: Operation) -> None:
@@ -85,7 +110,8 @@ def verify_definitions(module: ModuleOp) -> None:
     for op in numbers:
         for value in op.operands:
             if not _reaches(value, op, numbers):
-                _reject(op, value)
+                with about(op):
+                    _reject(op, value)
 
 
 def _reject(op: Operation, value: SSAValue) -> None:

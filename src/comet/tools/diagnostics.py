@@ -20,7 +20,8 @@ from xdsl.utils.exceptions import (
 )
 
 from comet.cost.estimate import CostError
-from comet.tools.located_parser import LocatedParser
+from comet.dialects.errors import op_of
+from comet.tools.located_parser import parsed_at
 from comet.tools.renamed import new_name
 
 
@@ -75,27 +76,6 @@ def _location_within(outer: Operation, name: str) -> str:
     if isinstance(outer.location, FileLineColLoc):
         return f"{_location_text(outer.location)}: {name}"
     return name
-
-
-def failing_op(error: BaseException) -> Operation | None:
-    """
-    Find the operation that an error is about.
-
-    It is the one whose verifier ran or whose `emit_error` was called last; otherwise
-    the last one that a function on the stack held as `op` or `node`, modules excluded;
-    otherwise the last one held as `func`.
-    """
-    own = (Operation.verify.__code__, Operation.emit_error.__code__)
-    found: Operation | None = None
-    around: Operation | None = None
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        names = ("self",) if frame.f_code in own else ("node", "op")
-        for held in map(frame.f_locals.get, names):
-            if isinstance(held, Operation) and not isinstance(held, ModuleOp):
-                found = held
-        if isinstance(held := frame.f_locals.get("func"), Operation):
-            around = held
-    return around if found is None else found
 
 
 LONGEST = 780
@@ -206,22 +186,12 @@ def _at_op(error: DiagnosticException) -> str:
 
 
 def _location(error: BaseException) -> str:
-    """Return the location of the op that an error is about, to put before `error: `."""
-    if (op := failing_op(error)) is not None:
+    """Return the location of what an error is about, to put before `error: `."""
+    if (op := op_of(error)) is not None:
         return f"{location_of_op(op)}: "
-    if (location := _parsed_location(error)) is not None:
+    if (location := parsed_at(error)) is not None:
         return f"{_location_text(location)}: "
     return ""
-
-
-def _parsed_location(error: BaseException) -> FileLineColLoc | None:
-    """Return where the op starts that was being parsed, the innermost one."""
-    own = LocatedParser.parse_operation.__code__
-    found: FileLineColLoc | None = None
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        if frame.f_code is own:
-            found = frame.f_locals.get("location", found)
-    return found
 
 
 def _location_text(location: FileLineColLoc) -> str:

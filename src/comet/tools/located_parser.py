@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, TypedAttribute
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import DiagnosticException
 
 LONG_NUMBER = re.compile(
     r"(?<![\"\w])(?:0x[0-9A-Fa-f]{1000}|(?:[0-9?]+x)*i?[0-9]{1000})"
@@ -40,6 +41,15 @@ BROKEN = (
 
 UNPRINTED = (Float80Type, Float128Type)
 """Types whose numbers xDSL parses but does not print."""
+
+
+PARSED_AT = "parsed_at"
+"""The attribute of an error that says where the op starts that was being parsed."""
+
+
+def parsed_at(error: BaseException) -> FileLineColLoc | None:
+    """Return where the innermost op starts that was being parsed, if one was."""
+    return getattr(error, PARSED_AT, None)
 
 
 class LocatedParser(Parser):
@@ -82,6 +92,9 @@ class LocatedParser(Parser):
             self.raise_error(
                 f"this does not parse: {reason}; correct it", start, self.pos
             )
+        except (DiagnosticException, RecursionError) as error:
+            vars(error).setdefault(PARSED_AT, location)
+            raise
         if isinstance(op.location, UnknownLoc):
             op.location = location
         return op

@@ -20,8 +20,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.errors import about, op_of
 from comet.passes.pipeline import Pipeline
-from comet.tools.checks import check_structure, verify_definitions
+from comet.tools.checks import check_structure, verify_definitions, verify_module
 from comet.tools.diagnostics import UsageError
 from comet.tools.option_check import unknown_name
 
@@ -129,14 +130,13 @@ class Watch:
             verify_definitions(module)
             if after is None:
                 check_structure(module)
-            module.verify()
+            verify_module(module)
         except VerifyException as error:
             if after is None:
                 raise
             message = f"the pass '{after.name}' made IR that does not verify: {error}"
-            raise VerifyException(message).with_traceback(
-                error.__traceback__
-            ) from error
+            with about(op_of(error) or module):
+                raise VerifyException(message) from error
 
     def _before(self, each: ModulePass, module: ModuleOp) -> None:
         if self._shown.between and self._last and not isinstance(each, Pipeline):

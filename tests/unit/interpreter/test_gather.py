@@ -5,9 +5,9 @@ import pytest
 from semantics import assert_close, assert_same_meaning, parse_module, run_passes
 from xdsl.utils.exceptions import InterpretationError
 
+from comet.dialects.errors import op_of
 from comet.interpreter import run
 from comet.interpreter.tensor import Array
-from comet.tools.diagnostics import failing_op
 
 TABLE = np.random.default_rng(5).standard_normal((3, 11, 5))
 IDS = np.array([[0.0, 10.0], [4.0, 4.0], [9.0, 1.0], [7.0, 0.0]])
@@ -41,7 +41,7 @@ def test_ids_outside_of_the_table_are_an_error(wrong: float):
     ids = np.where(IDS == 10.0, wrong, IDS)
     with pytest.raises(InterpretationError, match="pass ids from 0 to 10") as e:
         pages(ids)
-    op = failing_op(e.value)
+    op = op_of(e.value)
     assert op is not None
     assert op.name == "compound.gather"
 

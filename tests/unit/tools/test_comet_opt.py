@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
+from comet.dialects.errors import OpError
 from comet.passes.pipeline import Pipeline
 
 
@@ -32,7 +32,7 @@ class FailPass(ModulePass):
             op.body.block.erase_op(op.body.block.last_op)
             return
         if self.how == "pass":
-            raise PassFailedException("nothing fits")
+            raise OpError(op, "nothing fits")
         raise KeyError("a mistake of ours")
 
 

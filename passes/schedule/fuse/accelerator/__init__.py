@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.transforms.dead_code_elimination import region_dce
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
+from comet.dialects.errors import OpError
 from comet.passes.schedule.fuse.accelerator.auto import fuse_cheapest, open_strategies
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
 from comet.passes.schedule.fuse.machine import Machine, Options
@@ -29,14 +29,16 @@ class Accelerator(Machine):
 
     def fuse(self, func: FuncOp, options: Options) -> None:
         if options.strategy == "priority":
-            raise PassFailedException(
+            raise OpError(
+                func,
                 "fuse: strategy=priority is for GPUs; use auto, the cheapest of full, "
-                "partial, isolate_contractions and none, on accelerators"
+                "partial, isolate_contractions and none, on accelerators",
             )
         if options.kernels != "auto":
-            raise PassFailedException(
+            raise OpError(
+                func,
                 "fuse: kernels=.. is for GPUs; on accelerators the strategy says what "
-                "shares a nest"
+                "shares a nest",
             )
         first, *others = open_strategies(
             func, options.strategy, options.chunks, options.loops

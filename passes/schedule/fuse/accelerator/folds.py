@@ -20,6 +20,7 @@ from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.state import FOLD, States, without_axes
 from comet.dialects.compound import FillOp, FoldOp, YieldOp
 from comet.dialects.compound.dims import names_of
+from comet.dialects.errors import OpError
 from comet.passes.schedule.fuse.program import Program
 from comet.passes.schedule.tile_tree import Aliases, iter_args_of, resolve, users_of
 
@@ -99,10 +100,11 @@ def check_partials(nest: Sequence[tuple[Operation, ...]], states: States) -> Non
         for value in op.results:
             users = {_outermost(use.operation, op) for use in value.uses}
             if FOLD in states[value].partial.values() and not users <= inside:
-                raise PassFailedException(
+                raise OpError(
+                    op,
                     f"fuse: %{value.name_hint or 'a value'} is a partial of "
                     "'compound.fold' in each cluster, and another nest merges these "
-                    "partials; use strategy=full"
+                    "partials; use strategy=full",
                 )
 
 

@@ -28,6 +28,7 @@ from comet.dialects.compound.copied import (
     reads_through,
 )
 from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.errors import OpError
 from comet.passes.analysis.hardware_mesh import check_mesh
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
 from comet.passes.analysis.padding import is_border, is_resizing
@@ -139,17 +140,19 @@ def check_addresses(func: FuncOp) -> None:
     """Raise PassFailedException for an op that depends on positions or on ids."""
     for op in func.walk():
         if isinstance(op, IndexOp):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators "
                 "do not compute the position of an element; causal masks and scans "
-                "need a GPU"
+                "need a GPU",
             )
         if isinstance(op, gather.GatherOp | gather.ScatterAddOp):
             rows = "gathered" if isinstance(op, gather.GatherOp) else "summed"
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"fuse: @{func.sym_name.data} has '{op.name}', and addresses in the "
                 f"COMET files do not depend on data; make the {rows} rows an argument "
-                "of the function, or compile for a GPU"
+                "of the function, or compile for a GPU",
             )
 
 
@@ -163,24 +166,26 @@ def _check_ops(func: FuncOp) -> None:
                 if isinstance(op, PadOp)
                 else "run outline-mappings first, as comet-accelerator does"
             )
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"fuse: '{op.name}' of @{func.sym_name.data} changes the extents of a "
                 "value inside the function, and accelerators read and write whole "
-                f"tensors; {way}, or compile for a GPU"
+                f"tensors; {way}, or compile for a GPU",
             )
         if isinstance(op, RenameOp) and not follows_gather(op):
             name = op.result.name_hint or "a value"
             before, after = (", ".join(names_of(v)) for v in (op.input, op.result))
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"fuse: %{name} sees the dimensions {before} as {after}, and a tensor "
                 "of the COMET files has one name for each; run outline-mappings first, "
-                "as comet-accelerator does, or compile for a GPU"
+                "as comet-accelerator does, or compile for a GPU",
             )
         if isinstance(op, CastOp):
             _check_cast(op)
         if isinstance(op, CollectiveOp) and op.from_level is None:
-            raise PassFailedException(
-                f"fuse: '{op.name}' is at no level; run place-collectives first"
+            raise OpError(
+                op, f"fuse: '{op.name}' is at no level; run place-collectives first"
             )
         if isinstance(op, AllGatherOp | GatherOp):
             _check_gather(op)
@@ -193,10 +198,11 @@ def _check_cast(op: CastOp) -> None:
     for user in readers_of(op.result):
         if not isinstance(user, ComputeOp | FoldOp | CastOp):
             name = op.result.name_hint or "a value"
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"fuse: '{user.name}' reads the cast %{name}, and accelerators cast "
                 "only operands of compute ops, and results without other uses; give "
-                f"'{user.name}' the value before the cast"
+                f"'{user.name}' the value before the cast",
             )
 
 
@@ -207,10 +213,11 @@ def _check_gather(op: AllGatherOp | GatherOp) -> None:
     dim = op.dim.data
     whole, shard = extents_of(op.result)[dim], extents_of(op.input).get(dim, 1)
     if whole != shard * op.group_size:
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"fuse: '{op.name}' joins {op.group_size} shards of {shard} along {dim}, "
             f"which has {whole}, and instances of an accelerator have equal shards; "
-            f"distribute {dim} over axes that divide it, or pad it"
+            f"distribute {dim} over axes that divide it, or pad it",
         )
 
 

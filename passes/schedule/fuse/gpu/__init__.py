@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import PadOp
+from comet.dialects.errors import OpError
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.padding import is_border
 from comet.passes.schedule.fuse.gpu.choice import fuse_function
@@ -41,15 +41,17 @@ class Gpu(Machine):
 
     def fuse(self, func: FuncOp, options: Options) -> None:
         if options.strategy == "isolate_contractions":
-            raise PassFailedException(
+            raise OpError(
+                func,
                 "fuse: strategy=isolate_contractions is for accelerators; use none, "
-                "which gives each product a kernel of its own, on GPUs"
+                "which gives each product a kernel of its own, on GPUs",
             )
         for op in func.walk():
             if isinstance(op, PadOp) or is_border(op):
-                raise PassFailedException(
+                raise OpError(
+                    op,
                     f"fuse: @{func.sym_name.data} has '{op.name}', which GPUs read as "
-                    "parts of tensors; run lower-views before fuse"
+                    "parts of tensors; run lower-views before fuse",
                 )
         if exchanges_in_gpu(func, gpu_levels(self.system)):
             fuse_exchanging(func, self.system)

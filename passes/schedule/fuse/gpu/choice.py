@@ -20,11 +20,11 @@ from typing import Literal, Self, TypeAlias
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu.kernel import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
@@ -149,7 +149,7 @@ def _search(
     given = _Fused.of(func, Strategy("priority"), partition, forms.cheapest)
     for kernel in given.kernels:
         if reason := trials.misfit(kernel) or trials.refusal(kernel):
-            raise PassFailedException(reason)
+            raise OpError(func, reason)
     return _fitted(func, trials, given), (given,)
 
 
@@ -418,10 +418,10 @@ def _cut(
 ) -> Found[_Fused]:
     """Cut `kernel`, which is not possible for the `reason`, and price the choice."""
     if (partition := cut_in_two(fused.partition, kernel)) is None:
-        raise PassFailedException(reason(kernel))
+        raise OpError(func, reason(kernel))
     if fused.cuts == 0:
-        raise PassFailedException(
-            f"more than {CUTS} cuts; priority fusion finds where to cut"
+        raise OpError(
+            func, f"more than {CUTS} cuts; priority fusion finds where to cut"
         )
     return _fitted(func, trials, fused.cut(partition))
 

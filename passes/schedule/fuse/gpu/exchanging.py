@@ -32,6 +32,7 @@ from comet.dialects.collective.spmd import (
 )
 from comet.dialects.compound import Elementwise, FoldOp, View
 from comet.dialects.compound.dims import joined_extents, names_of
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import spmd_region
@@ -101,10 +102,11 @@ def fuse_exchanging(func: FuncOp, system: SystemOp) -> None:
     levels, region = gpu_levels(system), spmd_region(func)
     assert region is not None
     if scatters_of(func.walk()):
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"fuse: programs of a group exchange what they read, and sums that "
             f"@{func.sym_name.data} scatters are complete when all have ended; use "
-            "ctas=1"
+            "ctas=1",
         )
     shards = _shards(region, func.sym_name.data, levels)
     if shards.ranks > 1:
@@ -146,10 +148,11 @@ def plan_exchanging(func: FuncOp, shards: GroupShards, levels: GpuLevels) -> Fus
     program, ops = read_program(func), elementary_ops(func)
     for op in ops:
         if isinstance(op, View):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"fuse: %{op.result.name_hint or 'a value'} of @{func.sym_name.data} "
                 "is a view, which programs that exchange do not have in registers; "
-                "compile without ctas"
+                "compile without ctas",
             )
     if program.region is not None and shards.ranks > 1:
         outs = program.region.yielded

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.stored_values import named_values, value_names
@@ -32,22 +32,25 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
     stored = named_values(text, named, "fuse", "kernel")
     for value in _needed(func, ops):
         if all(value not in values for values in stored):
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"fuse: kernels does not store %{named[value]}, which is a result, or "
-                "is renamed or sent; name it in a kernel"
+                "is renamed or sent; name it in a kernel",
             )
     known = {value for values in stored for value in values}
     kernels = [_kernel(ops, values, known - set(values)) for values in stored]
     for kernel, values in zip(kernels, stored, strict=True):
         if meet_in_memory(kernel, kernel):
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"fuse: the kernel of %{named[values[0]]} reads sums that it scatters, "
-                "or computes their ids; store them in another kernel"
+                "or computes their ids; store them in another kernel",
             )
         if any(disagrees(kernel, (op,)) for op in kernel):
-            raise PassFailedException(
+            raise OpError(
+                func,
                 f"fuse: the kernel of %{named[values[0]]} has a dimension with two "
-                "extents; store a value in between in another kernel"
+                "extents; store a value in between in another kernel",
             )
     borders = [op for op in ops if isinstance(op, Border)]
     return _in_order((*kernels, *borders))
@@ -90,9 +93,11 @@ def _in_order(parts: Sequence[Part]) -> Partition:
             if all(made.get(value) not in pending for value in values_read(part))
         ]
         if not ready:
-            raise PassFailedException(
+            first = pending[0]
+            raise OpError(
+                first[0] if isinstance(first, tuple) else first,
                 "fuse: kernels has two that depend on each other; store a value that "
-                "goes from one to the other in a third kernel"
+                "goes from one to the other in a third kernel",
             )
         ordered.append(ready[0])
         pending.remove(ready[0])

@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import (
     AllGatherOp,
@@ -35,6 +34,7 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.named import CompoundOp
+from comet.dialects.errors import OpError
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.reduction_loops import without_constants
 from comet.passes.schedule.fuse.gpu.scatters import (
@@ -102,23 +102,26 @@ def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
 
 def _check_op(func: FuncOp, op: Operation) -> None:
     if isinstance(op, AllReduceOp | ReduceScatterOp):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"fuse: @{func.sym_name.data} has {op.name}, and on GPUs collectives only "
-            "move data; run lower-reductions before fuse"
+            "move data; run lower-reductions before fuse",
         )
     if isinstance(op, ScatterOp):
-        raise PassFailedException(_scatter_mistake(func, op))
+        raise OpError(op, _scatter_mistake(func, op))
     if isinstance(op, CollectiveOp) and not isinstance(op, MOVES):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out; "
             "choose shardings that need all_gather, all_to_all and reductions only, "
-            "and where a dimension is split, equally many parts for each rank"
+            "and where a dimension is split, equally many parts for each rank",
         )
     known = isinstance(op, MOVES) or op.dialect_name() == "compound"
     if not known or isinstance(op, CompoundOp):
-        raise PassFailedException(
+        raise OpError(
+            op,
             f"@{func.sym_name.data} has {op.name}, which is not elementary; run "
-            "decompose before fuse"
+            "decompose before fuse",
         )
 
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import ScatterAddOp, View
 from comet.dialects.compound.gather import scatterings
+from comet.dialects.errors import OpError
 from comet.passes.schedule.tile_tree import Spatial
 
 
@@ -65,18 +65,20 @@ def beside_values(ops: Sequence[Operation]) -> tuple[Operation, ...]:
         return tuple(ops)
     for op in scatters:
         if op.values.owner not in ops or isinstance(op.values.owner, View):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"fuse: '{op.name}' has values that no kernel makes; run lower-views "
-                "before fuse"
+                "before fuse",
             )
     pending = [with_scatters(op) for op in ops if op not in scatters]
     found, left = list[Operation](), set(ops)
     while pending:
         ready = next((unit for unit in pending if _is_ready(unit, left)), None)
         if ready is None:
-            raise PassFailedException(
+            raise OpError(
+                scatters[-1],
                 "fuse: ids of a 'compound.scatter_add' depend on its values, or on "
-                "other sums of these; run lower-views before fuse, or add other values"
+                "other sums of these; run lower-views before fuse, or add other values",
             )
         pending.remove(ready)
         left.difference_update(ready)

@@ -30,6 +30,7 @@ from comet.dialects.compound import FillOp, IndexOp, View
 from comet.dialects.compound.dims import joined_extents, with_level
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.dataflow import KernelOp
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
@@ -244,10 +245,11 @@ def _check_loops(func: FuncOp) -> None:
         known = joined_extents((*node.ins, *node.init_args()))
         for dim in node.factors:
             if dim not in known:
-                raise PassFailedException(
+                raise OpError(
+                    node,
                     f"fuse: the node of %{node.outs[0].name_hint} loops over {dim}, "
                     "which only constants have; make the constant an argument of the "
-                    "function"
+                    "function",
                 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.func import FuncOp
-from xdsl.utils.exceptions import PassFailedException, VerifyException
+from xdsl.utils.exceptions import VerifyException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
@@ -28,6 +28,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import LAUNCH_NUMBERS, joined_extents
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, repeats_programs
@@ -60,8 +61,9 @@ def choose(func: FuncOp, system: SystemOp) -> tuple[PlanEntry, ...]:
     for node in grid_nodes(func):
         tiling = best_tiling(node, summarize(node, levels, gpu), gpu)
         if tiling is None:
-            raise PassFailedException(
-                f"tile: {misfit(node, levels, gpu)}; fuse less, with strategy=auto"
+            raise OpError(
+                node,
+                f"tile: {misfit(node, levels, gpu)}; fuse less, with strategy=auto",
             )
         tilings[node] = tiling
     return plan_with(tilings)
@@ -160,7 +162,7 @@ def finish_kernels(
         try:
             finish_kernel(node, levels, gpu, given.get(node.node_name or "", {}))
         except VerifyException as error:
-            raise PassFailedException(f"tile: @{node.node_name}: {error}") from error
+            raise OpError(node, f"tile: @{node.node_name}: {error}") from error
 
 
 def finish_kernel(
@@ -182,10 +184,11 @@ def finish_kernel(
     if not holds(summary, blocks, numbers, gpu):
         registers = alive_bytes(summary, blocks)
         shared = shared_need(summary, blocks, numbers.stages, gpu)
-        raise PassFailedException(
+        raise OpError(
+            node,
             f"tile: {_needed(node, registers, shared, levels)}, more than the "
             f"{gpu.register_bytes} and {gpu.shared_bytes} bytes there: raise its "
-            "factors, or fuse less"
+            "factors, or fuse less",
         )
     time = price(summary, blocks, numbers, gpu)
     set_estimate(node, float(time.seconds) - gpu.launch)
