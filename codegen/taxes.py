@@ -16,22 +16,14 @@ from xdsl.utils.target import Target
 
 from comet.codegen.chrome_trace import process_of, trace_of
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.program import launch_plan_of, machine_for
-from comet.cost.gpu.launch_plan import (
-    Barrier,
-    Clear,
-    Launch,
-    LibraryCollective,
-    Plan,
-    Step,
-    in_place,
-)
-from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
-from comet.cost.gpu.timeline import Timeline, play
+from comet.cost.from_ir.program import PricedProgram, priced
+from comet.cost.gpu.launch_plan import Barrier, Clear, Launch, LibraryCollective, Step
+from comet.cost.gpu.taxes import Taxes, taxes_by_step
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.dataflow.program import programs_in
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp
 from comet.text_table import aligned
 
@@ -75,47 +67,42 @@ class TaxesTarget(Target):
         Raises `DiagnosticException` for a module without hardware or launch plans, or a
         plan that cannot be priced.
         """
-        priced = [self._price(program, module) for program in programs_of(module)]
-        output.write("\n".join(price.text for price in priced))
+        tables = [self._price(program, module) for program in programs_of(module)]
+        output.write("\n".join(table.text for table in tables))
         if self.trace is not None:
-            processes = [process_of(price.title, price.timeline) for price in priced]
+            processes = [process_of(t.title, t.price.timeline) for t in tables]
             write_text(Path(self.trace), json.dumps(trace_of(processes)) + "\n")
 
-    def _price(self, program: ProgramOp, module: ModuleOp) -> PricedPlan:
+    def _price(self, program: ProgramOp, module: ModuleOp) -> TaxTable:
         (system,) = (op for op in module.ops if isinstance(op, SystemOp))
         try:
-            machine = machine_for(program, system, graph=self.graph)
-            plan = launch_plan_of(program, system)
-            plan = in_place(plan) if self.in_place else plan
-            timeline = play(plan, machine)
+            price = priced(program, system, graph=self.graph, resident=self.in_place)
         except CostError as error:
-            raise DiagnosticException(f"target taxes: {error}") from error
-        return PricedPlan(title_of(program, system), plan, timeline)
+            raise OpError(program, f"target taxes: {error}") from error
+        return TaxTable(title_of(program, system), price)
 
 
 @dataclass(frozen=True)
-class PricedPlan:
-    """A plan and its simulated timeline."""
+class TaxTable:
+    """The price of a launch plan, under a title."""
 
     title: str
-    plan: Plan
-    timeline: Timeline
+    price: PricedProgram
 
     @property
     def text(self) -> str:
         """The table, a line for each step, with the unit of every number."""
-        latency = _microseconds(self.timeline.latency)
+        latency = _microseconds(self.price.timeline.latency)
         table = "\n".join(aligned([COLUMNS, *self._rows()]))
         return f"{self.title}: {latency}\n\n{table}\n\n{MODEL}\n"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        timeline = self.timeline
-        left = {step.name: _intermediates(step) for step in self.plan}
+        left = {step.name: _intermediates(step) for step in self.price.plan}
         rows = [
             _row(name, taxes, _kilobytes(left[name]))
-            for name, taxes in taxes_by_step(timeline).items()
+            for name, taxes in taxes_by_step(self.price.timeline).items()
         ]
-        whole = taxes_of(timeline.segments, timeline.ranks)
+        whole = self.price.taxes
         rows.append(_row("total", whole, _kilobytes(sum(left.values()))))
         fractions = (_part(number, whole.total) for number in _numbers(whole))
         return [*rows, ("fraction", *fractions, "")]

@@ -7,10 +7,11 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import DiagnosticException
 
-from comet.cost.accelerator.noc import TABLED_MESHES, mesh_used
+from comet.cost.accelerator.tool.network import TABLED_MESHES, mesh_used
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.nodes import LevelOp
 from comet.dialects.comet import UNPRICED, CollectiveOp, TileOp
+from comet.dialects.errors import OpError
 
 
 def check_tool(module: ModuleOp) -> None:
@@ -22,7 +23,7 @@ def check_tool(module: ModuleOp) -> None:
     system = attached_system(module)
     for op in module.walk():
         if isinstance(reason := op.attributes.get(UNPRICED), StringAttr):
-            raise DiagnosticException(f"target comet: {reason.data}")
+            raise OpError(op, f"target comet: {reason.data}")
         if isinstance(op, TileOp) and not op.is_temporal:
             for entry in op.entries:
                 copies = prod(size for row in entry.factors for _, size in row)

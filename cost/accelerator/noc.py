@@ -9,7 +9,6 @@ has no table.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,15 +16,8 @@ import numpy as np
 
 from comet.cost.accelerator.hardware import Network
 from comet.cost.accelerator.router import mesh_energy
-from comet.cost.estimate import CostError
 from comet.cost.reals import Precision, Real, double
 from comet.kinds import CollectiveKind
-
-TABLED_MESHES = {(1, 1): 0, (2, 2): 2, (4, 4): 6, (16, 16): 30}
-"""The meshes the COMET tool supports, and the hops of one phase."""
-
-REDUCTION_ENERGY = {"add": 0.11, "sub": 0.11, "max": 0.0025, "mult": 0.64}
-"""pJ per element combined in the network."""
 
 REDUCTION_LANES = 16.0
 """Elements a router combines per cycle."""
@@ -52,40 +44,6 @@ class Crossing:
     """Whether it is a collective, and no transfer (its scatter divides the tile)."""
     reduces: bool = False
     """Whether routers combine values on the way, if the kind does."""
-
-
-def mesh_used(mesh: tuple[int, int] | None, instances: int) -> tuple[int, int]:
-    """
-    The part of the mesh that `instances` occupy, the smallest square if it fits (COMET
-    tool).
-
-    If only one side of the mesh is as long as the square, the other is filled
-    completely; in both cases the tool divides by the second side.
-    """
-    # The root of a float would overflow, or be inexact, for large numbers.
-    edge = math.isqrt(instances - 1) + 1 if instances > 0 else 0
-    if mesh is None:
-        return edge, edge
-    x, y = mesh
-    if x >= edge and y >= edge:
-        return edge, edge
-    if x < edge and y < edge:
-        return x, y
-    rest = (instances + y - 1) // y
-    return (rest, y) if x >= edge else (y, rest)
-
-
-def tabled_hops(mesh: tuple[int, int]) -> int:
-    """
-    The hops of one phase; raises `CostError` for a mesh outside the COMET tool's table.
-    """
-    if (hops := TABLED_MESHES.get(mesh)) is None:
-        known = ", ".join(f"{x}x{y}" for x, y in TABLED_MESHES)
-        raise CostError(
-            f"the COMET tool has no hop count for a {mesh[0]}x{mesh[1]} mesh; use one "
-            f"of {known}, or model paper"
-        )
-    return hops
 
 
 def hops_to(network: Network, instances: Real) -> Real:
@@ -152,42 +110,14 @@ def phases(kind: CollectiveKind) -> int:
     return 2 if kind in TWO_PHASE else 1
 
 
-def network_energy(
-    network: Network,
-    mesh: tuple[int, int],
-    crossing: Crossing,
-    reduction: str | None = None,
-) -> float:
-    """
-    Return the pJ of one tile across the mesh, in single precision (COMET tool).
-
-    Routers and links by `cost.accelerator.router.mesh_energy`; combining by
-    `REDUCTION_ENERGY` of the `reduction` per element, hop and instance.
-    """
-    c = crossing
-    moved = c.size * c.hops
-    combining = 0.0
-    if c.kind in REDUCING and reduction is not None:
-        energy = np.float32(REDUCTION_ENERGY[reduction])
-        combining = float(np.float32(moved * c.instances) * energy)
-    if c.explicit and c.kind is CollectiveKind.SCATTER:
-        moved = int(np.float32(moved) / np.float32(c.instances))
-    moved *= phases(c.kind)
-    bits = int(np.float32(moved) * np.float32(c.element_bytes * 8))
-    hops = phases(c.kind) * c.hops
-    width, delay = network.channel_width, network.queuing_delay
-    routed = mesh_energy(width, hops, delay, bits, mesh[0])
-    return float(np.float32(routed + combining))
-
-
 def mesh_bits_energy(
     network: Network, bits: Real, instances: Real, rounds: int
 ) -> Real:
     """
     The pJ to move a tile of `bits` bits across a mesh `rounds` times, unrounded.
 
-    As `network_energy`, for numbers and arrays; zero on one instance. If the instances
-    fill several meshes, each takes the same energy.
+    By `cost.accelerator.router`, for numbers and arrays; zero on one instance. If the
+    instances fill several meshes, each takes the same energy.
     """
     hops = hops_to(network, instances)
     edge = np.ceil(np.sqrt(instances))

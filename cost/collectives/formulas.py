@@ -13,16 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from comet.cost.accelerator.hardware import Level, Memory, Network
-from comet.cost.accelerator.noc import (
-    Crossing,
-    hops_to,
-    mesh_used,
-    network_cycles,
-    network_energy,
-    tabled_hops,
-)
+from comet.cost.accelerator.noc import Crossing, hops_to, network_cycles
 from comet.cost.estimate import CostError
-from comet.cost.reals import Real, single
+from comet.cost.reals import Real
 from comet.kinds import CollectiveKind
 
 
@@ -69,17 +62,6 @@ class Ports:
         return cls(read, write, network, memory)
 
 
-@dataclass(frozen=True)
-class CollectiveCost:
-    """The cost of one execution of a collective."""
-
-    cycles: int
-    memory_energy: float
-    """pJ."""
-    network_energy: float
-    """pJ."""
-
-
 def link_network(level: Level) -> Network:
     """The network among a level's instances; raises `CostError` if it has none."""
     if level.link is None:
@@ -113,38 +95,6 @@ def exchange_cycles(
     )
     memory = memory_cycles(exchange, level.memory, network, linear=True)
     return memory + network_cycles(network, crossing)
-
-
-def tool_cost(
-    exchange: CollectiveTraffic,
-    level: Level,
-    element_bytes: float,
-    reduction: str | None,
-) -> CollectiveCost:
-    """
-    The cost of one execution of a collective at one level, as the COMET tool counts it.
-
-    `reduction` is that of a collective that combines values, such as max. Raises
-    `CostError` if no link joins the instances.
-    """
-    network = link_network(level)
-    stored = float(memory_energy(exchange, level.memory, network))
-    memory = int(memory_cycles(exchange, level.memory, network))
-    if exchange.sources < 2:
-        return CollectiveCost(memory, stored, 0.0)
-    mesh = mesh_used(network.mesh, exchange.sources)
-    crossing = Crossing(
-        exchange.kind,
-        tabled_hops(mesh),
-        int(exchange.read_bytes / element_bytes),
-        exchange.sources,
-        element_bytes,
-        explicit=True,
-        reduces=reduction is not None,
-    )
-    cycles = network_cycles(network, crossing, real=single)
-    energy = network_energy(network, mesh, crossing, reduction)
-    return CollectiveCost(memory + int(cycles), stored, energy)
 
 
 def memory_cycles(

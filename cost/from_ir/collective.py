@@ -16,6 +16,7 @@ from xdsl.ir import SSAValue
 
 from comet.cost.accelerator.hardware import Hardware, Level, Network
 from comet.cost.accelerator.noc import REDUCING, mesh_bits_energy, phases
+from comet.cost.accelerator.tool.network import tool_cost
 from comet.cost.collectives.algorithms import (
     HIERARCHICAL,
     TIMES,
@@ -29,7 +30,6 @@ from comet.cost.collectives.formulas import (
     exchange_cycles,
     link_network,
     memory_energy,
-    tool_cost,
 )
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.hardware import hardware_of

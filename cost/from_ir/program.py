@@ -28,10 +28,13 @@ from comet.cost.gpu.launch_plan import (
     Receive,
     Send,
     Step,
+    in_place,
 )
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.taxes import Taxes, taxes_of
 from comet.cost.gpu.tiling import held_bytes, kernel_work, merging_work, tensor_traffic
+from comet.cost.gpu.timeline import Timeline, play
 from comet.cost.gpu.waiting import waits_in_loop
 from comet.cost.reals import longest, product
 from comet.dialects.arch import SystemOp
@@ -100,6 +103,36 @@ def launch_plan_of(program: ProgramOp, system: SystemOp) -> Plan:
     Raises `CostError` where the system has no GPU.
     """
     return read_plan(program, device_of(system), gpu_levels(system))
+
+
+@dataclass(frozen=True)
+class PricedProgram:
+    """A launch plan, the GPUs that run it, and the timeline of all ranks."""
+
+    plan: Plan
+    machine: Machine
+    timeline: Timeline
+
+    @property
+    def taxes(self) -> Taxes:
+        """The taxes of the whole plan, in seconds."""
+        return taxes_of(self.timeline.segments, self.timeline.ranks)
+
+
+def priced(
+    program: ProgramOp, system: SystemOp, *, graph: bool = False, resident: bool = False
+) -> PricedProgram:
+    """
+    Return the price of a program on the GPUs of a system.
+
+    `graph` as in `machine_for`. With `resident`, the caller keeps inputs that peers
+    pull in symmetric memory. Raises `CostError` where the system has no GPU, and as
+    `play` does.
+    """
+    machine = machine_for(program, system, graph=graph)
+    plan = read_plan(program, machine.device, gpu_levels(system))
+    plan = in_place(plan) if resident else plan
+    return PricedProgram(plan, machine, play(plan, machine))
 
 
 def read_plan(program: ProgramOp, device: Device, levels: GpuLevels) -> Plan:

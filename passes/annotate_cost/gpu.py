@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.program import launch_plan_of, machine_for, steps_of
-from comet.cost.gpu.taxes import Taxes, taxes_by_step, taxes_of
-from comet.cost.gpu.timeline import play
+from comet.cost.from_ir.program import priced, steps_of
+from comet.cost.gpu.taxes import Taxes, taxes_by_step
 from comet.dialects.arch import SystemOp
 from comet.dialects.cost import Figures, Model, TimeUnit, estimate_of
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.dataflow.program import programs_in
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 
@@ -43,9 +42,10 @@ def _launched_one_by_one(func: FuncOp, system: SystemOp, model: ModelName) -> Fi
     figures = [estimate_of(op) for op in kernels]
     latencies = [each.latency for each in figures if each is not None]
     if len(latencies) != len(kernels):
-        raise PassFailedException(
+        raise OpError(
+            func,
             f"annotate-cost: the kernels of @{func.sym_name.data} have no estimates; "
-            "run tile first"
+            "run tile first",
         )
     launches = device_of(system).launch * 1e9 * len(kernels)
     latency = sum(latencies) + launches
@@ -56,11 +56,10 @@ def _program_estimates(
     program: ProgramOp, system: SystemOp, model: ModelName
 ) -> list[tuple[Operation, Figures]]:
     """Return the figures of a launch plan, then those of its kernels and barriers."""
-    machine = machine_for(program, system)
-    timeline = play(launch_plan_of(program, system), machine)
-    whole = taxes_of(timeline.segments, timeline.ranks)
-    found: list[tuple[Operation, Figures]] = [(program, _tax_figures(whole, model))]
-    by_step = taxes_by_step(timeline)
+    price = priced(program, system)
+    whole = _tax_figures(price.taxes, model)
+    found: list[tuple[Operation, Figures]] = [(program, whole)]
+    by_step = taxes_by_step(price.timeline)
     for name, op in steps_of(program).items():
         if name in by_step:
             found.append((op, _tax_figures(by_step[name], model)))

@@ -15,15 +15,15 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.accelerator.noc import TABLED_MESHES
+from comet.cost.accelerator.tool.network import TABLED_MESHES
 from comet.dialects.arch import LEFT_OUT, SystemOp, attached_system
 from comet.dialects.arch.fields import dictionary_of, fields_of
 from comet.dialects.arch.nodes import NodeOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import node as schedule
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.hardware_mesh import hardware_mesh
@@ -73,9 +73,10 @@ def check_unsharded(module: ModuleOp) -> None:
     """Raise PassFailedException if an op of `module` depends on the mesh."""
     for op in module.walk():
         if isinstance(op, CollectiveOp | schedule.NodeOp | MappingOp):
-            raise PassFailedException(
+            raise OpError(
+                op,
                 f"known-meshes: '{op.name}' is written for the whole mesh; run "
-                "known-meshes before the program is sharded"
+                "known-meshes before the program is sharded",
             )
 
 

@@ -5,8 +5,8 @@ that use what all ranks make.
 
 from paths import HARDWARE
 
-from comet.cost.from_ir.program import launch_plan_of, machine_for
-from comet.cost.gpu.taxes import Taxes, price_plan
+from comet.cost.from_ir.program import priced
+from comet.cost.gpu.taxes import Taxes
 from comet.dialects.arch import SystemOp
 from comet.dialects.dataflow import ProgramOp
 
@@ -183,5 +183,4 @@ def gathered(tiles: int) -> str:
 
 def program_cost(program: ProgramOp, system: SystemOp) -> Taxes:
     """Return the taxes of a launch plan; raises `CostError` if it has no price."""
-    plan = launch_plan_of(program, system)
-    return price_plan(plan, machine_for(program, system))
+    return priced(program, system).taxes

@@ -37,6 +37,7 @@ from comet.cost.accelerator.tool.levels import (
     merge_streams,
 )
 from comet.cost.accelerator.tool.nest import build_nests
+from comet.cost.accelerator.tool.network import tool_cost
 from comet.cost.accelerator.tool.pipeline import pipeline_cycles
 from comet.cost.accelerator.tool.reuse import port_usage, record_ramps, shrink
 from comet.cost.accelerator.tool.state import GroupCost, Latency
@@ -46,7 +47,6 @@ from comet.cost.accelerator.tool.streams import (
     make_stream,
     u32,
 )
-from comet.cost.collectives import formulas
 from comet.cost.estimate import CostError, at_node
 from comet.kinds import BindingKind
 
@@ -263,6 +263,6 @@ def _sequential_cycles(state: Latency, tile: Tile) -> int:
 def _collective(state: Latency, node: Collective) -> None:
     exchange = state.nests.collectives[node.index]
     level = state.hardware.level(node.level)
-    cost = formulas.tool_cost(exchange, level, node.bits / 8, node.reduction)
+    cost = tool_cost(exchange, level, node.bits / 8, node.reduction)
     state.cycles[node.index] = u32(cost.cycles)
     state.collectives[node.index] = cost

@@ -10,8 +10,8 @@ from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.problem import Leaf, Problem, Tile
 from comet.cost.accelerator.tool.levels import LevelRecords, NodeTotals
 from comet.cost.accelerator.tool.nest import Nests
+from comet.cost.accelerator.tool.network import CollectiveCost
 from comet.cost.accelerator.tool.streams import Stream
-from comet.cost.collectives.formulas import CollectiveCost
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from comet.cost.accelerator.hardware import Hardware
-from comet.cost.accelerator.noc import (
-    Crossing,
-    mesh_used,
-    network_cycles,
-    network_energy,
-    tabled_hops,
-)
+from comet.cost.accelerator.noc import Crossing, network_cycles
+from comet.cost.accelerator.tool.network import mesh_used, network_energy, tabled_hops
 from comet.cost.accelerator.volume import Movement, Route, memory_cycles, transfer_kind
 from comet.cost.estimate import CostError
 from comet.cost.reals import single

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.codegen.chrome_trace import Process, process_of
 from comet.codegen.taxes import title_of
-from comet.cost.from_ir.program import machine_for, read_plan
+from comet.cost.from_ir.program import priced
 from comet.cost.from_ir.traffic import Traffic, traffic_of
 from comet.cost.gpu.bounds import program_bound
 from comet.cost.gpu.interconnect import remote_traffic
@@ -24,10 +24,8 @@ from comet.cost.gpu.kernel import (
 )
 from comet.cost.gpu.launch_plan import Launch, Machine, Part, Plan
 from comet.cost.gpu.scaling import scaled_machines
-from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
-from comet.cost.gpu.timeline import play
+from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step
 from comet.dialects.arch import attached_system
-from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.dataflow.program import programs_in
 from comet.report.numbers import MORE, Mark, Roof, Roofline, Room, Stack, percent
 from comet.tools.diagnostics import UsageError
@@ -157,10 +155,8 @@ def plan_figures_of(module: ModuleOp) -> PlanFigures:
         )
     (program,) = programs
     system = attached_system(module)
-    machine = machine_for(program, system)
-    plan = read_plan(program, machine.device, gpu_levels(system))
-    timeline = play(plan, machine)
-    whole = taxes_of(timeline.segments, timeline.ranks)
+    price = priced(program, system)
+    plan, machine, timeline = price.plan, price.machine, price.timeline
     traffic = traffic_of(program, system)
     kernels = tuple(_kernels(plan, machine))
     title = title_of(program, system)
@@ -168,7 +164,7 @@ def plan_figures_of(module: ModuleOp) -> PlanFigures:
     return PlanFigures(
         title=title,
         ranks=timeline.ranks,
-        whole=whole,
+        whole=price.taxes,
         steps=steps,
         least=program_bound(plan, machine, traffic.least),
         kernels=kernels,

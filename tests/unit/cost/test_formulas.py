@@ -19,10 +19,7 @@ from comet.cost.accelerator.noc import (
     Crossing,
     hops_to,
     mesh_bits_energy,
-    mesh_used,
     network_cycles,
-    network_energy,
-    tabled_hops,
 )
 from comet.cost.accelerator.problem import (
     Binding,
@@ -31,6 +28,7 @@ from comet.cost.accelerator.problem import (
     Tile,
 )
 from comet.cost.accelerator.router import mesh_energy
+from comet.cost.accelerator.tool.network import mesh_used, network_energy, tabled_hops
 from comet.cost.accelerator.volume import (
     Route,
     Transfer,

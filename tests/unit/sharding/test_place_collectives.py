@@ -9,6 +9,7 @@ from tile_trees import only_function
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.accelerator.tool.network import tool_cost
 from comet.cost.collectives.algorithms import (
     Fabric,
     Hierarchy,
@@ -19,7 +20,6 @@ from comet.cost.collectives.algorithms import (
 from comet.cost.collectives.formulas import (
     CollectiveTraffic,
     exchange_cycles,
-    tool_cost,
 )
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import attached_system
