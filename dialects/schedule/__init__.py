@@ -44,6 +44,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp
+from comet.dialects.compound import IndexOp
 from comet.dialects.compound import YieldOp as MergeYieldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.errors import about
@@ -61,6 +62,7 @@ from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.node import (
     NodeOp,
     combine_attr,
+    outside,
     verify_names,
     verify_node,
 )
@@ -122,7 +124,10 @@ class TemporalOp(NodeOp):
     its elements: iterations after all of these have no effect, and are left out.
     """
     start = opt_prop_def(IntegerAttr[I64])
-    """The operand with the position, of those of `until`, that the loop begins at."""
+    """
+    The operand whose first element is the position, of those of `until`, at which the
+    loop begins; it may be the `compound.index` along the loop.
+    """
     since = opt_prop_def(IntegerAttr[I64])
     """The same for the first visible position: iterations before it are left out."""
     unmask = opt_prop_def(UnitAttr)
@@ -210,7 +215,8 @@ class TemporalOp(NodeOp):
                 f"'{self.name}' op {bound} {index}: it has to be the index of one of "
                 f"{len(self.ins)} operands, in a node with one loop"
             )
-        if dims[0] in names_of(self.ins[index]):
+        is_index = isinstance(outside(self.ins[index]).owner, IndexOp)
+        if dims[0] in names_of(self.ins[index]) and not (bound == "from" and is_index):
             raise VerifyException(
                 f"'{self.name}' op {bound} {index}: the operand has {dims[0]}, "
                 "over which the node loops; name one that every iteration reads whole"

@@ -63,7 +63,7 @@ class Visible:
     operand: int
     """The operand with the last, or the first, visible positions."""
     start: int | None = None
-    """The operand with the position at which the loop begins, None for 0."""
+    """The operand whose first element is where the loop begins, None for 0."""
 
 
 def last_visible(node: TemporalOp) -> Visible | None:
@@ -132,21 +132,53 @@ def _comparisons(
         if not isinstance(op, MapOp) or op.kind.data not in COMPARED:
             continue
         compared = _read_whole(node, op.operands[side])
-        position, start = op.operands[1 - side], None
-        if isinstance(add := position.owner, MapOp) and add.kind.data is MapKind.ADD:
-            first, position = add.operands
-            if (start := _read_whole(node, first)) is None:
-                continue
-        if compared is not None and _counts(position, loop.dim):
-            yield op.result, COMPARED[op.kind.data], Visible(compared, start)
+        found = _start(node, op.operands[1 - side], loop.dim)
+        if compared is not None and found is not None:
+            yield op.result, COMPARED[op.kind.data], Visible(compared, *found)
+
+
+def _start(
+    node: TemporalOp, position: SSAValue, dim: str
+) -> tuple[()] | tuple[int] | None:
+    """
+    Return the operand with the first position along a loop; () for 0.
+
+    None if these are no positions. They count from 0, in parts from an operand that is
+    added to them, and in shards from where the shard begins: they are the operand then.
+    """
+    start: int | None
+    if (index := _index_along(position, dim)) is not None:
+        if index.whole is None:
+            return ()
+        start = _operand(node, _source(position))
+    elif isinstance(add := position.owner, MapOp) and add.kind.data is MapKind.ADD:
+        first, inside = add.operands
+        index, start = _index_along(inside, dim), _read_whole(node, first)
+        if index is None or index.whole is not None:
+            return None
+    else:
+        return None
+    return None if start is None else (start,)
 
 
 def _read_whole(node: TemporalOp, value: SSAValue) -> int | None:
     """Return the operand of a node that a value is, if all iterations read it whole."""
-    if not isinstance(value, BlockArgument) or value.index >= len(node.ins):
-        return None
     looped = {loop.dim for loop in node.loops}
-    return None if looped & set(names_of(value)) else value.index
+    return None if looped & set(names_of(value)) else _operand(node, value)
+
+
+def _operand(node: TemporalOp, value: SSAValue) -> int | None:
+    """Return the operand of a node that a value in its body is."""
+    if not isinstance(value, BlockArgument) or value.owner is not node.body.block:
+        return None
+    return value.index if value.index < len(node.ins) else None
+
+
+def _source(value: SSAValue) -> SSAValue:
+    """Return the value in the body of a node that `value` is a copy of."""
+    while isinstance(copy := value.owner, CopyOp):
+        value = copy.source
+    return value
 
 
 def copied_value(value: SSAValue) -> SSAValue:
@@ -156,11 +188,11 @@ def copied_value(value: SSAValue) -> SSAValue:
     return outside(value)
 
 
-def _counts(value: SSAValue, dim: str) -> bool:
-    """Whether a value is the index along `dim`."""
+def _index_along(value: SSAValue, dim: str) -> IndexOp | None:
+    """Return the op of which a value is the index along `dim`, None for others."""
     value = copied_value(value)
     op = value.owner
-    return isinstance(op, IndexOp) and op.whole is None and names_of(value) == (dim,)
+    return op if isinstance(op, IndexOp) and names_of(value) == (dim,) else None
 
 
 def hides(number: float, value: SSAValue) -> bool:

@@ -6,11 +6,11 @@ attention, keys of several lengths) has iterations without effect: all that they
 masked (see `dialects/schedule/masked_loops.py`). Their first is found at run time, from
 the largest of the last visible positions of a program. Where the mask compares them
 with the first visible one, as in the gradients of the keys, the loop begins there.
-Where programs split the positions, a loop begins with the first of its part: parts
-beyond the last visible position have no iterations.
+Where programs split the positions, or ranks shard them, a loop begins with the first of
+its part or shard: those beyond the last visible position have no iterations.
 Takes functions at the schedule or the dataflow level with copies in their nodes; a loop
 gets the property `until` or `since`, the operand that holds these positions, and
-`from`, the operand with the first position of its part.
+`from`, the operand with the first position of its part, or the positions of its shard.
 """
 
 from __future__ import annotations

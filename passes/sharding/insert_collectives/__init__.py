@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 from xdsl.passes import ModulePass
@@ -238,6 +238,7 @@ def _localise(
     body.insert(local)
     results: Sequence[SSAValue] = local.results
     if isinstance(local, FoldOp) and local.dim.data in sharding:
+        local.partial = UnitAttr()
         results = merge(body, local, sharding[local.dim.data])
     for old, new in zip(op.results, results, strict=True):
         body.hold(old, new)

@@ -167,7 +167,13 @@ def _range(
     most, least = _ends(node, scope, outer, operand)
     if node.start is None:
         return most, least
-    last, first = _ends(node, scope, outer, node.start)
+    positions = outer[node.tiles[node.start.value.data]]
+    if not isinstance(positions, Buffer):
+        last, first = _ends(node, scope, outer, node.start)
+    elif positions.first is None:
+        return most, least
+    else:
+        last = first = converted(scope, positions.first, most.type)
     subtract = BinaryKind.SUB
     return combined(scope, subtract, most, first), combined(
         scope, subtract, least, last

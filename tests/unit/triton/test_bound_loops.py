@@ -32,6 +32,8 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
     for name, (text, options) in PARTS.items():
         passes = f"{hardware('h200x1.yaml')},triton-distributed{{{options}}}"
         sources[name] = emitted(text, passes)
+    for name, (text, options) in SHARDS.items():
+        sources[name] = emitted(text, f"{hardware('h200x8.yaml')},{options}")
     assert [name for name in sources if ", stop, BLOCK_" not in sources[name]] == []
     reports = check_all(sources, tmp_path)
     assert [name for name, report in reports.items() if not report["ok"]] == []
@@ -50,6 +52,12 @@ PARTS = {
     "blind parts": (first_rows_see_nothing(), ROWS),
 }
 """Functions whose keys are split over programs, and options."""
+
+SHARDS = {
+    "shards": (decode(256), "triton-distributed{ranks=2 dim=S split=none}"),
+    "causal shards": (causal(8, 256), "triton-distributed{ranks=2 split=none}"),
+}
+"""Functions whose keys are sharded over ranks, and passes."""
 
 SKIPPED = """
 import json, sys, torch

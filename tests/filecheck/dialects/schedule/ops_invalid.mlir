@@ -843,3 +843,17 @@ func.func @f(%c: !C, %r: !R) -> !R {
   }
   func.return %m : !R
 }
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @OB>>
+!R = tensor<6xf16, #compound.dims<M @OB>>
+func.func @f(%c: !C, %r: !R) -> !R {
+  // CHECK: 'schedule.temporal' op from 0: the operand has N, over which the node loops; name one that every iteration reads whole
+  %m = schedule.temporal [N = 2] until 1 from 0 ins(%c, %r : !C, !R) outs(!R) combine ["max"] {
+  ^bb0(%t: tensor<6x6xf16, #compound.dims<M, N @OB>>, %last: tensor<6xf16, #compound.dims<M @OB>>):
+    %max = compound.reduce max %t : tensor<6x6xf16, #compound.dims<M, N @OB>> -> tensor<6xf16, #compound.dims<M @OB>>
+    schedule.yield %max : tensor<6xf16, #compound.dims<M @OB>>
+  }
+  func.return %m : !R
+}
