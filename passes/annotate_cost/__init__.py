@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -32,7 +31,7 @@ class AnnotateCostPass(ModulePass):
 
     name = "annotate-cost"
 
-    model: Literal["tool", "paper", "ideal"] = "paper"
+    model: ModelName = "paper"
     """The model of the COMET tool, the same without defects, or perfect overlap."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

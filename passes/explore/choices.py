@@ -20,7 +20,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.collective.base import CollectiveOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
-from comet.passes.explore.constraints import ALL, Constraints, Kind
+from comet.passes.explore.constraints import ALL, Constraints, KindOrAuto
 from comet.passes.schedule.bind import (
     SEQUENTIAL,
     BindPass,
@@ -73,7 +73,7 @@ class Placements:
         return self.constraints.at or (shared,)
 
     def _pass(
-        self, kind: Kind = "auto", at: str | None = None, each: str | None = None
+        self, kind: KindOrAuto = "auto", at: str | None = None, each: str | None = None
     ) -> PlaceCollectivesPass:
         model, objective = self.goal.model, self.goal.objective
         return PlaceCollectivesPass(

@@ -19,13 +19,12 @@ from comet.passes.schedule.bind import KINDS
 from comet.passes.schedule.fuse.strategy import STRATEGIES, Chunks, Loops, Name
 from comet.passes.schedule.plan_string import PlanEntry, parse_plan
 from comet.passes.sharding.dim_axes import Dims, parse_dims
+from comet.passes.sharding.place_collectives.kinds import Kind
 from comet.yaml_file import Yaml, YamlFile, read_yaml
 
 T = TypeVar("T")
 
-Kind: TypeAlias = Literal[
-    "auto", "allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather"
-]
+KindOrAuto: TypeAlias = Literal["auto", Kind]
 
 FUSIONS: dict[str, Name] = {name: name for name in STRATEGIES}
 
@@ -51,7 +50,7 @@ class Constraints:
     """Levels of the loops of folds."""
     loops: tuple[Loops, ...] | None = None
     """Whether products share the loops over the shared buffer, as `loops` of `fuse`."""
-    kind: tuple[Kind, ...] | None = None
+    kind: tuple[KindOrAuto, ...] | None = None
     """The kinds of collectives, each as the option of `place-collectives`."""
     at: tuple[str, ...] | None = None
     """
@@ -69,9 +68,9 @@ class Constraints:
     """The factors of loops that are fixed, as in a plan of `tile`."""
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[KindOrAuto, ...]:
         """The kinds of collectives to search: by default all, `auto` first."""
-        return self.kind or get_args(Kind)
+        return self.kind or get_args(KindOrAuto)
 
 
 KEYS = tuple(field.name for field in fields(Constraints))
@@ -99,7 +98,7 @@ def read_constraints(text: str, name: str) -> Constraints:
         strategy=given.several("strategy", _one_of(FUSIONS)),
         chunks=given.several("chunks", _one_of({n: n for n in get_args(Chunks)})),
         loops=given.several("loops", _one_of({n: n for n in get_args(Loops)})),
-        kind=given.several("kind", _one_of({n: n for n in get_args(Kind)})),
+        kind=given.several("kind", _one_of({n: n for n in get_args(KindOrAuto)})),
         at=given.several("at", str),
         each=given.single("each", _one_of(TRUTH)) or False,
         mixed=given.single("mixed", _one_of(TRUTH)) or False,

@@ -23,7 +23,7 @@ from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.estimate import CostError
+from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
@@ -53,7 +53,7 @@ from comet.passes.schedule.fuse.accelerator.auto import (
     open_strategies,
 )
 from comet.passes.schedule.fuse.accelerator.bound import cost_of_bound, fusion_bound
-from comet.passes.schedule.fuse.strategy import STRATEGY, Strategy
+from comet.passes.schedule.fuse.strategy import STRATEGY, Chunks, Loops, Strategy
 from comet.passes.schedule.plan_string import check_dims, parse_plan
 from comet.passes.schedule.tile import TilePass
 from comet.passes.search import (
@@ -67,6 +67,7 @@ from comet.passes.search import (
     refuse,
     session,
 )
+from comet.passes.search.goal import Objective
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     Dims,
@@ -79,6 +80,7 @@ from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.distribute.auto import SHARDED_DIMS, candidates
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+from comet.passes.sharding.place_collectives.kinds import Kind
 from comet.passes.sharding.place_collectives.levels import explicit_level
 from comet.passes.sharding.shardings import computes
 
@@ -167,13 +169,7 @@ class AcceleratorPipeline(Pipeline):
     at: str | None = None
     """The level of the explicit collectives; by default that of the shared buffer."""
 
-    kind: Literal[
-        "allreduce",
-        "reduce_scatter_all_gather",
-        "reduce_broadcast",
-        "gather",
-        "auto",
-    ] = "auto"
+    kind: Literal[Kind, "auto"] = "auto"
     """See `place-collectives`."""
 
     partials: Literal["reduce"] | None = None
@@ -184,10 +180,10 @@ class AcceleratorPipeline(Pipeline):
     )
     """See `fuse`."""
 
-    chunks: Literal["shared", "root", "auto"] = "auto"
+    chunks: Literal[Chunks, "auto"] = "auto"
     """See `fuse`."""
 
-    loops: Literal["shared", "separate", "auto"] = "shared"
+    loops: Literal[Loops, "auto"] = "shared"
     """See `fuse`."""
 
     factors: str = "auto"
@@ -196,10 +192,10 @@ class AcceleratorPipeline(Pipeline):
     bind: Literal["sequential", "pipeline", "parallel", "auto"] = "sequential"
     """See `bind`."""
 
-    model: Literal["tool", "paper", "ideal"] = "paper"
+    model: ModelName = "paper"
     """See `annotate-cost`; it makes all choices."""
 
-    objective: Literal["latency", "energy", "edp"] = "latency"
+    objective: Objective = "latency"
     """See `fuse`."""
 
     allow_artifacts: bool = False

@@ -15,6 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.estimate import ModelName
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
@@ -27,6 +28,7 @@ from comet.passes.annotate_cost.accelerator import lowered_copy, total_figures
 from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.search import Candidate, Found, Goal, cheapest, cost_of
+from comet.passes.search.goal import Objective
 
 KINDS = (BindingKind.SEQUENTIAL, BindingKind.PIPELINE, BindingKind.PARALLEL)
 """The candidates of `auto`; of equal ones the first is taken."""
@@ -65,10 +67,10 @@ class BindPass(ChoosingPass):
     "p_gb: pipeline sequential", bind each child to the next one by a kind of its own.
     """
 
-    model: Literal["tool", "paper", "ideal"] = "paper"
+    model: ModelName = "paper"
     """The cost model for choices that are `auto`, see `annotate-cost`."""
 
-    objective: Literal["latency", "energy", "edp"] = "latency"
+    objective: Objective = "latency"
     """What is minimized: cycles, pJ, or their product."""
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields
 from functools import cache
 from random import Random
+from typing import get_type_hints
 
 from xdsl.passes import ModulePass
 
@@ -166,13 +167,15 @@ def some_pass(random: Random) -> str:
     name = random.choice([*passes(), "canonicalize", "cse", "dce"])
     if name == "attach-hardware":
         return attach(random.choice(("edge", "cloud", "h200x1", "h200x8", "mi300x8")))
-    options = fields(passes()[name]) if name in passes() else ()
+    made = passes().get(name)
+    options = () if made is None else fields(made)
+    types = {} if made is None else get_type_hints(made)
     given = [
         field for field in options if field.name != "name" and _is_given(field, random)
     ]
     if not given:
         return name
-    texts = [f"{field.name}={_value(field, random)}" for field in given]
+    texts = [f"{field.name}={_value(types[field.name], random)}" for field in given]
     return f"{name}{{{' '.join(texts)}}}"
 
 
@@ -180,8 +183,8 @@ def _is_given(field: Field[object], random: Random) -> bool:
     return random.random() < (0.9 if field.default is MISSING else 0.3)
 
 
-def _value(field: Field[object], random: Random) -> str:
+def _value(kind: object, random: Random) -> str:
     """Return a value for an option; mostly one of those that its type lists."""
-    listed = str(field.type).partition("Literal[")[2].partition("]")[0]
+    listed = str(kind).partition("Literal[")[2].partition("]")[0]
     words = [word.strip(" '\"") for word in listed.split(",") if word.strip(" '\"")]
     return random.choice(words if words and random.random() < 0.8 else WORDS)

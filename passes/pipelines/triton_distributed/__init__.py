@@ -35,7 +35,7 @@ from comet.passes.graph.sink_scales import Scales, SinkScalesPass
 from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import choose_split
 from comet.passes.graph.stream import StreamPass
-from comet.passes.graph.use_exp2 import UseExp2Pass
+from comet.passes.graph.use_exp2 import Exponential, UseExp2Pass
 from comet.passes.pipeline import AUTO, Pipeline
 from comet.passes.pipelines.triton_distributed.groups import group_sizes
 from comet.passes.pipelines.triton_distributed.over_ranks import (
@@ -44,13 +44,14 @@ from comet.passes.pipelines.triton_distributed.over_ranks import (
 )
 from comet.passes.pipelines.triton_distributed.start import NAME, plan_start
 from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.fuse.strategy import Between
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
-from comet.passes.schedule.order_programs import OrderProgramsPass
+from comet.passes.schedule.order_programs import Order, OrderProgramsPass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
 from comet.passes.search import Candidate, Cost, Found, cheapest
-from comet.passes.search.goal import Goal
+from comet.passes.search.goal import Goal, Objective
 from comet.passes.sharding.add_ctas import AddCtasPass
 from comet.passes.sharding.dim_axes import parse_dims
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
@@ -128,13 +129,13 @@ class TritonDistributedPass(Pipeline):
     scales: Scales = "auto"
     """See `sink-scales`; `auto` sinks none where programs exchange."""
 
-    exp: Literal["auto", "exp", "exp2"] = "auto"
+    exp: Exponential = "auto"
     """See `use-exp2`."""
 
     strategy: Literal["none", "partial", "full", "priority", "auto"] = "auto"
     """See `fuse`."""
 
-    between: Literal["recompute", "spill", "auto"] = "auto"
+    between: Literal[Between, "auto"] = "auto"
     """See `fuse`."""
 
     kernels: str = "auto"
@@ -152,7 +153,7 @@ class TritonDistributedPass(Pipeline):
     launches: str = "auto"
     """See `merge-launches`."""
 
-    order: Literal["auto", "longest", "index"] = "auto"
+    order: Order = "auto"
     """See `order-programs`."""
 
     unmask: Literal["auto", "all", "none"] = "auto"
@@ -170,7 +171,7 @@ class TritonDistributedPass(Pipeline):
     specialize: bool = False
     """Let warps of their own load by descriptors, see `specialize-warps`."""
 
-    objective: Literal["latency", "energy", "edp"] = "latency"
+    objective: Objective = "latency"
     """What every choice minimizes; hardware files of GPUs have no energies so far."""
 
     to: Literal["tl", "dataflow"] = "tl"

@@ -10,6 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from comet.cost.estimate import ModelName
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp, View
 from comet.dialects.compound.dims import extents_of, names_of
@@ -26,8 +27,12 @@ from comet.passes.schedule.fuse.strategy import (
     KERNELS,
     LOOPS,
     STRATEGY,
+    Between,
+    Chunks,
+    Loops,
+    Name,
 )
-from comet.passes.search.goal import Goal
+from comet.passes.search.goal import Goal, Objective
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,7 @@ class FusePass(ChoosingPass):
         "narrow": NARROW,
     }
 
-    strategy: Literal[
-        "none", "isolate_contractions", "partial", "full", "priority", "auto"
-    ] = "none"
+    strategy: Literal[Name, "auto"] = "none"
     """
     Where intermediates go: all through the outermost level (`none`), there only before
     and after contractions (accelerators), nearer for some (`partial`), or none through
@@ -62,21 +65,21 @@ class FusePass(ChoosingPass):
     the cheapest of these.
     """
 
-    chunks: Literal["shared", "root", "auto"] = "shared"
+    chunks: Literal[Chunks, "auto"] = "shared"
     """
     On accelerators, where the loop of a fold is: over the shared buffer, or over the
     outermost level, so that chunks are loaded while others are computed on; or the
     cheaper one.
     """
 
-    loops: Literal["shared", "separate", "auto"] = "shared"
+    loops: Literal[Loops, "auto"] = "shared"
     """
     On accelerators, whether the ops of a nest share their loops over the shared buffer,
     or each product has loops of its own, which may cut the dimensions it sums over; or
     the cheaper one.
     """
 
-    between: Literal["recompute", "spill", "auto"] = "auto"
+    between: Literal[Between, "auto"] = "auto"
     """
     On GPUs, how two reduction loops over a row get a product that both need: they
     compute it twice, or spill it to device memory; or the cheaper one.
@@ -101,10 +104,10 @@ class FusePass(ChoosingPass):
     is priced with a launch of its own, else those that may share a launch with one.
     """
 
-    model: Literal["tool", "paper", "ideal"] = "paper"
+    model: ModelName = "paper"
     """The cost model for choices that are `auto`, see `annotate-cost`."""
 
-    objective: Literal["latency", "energy", "edp"] = "latency"
+    objective: Objective = "latency"
     """What is minimized: cycles, pJ, or their product."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import VerifyException
 
+from comet.cost.estimate import ModelName
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound.dims import extents_of, merged_extents
@@ -33,7 +34,7 @@ from comet.passes.schedule.plan_string import (
     unknown_node,
 )
 from comet.passes.schedule.retile import retile, set_loops
-from comet.passes.search.goal import Goal
+from comet.passes.search.goal import Goal, Objective
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,10 @@ class TilePass(ChoosingPass):
     that the cost model ranks first.
     """
 
-    model: Literal["tool", "paper", "ideal"] = "paper"
+    model: ModelName = "paper"
     """The cost model for choices that are `auto`, see `annotate-cost`."""
 
-    objective: Literal["latency", "energy", "edp"] = "latency"
+    objective: Objective = "latency"
     """What is minimized: cycles, pJ, or their product."""
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.estimate import CostError
+from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir.collective import Pricer, pricer_for
 from comet.dialects.arch import find_system
 from comet.dialects.collective import (
@@ -40,7 +40,7 @@ from comet.dialects.errors import OpError, about
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import ChoosingPass
-from comet.passes.search.goal import Goal
+from comet.passes.search.goal import Goal, Objective
 from comet.passes.sharding.place_collectives.kinds import (
     Implementation,
     Kind,
@@ -69,13 +69,7 @@ class PlaceCollectivesPass(ChoosingPass):
 
     at: str | None = None
     """The level of the explicit collectives; the outermost of the mesh if unset."""
-    kind: Literal[
-        "allreduce",
-        "reduce_scatter_all_gather",
-        "reduce_broadcast",
-        "gather",
-        "auto",
-    ] = "allreduce"
+    kind: Literal[Kind, "auto"] = "allreduce"
     """What explicit all-reduces become; auto asks the cost model."""
     each: str | None = None
     """
@@ -98,10 +92,10 @@ class PlaceCollectivesPass(ChoosingPass):
     cost model, and leaves it to the COMET files, which name none.
     """
 
-    model: Literal["tool", "paper", "ideal"] = "paper"
+    model: ModelName = "paper"
     """The cost model that decides what is `auto`, see `annotate-cost`."""
 
-    objective: Literal["latency", "energy", "edp"] = "latency"
+    objective: Objective = "latency"
     """What of the cost decides: cycles, pJ, or their product."""
 
     def __post_init__(self) -> None:

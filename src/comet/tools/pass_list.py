@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields
+from types import NoneType, UnionType
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 from xdsl.passes import ModulePass
 
@@ -33,17 +34,21 @@ def _lines(made: type[ModulePass]) -> Iterator[str]:
         text = ""
     first = " ".join(text.strip().partition("\n\n")[0].split())
     yield ": ".join(filter(None, (made.name, first.partition(". ")[0].rstrip("."))))
+    types = get_type_hints(made)
     for field in fields(made):
         if field.init and field.name != "name":
-            yield f"    {field.name}: {_type(field)}{_default(field)}"
+            yield f"    {field.name}: {_type(types[field.name])}{_default(field)}"
 
 
-def _type(field: Field[object]) -> str:
+def _type(kind: object) -> str:
     """Return the type of an option; for a choice, its values."""
-    kind: object = field.type
-    text = kind.__name__ if type(kind) is type else str(kind)
-    choices = re.compile(r"(?:typing\.)?Literal\[(.*?)\]")
-    return choices.sub(lambda found: found[1].replace("'", "").replace(", ", "|"), text)
+    if get_origin(kind) is Literal:
+        return "|".join(map(str, get_args(kind)))
+    if get_origin(kind) in (Union, UnionType):
+        return " | ".join(map(_type, get_args(kind)))
+    if kind is NoneType:
+        return "None"
+    return kind.__name__ if type(kind) is type else str(kind)
 
 
 def _default(field: Field[object]) -> str:

@@ -6,4 +6,6 @@
 // CHECK-NEXT:     minimum: int (0)
 // CHECK:      bind: Bind every node and collective to its next sibling
 // CHECK-NEXT:     kind: sequential|pipeline|parallel|auto (sequential)
+// CHECK-NEXT:     bodies: str | None (none)
+// CHECK-NEXT:     model: tool|paper|ideal (paper)
 // CHECK:      cse
