@@ -2,10 +2,13 @@
 
 import ast
 import re
+from functools import cache
 
 import pytest
 from paths import ROOT
 from shown_pages import Shown, flat, page, pattern, run_all
+
+from comet.passes import PASSES
 
 PAGE = page("architecture.md")
 DECISIONS = re.findall(
@@ -41,10 +44,31 @@ def test_the_table_answers_the_ten_questions():
     assert len({question for question, *_ in DECISIONS}) == len(DECISIONS) >= 10
 
 
+@cache
+def sources() -> dict[str, str]:
+    """Return the text of the folders where decisions are, in lower case, by file."""
+    folders = (ROOT / name for name in ("dialects", "passes", "cost", "codegen"))
+    files = (file for folder in folders for file in folder.rglob("*.py"))
+    return {str(f.relative_to(ROOT)): f.read_text().lower() for f in files}
+
+
+def having(word: str) -> list[str]:
+    """Return the files that a grep for words finds."""
+    return [file for file, text in sources().items() if word.lower() in text]
+
+
+def test_the_picture_has_every_pass():
+    picture = PAGE.text.partition("```mermaid")[2].partition("```")[0]
+    pipelines = {"comet-accelerator", "triton-distributed"}
+    missing = PASSES.keys() - pipelines - set(re.findall(r"[a-z][a-z0-9-]+", picture))
+    assert not missing
+
+
 @pytest.mark.parametrize(("word", "file", "function"), [row[1:] for row in DECISIONS])
 def test_the_decision_is_found_by_its_word(word: str, file: str, function: str):
     text = (ROOT / file).read_text()
-    assert word.lower() in text.lower()
+    assert file in having(word)
+    assert len(having(word)) <= 8
     owner, _, name = function.rpartition(".")
     found = [
         node.name

@@ -116,7 +116,11 @@ class LocalBody:
         return self.arguments.get(outer, {})
 
     def fetch(self, outer: SSAValue, wanted: Sharding) -> SSAValue:
-        """Return the local value of `outer`, complete and in the sharding `wanted`."""
+        """
+        Return the local value of `outer`, complete and in the sharding `wanted`.
+
+        An all-reduce, or a reduce-scatter, completes a partial sum here.
+        """
         wanted = restricted(wanted, outer)
         key = (outer, tuple(sorted(wanted.items())))
         if key not in self._fetched:

@@ -184,7 +184,7 @@ def _refused() -> Found[KernelTiling]:
 
 def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | None:
     """
-    Return the candidate tilings of a kernel, None if none fits.
+    Return the candidate tile sizes of a kernel, None if none fits.
 
     Also None if with each of them a product is no dot although it is large enough for
     one, or could be padded to one.
