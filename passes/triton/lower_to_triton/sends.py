@@ -166,10 +166,13 @@ def _from_corner(scope: Scope, message: Buffer) -> Buffer:
     Return the memory as seen from the first element of the current slice.
 
     What has to be added to that is the same for all receivers, and much of it constant:
-    the addresses of a tile take few registers.
+    the addresses of a tile take few registers. A vector has few anyway: the distances
+    from its corner would be kept beside its offsets, in all loops around.
     """
     corner, origins = message.pointer, dict(message.origins)
     assert corner is not None
+    if len(scope.axes(message.dims)) < 2:
+        return message
     for dim, stride in zip(message.dims, message.strides, strict=True):
         start = scope.slices[dim].named_start()
         if start is None:
