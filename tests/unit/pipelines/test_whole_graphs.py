@@ -82,6 +82,7 @@ def test_a_kernel_that_is_not_lowered_is_cut(monkeypatch: pytest.MonkeyPatch):
         text = str(node)
         return "no" if "contract" in text and "map exp" in text else ""
 
+    monkeypatch.setattr(trial, "_KNOWN", {})
     monkeypatch.setattr(trial, "refusal", refused)
     before = run_passes(
         parse_module(SOFTMAX.format(M=7, N=13, K=5)), f"{H200},decompose"
