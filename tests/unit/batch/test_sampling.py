@@ -26,11 +26,12 @@ EDGE = Source.read("samples/hardware/edge.yaml")
 FEW = Source('{stream: false, pad: none, dim: [N, ""], strategy: full}', "few.yaml")
 PROGRAM = Source(graph_text("gemm_softmax", (8, 8, 32)), "in.mlir")
 QUESTION = Question(PROGRAM, EDGE, FEW)
+SAMPLES = 12
 
 
 @cache
 def sampled(sampler: Sampler, seed: int = 0) -> Answer:
-    return explore(replace(QUESTION, sampling=Sampling(sampler, seed, 40)))
+    return explore(replace(QUESTION, sampling=Sampling(sampler, seed, SAMPLES)))
 
 
 @cache
@@ -41,7 +42,7 @@ def exact() -> Answer:
 @pytest.mark.parametrize("sampler", get_args(Sampler))
 def test_the_best_sample_and_its_bound(sampler: Sampler):
     answer = sampled(sampler)
-    assert 0 < answer.evaluated <= 40
+    assert 0 < answer.evaluated <= SAMPLES
     assert answer.space_size == exact().space_size
     best = exact().lower_bound
     assert answer.lower_bound is not None
@@ -65,7 +66,7 @@ def test_the_pipeline_makes_the_mapping():
 
 
 def test_the_seed_decides():
-    again = explore(replace(QUESTION, sampling=Sampling("tpe", 0, 40)))
+    again = explore(replace(QUESTION, sampling=Sampling("tpe", 0, SAMPLES)))
     first = sampled("tpe")
     assert again.mlir() == first.mlir()
     assert again.evaluated == first.evaluated
@@ -99,7 +100,7 @@ def test_the_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "in.mlir").write_text(PROGRAM.text)
     (tmp_path / "few.yaml").write_text(FEW.text)
     flags = [str(tmp_path / "in.mlir"), "--hardware", EDGE.name, "--sampler", "tpe"]
-    flags += ["--constraints", str(tmp_path / "few.yaml"), "--samples", "40"]
+    flags += ["--constraints", str(tmp_path / "few.yaml"), "--samples", str(SAMPLES)]
     main(flags)
     assert f"{sampled('tpe').latency_cycles:,.0f} cycles" in capsys.readouterr().out
 

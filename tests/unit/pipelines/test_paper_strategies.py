@@ -1,5 +1,7 @@
 """The four strategies of the COMET paper, each a set of options of one pipeline."""
 
+from functools import cache
+
 import pytest
 from comet_rules import check
 from programs import graph_text
@@ -53,11 +55,18 @@ def stages(options: CometAcceleratorPass, module: ModuleOp) -> list[str]:
     return [str(part) for part in (*spread, *options.map())]
 
 
+def after(module: ModuleOp, stage: str) -> ModuleOp:
+    """Return the module after a pass; loops are given, as their search takes long."""
+    tiles = stage.startswith("tile")
+    return tiled(module, map="M=2") if tiles else run_passes(module, stage)
+
+
+@cache
 def compiled(op: str, hardware: str, strategy: str, last: str) -> ModuleOp:
     """Return the module after the pass `last` of the pipeline."""
     module = attach(op, hardware)
     for stage in stages(STRATEGIES[strategy], module):
-        module = run_passes(module, stage)
+        module = after(module, stage)
         if stage.startswith(last):
             break
     return module
@@ -71,8 +80,7 @@ def test_every_pass_keeps_the_meaning(op: str, hardware: str, strategy: str):
     for stage in stages(STRATEGIES[strategy], module):
         if stage.startswith("annotate-cost"):
             break
-        tiles = stage.startswith("tile")
-        module = tiled(module, map="M=2") if tiles else run_passes(module, stage)
+        module = after(module, stage)
         assert_same_meaning(before, module, "main")
 
 
