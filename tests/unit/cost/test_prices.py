@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from covering import EVERY_CASE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_runs import RUNS, parsed, recorded
@@ -18,6 +19,13 @@ from comet.cost.accelerator.model import price, price_many, room_many
 from comet.cost.accelerator.problem import Problem, walk_tiles
 from comet.cost.accelerator.visits import visits
 from comet.cost.accelerator.volume import elements_of
+
+
+def half_of_the_runs(first: int) -> pytest.MarkDecorator:
+    """Every other run, from the first or the second; `make exhaustive` has all."""
+    some = RUNS if EVERY_CASE else RUNS[first::2]
+    return pytest.mark.parametrize("run", some, ids=lambda run: run["id"])
+
 
 runs = st.sampled_from(RUNS)
 
@@ -35,8 +43,7 @@ def dram_cycles(problem: Problem, hardware: Hardware) -> float:
     return float(ideal_cost(Mappings(problem), hardware, flows).bound)
 
 
-@settings(max_examples=60)
-@given(run=runs)
+@half_of_the_runs(0)
 def test_never_below_the_roofline(run: Mapping[str, Any]) -> None:
     problem, hardware = parsed(run)
     latency = price(problem, hardware).latency
@@ -53,7 +60,7 @@ def test_never_below_the_roofline(run: Mapping[str, Any]) -> None:
 factors = st.integers(1, 4)
 
 
-@settings(max_examples=80)
+@settings(max_examples=300 if EVERY_CASE else 40)
 @given(run=runs, data=st.data())
 def test_better_hardware_is_never_slower(run: Mapping[str, Any], data: Any) -> None:
     problem, hardware = parsed(run)
@@ -91,16 +98,14 @@ def test_better_hardware_is_never_slower(run: Mapping[str, Any], data: Any) -> N
     assert price(problem, better).latency <= before * (1 + 1e-9)
 
 
-@settings(max_examples=40)
-@given(run=runs)
+@half_of_the_runs(1)
 def test_energy_is_not_negative_and_adds_up(run: Mapping[str, Any]) -> None:
     estimate = price(*parsed(run))
     assert all(value >= 0 for value in estimate.energy_by_level.values())
     assert sum(estimate.energy_by_level.values()) == pytest.approx(estimate.energy)
 
 
-@settings(max_examples=40)
-@given(run=runs)
+@half_of_the_runs(0)
 def test_bytes_are_conserved_between_levels(run: Mapping[str, Any]) -> None:
     problem, hardware = parsed(run)
     mappings = Mappings(problem)
@@ -124,7 +129,7 @@ def test_bytes_are_conserved_between_levels(run: Mapping[str, Any]) -> None:
         assert crossed[tensor] >= whole * (1 - 1e-9), tensor
 
 
-@settings(max_examples=30)
+@settings(max_examples=100 if EVERY_CASE else 15)
 @given(run=runs, seed=st.integers(0, 99))
 def test_many_prices_equal_single_prices(run: Mapping[str, Any], seed: int) -> None:
     problem, hardware = parsed(run)

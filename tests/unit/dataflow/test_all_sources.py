@@ -48,7 +48,7 @@ def test_they_compute_the_same(dim: str, ranks: int, pattern: str):
     assert_same_meaning(before, compiled(dim, ODD, how), "f")
 
 
-SMALL = [(rows, ranks) for rows in (16, 32, 64, 128) for ranks in (4, 8)]
+SMALL = covering(product((16, 32, 64, 128), (4, 8)), strength=1)
 
 
 def nanoseconds(module: ModuleOp) -> float:
