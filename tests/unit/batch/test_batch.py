@@ -85,14 +85,14 @@ def test_a_dask_cluster_gives_the_same_bytes(scheduler: str, expected: list[obje
 
 def test_an_interrupted_batch_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     store, searched = Store(tmp_path / "answers.db"), list[Question]()
-    search = answering.explore
+    answer = answering.explore(GEMM)
 
     def interrupted(question: Question, *, keeps_best: bool) -> Answer:
         assert not keeps_best  # Ctrl-C in a search would only end this question
         searched.append(question)
         if len(searched) == 2:
             raise KeyboardInterrupt
-        return search(question)
+        return answer
 
     monkeypatch.setattr(answering, "explore", interrupted)
     questions = [replace(GEMM, tolerance=each / 10) for each in range(3)]

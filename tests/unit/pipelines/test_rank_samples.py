@@ -1,5 +1,8 @@
 """The samples that several ranks share: their meaning and their collectives."""
 
+from collections.abc import Sequence
+from functools import cache
+
 import numpy as np
 import pytest
 from paths import SAMPLES
@@ -11,6 +14,7 @@ from semantics import (
     random_inputs,
     run_passes,
 )
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from comet.dialects.collective import CollectiveOp
@@ -51,16 +55,23 @@ func.func @main(%q: tensor<2x1x3x5xf32>, %k: tensor<2x1x11x5xf32>,
 """
 
 
+@cache
+def decoding(ranks: int) -> tuple[ModuleOp, Sequence[ModuleOp]]:
+    """Return the program, and it on ranks, without and with streams."""
+    before = parse_module(mesh_text({"rank": ranks}) + DECODE)
+    passes = ("decompose,insert-collectives", "decompose,stream,insert-collectives")
+    return before, [run_passes(before, each) for each in passes]
+
+
 @pytest.mark.parametrize("lengths", [(1, 11), (2, 3), (1, 1), (12, 99)])
 @pytest.mark.parametrize("ranks", RANKS)
 def test_ranks_whose_share_is_masked_whole(ranks: int, lengths: tuple[int, int]):
     """At length 1 only the first rank sees a key; the others count for nothing."""
-    before = parse_module(mesh_text({"rank": ranks}) + DECODE)
+    before, shared = decoding(ranks)
     q, k, v, _ = random_inputs(before, "main")
     inputs = [q, 100 * k, v, np.array(lengths, dtype=np.float64)]
     expected = run(before, "main", inputs)
-    for stream in ("", "stream,"):
-        after = run_passes(before, f"decompose,{stream}insert-collectives")
+    for after in shared:
         assert_close(run(after, "main", inputs), expected)
 
 
