@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import product
 from pathlib import Path
 from queue import SimpleQueue
@@ -84,9 +83,6 @@ COMPILING = Lock()
 """The builders of xDSL know of one thread only."""
 
 
-_emitted = cache(emitted)
-
-
 @dataclass(frozen=True)
 class Cell:
     """One square of the matrix."""
@@ -100,7 +96,7 @@ class Cell:
         text = WORKLOADS[self.workload].format(**extents)
         options = f"ranks={self.ranks} {PATTERNS[self.pattern]}"
         with COMPILING:
-            return _emitted(text, f"{H200X8},triton-distributed{{{options}}}")
+            return emitted(text, f"{H200X8},triton-distributed{{{options}}}")
 
     def __str__(self) -> str:
         """Return the cell in a phrase."""

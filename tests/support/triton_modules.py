@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from io import StringIO
 from pathlib import Path
 
@@ -45,8 +46,9 @@ def hardware(name: str) -> str:
     return f'attach-hardware{{path="{ROOT / "samples" / "hardware" / name}"}}'
 
 
+@lru_cache(maxsize=1 << 8)
 def emitted(text: str, pipeline: str) -> str:
-    """Run passes on IR text and print it as a Triton module."""
+    """Run passes on IR text and print it as a Triton module; the same text once."""
     return printed(run_passes(parse_module(text), pipeline))
 
 

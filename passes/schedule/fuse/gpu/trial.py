@@ -86,11 +86,19 @@ MOST_KNOWN = 512
 """Kernels that are remembered: more than large graphs try, in some megabytes."""
 
 _KNOWN: dict[Hashable, Known] = {}
+"""Those that were used last come last."""
+
+
+def _recalled(key: Hashable) -> Known | None:
+    """Return what is known of a kernel, None if it is new or was forgotten."""
+    if (known := _KNOWN.pop(key, None)) is not None:
+        _KNOWN[key] = known
+    return known
 
 
 def _remember(key: Hashable, known: Known) -> None:
-    """Remember what is known of a kernel, and forget the oldest if these are many."""
-    if len(_KNOWN) == MOST_KNOWN:
+    """Remember what is known of a kernel; forget the one that was used longest ago."""
+    if len(_KNOWN) >= MOST_KNOWN:
         del _KNOWN[next(iter(_KNOWN))]
     _KNOWN[key] = known
 
@@ -142,7 +150,7 @@ class Trials:
         """Return what is known of a kernel: a session sees the choice of its tiles."""
         key = self._machine, kernel_key(kernel)
         with session() as current:
-            if (known := _KNOWN.get(key)) is not None:
+            if (known := _recalled(key)) is not None:
                 within = current.within
                 choices = (replace(each, within=within) for each in known.choices)
                 current.choices.extend(choices)
