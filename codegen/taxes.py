@@ -24,6 +24,7 @@ from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.errors import OpError
+from comet.dialects.parents import enclosing
 from comet.dialects.schedule import CopyOp
 from comet.text_table import aligned
 
@@ -151,10 +152,8 @@ def title_of(program: ProgramOp, system: SystemOp) -> str:
 
 
 def _function(program: ProgramOp) -> str:
-    parent = program.parent_op()
-    while parent is not None and not isinstance(parent, FuncOp):
-        parent = parent.parent_op()
-    return "" if parent is None else parent.sym_name.data
+    function = enclosing(program, FuncOp)
+    return "" if function is None else function.sym_name.data
 
 
 def _intermediates(step: Step) -> float:

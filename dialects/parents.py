@@ -1,17 +1,32 @@
-"""The parents of ops whose classes are defined after those of their children."""
+"""The ops around an op: traits for them, and a way to find one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from xdsl.ir import Operation
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def enclosing(op: Operation, kind: type[OpT]) -> OpT | None:
+    """Return the innermost op of a class around `op`, None if there is none."""
+    above = op.parent_op()
+    while above is not None and not isinstance(above, kind):
+        above = above.parent_op()
+    return above
+
 
 @dataclass(frozen=True)
 class HasParentNamed(OpTrait):
-    """The parent is an op with one of these names; like `HasParent` for classes."""
+    """
+    The parent is an op with one of these names; like `HasParent` for classes.
+
+    For parents whose classes are defined after those of their children.
+    """
 
     names: tuple[str, ...]
 

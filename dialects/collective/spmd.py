@@ -32,6 +32,7 @@ from comet.dialects.collective.mesh import MeshOp, lookup_mesh, verify_axes
 from comet.dialects.collective.roots import Roots
 from comet.dialects.collective.state import State, States
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.parents import enclosing
 
 NAMES = irdl_to_attr_constraint(ArrayAttr[StringAttr])
 
@@ -296,10 +297,7 @@ def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
 
 def rank_count(op: Operation) -> int:
     """Return how many ranks run `op`: those of its SPMD region, or one."""
-    above = op.parent_op()
-    while above is not None and not isinstance(above, SpmdOp):
-        above = above.parent_op()
-    if above is None:
+    if (region := enclosing(op, SpmdOp)) is None:
         return 1
-    mesh = lookup_mesh(above, above.mesh)
+    mesh = lookup_mesh(region, region.mesh)
     return mesh.size(mesh.rank_axes)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective import AllGatherOp, CollectiveOp, GatherOp
+from comet.dialects.collective.roots import Roots, roots_after
 from comet.dialects.comet import UNPRICED, ConstantsOp
-from comet.dialects.compound.dims import joined_extents
+from comet.dialects.compound import RenameOp
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    joined_extents,
+    level_of,
+    names_of,
+    tensor,
+)
 from comet.dialects.errors import OpError, about
+from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.analysis.padding import is_border, true_extents
@@ -29,13 +41,9 @@ from comet.passes.comet.lower_to_comet.factors import extents_for, factors_on_pa
 from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.comet.lower_to_comet.merge import merge_neighbours
 from comet.passes.comet.lower_to_comet.names import names_for, with_aliases
-from comet.passes.comet.lower_to_comet.roots import (
-    gathered_names,
-    idle_axes,
-    restore_names,
-)
 from comet.passes.comet.lower_to_comet.tree import notes_of, tree_of
 from comet.passes.comet.lower_to_comet.values import Values, values_of
+from comet.passes.schedule.retile import set_loops
 
 NAMES = "comet.names"
 """The attribute of a mapping with the IR names of its names."""
@@ -171,3 +179,77 @@ def lower_function(func: FuncOp, plan: MappingPlan) -> None:
     func.erase()
     if plan.absorb and (reason := merge_neighbours(mapping)) is not None:
         mapping.attributes[UNPRICED] = StringAttr(reason)
+
+
+Names = Mapping[str, str]
+"""From new names of dimensions to the old ones."""
+
+
+def gathered_names(func: FuncOp) -> dict[str, str]:
+    """
+    Return the new names of gathered dimensions, with their old ones.
+
+    In the files a tensor that is gathered to the root keeps its name and dimensions;
+    only the factors of later operations show that they run on the root alone.
+    """
+    names: dict[str, str] = {}
+    for op in func.walk():
+        if isinstance(op, RenameOp) and isinstance(
+            op.input.owner, AllGatherOp | GatherOp
+        ):
+            names |= {new: old for old, new in op.renaming.items() if new != old}
+    return {new: names.get(old, old) for new, old in names.items()}
+
+
+def restore_names(func: FuncOp, names: Names) -> None:
+    """Give gathered dimensions their old names back, in all values and loops."""
+    for op in list(func.walk()):
+        for block in (block for region in op.regions for block in region.blocks):
+            _restore(block.args, names)
+        _restore(op.results, names)
+        if isinstance(op, NodeOp):
+            set_loops(op, [_old_loop(loop, names) for loop in op.loops])
+
+
+def _restore(values: Sequence[SSAValue], names: Names) -> None:
+    for value in values:
+        if set(names_of(value)) & names.keys():
+            Rewriter.replace_value_with_new_type(value, _old_type(value, names))
+
+
+def _old_type(value: SSAValue, names: Names) -> Attribute:
+    extents = {names.get(dim, dim): n for dim, n in extents_of(value).items()}
+    return tensor(extents, element_type_of(value), level_of(value))
+
+
+def _old_loop(loop: LoopAttr, names: Names) -> LoopAttr:
+    return LoopAttr(names.get(loop.dim, loop.dim), loop.factor, loop.axis)
+
+
+def idle_axes(func: FuncOp) -> dict[Operation, frozenset[str]]:
+    """Return the mesh axes of which only one instance runs an op, if there are any."""
+    found: dict[Operation, frozenset[str]] = {}
+    _follow(func.body.block, {}, found)
+    return found
+
+
+def _follow(
+    block: Block,
+    roots: dict[SSAValue, Roots],
+    found: dict[Operation, frozenset[str]],
+) -> None:
+    """Record the roots of all values in `block`, in order, and the ops on them."""
+    for op in block.ops:
+        if not isinstance(op, NodeOp):
+            roots |= dict.fromkeys(op.results, here := roots_after(op, roots))
+            if axes := frozenset(axis for group in here for axis in group):
+                found[op] = axes
+            continue
+        outer = op.operands
+        for value, argument in zip(outer, op.body.block.args, strict=True):
+            roots[argument] = roots.get(value, {})
+        _follow(op.body.block, roots, found)
+        own = {loop.axis for loop in op.loops}
+        for inner, out in zip(op.yielded, op.outs, strict=True):
+            kept = roots.get(inner, {}).items()
+            roots[out] = {group: n for group, n in kept if not own & set(group)}

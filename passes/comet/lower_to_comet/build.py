@@ -9,9 +9,11 @@ from itertools import count
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.accelerator.compute import MATRIX_UNITS, VECTOR_UNITS
 from comet.cost.accelerator.partial_sums import Accumulation
 from comet.cost.reals import Truth
 from comet.dialects.arch import SystemOp
+from comet.dialects.arch.nodes import UnitOp
 from comet.dialects.comet import (
     BindingOp,
     CollectiveOp,
@@ -30,6 +32,7 @@ from comet.dialects.comet.attributes import (
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.copied import ComputeOp, origin_of, stored_as
 from comet.dialects.compound.dims import bits_of, level_of, names_of
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import BindingKind as Bind
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.kinds import Access, BindingKind, TileKind
@@ -53,7 +56,6 @@ from comet.passes.comet.lower_to_comet.tree import (
     Temporal,
     notes_of,
 )
-from comet.passes.comet.lower_to_comet.units import roles_of, unit_for
 from comet.passes.comet.lower_to_comet.values import Values
 
 
@@ -322,3 +324,65 @@ def _ops_below(node: Spatial) -> Iterator[ComputeOp]:
                 yield item.node
             elif isinstance(item.node, Spatial):
                 yield from _ops_below(item.node)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles of a contraction's dimensions in a weight-stationary array."""
+
+    streamed: str
+    columns: str
+    rows: str
+    extra: tuple[str, ...]
+    """Other dimensions; the tool can price them only with extent 1."""
+
+    @property
+    def primitive(self) -> tuple[str, ...]:
+        """The order in which the tool's array looks for the streamed one, then rows."""
+        return (*self.extra, self.streamed, self.columns, self.rows)
+
+
+def unit_for(op: ComputeOp, system: SystemOp) -> UnitOp:
+    """
+    Return the unit below all levels at which `op` has its operands and its result.
+
+    Raises PassFailedException if there is none of the right kind.
+    """
+    wanted = MATRIX_UNITS if isinstance(op, ContractOp) else VECTOR_UNITS
+    levels = dict.fromkeys(level_of(v) or "" for v in (*op.operands, *op.results))
+    common: dict[str, UnitOp] | None = None
+    for name in levels:
+        units = {unit.level_name: unit for unit in system.level(name).units}
+        kept = units if common is None else {n: common[n] for n in common if n in units}
+        common = {n: unit for n, unit in kept.items() if unit.kind.data in wanted}
+    if not common:
+        raise OpError(
+            op,
+            f"lower-to-comet: no unit of kind {' or '.join(wanted)} is joined to "
+            f"{', '.join(levels)}, where '{op.name}' has its values; move them with a "
+            "spatial node",
+        )
+    return next(iter(common.values()))
+
+
+def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
+    """
+    Assign roles to the dimensions of a contraction, given the sizes of its tile.
+
+    Raises PassFailedException if there is no dimension for one of the three roles.
+    """
+    batch, streamed, columns, rows = op.roles
+    m, n, k = (_largest(op, dims, sizes) for dims in (streamed, columns, rows))
+    others = (*batch, *streamed, *columns, *rows)
+    return Roles(m, n, k, tuple(dim for dim in others if dim not in (m, n, k)))
+
+
+def _largest(op: ContractOp, dims: Sequence[str], sizes: Mapping[str, int]) -> str:
+    if not dims:
+        raise OpError(
+            op,
+            f"lower-to-comet: {op.lhs.type} times {op.rhs.type} is no product of two "
+            "matrices, which is all that the COMET tool can price; write it with "
+            "reduce and map",
+        )
+    return max(dims, key=lambda dim: sizes[dim])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
@@ -18,7 +19,19 @@ from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
-from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
+from comet.dialects.dataflow import (
+    BarrierOp,
+    ChannelOp,
+    KernelOp,
+    ProgramOp,
+    PushOp,
+    SignalOp,
+    StageOp,
+    WaitOp,
+    program_value,
+)
+from comet.dialects.dataflow.signals import can_cover
+from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import apply_tiles, plan_tiles
 from comet.passes.dataflow.bsp_to_dataflow.kernels import (
@@ -29,7 +42,6 @@ from comet.passes.dataflow.bsp_to_dataflow.kernels import (
     read_from_channel,
     send_as_made,
 )
-from comet.passes.dataflow.bsp_to_dataflow.merge import merge_kernels
 from comet.passes.dataflow.bsp_to_dataflow.plan import (
     PATTERN_RULES,
     ChannelConfig,
@@ -39,14 +51,15 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
     collective_kernels,
     collective_of,
     describe_sent,
+    extents_tell_shards,
     input_in_place,
     moved_result,
     obstacle,
     plan_transfer,
 )
 from comet.passes.dataflow.bsp_to_dataflow.present_pattern import check_present_pattern
-from comet.passes.dataflow.bsp_to_dataflow.signal_coalescing import merge_signals
-from comet.passes.dataflow.kernels import erase, insert_before
+from comet.passes.dataflow.kernel_locals import unawaited
+from comet.passes.dataflow.kernels import erase, insert_before, joined
 from comet.passes.schedule.plan_string import parse_plan
 
 EVERY = "every"
@@ -336,3 +349,88 @@ def order_locally(program: ProgramOp) -> None:
                 insert_before(op, BarrierOp(local=True))
                 unfinished.clear()
             unfinished.update(op.results_)
+
+
+def merge_kernels(program: ProgramOp) -> None:
+    """
+    Merge every producer with the kernel that is launched next, if that waits.
+
+    The kernel is persistent. The producer's nodes come first, so its programs do, too:
+    no program waits for one that starts later, and any number of resident programs is
+    enough.
+    """
+    first, *others = list(program.kernels())
+    for kernel in others:
+        first = joined(first, kernel) if can_merge(first, kernel) else kernel
+
+
+def can_merge(producer: KernelOp, consumer: KernelOp) -> bool:
+    """
+    Return whether two kernels, launched one after the other, may become one.
+
+    The consumer waits for a channel of the producer, before it reads any other result
+    of the producer.
+    """
+    given = {program_value(op.channel) for op in _ops(producer, PushOp, StageOp)}
+    awaited = {program_value(op.channel) for op in _ops(consumer, WaitOp)}
+    nodes = [op for op in consumer.body.block.ops if isinstance(op, SpatialOp)]
+    early = [value for node in nodes for value in unawaited(node, producer)]
+    pairs = (producer, consumer), (consumer, producer)
+    known = all(extents_tell_shards(*pair) for pair in pairs)
+    same = _same_global_extents(producer, consumer)
+    return bool(given & awaited) and not early and same and known
+
+
+def _ops(
+    kernel: KernelOp, *kinds: type[PushOp | StageOp | WaitOp]
+) -> Iterator[PushOp | StageOp | WaitOp]:
+    return (op for op in kernel.body.block.ops if isinstance(op, kinds))
+
+
+def _same_global_extents(producer: KernelOp, consumer: KernelOp) -> bool:
+    """Whether both have the same unevenly sharded dimensions."""
+    one, other = producer.shard_extents, consumer.shard_extents
+    return all(one[dim] == other[dim] for dim in one.keys() & other.keys())
+
+
+@dataclass(frozen=True)
+class Coalescing:
+    """A signal, and earlier ones of its kernel that it can cover."""
+
+    signal: SignalOp
+    covered: tuple[SignalOp, ...]
+
+
+def merge_signals(program: ProgramOp) -> None:
+    """
+    Let the last of several signals for the same blocks, in one kernel, cover all.
+
+    Signal coalescing: every program on a launch grid makes a tile of each result of its
+    node. One signal after the last store, for one set of flags, can cover all of them.
+    """
+    for kernel in program.kernels():
+        for plan in list(plan_signals(kernel)):
+            channels = [op.channel for op in plan.covered]
+            one = SignalOp(plan.signal.channel, covered=channels)
+            Rewriter.replace_op(plan.signal, one)
+            for op in plan.covered:
+                Rewriter.erase_op(op)
+
+
+def plan_signals(kernel: KernelOp) -> Iterator[Coalescing]:
+    """Yield the signals of a kernel that can become one."""
+    left = [op for op in kernel.body.block.ops if isinstance(op, SignalOp)]
+    while left:
+        last = left.pop()
+        covered = tuple(op for op in left if _covers(last, op))
+        left = [op for op in left if op not in covered]
+        if covered:
+            yield Coalescing(last, covered)
+
+
+def _covers(later: SignalOp, signal: SignalOp) -> bool:
+    """Whether `later` can cover the channel of `signal`, block by block."""
+    one, other = program_value(later.channel).owner, program_value(signal.channel).owner
+    assert isinstance(one, ChannelOp)
+    assert isinstance(other, ChannelOp)
+    return one.blocks == other.blocks and can_cover(later, other.result)

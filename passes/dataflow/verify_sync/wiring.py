@@ -26,6 +26,7 @@ from comet.dialects.dataflow import (
     program_value,
 )
 from comet.dialects.dataflow.signals import covers, cuts
+from comet.dialects.parents import enclosing
 from comet.dialects.schedule.node import NodeOp, group_around, outside
 
 Producer: TypeAlias = PushOp | StageOp
@@ -117,9 +118,9 @@ def kernel_of(op: Operation) -> str:
 
 def kernel_op(op: Operation) -> KernelOp:
     """Return the kernel that an operation is in."""
-    parent = op.parent_op()
-    assert parent is not None
-    return parent if isinstance(parent, KernelOp) else kernel_op(parent)
+    kernel = enclosing(op, KernelOp)
+    assert kernel is not None
+    return kernel
 
 
 def channels_of(op: Use) -> tuple[SSAValue, ...]:

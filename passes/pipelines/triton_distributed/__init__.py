@@ -37,10 +37,10 @@ from comet.passes.graph.split.choose import choose_split
 from comet.passes.graph.stream import StreamPass
 from comet.passes.graph.use_exp2 import Exponential, UseExp2Pass
 from comet.passes.pipeline import AUTO, Pipeline
-from comet.passes.pipelines.triton_distributed.groups import group_sizes
 from comet.passes.pipelines.triton_distributed.over_ranks import (
     distribute_over_programs,
     distribute_over_ranks,
+    group_sizes,
 )
 from comet.passes.pipelines.triton_distributed.start import NAME, plan_start
 from comet.passes.schedule.fuse import FusePass

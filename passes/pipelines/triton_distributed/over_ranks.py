@@ -11,6 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.gpus import device_of
+from comet.dialects.arch import attached_system
 from comet.dialects.collective import (
     AllGatherOp,
     AllReduceOp,
@@ -18,13 +20,16 @@ from comet.dialects.collective import (
     CollectiveOp,
     ReduceScatterOp,
 )
-from comet.passes.pipelines.triton_distributed.start import NAME
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.graph.decompose import DecomposePass
+from comet.passes.pipelines.triton_distributed.start import NAME, plan_start
 from comet.passes.sharding.add_ctas import AXIS as CTAS
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     ShardedDim,
     assign_axes,
     dims_in,
+    extents_along,
     format_dims,
     parse_dims,
 )
@@ -118,3 +123,29 @@ def unsupported(module: ModuleOp) -> CollectiveOp | None:
     carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
     found = (op for op in module.walk() if isinstance(op, CollectiveOp))
     return next((op for op in found if not isinstance(op, carried_out)), None)
+
+
+LEAST_SHARD, MOST_SHARD = 64, 256
+"""Elements of a row that a program of a group has: tiles that registers hold."""
+
+
+def group_sizes(
+    ctx: Context, module: ModuleOp, dims: Sequence[DimAxes], ranks: int
+) -> Iterator[int]:
+    """
+    Yield the sizes of groups to try: powers of two that leave each program a tile.
+
+    `dims` are those of the option `dim`. Programs share the first one, of which ranks
+    have shards, or the one with their axis.
+    """
+    shared = next((each for each in dims if CTAS in (each.axes or ())), dims[0])
+    over_ranks = 1 if shared.axes == (CTAS,) else ranks
+    copy = module.clone()
+    if plan_start(copy, ranks)[0] is IRLevel.GRAPH:
+        DecomposePass(accumulator="f32").apply(ctx, copy)
+    extent = -(-max(extents_along(copy, shared.dim), default=0) // over_ranks)
+    most = device_of(attached_system(module)).multiprocessors
+    sizes = (2**power for power in range(1, most.bit_length()))
+    for size in sizes:
+        if size <= most and LEAST_SHARD * size <= extent <= MOST_SHARD * size:
+            yield size

@@ -16,6 +16,7 @@ from comet.dialects import tl
 from comet.dialects.compound import MapOp, ReduceOp
 from comet.dialects.compound.dims import element_type_of
 from comet.dialects.dataflow import KernelOp
+from comet.dialects.parents import enclosing
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import GRID_AXES
 from comet.dialects.tl.types import BinaryKind, CompareKind, element_of
@@ -73,9 +74,7 @@ def end_at_run_time(
     of 8, in twice the time. Triton's `loop_unroll_factor` does not reach it. What is
     added is 0: the program id along an axis that the grid does not have.
     """
-    kernel = node.parent_op()
-    while kernel is not None and not isinstance(kernel, KernelOp):
-        kernel = kernel.parent_op()
+    kernel = enclosing(node, KernelOp)
     if iterations <= UNROLLED or kernel is None:
         return end
     nodes = (op for op in kernel.walk() if isinstance(op, SpatialOp))

@@ -33,6 +33,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.named import CompoundOp
+from comet.dialects.parents import enclosing
 from comet.interpreter import formulas
 from comet.interpreter.chunking import FoldTree, Steps, elements
 from comet.interpreter.instances import chunk, resized, split
@@ -249,10 +250,7 @@ def _(op: IndexOp, machine: Interpreter, args: Values) -> Values:
 
 def _split_axes(op: IndexOp) -> dict[str, int]:
     """Return the mesh axes, with their extents, that shard the dimension of `op`."""
-    region = op.parent_op()
-    while region is not None and not isinstance(region, SpmdOp):
-        region = region.parent_op()
-    if region is None:
+    if (region := enclosing(op, SpmdOp)) is None:
         raise InterpretationError(f"'{op.name}' op counts a shard outside of any mesh")
     extents = lookup_mesh(region, region.mesh).axis_extents
     return {axis: extents[axis] for axis in op.axis_names}

@@ -16,7 +16,7 @@ from comet.dialects.dataflow import (
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp
-from comet.passes.dataflow.bsp_to_dataflow.merge import can_merge
+from comet.passes.dataflow.bsp_to_dataflow.connect import can_merge
 from comet.passes.dataflow.kernel_locals import local_waits, unawaited
 from comet.passes.dataflow.kernels import joined
 

@@ -23,7 +23,7 @@ from comet.dialects.cost import estimate_of
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore import search as exploration
-from comet.passes.explore.constraints import Constraints, Kind, read_constraints
+from comet.passes.explore.constraints import Constraints, read_constraints
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
 from comet.passes.schedule.bind import KINDS
@@ -31,6 +31,7 @@ from comet.passes.schedule.plan_string import parse_plan
 from comet.passes.schedule.tile import TilePass
 from comet.passes.search import Goal
 from comet.passes.sharding.dim_axes import format_dims, parse_dims
+from comet.passes.sharding.place_collectives.kinds import Kind
 from comet.tools.comet_explore import main
 from comet.yaml_file import FileFormatError
 
