@@ -90,6 +90,10 @@ class LaunchPlanPrinter:
                 self._empty(op)
             case tl.ClearOp():
                 self._emit(f"{self._variables[op.buffer]}.zero_()")
+            case tl.ViewOp():
+                buffer, (shape, _) = op.buffer, shape_and_type(op.result.type)
+                seen = f"{self._variables[buffer]}.view({shape})"
+                self._emit(f"{self._bind(op.result)} = {seen}")
             case tl.LaunchOp():
                 self._launch(op)
             case func.ReturnOp():

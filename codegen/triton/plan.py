@@ -171,6 +171,12 @@ class RankPlanPrinter:
                 self._variables[op.result] = "rank.heap_bases"
             case tl.ClearOp():
                 lines.append(f"{DOUBLE}{self._variables[op.buffer]}.zero_()")
+            case tl.ViewOp():
+                shape, _ = shape_and_type(op.result.type)
+                name = self._names.fresh(op.result.name_hint or "x")
+                seen = f"{self._variables[op.buffer]}.view({shape})"
+                lines.append(f"{DOUBLE}{name} = {seen}")
+                self._variables[op.result] = name
             case tl.LaunchOp():
                 lines += self._launch(op)
             case tl.BarrierOp():

@@ -220,7 +220,7 @@ class _Reader:
 
     def _is_output(self, made: SSAValue) -> bool:
         """Whether a node computes a result of the program."""
-        outputs = [program_value(value) for value in _end(self.program).operands]
+        outputs = [program_value(viewed(v)) for v in _end(self.program).operands]
         for use in (use for value in left_in_memory(made) for use in value.uses):
             kernel = use.operation.parent_op()
             if isinstance(kernel, KernelOp) and use.operation is _end(kernel):

@@ -26,6 +26,7 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import bytes_of
 from comet.dialects.compound.gather import left_in_memory
+from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import program_value
@@ -170,8 +171,6 @@ def _is_outside(source: SSAValue) -> bool:
     """Whether `source` is an input or a result of the program."""
     if isinstance(source, BlockArgument):
         return True
-    return any(
-        isinstance(program := use.operation.parent_op(), ProgramOp)
-        and use.operation is program.body.block.last_op
-        for use in source.uses
-    )
+    program = source.owner.parent_op()
+    end = program.body.block.last_op if isinstance(program, ProgramOp) else None
+    return end is not None and source in map(viewed, end.operands)

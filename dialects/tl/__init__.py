@@ -8,6 +8,7 @@ is the name of the Python variable.
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from xdsl.dialects.builtin import (
     I64,
@@ -49,6 +50,7 @@ from xdsl.traits import (
     IsTerminator,
     MemoryAllocEffect,
     MemoryWriteEffect,
+    Pure,
     SingleBlockImplicitTerminator,
     SymbolOpInterface,
     SymbolTable,
@@ -129,6 +131,7 @@ from comet.dialects.tl.types import (
     ReduceKindAttr,
     UnaryKindAttr,
     element_of,
+    shape_of,
 )
 
 COMPILE_TIME = (ConstexprType, ProgramsType, CacheModifierType)
@@ -236,6 +239,35 @@ class EmptyOp(IRDLOperation):
 
     def __init__(self, type: Attribute):
         super().__init__(result_types=[type])
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """
+    A buffer in global memory with another shape, of the same elements in their order.
+
+    ```mlir
+    %flat = tl.view %o : tensor<2x4x64xf16> -> tensor<8x64xf16>
+    ```
+    """
+
+    name = "tl.view"
+    buffer = operand_def(base(TensorType))
+    result = result_def(base(TensorType))
+    traits = traits_def(Pure())
+    assembly_format = "$buffer attr-dict `:` type($buffer) `->` type($result)"
+
+    def __init__(self, buffer: SSAValue, type: Attribute):
+        super().__init__(operands=[buffer], result_types=[type])
+
+    def verify_(self) -> None:
+        before, after = self.buffer.type, self.result.type
+        same = element_of(before) == element_of(after)
+        if not same or prod(shape_of(before)) != prod(shape_of(after)):
+            raise VerifyException(
+                f"'{self.name}' op {before} and {after} are not the same elements; "
+                "give both as many elements of one type"
+            )
 
 
 @irdl_op_definition
@@ -351,6 +383,7 @@ Tl = Dialect(
         BroadcastToOp,
         CastOp,
         ClearOp,
+        ViewOp,
         CmpOp,
         ConstantOp,
         DebugBarrierOp,

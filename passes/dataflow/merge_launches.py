@@ -193,7 +193,8 @@ def merge_launches(
     if all(len(launch.kernels) == 1 for launch in plan):
         return
     block, levels, gpu = program.body.block, gpu_levels(system), device_of(system)
-    end = block.last_op
+    *_, last = program.kernels()
+    end = last.next_op
     assert end is not None
     for launch in plan:
         for kernel in launch.kernels:

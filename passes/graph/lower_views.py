@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -67,6 +67,8 @@ class LowerViewsPass(ModulePass):
     (`compound.map copy`) if they have no strides in one tensor, or come from other
     ranks; and so are views that are returned or sent, positions that are returned, and
     what `compound.scatter_add` adds, unless an op makes it, and none of its ids.
+    Without ranks, a renaming of what an op makes is returned as it is: it is the memory
+    that a kernel stores, with another shape.
     """
 
     name = "lower-views"
@@ -185,9 +187,11 @@ _SCATTERED = (ConcatOp, IndexOp, GatherOp)
 
 def _needs_copy(op: Operation, value: SSAValue) -> bool:
     """Whether `op` cannot read `value`, which may be a view, without a copy."""
+    seen = viewed(value).owner
+    if isinstance(op, ReturnOp) and isinstance(seen, COMPUTING):
+        return False
     if op.has_trait(IsTerminator):
         return isinstance(value.owner, View | IndexOp)
-    seen = viewed(value).owner
     sent = isinstance(seen, CollectiveOp)
     match op:
         case CollectiveOp():

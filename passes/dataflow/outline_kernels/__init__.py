@@ -28,7 +28,7 @@ from xdsl.rewriter import InsertPoint
 from comet.dialects import dataflow
 from comet.dialects.collective import AllGatherOp, AllToAllOp
 from comet.dialects.collective.ops import MovingCollective
-from comet.dialects.compound import FillOp, IndexOp, ScatterAddOp, View
+from comet.dialects.compound import FillOp, IndexOp, RenameOp, ScatterAddOp, View
 from comet.dialects.compound.gather import left_in_memory, scatterings
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow.program import shards_attr
@@ -108,11 +108,12 @@ def plan_launches(function: func.FuncOp) -> tuple[PlannedKernel, ...]:
 
 
 def _is_inner_view(op: Operation) -> bool:
-    """Whether `op` is a view that only nodes and other views read."""
+    """Whether `op` is a view that only nodes and other views read, or a renaming."""
     readers = [use.operation for result in op.results for use in result.uses]
-    return isinstance(op, InKernel) and all(
-        isinstance(reader, SpatialOp | ScatterAddOp | View) for reader in readers
-    )
+    inside = (SpatialOp, ScatterAddOp, View)
+    if isinstance(op, RenameOp):
+        inside = (*inside, func.ReturnOp)
+    return isinstance(op, InKernel) and all(isinstance(r, inside) for r in readers)
 
 
 def _stores(op: Operation) -> bool:
@@ -232,10 +233,19 @@ class _PlanBuilder:
         """Return the plan with the results `returned`."""
         if self._exchanging:
             self._barrier(local=False)
-        yielded = (self._values[value] for value in returned)
+        yielded = [self._renamed(value) for value in returned]
         self._builder.insert(dataflow.YieldOp(*yielded))
         types = [value.type for value in returned]
         return dataflow.ProgramOp(self._inputs, types, Region(self._block))
+
+    def _renamed(self, value: SSAValue) -> SSAValue:
+        """Return a result in the plan, behind renamings of what a kernel stores."""
+        if value not in self._values:
+            assert isinstance(value.owner, RenameOp)
+            inner = {value.owner.input: self._renamed(value.owner.input)}
+            made = self._builder.insert(value.owner.clone(value_mapper=inner))
+            self._values[value] = made.result
+        return self._values[value]
 
 
 def _kernel_body(launch: PlannedKernel) -> Region:

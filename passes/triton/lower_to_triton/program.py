@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
 from comet.dialects.collective.spmd import SpmdOp, YieldOp, rank_count
+from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.dialects.dataflow.arrival import CountersOp
 from comet.dialects.dataflow.channel import ChannelMode, ReceiveBufferOp
@@ -181,6 +182,12 @@ def lower_buffer(op: dataflow.BufferOp, scope: Steps) -> None:
     scope.values[op.result] = made
     if op.zeroed is not None:
         scope.builder.insert(tl.ClearOp(made))
+
+
+@steps(RenameOp)
+def lower_rename(op: RenameOp, scope: Steps) -> Operation:
+    """See the memory of a result with its shape in the function."""
+    return tl.ViewOp(scope.values[op.input], op.result.type)
 
 
 @steps(ReceiveBufferOp)

@@ -274,3 +274,12 @@ func.func @host(%a: tensor<4xf32>) {
 %p = tl.heap_zeros of %a : tensor<2x16xf16>, tensor<16xf16>
 "test.op"(%a) : (tensor<16xf16>) -> ()
 // CHECK: 'tl.heap_zeros' op of an argument that others use, and nobody passes
+
+// -----
+
+func.func @host() {
+  %c = tl.empty : tensor<16xf32>
+  // CHECK: 'tl.view' op tensor<16xf32> and tensor<4x5xf32> are not the same elements; give both as many elements of one type
+  %d = tl.view %c : tensor<16xf32> -> tensor<4x5xf32>
+  func.return
+}

@@ -14,8 +14,8 @@ func.func @returned(%x: tensor<4xf32, #compound.dims<M @HBM>>) -> (tensor<4xf32,
     %e1 = compound.map exp %x1 : tensor<2xf32, #compound.dims<M @REG>> -> tensor<2xf32, #compound.dims<M @REG>>
     schedule.yield %e1 : tensor<2xf32, #compound.dims<M @REG>>
   }
-  %y = compound.rename %e : tensor<4xf32, #compound.dims<M @HBM>> -> tensor<4xf32, #compound.dims<N @HBM>>
+  %y = compound.index : tensor<4xf32, #compound.dims<N @HBM>>
   func.return %e, %y : tensor<4xf32, #compound.dims<M @HBM>>, tensor<4xf32, #compound.dims<N @HBM>>
 }
 
-// CHECK: outline-kernels: compound.rename in @returned is outside the nodes on the launch grid; run fuse for a GPU first
+// CHECK: outline-kernels: compound.index in @returned is outside the nodes on the launch grid; run fuse for a GPU first

@@ -150,3 +150,14 @@ func.func @positions(%x: tensor<4xf32, #compound.dims<M>>) -> (tensor<4xf32, #co
 // CHECK:         %n = compound.index
 // CHECK-NEXT:    %n_1 = compound.map copy %n
 // CHECK-NEXT:    func.return %e, %n_1
+
+// A renaming of what an op makes is returned as it is: one memory, another shape.
+func.func @reshaped(%x: tensor<4x6xf32, #compound.dims<M, N>>) -> tensor<24xf32, #compound.dims<E>> {
+  %y = compound.map exp %x : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<4x6xf32, #compound.dims<M, N>>
+  %e = compound.rename %y merge "M" : tensor<4x6xf32, #compound.dims<M, N>> -> tensor<24xf32, #compound.dims<E>>
+  func.return %e : tensor<24xf32, #compound.dims<E>>
+}
+
+// CHECK-LABEL: func.func @reshaped
+// CHECK-NOT:     copy
+// CHECK:         func.return %e
