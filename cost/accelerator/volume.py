@@ -7,10 +7,9 @@ Formulas of `Real` take numbers and arrays.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from comet.cost.accelerator.hardware import Hardware, Memory, Network
 from comet.cost.accelerator.mappings import Extents
 from comet.cost.accelerator.problem import (
     Collective,
-    Entry,
     Problem,
     Projection,
 )
@@ -105,46 +103,6 @@ def exchanged(
         destinations,
         node.spatial_factor or sources,
     )
-
-
-@dataclass(frozen=True)
-class Movement:
-    """The transfers of one entry of a node, as the COMET tool counts them."""
-
-    entry: Entry
-    writes: bool
-    dependent: bool
-    iterations: int
-    """Iterations of the nest that the tool counts for the entry."""
-    steps: int
-    """Steps of the leaf below per iteration."""
-    spatial: int
-    """Instances the entry is spread over."""
-    size: int
-    """Elements of the tile of one child."""
-    length: int
-    """Iterations of the nest above, in which tiles may move."""
-    period: int
-    """A tile moves in every `period`-th iteration."""
-    unique: int
-    """Distinct tiles that move at the same time: one if all instances share it."""
-
-    @cached_property
-    def moves(self) -> int:
-        """How often a tile moves."""
-        return math.ceil(self.length / self.period)
-
-    @cached_property
-    def reuse(self) -> int:
-        """Iterations per move, at least 1."""
-        return max(1, self.iterations // self.moves)
-
-    def transfer(self, unique: int) -> Transfer:
-        """One transfer of `unique` distinct tiles."""
-        e = self.entry
-        return Transfer(
-            self.size, unique, self.spatial, e.bits / 8, self.writes, e.accumulates
-        )
 
 
 @dataclass(frozen=True, slots=True)

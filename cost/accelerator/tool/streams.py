@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.noc import Crossing, network_cycles
+from comet.cost.accelerator.tool.nest import Movement
 from comet.cost.accelerator.tool.network import mesh_used, network_energy, tabled_hops
-from comet.cost.accelerator.volume import Movement, Route, memory_cycles, transfer_kind
+from comet.cost.accelerator.volume import Route, memory_cycles, transfer_kind
 from comet.cost.estimate import CostError
 from comet.cost.reals import single
 
