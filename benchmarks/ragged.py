@@ -1,0 +1,134 @@
+"""
+What decoding of sequences of several lengths loses to idle multiprocessors.
+
+    python benchmarks/ragged.py [--draws 10]
+
+Draws lengths from 1 to the longest, and runs the programs of a split flash decode in
+order, as many at a time as an H200 has room for: a program begins when another one of
+its multiprocessor ends, and the programs of one share its part of the bandwidth. The
+other form does not exist: equal runs of a flat list of the tiles of all sequences.
+Prints a row for each size and form: the time over that of the keys' bytes, alone and
+with the partial results, which are stored and loaded in f32. Nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from statistics import fmean
+
+import numpy as np
+from markdown import markdown
+
+MULTIPROCESSORS = 132
+RESIDENT = 2
+"""Programs of a multiprocessor at a time: as compiled, by registers."""
+TILE = 64
+"""Keys that a program loads at a time."""
+SIZE = 128
+"""Elements of a key and of a value, in 16 bits."""
+QUERIES = 8
+"""Query heads of a key head, each of which has a partial result."""
+PARTS = (1, 4, 8, 16, 32)
+COLUMNS = ("sequences x heads", "longest", "form", "keys alone", "all bytes")
+KEY_BYTES = 2 * 2 * SIZE
+PARTIAL_BYTES = 2 * 4 * QUERIES * (SIZE + 2)
+"""Of one part, stored and loaded: sums, and for each query a maximum and a sum."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sequences, heads of keys, and the longest sequence."""
+
+    sequences: int
+    heads: int
+    longest: int
+
+
+CASES = (Case(64, 1, 8192), Case(64, 8, 8192), Case(16, 8, 32768))
+
+
+def makespan(work: Sequence[int]) -> float:
+    """
+    Return when the last of some programs ends, if they start in order.
+
+    In the time that all multiprocessors together take for a unit of work.
+    """
+    waiting = deque(each for each in work if each > 0)
+    running = [list[float]() for _ in range(MULTIPROCESSORS)]
+    for slot in range(min(RESIDENT * MULTIPROCESSORS, len(waiting))):
+        running[slot % MULTIPROCESSORS].append(waiting.popleft())
+    ends = [(_next(left), index) for index, left in enumerate(running) if left]
+    heapify(ends)
+    last = 0.0
+    while ends:
+        last, index = heappop(ends)
+        done = min(running[index])
+        left = [each - done for each in running[index] if each > done]
+        while waiting and len(left) < RESIDENT:
+            left.append(waiting.popleft())
+        running[index] = left
+        if left:
+            heappush(ends, (last + _next(left), index))
+    return last * MULTIPROCESSORS
+
+
+def _next(running: Sequence[float]) -> float:
+    """Return when the next of the programs of a multiprocessor ends."""
+    return min(running) * len(running)
+
+
+def split_form(case: Case, lengths: Sequence[int], parts: int) -> tuple[float, int]:
+    """Return the keys' time, in keys, and the partial results, of a split program."""
+    size = case.longest // parts
+    work = [
+        -(-min(max(length - part * size, 0), size) // TILE) * TILE
+        for part in range(parts)
+        for length in lengths
+        for _ in range(case.heads)
+    ]
+    return makespan(work), len(work) if parts > 1 else 0
+
+
+def flat_form(case: Case, lengths: Sequence[int]) -> tuple[float, int]:
+    """Return the same for equal runs of a flat list of tiles."""
+    tiles = [-(-n // TILE) for n in lengths for _ in range(case.heads)]
+    ends = np.cumsum(tiles)
+    run = -(-int(ends[-1]) // (MULTIPROCESSORS * RESIDENT))
+    first, last = (ends - tiles) // run, (ends - 1) // run
+    pieces = last - first + 1
+    return float(run * TILE * MULTIPROCESSORS * RESIDENT), int(pieces[pieces > 1].sum())
+
+
+def rows(case: Case, draws: int) -> list[list[str]]:
+    """Return the rows of the table for a case."""
+    generator = np.random.default_rng(0)
+    found: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(draws):
+        lengths = generator.integers(1, case.longest + 1, case.sequences).tolist()
+        forms = {f"S={parts}": split_form(case, lengths, parts) for parts in PARTS}
+        forms["flat list"] = flat_form(case, lengths)
+        keys = sum(lengths) * case.heads
+        for form, (time, partials) in forms.items():
+            merged = partials * PARTIAL_BYTES / (keys * KEY_BYTES)
+            found.setdefault(form, []).append((time / keys, time / keys + merged))
+    size = f"{case.sequences} x {case.heads}", str(case.longest)
+    return [
+        [*size, form, *(f"{fmean(column):.2f}" for column in zip(*times, strict=True))]
+        for form, times in found.items()
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[1])
+    parser.add_argument("--draws", type=int, default=10)
+    draws = parser.parse_args().draws
+    print(markdown(COLUMNS, [row for case in CASES for row in rows(case, draws)]))
+
+
+if __name__ == "__main__":
+    main()
