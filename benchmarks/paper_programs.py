@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from comet.api.program import installed_context
 from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.graph.decompose import DecomposePass
-from comet.universe import installed
 
 HARDWARE = Path(__file__).parents[1] / "samples" / "hardware"
 
@@ -88,16 +87,8 @@ def tensors(op: str, shape: Shape) -> tuple[list[Shape], Shape]:
 
 def elementary(op: str, machine: Machine, shape: Shape) -> ModuleOp:
     """Return a program on elementary ops, with the hardware attached."""
-    context = new_context()
+    context = installed_context()
     module = Parser(context, program(op, shape)).parse_module()
     AttachHardwarePass(path=str(HARDWARE / f"{machine}.yaml")).apply(context, module)
     DecomposePass(accumulator="input").apply(context, module)
     return module
-
-
-def new_context() -> Context:
-    """Return a context that knows every dialect."""
-    context = Context()
-    for name, factory in installed().all_dialects.items():
-        context.register_dialect(name, factory)
-    return context

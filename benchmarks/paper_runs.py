@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from paper_programs import SHAPES, Machine, Shape, elementary, new_context
+from paper_programs import SHAPES, Machine, Shape, elementary
 from paper_tool_search import search_tool
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.api.program import installed_context
 from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir.hardware import hardware_of
 from comet.cost.from_ir.mapping import estimate_module
@@ -125,7 +126,10 @@ def decided(module: ModuleOp, options: CometAcceleratorPass) -> CometAccelerator
     """Return the options with what `auto` decides for `dim` and `strategy` in them."""
     if options.strategy != "auto":
         return options
-    options, context = replace(options, stream=options.stream is True), new_context()
+    options, context = (
+        replace(options, stream=options.stream is True),
+        installed_context(),
+    )
     configs = tuple(options.configs(context, module))
     notes = options.cheapest(context, module, configs).notes
     if isinstance(dims := notes.get(SHARDED_DIMS), StringAttr):
@@ -139,7 +143,7 @@ def decided(module: ModuleOp, options: CometAcceleratorPass) -> CometAccelerator
 
 def template_of(module: ModuleOp, options: CometAcceleratorPass) -> Template:
     """Return the tile tree that the pipeline makes, without factors."""
-    fused, context = module.clone(), new_context()
+    fused, context = module.clone(), installed_context()
     for part in parts_of(fused, options):
         part.apply(context, fused)
         if isinstance(part, FusePass):
@@ -150,14 +154,16 @@ def template_of(module: ModuleOp, options: CometAcceleratorPass) -> Template:
 def parts_of(module: ModuleOp, options: CometAcceleratorPass) -> tuple[ModulePass, ...]:
     """Return the passes after `decompose`, with `stream` only where it is asked for."""
     options = replace(options, stream=options.stream is True)
-    return options.passes_for(module, next(options.configs(new_context(), module)))
+    return options.passes_for(
+        module, next(options.configs(installed_context(), module))
+    )
 
 
 def price_files(
     module: ModuleOp, options: CometAcceleratorPass, plan: str, model: ModelName
 ) -> Cost:
     """Price the COMET files that the pipeline makes with given factors."""
-    lowered, context = module.clone(), new_context()
+    lowered, context = module.clone(), installed_context()
     for part in parts_of(lowered, replace(options, factors=plan)):
         part.apply(context, lowered)
     estimate = estimate_module(lowered, model)

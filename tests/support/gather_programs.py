@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
+from typing import TypeAlias
 
 TABLE = {"P": 5, "V": 11, "D": 6}
 IDS: Mapping[str, Mapping[str, int]] = {
@@ -12,6 +13,9 @@ IDS: Mapping[str, Mapping[str, int]] = {
     "grid": {"B": 3, "T": 5},
 }
 """The dimensions of ids."""
+
+Write: TypeAlias = Callable[[Mapping[str, int], str, Mapping[str, int], bool], str]
+"""Writes @main for a table, the axis of the ids, the ids, and whether it computes."""
 
 
 def tensor(extents: Mapping[str, int], element: str = "f32") -> str:
@@ -35,15 +39,20 @@ def gathered(
     return extents
 
 
-def programs() -> Iterator[tuple[str, str]]:
-    """Yield @main by name: a gather along each axis of tables of each rank."""
+def programs(write: Write | None = None) -> Iterator[tuple[str, str]]:
+    """
+    Yield @main by name: a gather along each axis of tables of each rank.
+
+    With `write`, that function writes the programs.
+    """
+    write = write or program
     ranks = [dict(list(TABLE.items())[first:]) for first in range(3)]
     for table, kind in product(ranks, IDS):
         for along in table:
             for made in (False, True):
                 made_name = "computed" if made else "given"
                 name = f"{along}_of_{''.join(table)}_{kind}_{made_name}"
-                yield name, program(table, along, IDS[kind], made)
+                yield name, write(table, along, IDS[kind], made)
 
 
 def program(

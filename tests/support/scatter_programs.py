@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
 
-from gather_programs import IDS, TABLE, gathered, tensor
+import gather_programs
+from gather_programs import gathered, tensor
 
 Extents = Mapping[str, int]
 
 
 def programs() -> Iterator[tuple[str, str]]:
     """Yield @main by name: sums into each axis of results of each rank."""
-    ranks = [dict(list(TABLE.items())[first:]) for first in range(3)]
-    for table, kind in product(ranks, IDS):
-        for into in table:
-            for made in (False, True):
-                made_name = "computed" if made else "given"
-                name = f"{into}_of_{''.join(table)}_{kind}_{made_name}"
-                yield name, program(table, into, IDS[kind], made)
+    return gather_programs.programs(program)
 
 
 def program(table: Extents, into: str, ids: Extents, made: bool) -> str:

@@ -11,6 +11,7 @@ from xdsl.parser import Parser
 from xdsl.passes import PassPipeline
 from xdsl.traits import SymbolTable
 
+from comet.api.program import installed_context
 from comet.dialects.compound.dims import BOOLEAN_TENSOR, INTEGER_TENSOR
 from comet.dialects.compound.gather import id_limits
 from comet.interpreter import FoldTree, run
@@ -26,10 +27,7 @@ TOLERANCE = 1e-10
 @cache
 def comet_context() -> Context:
     """Return a context that knows every dialect that is installed."""
-    context = Context()
-    for name, factory in installed().all_dialects.items():
-        context.register_dialect(name, factory)
-    return context
+    return installed_context()
 
 
 def parse_module(text: str, verify: bool = True) -> ModuleOp:
