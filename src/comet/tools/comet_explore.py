@@ -63,9 +63,7 @@ def _verified(path: str) -> str:
 
 def _parser() -> ArgumentParser:
     parser = FlagParser(prog=TOOL, description=__doc__, allow_abbrev=False)
-    parser.add_argument(
-        "input", nargs="?", help="an MLIR file with a named or elementary op"
-    )
+    parser.add_argument("input", nargs="?", help="an MLIR file with one function")
     parser.add_argument("--hardware", help="the hardware YAML file")
     parser.add_argument(
         "--constraints",
@@ -149,14 +147,18 @@ def _add_flags_of_samplers(parser: ArgumentParser) -> None:
         help="sample the space by Optuna instead of searching it exactly",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the sampler (default: 0)"
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the seed of the sampler (default: 0)",
     )
     parser.add_argument(
         "--samples",
         type=int,
         default=1000,
         metavar="N",
-        help="how many (default: 1000)",
+        help="how many mappings to sample (default: 1000)",
     )
 
 
