@@ -15,7 +15,8 @@ from paths import SAMPLES
 from torch_python import run_python
 from triton_modules import check_all, emitted, hardware
 
-ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+CHOSEN = f"{hardware('h200x1.yaml')},triton-distributed"
+ONE_GPU = f"{CHOSEN}{{strategy=full}}"
 
 
 def test_bounded_loops_mean_the_same(tmp_path: Path):
@@ -30,7 +31,9 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
     }
     sources = {name: emitted(text, ONE_GPU) for name, text in programs.items()}
     for name, (text, options) in PARTS.items():
-        passes = f"{hardware('h200x1.yaml')},triton-distributed{{{options}}}"
+        passes = (
+            f"{hardware('h200x1.yaml')},triton-distributed{{strategy=full {options}}}"
+        )
         sources[name] = emitted(text, passes)
     for name, (text, options) in SHARDS.items():
         sources[name] = emitted(text, f"{hardware('h200x8.yaml')},{options}")
@@ -54,8 +57,14 @@ PARTS = {
 """Functions whose keys are split over programs, and options."""
 
 SHARDS = {
-    "shards": (decode(256), "triton-distributed{ranks=2 dim=S split=none}"),
-    "causal shards": (causal(8, 256), "triton-distributed{ranks=2 split=none}"),
+    "shards": (
+        decode(256),
+        "triton-distributed{ranks=2 dim=S split=none strategy=full}",
+    ),
+    "causal shards": (
+        causal(8, 256),
+        "triton-distributed{ranks=2 split=none strategy=full}",
+    ),
 }
 """Functions whose keys are sharded over ranks, and passes."""
 
@@ -91,6 +100,6 @@ def test_a_small_mask_bounds_no_loop():
 
 def test_scans_end_at_the_last_time_and_store_no_condition():
     """Two kernels compare the same positions, each for itself."""
-    source = emitted((SAMPLES / "ssm_scan.mlir").read_text(), ONE_GPU)
+    source = emitted((SAMPLES / "ssm_scan.mlir").read_text(), CHOSEN)
     assert source.count(" in range(0, stop,") == 2
     assert "past_ptr" not in source

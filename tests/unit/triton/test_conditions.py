@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from triton_modules import check_all, compile_all, emitted, hardware
 
-ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{strategy=full}}"
 
 TYPES = """
 !x = tensor<33x50xf16, #compound.dims<M, N>>

@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from comet.codegen.numpy_reference import ReferencePrinter
 from comet.interpreter import run
 
-ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{strategy=full}}"
 EXTENTS = {"A": 6, "B": 4, "C": 10}
 
 

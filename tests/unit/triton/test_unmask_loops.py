@@ -25,7 +25,7 @@ def test_loops_in_two_parts_mean_the_same(tmp_path: Path):
         "blind": (first_rows_see_nothing(), tiles.format(16, 8)),
     }
     sources = {
-        name: emitted(text, f"{H200},triton-distributed{{{options}}}")
+        name: emitted(text, f"{H200},triton-distributed{{strategy=full {options}}}")
         for name, (text, options) in programs.items()
     }
     for source in sources.values():
@@ -111,7 +111,8 @@ def test_mutants_of_the_border_are_wrong(tmp_path: Path):
     """A tile more or less without a mask, or with one, and results differ."""
     tiles = 'factors="o: B=1 H=2 M=8 E=1; m_n: N=4; products_d: D=1"'
     source = emitted(
-        causal(128, 128), f"{H200},triton-distributed{{unmask=all {tiles}}}"
+        causal(128, 128),
+        f"{H200},triton-distributed{{strategy=full unmask=all {tiles}}}",
     )
     whole = re.compile(r"range\(0, middle, BLOCK_N\)")
     rest = re.compile(r"range\(middle, stop, BLOCK_N\)")

@@ -51,7 +51,7 @@ def wrong(sources: Mapping[str, str], folder: Path) -> list[str]:
 
 
 def test_one_gpu_reads_views_along_every_axis(tmp_path: Path):
-    one = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+    one = f"{hardware('h200x1.yaml')},triton-distributed{{strategy=full}}"
     sources = {name: emitted(text, one) for name, text in SOME.items()}
     assert not wrong(sources, tmp_path)
 
@@ -59,7 +59,7 @@ def test_one_gpu_reads_views_along_every_axis(tmp_path: Path):
 @pytest.mark.parametrize("ranks", DIMS)
 def test_ranks_read_views(ranks: int, tmp_path: Path):
     dim = DIMS[ranks]
-    passes = f"triton-distributed{{ranks={ranks} dim={dim}}}"
+    passes = f"triton-distributed{{ranks={ranks} dim={dim} strategy=full}}"
     sources = {
         name: emitted(text, f"{hardware('h200x8.yaml')},{passes}")
         for name, text in PROGRAMS.items()
