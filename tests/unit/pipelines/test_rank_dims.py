@@ -12,6 +12,7 @@ EXTENTS = {
     **{"M": 3, "N": 5, "K": 4, "L": 3},
     **{"B": 2, "H": 2, "G": 2, "S": 3, "T": 4, "D": 3, "E": 4, "F": 3},
 }
+STRATEGIES = ("full", "partial", "none")
 PATTERNS = ("bsp", "push", "pull", "fused", "wait")
 VARIED = ("expert_gemm", "gemm_layernorm", "flash_decode", "ssm_scan")
 """Ops with batches, statistics, folds and scans."""
@@ -34,6 +35,7 @@ def test_ranks_share_any_dimension(tmp_path: Path) -> None:
     for index, (op, dim) in enumerate(cases()):
         pattern = PATTERNS[index % len(PATTERNS)]
         options = f"ranks={2 + index % 3} dim={dim} pattern={pattern}"
+        options += f" strategy={STRATEGIES[index // 2 % 3]}"
         pipeline = f"{H200X8},triton-distributed{{{options}}}"
         sources[f"{op.title}_{dim}"] = emitted(op.text(EXTENTS), pipeline)
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")

@@ -70,7 +70,11 @@ func.func @main(%a: tensor<8x4xf32, #compound.dims<M, N>>)
   func.return %d : tensor<f32, #compound.dims<>>
 }""",
 }
-OPTIONS = ("ranks=1", "ranks=2 dim=M", "ranks=3 dim=N pattern=push")
+OPTIONS = (
+    "ranks=1 strategy=full",
+    "ranks=2 dim=M strategy=none",
+    "ranks=3 dim=N pattern=push strategy=partial",
+)
 GATHERED = """
 func.func @main(%a: tensor<8x4xf32> {collective.shard = {K = ["rank"]}},
                 %b: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x4xf32>) {

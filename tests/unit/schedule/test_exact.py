@@ -42,9 +42,9 @@ TREES: tuple[Tree, ...] = (
     ("gemm_softmax", "partial", (4, 6, 48), BindingKind.PIPELINE),
     ("gemm_softmax", "isolate_contractions", (6, 2, 32), BindingKind.PIPELINE),
 )
-SPACES = 11 if EVERY_CASE else 3
+SPACES = 11 if EVERY_CASE else 2
 """Random spaces of a tree, for each model."""
-FEW = {"none": 2}
+FEW = {"none": 2 if EVERY_CASE else 1}
 """The same for strategies whose trees have many loops."""
 
 

@@ -3,6 +3,7 @@
 import pytest
 from accelerators import attached
 from comet_rules import check
+from covering import covering
 from named_ops import NAMED_OPS, NamedOp
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import only_function, ops_of
@@ -29,10 +30,8 @@ HEADS = {"B": 2, "H": 4, "M": 64, "N": 48, "D": 16, "E": 32}
 """Two batch entries of four heads; M divides by 16 cores, and N by them does not."""
 QUARTERS = "y_dram: B=2 H=4; m_n: N=4"
 CHUNKS = ("shared", "root")
-each_way = pytest.mark.parametrize(
-    ("strategy", "chunks"),
-    [(s, c) for s in STRATEGIES for c in CHUNKS if (s, c) != ("none", "root")],
-)
+WAYS = [(s, c) for s in STRATEGIES for c in CHUNKS if (s, c) != ("none", "root")]
+each_way = pytest.mark.parametrize(("strategy", "chunks"), WAYS)
 
 
 def spmd(dim: str, machine: int = 16) -> str:
@@ -85,7 +84,7 @@ def test_chunks_mean_the_same(factors: str, chunks: str):
     assert_same_meaning(before, flash(factors=factors, chunks=chunks), "main")
 
 
-@each_way
+@pytest.mark.parametrize(("strategy", "chunks"), covering(WAYS, strength=1))
 def test_chosen_chunks_mean_the_same(strategy: str, chunks: str):
     before = parse_module(ATTENTION.text(HEADS))
     after = run_passes(flash(strategy, chunks=chunks), "tile,bind")

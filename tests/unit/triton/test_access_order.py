@@ -22,6 +22,7 @@ from comet.dialects.schedule import CopyOp
 from comet.dialects.schedule.node import outside
 from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
+from comet.passes.schedule.fuse.strategy import Name
 
 CHANNELS = "dataflow_all_gather_gemm"
 """The sample that has channels already."""
@@ -32,6 +33,8 @@ NAMES = [
     if path.stem not in (CHANNELS, *ONE_RANK)
 ]
 RANKS = 2
+STRATEGIES: tuple[Name, ...] = ("full", "partial", "none")
+"""The samples take turns: a search among them takes longer than all else."""
 HARDWARE = f'attach-hardware{{path="{ROOT}/samples/hardware/h200x8.yaml"}}'
 PLACED = "lower-channels,materialize-copies,hoist-copies,place-waits,verify-sync"
 
@@ -53,8 +56,11 @@ CALLS = {
 def kernels(name: str) -> ModuleOp:
     """Return a sample as kernels and collectives, before any is a channel."""
     module = run_passes(parse_module((SAMPLES / f"{name}.mlir").read_text()), HARDWARE)
+    strategy = STRATEGIES[NAMES.index(name) % len(STRATEGIES)]
     context = comet_context().clone()
-    for part in TritonDistributedPass(ranks=RANKS).parts(context, module):
+    for part in TritonDistributedPass(ranks=RANKS, strategy=strategy).parts(
+        context, module
+    ):
         if isinstance(part, BspToDataflowPass):
             break
         part.apply(context, module)

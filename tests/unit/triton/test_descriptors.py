@@ -14,7 +14,7 @@ from comet.dialects.schedule import CopyOp
 from comet.passes.triton.use_descriptors import descriptor_axes
 from comet.runtime.language import allow_descriptors
 
-BY_DESCRIPTOR = f"{H200},triton-distributed{{copies=descriptors}}"
+BY_DESCRIPTOR = f"{H200},triton-distributed{{strategy=full copies=descriptors}}"
 UNTIL = (
     "outline-kernels,materialize-copies,hoist-copies,pad-blocks,map-grid,mask-copies,"
     "use-descriptors"
@@ -85,7 +85,9 @@ def test_the_assembly_has_bulk_copies(tmp_path: Path):
     assert not by_descriptor["slow"]
 
 
-SPECIALIZED = f"{H200},triton-distributed{{copies=descriptors specialize=true"
+SPECIALIZED = (
+    f"{H200},triton-distributed{{strategy=full copies=descriptors specialize=true"
+)
 ATTENTION = next(op for op in NAMED_OPS if op.title == "attention")
 
 

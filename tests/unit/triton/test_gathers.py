@@ -31,7 +31,7 @@ COVERED = [
 ]
 """Gathers in which any two of axis, table, ids and what is made of them meet."""
 SOME = {name: PROGRAMS[name] for name in (*COVERED, *THROUGH_VIEWS)}
-ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1 strategy=full}}"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -88,7 +88,9 @@ SHARDED = [(name, dim) for name, dims in ON_RANKS.items() for dim in dims]
 def test_ranks_gather_shards(ranks: int, tmp_path: Path):
     """Of all programs for three ranks, of every third for two."""
     sources = {
-        f"{name}_{dim}": emitted(PROGRAMS[name], f"{RANKS}{{ranks={ranks} dim={dim}}}")
+        f"{name}_{dim}": emitted(
+            PROGRAMS[name], f"{RANKS}{{ranks={ranks} dim={dim} strategy=full}}"
+        )
         for index, (name, dim) in enumerate(SHARDED)
         if EVERY_CASE or ranks == 3 or index % 3 == 0
     }
@@ -167,7 +169,7 @@ def test_ranks_exchange_products_of_chosen_rows(tmp_path: Path):
     """A rank that has columns of the table has a term of each product."""
     sources = {
         f"{pattern}_{dim}": emitted(
-            embedding(), f"{RANKS}{{ranks=2 dim={dim} pattern={pattern}}}"
+            embedding(), f"{RANKS}{{ranks=2 dim={dim} pattern={pattern} strategy=full}}"
         )
         for pattern in ("bsp", "pull", "push", "fused")
         for dim in ("D", "T")
@@ -186,7 +188,7 @@ def test_the_sample_is_one_kernel_that_computes_embeddings(tmp_path: Path):
     sources = {"one": emitted(text, ONE_GPU)}
     assert sources["one"].count("@triton.jit") == 1
     for dim in ("T", "D", "N"):
-        sources[dim] = emitted(text, f"{RANKS}{{ranks=4 dim={dim}}}")
+        sources[dim] = emitted(text, f"{RANKS}{{ranks=4 dim={dim} strategy=full}}")
     assert not wrong(sources, tmp_path)
 
 
@@ -208,7 +210,7 @@ def test_attention_to_pages_is_one_kernel(tmp_path: Path):
     assert sources["one"].count("tl.load(pages_ptr + b * J + offs_s // R") == 1
     sources["split"] = emitted(text, ONE_GPU.replace("ranks=1", 'ranks=1 split="S=4"'))
     for dim in ("B", "H", "S"):
-        sources[dim] = emitted(text, f"{RANKS}{{ranks=2 dim={dim}}}")
+        sources[dim] = emitted(text, f"{RANKS}{{ranks=2 dim={dim} strategy=full}}")
     assert not wrong(sources, tmp_path)
 
 
