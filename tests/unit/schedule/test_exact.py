@@ -144,6 +144,20 @@ def test_no_completion_is_below_its_bounds(tree: Tree, model: Model):
                     assert prices.energy.min() >= energy * (1 - 1e-12)
 
 
+@pytest.mark.parametrize(("tree", "model"), with_a_model(0), ids=part_name)
+def test_the_bound_of_a_plan_is_its_price(tree: Tree, model: Model):
+    """Nothing is open in it: a bound that is larger, or smaller, is wrong here."""
+    template, random = template_of(*tree), np.random.default_rng(5)
+    spaces = (random_space(template, random) for _ in range(9))
+    found = ((space, plan) for space in spaces for plan in plans_in(space, space.whole))
+    space, plan = next(found)
+    price = price_many(space.mappings(plan), template.hardware, model)
+    costs = price.latency, price.energy
+    for objective, cost in zip(OBJECTIVES, costs, strict=False):
+        bound = Exact(space, Goal(model, objective)).bounds(plan)
+        assert list(bound) == pytest.approx(cost.tolist(), rel=1e-12), objective
+
+
 def test_what_is_unfinished_has_a_lower_bound():
     space = FactorSpace.of(template_of(*TREES[0]))
     stopped = Exact(space, Goal(), deadline=0.0)

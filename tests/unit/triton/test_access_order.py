@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from functools import cache
+from typing import Literal
 
 import pytest
 from covering import EVERY_CASE
@@ -22,7 +23,6 @@ from comet.dialects.schedule import CopyOp
 from comet.dialects.schedule.node import outside
 from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
-from comet.passes.schedule.fuse.strategy import Name
 
 CHANNELS = "dataflow_all_gather_gemm"
 """The sample that has channels already."""
@@ -33,7 +33,7 @@ NAMES = [
     if path.stem not in (CHANNELS, *ONE_RANK)
 ]
 RANKS = 2
-STRATEGIES: tuple[Name, ...] = ("full", "partial", "none")
+STRATEGIES: tuple[Literal["full", "partial", "none"], ...] = ("full", "partial", "none")
 """The samples take turns: a search among them takes longer than all else."""
 HARDWARE = f'attach-hardware{{path="{ROOT}/samples/hardware/h200x8.yaml"}}'
 PLACED = "lower-channels,materialize-copies,hoist-copies,place-waits,verify-sync"
