@@ -25,7 +25,7 @@ from comet.dialects.schedule import SpatialOp
 
 PATTERNS = ("bsp", "wait", "pull", "push", "fused")
 SIZES = {"M": 13, "N": 21, "K": 10}
-LOWER = "fuse{strategy=auto},tile,outline-kernels"
+LOWER = "fuse{strategy=full},tile,outline-kernels"
 OPTIONS = (*PATTERNS, "fused persistent=true")
 INPUTS = ("ag_gemm", "ag_gemm_rows", "ring_attention", "expert_gemm")
 """What sends inputs only, which no kernel makes."""
