@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from gpu_graphs import H200, LAYERNORM, SOFTMAX
+from graph_text import Program
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import check_all, emitted, hardware
 from xdsl.dialects.builtin import StringAttr
@@ -56,6 +57,27 @@ def test_the_choice_can_be_given(strategy: str):
         for said in ("auto", "c")
     ]
     assert texts[0] == texts[1]
+
+
+def test_a_product_that_is_cast_anyway_is_stored_once():
+    """One reader takes %c as it is, another one a cast of it to the operands' type."""
+    p = Program({"M": 4096, "K": 1024, "N": 4096, "D": 4096}, "bf16", "f32")
+    c = p.contract("c", p.argument("a", "MK"), p.argument("b", "KN"), "MN")
+    y = p.contract("y", c, p.argument("w", "ND"), "MD")
+    text = p.returning(y, p.reduce("s", "add", c, "M"))
+    assert narrow(text, "strategy=auto narrow=auto") == "c"
+    assert stored(text, "strategy=auto narrow=auto") == [2 * 4096 * 4096] * 2
+
+
+def test_a_cast_of_a_product_that_is_not_narrow_stays():
+    """In one kernel, both readers take the product from registers."""
+    p = Program({"M": 16, "K": 16, "N": 16, "D": 16}, "bf16", "f32")
+    c = p.contract("c", p.argument("a", "MK"), p.argument("b", "KN"), "MN")
+    y = p.contract("y", c, p.argument("w", "ND"), "MD")
+    text = p.returning(y, p.reduce("s", "add", c, "N"))
+    before, passes = parse_module(text), f"{START},fuse{{strategy=auto narrow=auto}}"
+    assert narrow(text, "strategy=auto narrow=auto") == "none"
+    assert_same_meaning(before, run_passes(before, passes), "main")
 
 
 def test_what_stays_in_registers_is_not_rounded():

@@ -12,7 +12,6 @@ Triton; one that `lower-to-triton` rejects is cut in two, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Literal, Self, TypeAlias
@@ -208,8 +207,7 @@ def _undone(fused: _Fused, unused: Sequence[Narrowed]) -> _Fused:
     """Undo the casts that kernels do not store, and return the kernels without them."""
     for cast in unused:
         cast.undo()
-    removed = {op for cast in unused for op in (cast.narrow, cast.wide)}
-    return fused.without(removed) if removed else fused
+    return fused.undone(unused) if unused else fused
 
 
 def _record(
@@ -316,24 +314,24 @@ class _Fused:
 
     def with_casts(self, casts: Iterable[Narrowed]) -> Self:
         """Return the same kernels, each with the casts of products that it computes."""
-        casts_of = {cast.product.owner: (cast.narrow, cast.wide) for cast in casts}
-        partition = tuple(
-            tuple(made for op in part for made in (op, *casts_of.get(op, ())))
-            if isinstance(part, tuple)
-            else part
-            for part in self.partition
-        )
-        return replace(self.with_partition(partition), cuts=None)
+        changed = self._changed(cast.cast for cast in casts)
+        return replace(changed, cuts=None)
 
-    def without(self, removed: AbstractSet[Operation]) -> Self:
-        """Return the same kernels without ops that are removed from the function."""
-        parts = (
-            tuple(op for op in part if op not in removed)
-            if isinstance(part, tuple)
-            else part
-            for part in self.partition
-        )
-        return self.with_partition(tuple(part for part in parts if part != ()))
+    def undone(self, casts: Iterable[Narrowed]) -> Self:
+        """Return the same kernels without casts that are undone."""
+        return self._changed(cast.undone for cast in casts)
+
+    def _changed(
+        self, changes: Iterable[Callable[[Iterable[Operation]], Iterable[Operation]]]
+    ) -> Self:
+        """Return the same kernels with changed ops, without those that have none."""
+        partition = self.partition
+        for change in changes:
+            partition = tuple(
+                tuple(change(part)) if isinstance(part, tuple) else part
+                for part in partition
+            )
+        return self.with_partition(tuple(part for part in partition if part != ()))
 
     def cut(self, partition: Partition) -> Self:
         """Return the kernels of `partition`, in which one kernel was cut in two."""

@@ -32,16 +32,25 @@ def stored_products(kernels: Iterable[Spatial]) -> Iterator[SSAValue]:
     Yield the products that kernels store to device memory and could store narrower.
 
     A value is left out if elementwise ops compute it from another one of them: readers
-    recompute it from the one that is stored.
+    recompute it from the one that is stored. So is one that is only cast to this type.
     """
     found: set[SSAValue] = set()
     for kernel in kernels:
         for value in _values_in_memory(kernel):
-            if narrow_type(value) is None or value in found:
+            type_ = narrow_type(value)
+            if type_ is None or value in found or _is_only_cast(value, type_):
                 continue
             if found.isdisjoint(_elementwise_slice(value)):
                 found.add(value)
                 yield value
+
+
+def _is_only_cast(value: SSAValue, type_: AnyFloat) -> bool:
+    """Return whether all that reads a value casts it to a type."""
+    readers = (use.operation for use in value.uses)
+    return all(
+        isinstance(op, CastOp) and element_type_of(op.result) == type_ for op in readers
+    )
 
 
 def _values_in_memory(kernel: Spatial) -> Iterator[SSAValue]:
@@ -125,6 +134,8 @@ class Narrowed:
     product: SSAValue
     narrow: CastOp
     wide: CastOp
+    same: CastOp | None
+    """An op of the program that was the same cast, detached; readers take `narrow`."""
 
     @property
     def name(self) -> str | None:
@@ -136,12 +147,31 @@ class Narrowed:
         stored = (value for kernel in kernels for value in _values_in_memory(kernel))
         return self.narrow.result in stored
 
+    def cast(self, ops: Iterable[Operation]) -> Iterator[Operation]:
+        """Yield the ops of a kernel with the casts, if it computes the product."""
+        for op in ops:
+            if op is not self.same:
+                yield op
+            if op is self.product.owner:
+                yield from (self.narrow, self.wide)
+
+    def undone(self, ops: Iterable[Operation]) -> Iterator[Operation]:
+        """Yield the ops of a kernel as `undo` leaves them."""
+        for op in ops:
+            if op is not self.narrow and op is not self.wide:
+                yield op
+            elif op is self.narrow and self.same is not None:
+                yield self.same
+
     def undo(self) -> None:
         """Remove the casts."""
         self.product.name_hint = self.name
         self.wide.result.replace_all_uses_with(self.product)
-        for op in (self.wide, self.narrow):
-            Rewriter.erase_op(op)
+        Rewriter.erase_op(self.wide)
+        if self.same is not None:
+            Rewriter.insert_op(self.same, InsertPoint.after(self.narrow))
+            self.narrow.result.replace_all_uses_with(self.same.result)
+        Rewriter.erase_op(self.narrow)
 
 
 def store_narrow(product: SSAValue) -> Narrowed:
@@ -158,4 +188,15 @@ def store_narrow(product: SSAValue) -> Narrowed:
     product.name_hint = wide.result.name_hint = f"{name}_wide"
     for use in uses:
         use.operation.operands[use.index] = wide.result
-    return Narrowed(product, narrow, wide)
+    same = _same_cast(narrow, wide)
+    if same is not None:
+        same.result.replace_all_uses_with(narrow.result)
+        same.detach()
+    return Narrowed(product, narrow, wide, same)
+
+
+def _same_cast(narrow: CastOp, wide: CastOp) -> CastOp | None:
+    """Return the cast of the wide value that only undoes the cast back, if any."""
+    readers = (use.operation for use in wide.result.uses)
+    casts = (op for op in readers if isinstance(op, CastOp))
+    return next((op for op in casts if op.result.type == narrow.result.type), None)
