@@ -10,6 +10,7 @@ from paths import ROOT
 from semantics import assert_same_meaning, parse_module, run_passes
 from transformer_blocks import (
     GRAPHS,
+    layer_norm,
     llama_block,
     norm_and_mlp,
     rms_norm,
@@ -319,6 +320,20 @@ def test_kernels_with_narrow_products_recompute_their_statistics(
     passes = "stream,sink-scales{scales=all},fuse{strategy=auto narrow=auto}"
     run_passes(parse_module(p.returning(y, k)), f"{H200},{passes}")
     assert max(seconds) < 1
+
+
+def test_a_product_adds_its_residual_where_that_lets_a_norm_move_on():
+    """Norm and residual are one kernel first; apart, the next product has the norm."""
+    p = Program({"M": 197, "D": 768, "F": 3072}, "bf16", "f32")
+    x = p.argument("x", "MD")
+    a = p.contract("a", p.argument("b", "MF"), p.argument("w", "FD"), "MD")
+    y = p.map("y", "add", x, a)
+    wide = p.contract("wide", layer_norm(p, y, "h"), p.argument("w1", "DF"), "MF")
+    e = p.map("e", "exp", wide)
+    d = p.contract("d", e, p.argument("w2", "FD"), "MD")
+    text = p.returning(p.map("z", "add", y, d))
+    made = [["y"], ["e_bf16"], ["z_bf16"]]
+    assert kernels(text, "strategy=auto narrow=auto") == made
 
 
 def test_accelerators_have_no_priority_fusion():

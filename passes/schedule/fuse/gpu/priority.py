@@ -9,7 +9,9 @@ of one, with the best tiles. It is priced only when its upper bound, which needs
 tiles, is the largest gain or bound of all.
 
 These gains count one launch for each kernel, but kernels that do not depend on each
-other may share one. So at last, merges are undone as long as that saves time.
+other may share one. So then, merges are undone as long as that saves time. At last,
+kernels of products also do what reads their results, as to add a residual, where that
+saves time together with the merges that it allows.
 
 Recomputed ops are in every kernel that needs them, and are no kernels themselves: their
 results are not stored.
@@ -23,7 +25,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from math import inf, isfinite
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
@@ -91,11 +93,18 @@ def priority_partition(
     graph.add_prologues()
     _merge_by_gain(graph, prices)
     _undo_merges(graph, prices)
+    _move_epilogues(graph, prices)
     return graph.partition()
 
 
-def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
-    """Merge the two kernels with the largest gain, as long as one is positive."""
+def _merge_by_gain(
+    graph: _Graph, prices: Prices, changed: Iterable[Group] | None = None
+) -> None:
+    """
+    Merge the two kernels with the largest gain, as long as one is positive.
+
+    If some kernels are `changed`, only merges with these are new.
+    """
     number, pending = count(), list[_Merge]()
 
     def seconds(group: Group) -> float:
@@ -107,8 +116,12 @@ def _merge_by_gain(graph: _Graph, prices: Prices) -> None:
         bound = seconds(one) + seconds(other) - least
         heappush(pending, _Merge(-bound, next(number), False, one, other))
 
-    for group in graph.kernels():
-        for other in graph.neighbours(group, later=True):
+    if changed is None:
+        for group in graph.kernels():
+            for other in graph.neighbours(group, later=True):
+                propose(group, other)
+    for group in changed or ():
+        for other in graph.neighbours(group):
             propose(group, other)
     while pending and pending[0].loss < 0:
         best = heappop(pending)
@@ -142,6 +155,24 @@ def _undo_merges(graph: _Graph, prices: Prices) -> None:
         graph.undo(best)
 
 
+def _move_epilogues(graph: _Graph, prices: Prices) -> None:
+    """
+    Move each epilogue of a product to its kernel if that saves time.
+
+    What is left of the epilogue's kernel may be merged with others then.
+    """
+    least = prices.launched(graph.needs())
+    for ops in tuple(graph.epilogues()):
+        before, moved = graph.state(), inf
+        if changed := graph.move(ops):
+            _merge_by_gain(graph, prices, changed)
+            moved = prices.launched(graph.needs())
+        if moved < least:
+            least = moved
+        else:
+            graph.restore(before)
+
+
 @dataclass(frozen=True, order=True)
 class _Merge:
     """A possible merge of two kernels; the heap has the largest gain first."""
@@ -153,6 +184,9 @@ class _Merge:
     priced: bool
     one: Group = field(compare=False)
     other: Group = field(compare=False)
+
+
+_State: TypeAlias = tuple[dict[Operation, Group], dict[Group, tuple[Group, ...]]]
 
 
 class _Graph:
@@ -210,6 +244,63 @@ class _Graph:
     def redo(self, group: Group) -> None:
         """Take back `undo`."""
         self.merge(group)
+
+    def state(self) -> _State:
+        """Return what `restore` needs to undo all later merges and moves."""
+        return dict(self._group_of), dict(self._merged_of)
+
+    def restore(self, state: _State) -> None:
+        """Go back to a former state."""
+        self._group_of, self._merged_of = state
+
+    def epilogues(self) -> Iterator[Group]:
+        """
+        Yield the elementwise ops that could end a kernel of products.
+
+        These are a chain: each alone reads the result of the one before, with the same
+        dimensions, and the first one what a kernel stores. They are in a kernel with
+        other ops.
+        """
+        for group in self.kernels():
+            if any(isinstance(op, ContractOp) for op in group):
+                for value in self.outputs_of(group):
+                    chain = tuple(self._chain_after(value))
+                    if chain and set(chain) != set(self._own(self._group_of[chain[0]])):
+                        yield chain
+
+    def _chain_after(self, value: SSAValue) -> Iterator[Operation]:
+        """Yield the elementwise ops of one group that only read `value`, in a chain."""
+        group: Group | None = None
+        while len(users := self._used_by(value)) == 1:
+            (op,) = users
+            here = self._group_of.get(op, ())
+            alike = isinstance(op, Elementwise) and _same_dims(value, op)
+            if not alike or here != (group or here):
+                return
+            yield op
+            group, value = here, op.results[0]
+
+    def move(self, ops: Group) -> tuple[Group, ...]:
+        """
+        Move a part of a kernel to the only other one that makes something for it.
+
+        Returns the two kernels after that; empty if it is not legal.
+        """
+        rest = [op for op in self._own(self._group_of[ops[0]]) if op not in ops]
+        if not rest:
+            return ()
+        self.join(ops)
+        self.join(rest)
+        own, left = self._group_of[ops[0]], self._group_of[rest[0]]
+        makers = self._makers(own)
+        if left in makers or len(makers) != 1 or not self.can_merge(own, makers[0]):
+            return ()
+        self._join(own, makers[0])
+        return self._group_of[ops[0]], left
+
+    def _own(self, group: Group) -> tuple[Operation, ...]:
+        """Return the ops of a group that are not recomputed."""
+        return tuple(op for op in group if op not in self._recomputed)
 
     def needs(self) -> Needs[Kernel]:
         """Return the kernels with their outputs, and those that each one reads from."""
@@ -360,8 +451,12 @@ class _Graph:
 
 def _is_for(value: SSAValue, op: Operation) -> bool:
     """Return whether only `op` reads a value, and has the same dimensions."""
-    same = set(names_of(value)) == set(names_of(op.results[0]))
-    return same and all(use.operation is op for use in value.uses)
+    return _same_dims(value, op) and all(use.operation is op for use in value.uses)
+
+
+def _same_dims(value: SSAValue, op: Operation) -> bool:
+    """Return whether the result of an op has the dimensions of a value."""
+    return set(names_of(value)) == set(names_of(op.results[0]))
 
 
 def _is_kernel(group: Group) -> bool:
