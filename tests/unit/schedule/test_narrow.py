@@ -11,10 +11,12 @@ from triton_modules import check_all, emitted, hardware
 from xdsl.dialects.builtin import StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import bytes_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.schedule.fuse.gpu.narrow import store_narrow, unround
 
 LARGE = SOFTMAX.format(M=8192, K=1024, N=8192)
 ODD = {"M": 37, "K": 21, "N": 150}
@@ -78,6 +80,33 @@ def test_a_cast_of_a_product_that_is_not_narrow_stays():
     before, passes = parse_module(text), f"{START},fuse{{strategy=auto narrow=auto}}"
     assert narrow(text, "strategy=auto narrow=auto") == "none"
     assert_same_meaning(before, run_passes(before, passes), "main")
+
+
+def test_kernels_are_priced_without_casts_that_are_undone():
+    """A product in registers takes twice the room of its cast."""
+    p = Program({"M": 32, "K": 64, "N": 32}, "bf16", "f32")
+    c = p.contract("c", p.argument("a", "MK"), p.argument("b", "KN"), "MN")
+    text = p.returning(p.map("e", "exp", c), p.map("n", "neg", c))
+    (func,) = compute_functions(parse_module(text))
+    product = next(op.result for op in func.walk() if isinstance(op, ContractOp))
+    before = str(func)
+    store_narrow(product).mark()
+    assert str(func) != before
+    unround(func)
+    product.name_hint = "c"
+    assert str(func) == before
+
+
+def test_a_cast_that_a_kernel_stores_is_kept():
+    p = Program({"M": 32, "K": 64, "N": 32}, "bf16", "f32")
+    c = p.contract("c", p.argument("a", "MK"), p.argument("b", "KN"), "MN")
+    text = p.returning(c, p.map("e", "exp", c))
+    (func,) = compute_functions(parse_module(text))
+    product = next(op.result for op in func.walk() if isinstance(op, ContractOp))
+    store_narrow(product).mark()
+    narrowed = str(func)
+    unround(func)
+    assert str(func) == narrowed
 
 
 def test_what_stays_in_registers_is_not_rounded():

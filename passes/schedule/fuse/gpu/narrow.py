@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, UnitAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -22,6 +23,9 @@ from comet.dialects.compound.dims import element_type_of, names_of, with_element
 from comet.passes.analysis.stored_values import value_names
 from comet.passes.schedule.fuse.gpu.groups import Border
 from comet.passes.schedule.tile_tree import Spatial, Temporal, Tree
+
+UNROUNDED = "fuse.unrounded"
+"""The attribute of a cast that is undone where no kernel stores its result."""
 
 LEAST_BITS = 16
 """The narrowest type to store: sums overflow f8E4M3FN, whose largest number is 448."""
@@ -147,6 +151,14 @@ class Narrowed:
         stored = (value for kernel in kernels for value in _values_in_memory(kernel))
         return self.narrow.result in stored
 
+    def mark(self) -> None:
+        """Let kernels be priced as they are if the cast is undone, see `unround`."""
+        self.narrow.attributes[UNROUNDED] = UnitAttr()
+
+    def unmark(self) -> None:
+        """Take back `mark`."""
+        del self.narrow.attributes[UNROUNDED]
+
     def cast(self, ops: Iterable[Operation]) -> Iterator[Operation]:
         """Yield the ops of a kernel with the casts, if it computes the product."""
         for op in ops:
@@ -193,6 +205,23 @@ def store_narrow(product: SSAValue) -> Narrowed:
         same.result.replace_all_uses_with(narrow.result)
         same.detach()
     return Narrowed(product, narrow, wide, same)
+
+
+def unround(func: FuncOp) -> None:
+    """Undo the marked casts of a kernel that are only cast back there."""
+    for op in tuple(func.walk()):
+        if isinstance(op, CastOp) and UNROUNDED in op.attributes:
+            readers = [use.operation for use in op.result.uses]
+            if all(
+                isinstance(reader, CastOp)
+                and reader.parent is op.parent
+                and reader.result.type == op.input.type
+                for reader in readers
+            ):
+                for reader in readers:
+                    reader.results[0].replace_all_uses_with(op.input)
+                    Rewriter.erase_op(reader)
+                Rewriter.erase_op(op)
 
 
 def _same_cast(narrow: CastOp, wide: CastOp) -> CastOp | None:

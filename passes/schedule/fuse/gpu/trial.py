@@ -44,6 +44,7 @@ from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_key import kernel_key
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
+from comet.passes.schedule.fuse.gpu.narrow import unround
 from comet.passes.schedule.fuse.gpu.scatters import left_in_memory
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.retile import retile
@@ -239,6 +240,7 @@ def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     types = scope.block.arg_types, [value.type for value in results]
     func = FuncOp("alone", types, Region(scope.block))
     _check_loops(func)
+    unround(func)
     retile(func)
     simplify(func)
     name_nodes(func)
