@@ -30,7 +30,6 @@ from comet.cost.gpu.launch_plan import (
     Step,
     in_place,
 )
-from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.gpu.taxes import Taxes, taxes_of
 from comet.cost.gpu.tiling import held_bytes, kernel_work, merging_work, tensor_traffic
@@ -59,9 +58,7 @@ from comet.dialects.dataflow.transfer import (
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp
-
-DEFAULT_LAUNCH = LaunchNumbers(4, 1)
-"""The launch numbers of a node that has none yet."""
+from comet.dialects.schedule.attributes import LaunchAttr
 
 
 def machine_for(
@@ -178,10 +175,7 @@ class _Reader:
 
     def _part(self, name: str, kernel: KernelOp, node: SpatialOp) -> Part:
         summary, blocks = summarize(node, self.levels, self.device), tile_blocks(node)
-        launch, gpu = kernel.launch, self.device
-        numbers = DEFAULT_LAUNCH
-        if launch is not None:
-            numbers = launch_numbers(launch)
+        gpu, numbers = self.device, launch_numbers(kernel.launch or LaunchAttr())
         traffic = tensor_traffic(summary, blocks, gpu)
         sends = tuple(_sends(kernel, node))
         receives = tuple(_receives(kernel, node, summary, blocks, self.ranks))
