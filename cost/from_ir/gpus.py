@@ -61,6 +61,8 @@ def device_of(system: SystemOp) -> Device:
             shared_fraction=figure("shared_fraction"),
             shared_operand_rows=count("shared_operand_rows"),
             second_loop_registers=count("second_loop_registers"),
+            least_group_elements=count("least_group_elements"),
+            most_group_elements=count("most_group_elements"),
             copy_bytes=count("copy_bytes"),
             free_load_bytes=count("free_load_bytes"),
             descriptor_bytes=integer(figures, "descriptor_bytes", 0),

@@ -48,6 +48,10 @@ class Compiled:
     """
     second_loop_registers: int
     """The additional registers of a loop that is written in two parts."""
+    least_group_elements: int
+    """The fewest elements of a row that a program of a group gets."""
+    most_group_elements: int
+    """The most elements of a row that a program of a group gets."""
     copy_bytes: int
     """Loads of at least this many bytes go to shared memory without registers."""
     free_load_bytes: int

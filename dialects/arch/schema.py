@@ -217,6 +217,8 @@ GPU: Rules = {
     "shared_fraction": FRACTION,
     "shared_operand_rows": COUNT,
     "second_loop_registers": COUNT,
+    "least_group_elements": COUNT,
+    "most_group_elements": COUNT,
     "exposed_fraction": FRACTION,
     "measured": Rule(
         "a map of measured figures", lambda v: isinstance(v, Mapping), within=MEASURED
@@ -261,6 +263,8 @@ GPU_DEFAULTS: Fields = {
     "shared_fraction": 0.955,  # fitted to kernels compiled for sm_90
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
     "second_loop_registers": 16,  # 14 in a kernel for sm_90: benchmarks/README.md
+    "least_group_elements": 64,  # assumed
+    "most_group_elements": 256,  # assumed: tiles that registers hold
     "exposed_fraction": 0.1,  # assumed
 }
 """

@@ -125,10 +125,6 @@ def unsupported(module: ModuleOp) -> CollectiveOp | None:
     return next((op for op in found if not isinstance(op, carried_out)), None)
 
 
-LEAST_SHARD, MOST_SHARD = 64, 256
-"""Elements of a row that a program of a group has: tiles that registers hold."""
-
-
 def group_sizes(
     ctx: Context, module: ModuleOp, dims: Sequence[DimAxes], ranks: int
 ) -> Iterator[int]:
@@ -144,8 +140,9 @@ def group_sizes(
     if plan_start(copy, ranks)[0] is IRLevel.GRAPH:
         DecomposePass(accumulator="f32").apply(ctx, copy)
     extent = -(-max(extents_along(copy, shared.dim), default=0) // over_ranks)
-    most = device_of(attached_system(module)).multiprocessors
-    sizes = (2**power for power in range(1, most.bit_length()))
+    gpu = device_of(attached_system(module))
+    least, most = gpu.compiled.least_group_elements, gpu.compiled.most_group_elements
+    sizes = (2**power for power in range(1, gpu.multiprocessors.bit_length()))
     for size in sizes:
-        if size <= most and LEAST_SHARD * size <= extent <= MOST_SHARD * size:
+        if size <= gpu.multiprocessors and least * size <= extent <= most * size:
             yield size

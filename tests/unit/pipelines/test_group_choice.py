@@ -5,9 +5,11 @@ import re
 import pytest
 from gpu_ranks import TEXTS
 from group_programs import H200
-from semantics import parse_module, run_passes
+from semantics import comet_context, parse_module, run_passes
 
+from comet.passes.pipelines.triton_distributed.over_ranks import group_sizes
 from comet.passes.search.record import session
+from comet.passes.sharding.dim_axes import DimAxes
 
 
 def chosen(rows: int, columns: int, options: str = "") -> str:
@@ -31,6 +33,18 @@ def test_the_choice_is_explained():
     costs = [row.cost for row in choice.rows if row.cost is not None]
     assert len(costs) == len(labels)
     assert choice.chosen == 1
+
+
+def test_the_hardware_file_bounds_the_shares_of_rows():
+    text = TEXTS["softmax"].format(M=4096, N=4096, K=1024)
+    module = str(run_passes(parse_module(text), H200))
+    found: list[list[int]] = []
+    for most in (256, 128):
+        figures = f"most_group_elements = {most}, clock_ghz"
+        hardware = parse_module(module.replace("clock_ghz", figures))
+        sizes = group_sizes(comet_context(), hardware, [DimAxes("N", None)], 1)
+        found.append(list(sizes))
+    assert found == [[16, 32, 64], [32, 64]]
 
 
 def latency(exchange: float) -> int:
