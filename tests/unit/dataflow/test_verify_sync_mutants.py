@@ -29,7 +29,7 @@ PROGRAMS = {
 def lowered(name: str, options: str, *then: str) -> ModuleOp:
     """Return a small program on three ranks, with receive buffers and flags."""
     text = SHARED_TEXTS[name].format(M=8, N=4, K=12)
-    tree = run_passes(parse_module(text), f"{on_ranks(3)},fuse{{strategy=auto}}")
+    tree = run_passes(parse_module(text), f"{on_ranks(3)},fuse{{strategy=full}}")
     passes = (f"outline-kernels,bsp-to-dataflow{{{options}}}", "lower-channels", *then)
     return run_passes(tiled(tree, grid="M=2"), ",".join(passes))
 
@@ -47,7 +47,7 @@ def is_accepted(module: ModuleOp) -> bool:
 def merging(name: str) -> ModuleOp:
     """Return a program of one GPU whose last programs merge partial results."""
     text, dim, parts = SPLITS[name]
-    options = f'split="{dim}={parts}" merge=last to=dataflow'
+    options = f'split="{dim}={parts}" merge=last strategy=full to=dataflow'
     return run_passes(parse_module(text), f"{H200},triton-distributed{{{options}}}")
 
 

@@ -42,7 +42,7 @@ PROGRAMS = {
 def test_kernels_agree_with_their_references(tmp_path: Path):
     """Of all programs on one machine, of every other on the other."""
     for gpu in ("h200x1", "mi300x8"):
-        pipeline = f"{hardware(f'{gpu}.yaml')},triton-distributed"
+        pipeline = f"{hardware(f'{gpu}.yaml')},triton-distributed{{strategy=full}}"
         some = list(PROGRAMS)[:: 1 if EVERY_CASE or gpu == "h200x1" else 2]
         sources = {name: emitted(PROGRAMS[name], pipeline) for name in some}
         reports = check_all(sources, tmp_path)
@@ -50,7 +50,9 @@ def test_kernels_agree_with_their_references(tmp_path: Path):
 
 
 def test_decoded_query_heads_are_the_rows_of_one_product():
-    pipeline = f"{hardware('h200x1.yaml')},triton-distributed{{split=none}}"
+    pipeline = (
+        f"{hardware('h200x1.yaml')},triton-distributed{{split=none strategy=full}}"
+    )
     for name in ("decode", "decode, one key head"):
         assert "tl.dot" in emitted(PROGRAMS[name], pipeline)
 
@@ -67,7 +69,7 @@ def test_ranks_share_heads_queries_or_keys(tmp_path: Path):
     ]
     for index, (name, ranks, dim) in enumerate(cases):
         pattern = PATTERNS[index % len(PATTERNS)]
-        options = f"ranks={ranks} dim={dim} pattern={pattern}"
+        options = f"ranks={ranks} dim={dim} pattern={pattern} strategy=full"
         pipeline = f"{H200X8},triton-distributed{{{options}}}"
         sources[f"{name} {ranks} {dim}"] = emitted(texts[name], pipeline)
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")

@@ -223,9 +223,9 @@ def test_tiles_that_are_given_stay() -> None:
 
 
 def splits(text: str, ranks: int = 1, split: str = "auto") -> list[str]:
-    """Return the passes that split a dimension; all come before `fuse`."""
+    """Return the passes that split a dimension of one kernel, before `fuse`."""
     module = run_passes(parse_module(text), H200X8)
-    pipeline = TritonDistributedPass(ranks, split=split, to="dataflow")
+    pipeline = TritonDistributedPass(ranks, strategy="full", split=split, to="dataflow")
     found: list[str] = []
     for part in pipeline.parts(Context(), module):
         if part.name == "fuse":

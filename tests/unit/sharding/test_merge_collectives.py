@@ -109,7 +109,7 @@ def test_emitted_modules_are_right_on_the_scheduler(tail: str, tmp_path: Path):
     sources = {
         f"{tail}_{ranks}_{pattern}": emitted(
             mesh(ranks) + region(sizes, ranks, tail) + reference(sizes),
-            f"{attach}{{ranks={ranks} pattern={pattern}}}",
+            f"{attach}{{ranks={ranks} pattern={pattern} strategy=full}}",
         )
         for ranks, pattern in ((2, "bsp"), (4, "push"), (4, "fused"))
     }

@@ -142,7 +142,9 @@ def llama() -> str:
 def test_emitted_modules_are_right_on_the_scheduler(tmp_path: Path):
     sources = {
         f"{name}_{ranks}_{pattern}": emitted(
-            text, f"{H200X8},triton-distributed{{ranks={ranks} pattern={pattern}}}"
+            text,
+            f"{H200X8},triton-distributed{{ranks={ranks} pattern={pattern} "
+            "strategy=none}",
         )
         for name, text in (
             ("llama", llama()),
