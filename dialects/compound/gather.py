@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import Float16Type, Float32Type, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    Float16Type,
+    Float32Type,
+    StringAttr,
+    TensorType,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -97,8 +104,13 @@ class GatherOp(IRDLOperation):
             )
 
 
-ADDED = (Float32Type(), Float16Type())
-"""The element types of which several programs may add to one number."""
+ADDED = (Float32Type(), Float16Type(), i32, i64)
+"""
+The element types of which several programs may add to one number.
+
+Triton compiles atomic additions of bf16, too, but its interpreter has none, so that no
+kernel with them could be checked without a GPU.
+"""
 
 
 @irdl_op_definition
@@ -164,7 +176,8 @@ class ScatterAddOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op ids and result are at one level")
         if (element := element_type_of(self.result)) not in ADDED:
             raise VerifyException(
-                f"'{self.name}' op adds f32 or f16, not {element}; cast the values"
+                f"'{self.name}' op adds f32, f16, i32 or i64, not {element}; cast "
+                "the values"
             )
         expected = gathered_type(self.result, self.ids, self.into)
         if self.values.type != expected:

@@ -103,6 +103,10 @@ AROUND = {
       %n = compound.cast %x : !TD -> tensor<7x6xf16, #compound.dims<T, D>>
       %y = compound.scatter_add %n, %i into "V" : tensor<7x6xf16, #compound.dims<T, D>>,
         !I -> tensor<9x6xf16, #compound.dims<V, D>>""",
+    "of_integers": """
+      %n = compound.map mult %k, %k : !I, !I -> !I
+      %y = compound.scatter_add %n, %i into "V" : !I, !I
+        -> tensor<9xi32, #compound.dims<V>>""",
 }
 
 TYPES = {

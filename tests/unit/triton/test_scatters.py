@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from covering import covering
+from gather_programs import tensor
 from paths import ROOT
 from rank_runs import outcomes
 from scatter_programs import around, programs
@@ -106,6 +107,18 @@ def test_ranks_exchange_sums_of_their_rows(tmp_path: Path):
 def test_ranks_have_no_shards_of_what_ids_name():
     with pytest.raises(PassFailedException, match=r"split V need collective\.scatter"):
         emitted(AROUND["read_by_a_product"], f"{RANKS}{{ranks=2 dim=V}}")
+
+
+def test_a_constant_is_not_scattered():
+    ids, sums = tensor({"T": 7}, "i32"), tensor({"V": 9}, "i32")
+    text = f"""
+    func.func @main(%i: {ids}) -> {sums} {{
+      %one = compound.fill 1 : {ids}
+      %n = compound.scatter_add %one, %i into "V" : {ids}, {ids} -> {sums}
+      func.return %n : {sums}
+    }}"""
+    with pytest.raises(PassFailedException, match="adds a constant, and programs"):
+        emitted(text, ONE_GPU)
 
 
 def test_groups_of_programs_do_not_scatter():

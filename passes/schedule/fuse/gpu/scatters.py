@@ -15,7 +15,7 @@ from itertools import chain
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from comet.dialects.compound import ScatterAddOp, View
+from comet.dialects.compound import FillOp, ScatterAddOp, View
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.errors import OpError
 from comet.passes.schedule.tile_tree import Spatial
@@ -58,12 +58,19 @@ def beside_values(ops: Sequence[Operation]) -> tuple[Operation, ...]:
     """
     Return `ops` with those that scatter right after the op that makes their values.
 
-    Raises PassFailedException where no op makes them, or where ids depend on them.
+    Raises PassFailedException where no op makes them, as of a constant, or where ids
+    depend on them.
     """
     scatters = scatters_of(ops)
     if not scatters:
         return tuple(ops)
     for op in scatters:
+        if isinstance(op.values.owner, FillOp):
+            raise OpError(
+                op,
+                f"fuse: '{op.name}' adds a constant, and programs split the values "
+                "that they load; make it an argument of the function",
+            )
         if op.values.owner not in ops or isinstance(op.values.owner, View):
             raise OpError(
                 op,

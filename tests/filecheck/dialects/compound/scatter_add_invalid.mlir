@@ -32,11 +32,11 @@
 
 // -----
 
-!TD = tensor<7x4xi32, #compound.dims<T, D>>
+!TD = tensor<7x4xbf16, #compound.dims<T, D>>
 !T = tensor<7xi32, #compound.dims<T>>
 %x, %i = "test.op"() : () -> (!TD, !T)
-// CHECK: 'compound.scatter_add' op adds f32 or f16, not i32; cast the values
-%r = compound.scatter_add %x, %i into "V" : !TD, !T -> tensor<9x4xi32, #compound.dims<V, D>>
+// CHECK: 'compound.scatter_add' op adds f32, f16, i32 or i64, not bf16; cast the values
+%r = compound.scatter_add %x, %i into "V" : !TD, !T -> tensor<9x4xbf16, #compound.dims<V, D>>
 
 // -----
 
