@@ -46,7 +46,7 @@ from comet.dialects.errors import OpError
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.kernels import insert_before, inside, rebuild_kernel
+from comet.passes.dataflow.kernels import inside, rebuild_kernel
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def connect(kernel: KernelOp, plans: Sequence[PlannedExchange]) -> None:
         arguments: list[SSAValue] = []
         for each in plan.channels:
             made = _channel_op(each)
-            insert_before(kernel, made)
+            Rewriter.insert_op(made, InsertPoint.before(kernel))
             ins.append(made.result)
             arguments.append(body.insert_arg(made.result.type, len(body.args)))
             arguments[-1].name_hint = "channel"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.compound import FillOp, IndexOp
 from comet.dialects.compound.views import View
@@ -35,15 +36,15 @@ def rebuild_kernel(
     kernel = KernelOp(old.sym_name.data, ins, outs, region)
     kernel.attributes |= old.attributes
     keep_ranks(old, kernel)
-    insert_before(old, kernel)
+    Rewriter.insert_op(kernel, InsertPoint.before(old))
     for index, result in zip(kept, kernel.results_, strict=True):
         result.name_hint = old.results_[index].name_hint
         old.results_[index].replace_all_uses_with(result)
     buffers = [out.owner for i, out in enumerate(old.outs) if i not in kept]
-    erase(old)
+    Rewriter.erase_op(old)
     for buffer in buffers:
         assert isinstance(buffer, Operation)
-        erase(buffer)
+        Rewriter.erase_op(buffer)
     return kernel
 
 
@@ -66,28 +67,15 @@ def inside(value: SSAValue, block: Block) -> SSAValue:
     return node.hand_in(inside(value, node.parent))
 
 
-def insert_before(existing: Operation, new: Operation) -> None:
-    """Insert an operation before another."""
-    block = existing.parent
-    assert block is not None
-    block.insert_op_before(new, existing)
-
-
-def erase(op: Operation) -> None:
-    """Erase an operation without uses."""
-    op.detach()
-    op.erase()
-
-
 def place_barriers(program: ProgramOp) -> None:
     """Put barriers only where a kernel reads what was written since the last one."""
     for op in list(program.body.block.ops):
         if isinstance(op, BarrierOp):
-            erase(op)
+            Rewriter.erase_op(op)
     written: set[SSAValue] = set()
     for kernel in program.kernels():
         if written.intersection(kernel.ins):
-            insert_before(kernel, BarrierOp())
+            Rewriter.insert_op(BarrierOp(), InsertPoint.before(kernel))
             written.clear()
         written.update(kernel.results_)
 
@@ -111,13 +99,13 @@ def joined(first: KernelOp, second: KernelOp) -> KernelOp:
     outs = (*first.outs, *second.outs)
     kernel = KernelOp(second.sym_name.data, ins, outs, Region(body))
     _keep_attributes(kernel, first, second)
-    insert_before(second, kernel)
+    Rewriter.insert_op(kernel, InsertPoint.before(second))
     before = (*first.results_, *second.results_)
     for old, new in zip(before, kernel.results_, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
-    erase(second)
-    erase(first)
+    Rewriter.erase_op(second)
+    Rewriter.erase_op(first)
     return kernel
 
 

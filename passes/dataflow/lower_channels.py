@@ -49,7 +49,7 @@ from comet.dialects.dataflow.signals import (
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.dataflow.kernels import erase, insert_before, inside, rebuild_kernel
+from comet.passes.dataflow.kernels import inside, rebuild_kernel
 
 SLOTS = 2
 """While one slot is read, ranks that are ahead write to the other."""
@@ -170,7 +170,7 @@ def lower(program: ProgramOp, plans: Sequence[FlagPlan]) -> None:
         if any(value in lowered for value in kernel.ins):
             _lower_kernel(kernel, lowered)
     for plan in plans:
-        erase(plan.channel)
+        Rewriter.erase_op(plan.channel)
 
 
 @dataclass(frozen=True)
@@ -190,13 +190,13 @@ def _channel_memory(plan: FlagPlan) -> ChannelMemory:
     receive_buffer = ReceiveBufferOp(slots, mesh, axes, channel.type, channel.input)
     hint = (channel.result.name_hint or "channel").removesuffix("_channel")
     receive_buffer.result.name_hint = f"{hint}_recv"
-    insert_before(channel, receive_buffer)
+    Rewriter.insert_op(receive_buffer, InsertPoint.before(channel))
     if plan.writers is None:
         return ChannelMemory(receive_buffer.result, None)
     type_ = FlagsType(1 if shared else channel.ranks, channel.blocks)
     flags = FlagsOp(receive_buffer.result, plan.writers, type_)
     flags.result.name_hint = f"{hint}_flags"
-    insert_before(channel, flags)
+    Rewriter.insert_op(flags, InsertPoint.before(channel))
     return ChannelMemory(receive_buffer.result, flags)
 
 

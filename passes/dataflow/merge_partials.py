@@ -23,6 +23,7 @@ from typing import ClassVar
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
@@ -53,7 +54,6 @@ from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernels import (
     has_only_nodes,
-    insert_before,
     joined,
     place_barriers,
     rebuild_kernel,
@@ -330,7 +330,7 @@ def _arrive(kernel: KernelOp, plan: Merge) -> None:
     loops = ArrayAttr(LoopAttr(dim, n) for dim, n in plan.counters.items())
     counters = CountersOp(CountersType(loops))
     counters.result.name_hint = f"{made.outs[0].name_hint or 'x'}_counters"
-    insert_before(kernel, counters)
+    Rewriter.insert_op(counters, InsertPoint.before(kernel))
     block = kernel.body.block
     argument = block.insert_arg(counters.result.type, len(block.args))
     argument.name_hint = counters.result.name_hint

@@ -172,11 +172,7 @@ def lower_function(func: FuncOp, plan: MappingPlan) -> None:
     mapping.attributes[NAMES] = plan.names.table()
     mapping.attributes.update(notes_of(func))
     mapping.location = func.location
-    block = func.parent_block()
-    assert block is not None
-    block.insert_ops_before([ConstantsOp({}), build_problem(plan), mapping], func)
-    func.detach()
-    func.erase()
+    Rewriter.replace_op(func, [ConstantsOp({}), build_problem(plan), mapping], [])
     if plan.absorb and (reason := merge_neighbours(mapping)) is not None:
         mapping.attributes[UNPRICED] = StringAttr(reason)
 

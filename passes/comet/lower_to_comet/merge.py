@@ -18,6 +18,7 @@ from math import prod
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.comet import BindingOp, CollectiveOp, MappingOp, OperationOp, TileOp
@@ -133,11 +134,9 @@ def join(left: TileOp, right: TileOp | CollectiveOp) -> None:
         op.detach()
     block.add_ops(moved)
     if isinstance(right, TileOp):
-        right.detach()
-        right.erase()
+        Rewriter.erase_op(right)
     if link is not None:
-        link.detach()
-        link.erase()
+        Rewriter.erase_op(link)
     if tail is not None and (around := left.parent_block()) is not None:
         tail.detach()
         around.insert_op_before(tail, left)

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
@@ -59,7 +59,7 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
 )
 from comet.passes.dataflow.bsp_to_dataflow.present_pattern import check_present_pattern
 from comet.passes.dataflow.kernel_locals import unawaited
-from comet.passes.dataflow.kernels import erase, insert_before, joined
+from comet.passes.dataflow.kernels import joined
 from comet.passes.schedule.plan_string import parse_plan
 
 EVERY = "every"
@@ -259,7 +259,7 @@ def _copy_for_others(kernel: KernelOp, registers: str) -> None:
     assert isinstance(buffer, Operation)
     place = _barrier_after(kernel)
     for op in (BarrierOp(local=True), copy, buffer):
-        _insert_after(place, op)
+        Rewriter.insert_op(op, InsertPoint.after(place))
 
 
 def _computes(use: Use) -> bool:
@@ -292,14 +292,8 @@ def _barrier_after(kernel: KernelOp) -> Operation:
             return op
         op = op.next_op
     barrier = BarrierOp()
-    _insert_after(kernel, barrier)
+    Rewriter.insert_op(barrier, InsertPoint.after(kernel))
     return barrier
-
-
-def _insert_after(existing: Operation, new: Operation) -> None:
-    block = existing.parent
-    assert block is not None
-    block.insert_op_after(new, existing)
 
 
 def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
@@ -318,8 +312,8 @@ def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
         insert_copy(transfer, channel, registers)
     buffer = kernel.outs[0].owner
     assert isinstance(buffer, Operation)
-    erase(kernel)
-    erase(buffer)
+    Rewriter.erase_op(kernel)
+    Rewriter.erase_op(buffer)
     if transfer.producer is not None:
         send_as_made(transfer.producer, transfer, channel)
 
@@ -332,9 +326,8 @@ def _channel(program: ProgramOp, transfer: ChannelPlan) -> SSAValue:
     name = transfer.collective.input.name_hint
     channel.result.name_hint = None if name is None else f"{name}_channel"
     ops = program.body.block.ops
-    insert_before(
-        next(op for op in ops if not isinstance(op, dataflow.ChannelOp)), channel
-    )
+    first = next(op for op in ops if not isinstance(op, dataflow.ChannelOp))
+    Rewriter.insert_op(channel, InsertPoint.before(first))
     return channel.result
 
 
@@ -343,10 +336,10 @@ def order_locally(program: ProgramOp) -> None:
     unfinished: set[SSAValue] = set()
     for op in list(program.body.block.ops):
         if isinstance(op, BarrierOp):
-            erase(op)
+            Rewriter.erase_op(op)
         if isinstance(op, KernelOp):
             if any(value in unfinished for value in op.ins):
-                insert_before(op, BarrierOp(local=True))
+                Rewriter.insert_op(BarrierOp(local=True), InsertPoint.before(op))
                 unfinished.clear()
             unfinished.update(op.results_)
 

@@ -12,7 +12,7 @@ from xdsl.ir import (
     Region,
     SSAValue,
 )
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects import dataflow
 from comet.dialects.collective.ops import MovingCollective
@@ -42,7 +42,7 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
     collective_of,
     moved_dims,
 )
-from comet.passes.dataflow.kernels import insert_before, rebuild_kernel
+from comet.passes.dataflow.kernels import rebuild_kernel
 from comet.passes.schedule.retile import set_loops
 
 
@@ -56,7 +56,7 @@ def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> Non
     _keep_shards(transfer.kernel, kernel)
     if transfer.type.split is not None:
         kernel.destinations = _named(kernel.destinations, transfer.type.split)
-    insert_before(old, kernel)
+    Rewriter.insert_op(kernel, InsertPoint.before(old))
 
 
 def insert_copy_into(
@@ -73,7 +73,7 @@ def insert_copy_into(
     own = [body.insert_arg(value.type, len(body.args)) for value in sent]
     first = next(op for op in body.ops if isinstance(op, WaitOp | ReadOp | PullOp))
     for op in _copy_ops(transfer, (*own, taken), registers):
-        insert_before(first, op)
+        Rewriter.insert_op(op, InsertPoint.before(first))
     _keep_shards(transfer.kernel, kernel)
     if transfer.type.split is not None:
         kernel.destinations = _named(kernel.destinations, transfer.type.split)
@@ -85,7 +85,7 @@ def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
     taken = kernel.body.block.args[list(kernel.ins).index(channel)]
     first = kernel.body.block.first_op
     assert first is not None
-    insert_before(first, SignalOp(taken))
+    Rewriter.insert_op(SignalOp(taken), InsertPoint.before(first))
 
 
 def _copy_ops(
@@ -157,7 +157,7 @@ def send_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> No
         old.destinations = _named(old.destinations, split)
     argument = body.insert_arg(channel.type, len(body.args))
     for op in _send_ops(value, argument, transfer):
-        insert_before(terminator, op)
+        Rewriter.insert_op(op, InsertPoint.before(terminator))
     kept = [i for i, r in enumerate(old.results_) if r is not made or list(r.uses)]
     yielded = [terminator.operands[i] for i in kept]
     Rewriter.replace_op(terminator, dataflow.YieldOp(*yielded))
@@ -184,8 +184,8 @@ def read_from_channel(
     place = taken[-1].next_op if taken else body.first_op
     assert place is not None
     if transfer.signals:
-        insert_before(place, WaitOp(argument))
-    insert_before(place, op)
+        Rewriter.insert_op(WaitOp(argument), InsertPoint.before(place))
+    Rewriter.insert_op(op, InsertPoint.before(place))
     before.replace_all_uses_with(op.result)
     body.erase_arg(before)
     kernel.operands[index] = channel

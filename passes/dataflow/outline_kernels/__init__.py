@@ -23,7 +23,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects import dataflow
 from comet.dialects.collective import AllGatherOp, AllToAllOp
@@ -172,8 +172,7 @@ def outline(function: func.FuncOp, launches: Sequence[PlannedKernel]) -> None:
         terminator.operands[index] = program.results_[index]
     for op in reversed(list(body.ops)):
         if op is not program and op is not terminator:
-            op.detach()
-            op.erase()
+            Rewriter.erase_op(op)
 
 
 class _PlanBuilder:
