@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import get_args
+from typing import Any, get_args
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -24,14 +24,16 @@ from comet.cost.accelerator.legality import check_bindings
 from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.errors import OpError
+from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet.collectives import check_collectives
 from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.explore.choices import Bindings, Placements
-from comet.passes.explore.constraints import Constraints
+from comet.passes.explore.constraints import ALL, Constraints
 from comet.passes.explore.quick import (
+    AUTO_DIM,
     AcceleratorPipeline,
     ShardingConfig,
     form_label,
@@ -53,8 +55,14 @@ from comet.passes.schedule.fuse.strategy import (
 )
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
-from comet.passes.search import Cost, Found, Goal, higher
-from comet.passes.sharding.dim_axes import DimAxes, Dims, dims_in, extents_along
+from comet.passes.search import Cost, Found, Goal, higher, session
+from comet.passes.sharding.dim_axes import (
+    DimAxes,
+    Dims,
+    dims_in,
+    extents_along,
+    format_dims,
+)
 
 REJECTED = (PassFailedException, CostError)
 """What passes raise for a structure that has no mapping."""
@@ -147,8 +155,6 @@ class StructureSpace:
     """The module with named ops, its hardware attached."""
     goal: Goal
     constraints: Constraints = field(default_factory=Constraints)
-    quick: AcceleratorPipeline | None = None
-    """A pipeline whose mapping meets the constraints, if one is known."""
     start: tuple[ModulePass, ...] = ()
     """The passes of a mapping to start from instead, if there are any."""
     allow_artifacts: bool = False
@@ -193,8 +199,9 @@ class StructureSpace:
         """
         Return the passes and the cost of the mapping to start from.
 
-        It is `start`, or that of `comet-accelerator`, or None if constraints may
-        exclude that. Raises PassFailedException or CostError if there is no mapping.
+        It is `start`, or that of `comet-accelerator` with the constraints as options,
+        or None if it has no such options. Raises PassFailedException or CostError if
+        there is no mapping.
         """
         if self.start:
             copy, annotate = self.module.clone(), AnnotateCostPass(self.goal.model)
@@ -203,11 +210,14 @@ class StructureSpace:
                 for each in self.start
             )
             return priced(run_settled(passes, self.ctx, copy), copy)
-        known = self._pipeline if self.constraints == Constraints() else self.quick
-        if known is None:
+        options = quick_options(self.constraints)
+        if options is None or not self._forms:
             return None
-        copy = self.module.clone()
-        return priced(run_settled([known], self.ctx, copy), copy)
+        quick, copy = replace(self._pipeline, **options), self._elementary.clone()
+        with session() as current, current.allowing_artifacts(self.allow_artifacts):
+            made = quick.cheapest(self.ctx, copy, [*quick.configs(self.ctx, copy)])
+        copy, passes = self.module.clone(), (self._decompose, *made.passes)
+        return priced(run_settled(passes, self.ctx, copy), copy)
 
     def bound(self) -> float:
         """Return a lower bound of the objective for all structures."""
@@ -346,6 +356,29 @@ class StructureSpace:
             return
         for text, after in choice.options(structure.tree()):
             yield replace(structure, label=structure.label + text, after=after)
+
+
+def quick_options(limits: Constraints) -> dict[str, Any] | None:
+    """
+    Return options with which mappings of `comet-accelerator` meet the constraints.
+
+    None if there are none, as for factors, and for a choice among several values.
+    """
+    choices = {
+        name: getattr(limits, name)
+        for name in ("dim", "stream", "strategy", "chunks", "loops", "at")
+    }
+    if choices["at"] == (ALL,):
+        del choices["at"]
+    given = {name: values for name, values in choices.items() if values is not None}
+    several = any(len(values) != 1 for values in given.values())
+    if several or limits.factors or BindingKind.SEQUENTIAL not in limits.bindings:
+        return None
+    options = {name: value for name, (value,) in given.items()}
+    if (dims := options.get("dim")) is not None and not dims:
+        return None  # no option says that nothing is sharded
+    options["dim"] = AUTO_DIM if dims is None else tuple(format_dims(dims).split(","))
+    return options
 
 
 def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:

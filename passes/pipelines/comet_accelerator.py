@@ -97,7 +97,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
         elif self.search == "quick":
             yield from super().parts(ctx, module)
         else:
-            yield from self.best(ctx, module)
+            yield from self.best_or_chain(ctx, module)
 
     def needs(self, ctx: Context, module: ModuleOp) -> tuple[bool, bool]:
         """Return whether functions are to be expanded, and the graph to be cut."""
@@ -142,6 +142,19 @@ class CometAcceleratorPass(AcceleratorPipeline):
             return None
         return graph if any(len(parts) > 1 for _, parts in cuts(graph)) else None
 
+    def best_or_chain(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+        """Yield the passes of the best mapping, or of a chain where none fits."""
+        try:
+            yield from self.best(ctx, module)
+            return
+        except NothingFits as error:
+            nothing = error
+        yield DECOMPOSE
+        if (graph := self.divisible(module)) is None:
+            raise nothing
+        search = ChainSearch(ctx, graph, replace(self, mappings=ONE), nothing)
+        yield from search.passes(AUTO)
+
     def best(self, ctx: Context, module: ModuleOp) -> tuple[ModulePass, ...]:
         """
         Return the passes of the best mapping that an exact search finds; record its
@@ -159,10 +172,9 @@ class CometAcceleratorPass(AcceleratorPipeline):
             module,
             Goal(self.model, self.objective),
             self.constraints(),
-            quick=replace(self, search="quick", mappings=ONE),
             allow_artifacts=self.allow_artifacts,
         )
-        found = Exploration(space, self.time_limit)
+        found = Exploration(space, time_limit=self.time_limit)
         with session() as current:
             found.run()
             if (best := found.best) is None:

@@ -23,6 +23,7 @@ from comet.dialects.cost import estimate_of
 from comet.passes.attach_hardware import attach_hardware
 from comet.passes.explore.certificate import Certificate
 from comet.passes.explore.constraints import ALL, read_constraints
+from comet.passes.explore.state import bound_text
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.search import Objective
 
@@ -162,20 +163,9 @@ class Answer:
     @property
     def bound_text(self) -> str:
         """The lower bound, the gap and whether the answer is proven, as text."""
-        if self.lower_bound is None or self.gap_percent is None:
-            return f"no lower bound of the {self.objective}, not proven"
-        state = "proven" if self.proven else "not proven"
-        return (
-            f"lower bound of the {self.objective}: {self.lower_bound:,.6g}, gap "
-            f"{self.gap_percent:.2f} %, {state}"
-        )
-
-    def _bound_cell(self) -> str:
-        """Return the lower bound, and the gap or "proven", for a cell of a table."""
-        if self.lower_bound is None or self.gap_percent is None:
-            return "none (not proven)"
-        state = "proven" if self.proven else f"gap {self.gap_percent:.2f} %"
-        return f"{self.lower_bound:,.6g} ({state})"
+        percent = self.gap_percent
+        gap = None if percent is None else percent / 100
+        return bound_text(self.objective, self.lower_bound, gap, proven=self.proven)
 
     @property
     def pruned(self) -> int:
@@ -235,7 +225,7 @@ class Answer:
         rows = {
             "latency": f"{self.latency_cycles:,.0f} cycles",
             "energy": f"{self.energy_pj:,.0f} pJ",
-            f"bound of the {self.objective}": self._bound_cell(),
+            "bound": self.bound_text,
             "priced": f"{self.evaluated:,} of {self.space_size:.3g} mappings",
             "structures closed by": counts(self.closed_by),
             "mapping": self.mapping,

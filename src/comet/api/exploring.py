@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TypeAlias
@@ -15,17 +14,19 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.api.answer import Answer, Progress
 from comet.api.program import installed_context, parsed
 from comet.api.question import Question
-from comet.api.sampling import Sampled
+from comet.api.sampling import Samples
 from comet.api.saved import saved_passes
 from comet.api.versions import versions
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.attach_hardware import AttachHardwarePass, attach_hardware
 from comet.passes.comet.lower_to_comet import LowerToCometPass
+from comet.passes.explore.branch_and_bound import BranchAndBound
 from comet.passes.explore.certificate import Certificate, Claim, Floor, key_text
 from comet.passes.explore.constraints import read_constraints
-from comet.passes.explore.search import Best, Exploration, Item
+from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import REJECTED, StructureSpace
+from comet.passes.explore.state import Best, Item, State
 from comet.passes.pipeline import run_passes, spelled
 from comet.passes.search import Goal
 from comet.tools.diagnostics import UsageError, errors_as_sentences
@@ -72,11 +73,6 @@ def _exploration(question: Question, progress: Notify) -> Exploration:
     attach_hardware(module, question.hardware.text, question.hardware.name)
     require_accelerator("comet-explore", attached_system(module))
     goal = Goal(question.model, question.objective)
-    search = (
-        Exploration
-        if question.sampling is None
-        else partial(Sampled, sampling=question.sampling)
-    )
     start = () if question.start is None else saved_passes(question.start)
     space = StructureSpace(
         context,
@@ -88,11 +84,13 @@ def _exploration(question: Question, progress: Notify) -> Exploration:
     )
     if question.start is not None:
         _check_start(space, question.start.name)
-    return search(
+    sampling = question.sampling
+    return Exploration(
         space,
-        question.time_limit,
         question.tolerance,
         lambda state: progress(_progress(question, state)),
+        time_limit=question.time_limit,
+        walk=BranchAndBound() if sampling is None else Samples(sampling),
     )
 
 
@@ -106,7 +104,7 @@ def _check_start(space: StructureSpace, name: str) -> None:
         ) from error
 
 
-def _progress(question: Question, state: Exploration) -> Progress:
+def _progress(question: Question, state: State) -> Progress:
     return Progress(
         objective=question.objective,
         best=state.objective,
@@ -118,7 +116,7 @@ def _progress(question: Question, state: Exploration) -> Progress:
     )
 
 
-def _closed(state: Exploration) -> int:
+def _closed(state: State) -> int:
     return sum(item.finished for item in state.items)
 
 
@@ -130,8 +128,8 @@ def _answer(question: Question, state: Exploration, best: Best) -> Answer:
         latency_cycles=best.cost.latency,
         energy_pj=best.cost.energy,
         objective=question.objective,
-        lower_bound=_known_bound(state, best),
-        gap_percent=None if _known_bound(state, best) is None else 100 * state.gap,
+        lower_bound=state.known_bound,
+        gap_percent=None if state.known_bound is None else 100 * state.gap,
         proven=state.proven,
         space_size=state.size,
         evaluated=state.evaluated,
@@ -152,19 +150,12 @@ def _answer(question: Question, state: Exploration, best: Best) -> Answer:
     )
 
 
-def _known_bound(state: Exploration, best: Best) -> float | None:
-    """Return the lower bound; None under `tool`, unless all mappings were priced."""
-    if state.goal.model != "tool":
-        return state.lower_bound
-    return _value(state, best) if state.proven else None
-
-
-def _value(state: Exploration, best: Best) -> float:
+def _value(state: State, best: Best) -> float:
     """Return the objective of a mapping, also of an artifact."""
     return state.goal.rank(best.cost.latency, best.cost.energy)[0]
 
 
-def _lowered(state: Exploration, best: Best) -> tuple[Best, ModuleOp]:
+def _lowered(state: State, best: Best) -> tuple[Best, ModuleOp]:
     """
     Return `best` and its mapping.
 
@@ -178,9 +169,7 @@ def _lowered(state: Exploration, best: Best) -> tuple[Best, ModuleOp]:
         return _mapped(state, best, LowerToCometPass(model))
 
 
-def _mapped(
-    state: Exploration, best: Best, lower: LowerToCometPass
-) -> tuple[Best, ModuleOp]:
+def _mapped(state: State, best: Best, lower: LowerToCometPass) -> tuple[Best, ModuleOp]:
     """Return `best` and its mapping with another pass in place of the last one."""
     made = replace(best, passes=(*best.passes[:-1], lower))
     mapped = state.space.module.clone()
@@ -188,7 +177,7 @@ def _mapped(
     return made, mapped
 
 
-def _certificate(question: Question, state: Exploration, best: Best) -> Certificate:
+def _certificate(question: Question, state: State, best: Best) -> Certificate:
     value = _value(state, best)
     return Certificate(
         program=question.program.text,

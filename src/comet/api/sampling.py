@@ -20,7 +20,7 @@ from comet.api.question import Sampler, Sampling
 from comet.cost.accelerator.factors import Loops
 from comet.cost.estimate import CostError
 from comet.passes.explore.certificate import key_text
-from comet.passes.explore.search import Exploration, Item
+from comet.passes.explore.state import Item, State
 from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch
 from comet.passes.schedule.tile.candidates import Candidates
 from comet.passes.schedule.tile.factor_space import FactorSpace
@@ -31,9 +31,6 @@ from comet.tools.extras import loaded
 
 PENALTY = 1e300
 """The value of an illegal sample; the samplers compare values only."""
-
-DEFAULT = Sampling()
-"""A thousand samples of TPE."""
 
 
 class Trial(Protocol):
@@ -66,53 +63,55 @@ def new_study(sampling: Sampling) -> Study:
     return cast(Study, optuna.create_study(sampler=samplers[sampling.sampler]))
 
 
-@dataclass
-class Sampled(Exploration):
-    """A search that prices samples instead of pruning the search space."""
+@dataclass(frozen=True)
+class Samples:
+    """A walk that prices samples instead of pruning the search space."""
 
-    sampling: Sampling = DEFAULT
+    sampling: Sampling
 
-    def _search(self, end: float) -> None:
+    def __call__(self, state: State, end: float) -> None:
+        """Take samples until all are taken, the gap is closed, or the time is `end`."""
         study = new_study(self.sampling)
-        self._rest = self.space.bound()
-        self._start(end)
-        if not self._is_above(self._rest):
-            self._realise_all(end)
-        if items := self._open():
+        state.start(end)
+        if not state.is_above(state.rest):
+            _realise_all(state, end)
+        if items := state.open_items():
             names = [*dict.fromkeys(name for item in items for name in _names(item))]
             for _ in range(self.sampling.samples):
-                if monotonic() >= end or not self._open():
+                if monotonic() >= end or not state.open_items():
                     break
                 trial = study.ask()
                 if self.sampling.sampler == "cmaes":  # which needs all coordinates
                     for name in names:
                         trial.suggest_float(name, 0, 1)
                 item = items[_place(trial, "structure", len(items))]
-                study.tell(trial, self._value(item, trial))
+                study.tell(trial, _value(state, item, trial))
 
-    def _realise_all(self, end: float) -> None:
-        """Realise the structures, which gives each a bound, until the time is up."""
-        for structure in self.space.structures(self.closes):
-            item = self.noted(structure)
-            if not self._closed(item):
-                self._realise(item)
-            self.notify(self)
-            if monotonic() >= end:
-                return
-        self._rest = inf
 
-    def _value(self, item: Item, trial: Trial) -> float:
-        """Price a sample, keep it if it is the best, and return its value."""
-        assert item.space is not None
-        if (plan := sampled_plan(item.space, trial)) is None:
-            return PENALTY
-        if (found := priced(item.space, self.goal, plan)) is None:
-            return PENALTY
-        item.evaluated += 1
-        if self.is_better(found.cost):
-            self.best = self._best(item, found)
-            self.notify(self)
-        return min(PENALTY, self.goal.order(found.cost)[0])
+def _realise_all(state: State, end: float) -> None:
+    """Realise the structures, which gives each a bound, until the time is up."""
+    for structure in state.space.structures(state.closes):
+        item = state.noted(structure)
+        if not state.is_closed(item):
+            state.realised(item)
+        state.notify(state)
+        if monotonic() >= end:
+            return
+    state.rest = inf
+
+
+def _value(state: State, item: Item, trial: Trial) -> float:
+    """Price a sample, keep it if it is the best, and return its value."""
+    assert item.space is not None
+    if (plan := sampled_plan(item.space, trial)) is None:
+        return PENALTY
+    if (found := priced(item.space, state.goal, plan)) is None:
+        return PENALTY
+    item.evaluated += 1
+    if state.is_better(found.cost):
+        state.take(item, found)
+        state.notify(state)
+    return min(PENALTY, state.goal.order(found.cost)[0])
 
 
 def _place(trial: Trial, name: str, count: int) -> int:

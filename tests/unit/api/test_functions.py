@@ -137,7 +137,7 @@ def test_notebooks_show_tables(mapped: comet.Compiled, kernels: comet.Compiled):
         assert text.startswith("<table>")
         assert "p: M=8" not in text or "&quot;" in text
     answer = comet.explore(PROGRAM, EDGE, FEW)._repr_html_()  # pyright: ignore[reportPrivateUsage]
-    assert "(proven)" in answer
+    assert "gap 0.00 %, proven" in answer
 
 
 def test_notebooks_show_where_the_time_of_kernels_goes(kernels: comet.Compiled):

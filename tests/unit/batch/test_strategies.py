@@ -38,7 +38,7 @@ def test_every_strategy(
     assert names == ["none", "full"]
     assert [line.split()[0].rstrip(":") for line in lines] == names
     for answer in answers:
-        assert f"strategy={answer['strategy']}" in answer["mapping"]
+        assert f"fuse{{strategy={answer['strategy']} " in answer["pipeline"]
     with (tmp_path / "s.csv").open() as file:
         rows = [*csv.DictReader(file)]
     assert [float(row["latency_cycles"]) for row in rows] == [

@@ -7,8 +7,9 @@ from programs import graph_text
 from semantics import comet_context, parse_module, run_passes
 
 from comet.passes.explore.constraints import Constraints
-from comet.passes.explore.search import Best, Exploration
+from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
+from comet.passes.explore.state import Best
 from comet.passes.search import Cost, Goal
 from comet.passes.sharding.dim_axes import Dims, parse_dims
 

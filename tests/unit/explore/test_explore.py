@@ -20,12 +20,13 @@ from comet.cost.estimate import ModelName
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
-from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.comet.lower_to_comet import LowerToCometPass
-from comet.passes.explore import search as exploration
-from comet.passes.explore.constraints import Constraints, read_constraints
+from comet.passes.explore import branch_and_bound
+from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
+from comet.passes.explore.state import State
+from comet.passes.graph.pad import PadPass
 from comet.passes.schedule.bind import KINDS
 from comet.passes.schedule.plan_string import parse_plan
 from comet.passes.schedule.tile import TilePass
@@ -33,7 +34,6 @@ from comet.passes.search import Goal
 from comet.passes.sharding.dim_axes import format_dims, parse_dims
 from comet.passes.sharding.place_collectives.kinds import Kind
 from comet.tools.comet_explore import main
-from comet.yaml_file import FileFormatError
 
 EDGE = "samples/hardware/edge.yaml"
 HEAD = "tensor<1x1x256x64xf8E4M3FN>"
@@ -203,10 +203,10 @@ def test_what_the_time_leaves_open_is_in_the_gap():
 def test_a_constrained_search_starts_from_samples(monkeypatch: pytest.MonkeyPatch):
     """Branch and bound of a large structure may reach no mapping in its time."""
 
-    def interrupt(_: Exploration) -> None:
+    def interrupt(_: State) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(exploration, "FIRST_PATIENCE", 0)
+    monkeypatch.setattr(branch_and_bound, "FIRST_PATIENCE", 0)
     fixed = parse_plan("c_dram: M=4")
     constraints = Constraints(stream=(False,), strategy=("none",), factors=(*fixed,))
     space = space_of("gemm_softmax", (64, 64, 128), constraints)
@@ -413,7 +413,7 @@ def test_padded_extents_are_sharded():
     (reason,) = search.rejected_by
     assert "do not divide M = 13" in reason
     assert search.best is not None
-    assert search.best.label.startswith("pad=M=16")
+    assert PadPass("M=16") in search.best.passes
 
 
 def test_products_with_own_loops_are_a_choice():
@@ -444,39 +444,6 @@ def test_padding_is_a_choice():
     assert any(label.startswith("pad=M=") for label in labels)
     assert search.best is not None
     assert search.best.label.startswith("pad=M=")
-
-
-def test_constraints_read():
-    text = "dim: ['M:cx,cy', '']\nstream: [true]\nchunks: root\nkind: gather\nat: OB\n"
-    text += "split: true\n"
-    found = read_constraints(text, "c.yaml")
-    assert found.dim == (parse_dims(["M:cx", "cy"]), ())
-    assert found.split
-    assert (found.stream, found.chunks) == ((True,), ("root",))
-    assert (found.kind, found.at, found.strategy) == (("gather",), ("OB",), None)
-    assert read_constraints("bindings: all", "c.yaml").bindings == KINDS
-    one = read_constraints("bindings: [pipeline]", "c.yaml").bindings
-    assert one == (BindingKind.PIPELINE,)
-    assert read_constraints("", "c.yaml") == Constraints()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: b", "c.yaml:1: there is no constraint 'a'; known: dim, split, stream"),
-        ("- b", "c.yaml:1: constraints are a map with the keys dim, split"),
-        ("at: {a: b}", "c.yaml:1: 'at' has a nested value; write a text"),
-        ("bindings: none", "c.yaml:1: 'bindings': 'none' is none of sequential, pipe"),
-        ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of full, partial"),
-        ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),
-        ("pad: much", "c.yaml:1: 'pad': "),
-        ("factors: 'M=2'", "c.yaml:1: 'factors': "),
-    ],
-)
-def test_mistakes_in_constraints(text: str, message: str):
-    with pytest.raises(FileFormatError) as error:
-        read_constraints(text, "c.yaml")
-    assert str(error.value).startswith(message)
 
 
 def test_a_program_without_a_mapping_says_why():

@@ -16,5 +16,5 @@ func.func @gemm(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>) -> tensor<16x32xf1
 // CHOICE:      * stream=false dim=N strategy=full     402
 // CHOICE:      exact search for @gemm
 // CHOICE-NEXT:   candidate                        cycles       pJ  limited by
-// CHOICE-NEXT: * stream=false dim= strategy=full     277  259,229  lower bound of the latency 277, gap 0.00 %, proven
+// CHOICE-NEXT: * stream=false dim= strategy=full     277  259,229  lower bound of the latency: 277, gap 0.00 %, proven
 // CHOICE:      decompose{accumulator=input},insert-collectives,place-collectives{{.*}},fuse{strategy=full {{.*}}},tile{factors="" {{.*}}},annotate-cost{model=paper},lower-to-comet

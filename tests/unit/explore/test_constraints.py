@@ -1,0 +1,84 @@
+"""The file of constraints: what it says, and its mistakes."""
+
+import pytest
+from programs import graph_text
+from semantics import comet_context, parse_module, run_passes
+
+from comet.dialects.schedule.attributes import BindingKind
+from comet.passes.explore.constraints import Constraints, read_constraints
+from comet.passes.explore.space import StructureSpace, quick_options
+from comet.passes.schedule.bind import KINDS
+from comet.passes.schedule.fuse import FusePass
+from comet.passes.search import Goal
+from comet.passes.sharding.dim_axes import parse_dims
+from comet.yaml_file import FileFormatError
+
+
+def test_constraints_read():
+    text = "dim: ['M:cx,cy', '']\nstream: [true]\nchunks: root\nkind: gather\nat: OB\n"
+    text += "split: true\n"
+    found = read_constraints(text, "c.yaml")
+    assert found.dim == (parse_dims(["M:cx", "cy"]), ())
+    assert found.split
+    assert (found.stream, found.chunks) == ((True,), ("root",))
+    assert (found.kind, found.at, found.strategy) == (("gather",), ("OB",), None)
+    assert read_constraints("bindings: all", "c.yaml").bindings == KINDS
+    one = read_constraints("bindings: [pipeline]", "c.yaml").bindings
+    assert one == (BindingKind.PIPELINE,)
+    assert read_constraints("", "c.yaml") == Constraints()
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("", {"dim": ("auto",)}),
+        ("bindings: all\nat: all", {"dim": ("auto",)}),
+        (
+            "strategy: partial\nat: OB",
+            {"strategy": "partial", "at": "OB", "dim": ("auto",)},
+        ),
+        (
+            "dim: 'M:cx,cy;N:kx'\nstream: true",
+            {"stream": True, "dim": ("M:cx", "cy;N:kx")},
+        ),
+        ("stream: [true, false]", None),
+        ("dim: ''", None),
+        ("bindings: pipeline", None),
+        ("factors: 'c_dram: M=2'", None),
+    ],
+)
+def test_options_of_a_quick_search_that_meets_constraints(
+    text: str, options: dict[str, object] | None
+):
+    assert quick_options(read_constraints(text, "c.yaml")) == options
+
+
+def test_a_search_with_constraints_starts_from_the_quick_one():
+    module = run_passes(
+        parse_module(graph_text("gemm_softmax", (8, 8, 32))),
+        'attach-hardware{path="samples/hardware/edge.yaml"}',
+    )
+    limits = Constraints(strategy=("partial",), stream=(False,))
+    found = StructureSpace(comet_context(), module, Goal(), limits).default()
+    assert found is not None
+    (fuse,) = (each for each in found.made if isinstance(each, FusePass))
+    assert fuse.strategy == "partial"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: b", "c.yaml:1: there is no constraint 'a'; known: dim, split, stream"),
+        ("- b", "c.yaml:1: constraints are a map with the keys dim, split"),
+        ("at: {a: b}", "c.yaml:1: 'at' has a nested value; write a text"),
+        ("bindings: none", "c.yaml:1: 'bindings': 'none' is none of sequential, pipe"),
+        ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of full, partial"),
+        ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),
+        ("pad: much", "c.yaml:1: 'pad': "),
+        ("factors: 'M=2'", "c.yaml:1: 'factors': "),
+    ],
+)
+def test_mistakes_in_constraints(text: str, message: str):
+    with pytest.raises(FileFormatError) as error:
+        read_constraints(text, "c.yaml")
+    assert str(error.value).startswith(message)
