@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
 from math import isfinite
@@ -21,6 +21,9 @@ from comet.passes.search import Objective
 
 FORMAT = 3
 """The number of the file's format."""
+
+MOST_BYTES = 50_000_000
+"""A larger file has one claim for all structures instead, and a wider gap."""
 
 MODELS: Mapping[str, ModelName] = {name: name for name in get_args(ModelName)}
 OBJECTIVES: Mapping[str, Objective] = {name: name for name in get_args(Objective)}
@@ -94,6 +97,11 @@ class Certificate:
             "inputs": self.digest,
         }
         return json.dumps({**head, **asdict(self)}, indent=1) + "\n"
+
+    def merged(self, bound: float) -> Certificate:
+        """Return the proof with one claim for all structures, of their bound."""
+        least = min(bound, self.value)
+        return replace(self, lower_bound=least, rest=bound, claims=())
 
 
 def key_text(key: tuple[str, str | None]) -> str:

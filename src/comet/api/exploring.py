@@ -22,7 +22,13 @@ from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.attach_hardware import AttachHardwarePass, attach_hardware
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.branch_and_bound import BranchAndBound
-from comet.passes.explore.certificate import Certificate, Claim, Floor, key_text
+from comet.passes.explore.certificate import (
+    MOST_BYTES,
+    Certificate,
+    Claim,
+    Floor,
+    key_text,
+)
 from comet.passes.explore.constraints import read_constraints
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import REJECTED, StructureSpace
@@ -178,8 +184,9 @@ def _mapped(state: State, best: Best, lower: LowerToCometPass) -> tuple[Best, Mo
 
 
 def _certificate(question: Question, state: State, best: Best) -> Certificate:
+    """Return the proof of an answer; one that is too large has a wider gap."""
     value = _value(state, best)
-    return Certificate(
+    proof = Certificate(
         program=question.program.text,
         system=Path(question.hardware.name).stem,
         hardware=question.hardware.text,
@@ -193,6 +200,8 @@ def _certificate(question: Question, state: State, best: Best) -> Certificate:
         rest=None if state.rest == inf else state.rest,
         claims=tuple(_claim(item, value) for item in state.items),
     )
+    fits = len(proof.text()) <= MOST_BYTES
+    return proof if fits else proof.merged(state.space.bound())
 
 
 def _claim(item: Item, value: float) -> Claim:

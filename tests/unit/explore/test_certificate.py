@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from programs import graph_text
 
+from comet.api import exploring
 from comet.tools.comet_explore import main
 
 EDGE = "samples/hardware/edge.yaml"
@@ -55,6 +56,30 @@ def test_a_true_certificate(
     assert "(gap 0.00 %), 6 structures" in out
     assert certificate["lower_bound"] == certificate["value"]
     assert any(claim["floors"] for claim in certificate["claims"])
+
+
+def test_a_certificate_that_is_too_large_has_a_wider_gap(
+    certificate: Fields,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    size = len(json.dumps(certificate, indent=1)) - 1
+    monkeypatch.setattr(exploring, "MOST_BYTES", size)
+    program, few, proof = (
+        tmp_path / name for name in ("in.mlir", "few.yaml", "p.json")
+    )
+    program.write_text(certificate["program"])
+    few.write_text(FEW)
+    flags = ["--hardware", EDGE, "--constraints", str(few), "--certificate", str(proof)]
+    main([str(program), *flags])
+    merged = json.loads(proof.read_text())
+    assert merged["claims"] == []
+    assert merged["value"] == certificate["value"]
+    assert 0 < merged["lower_bound"] < certificate["lower_bound"]
+    out, err = check(merged, tmp_path, capsys)
+    assert err == ""
+    assert f"no mapping below {merged['lower_bound']:,.6g} " in out
 
 
 def missing(fields: Fields) -> None:
