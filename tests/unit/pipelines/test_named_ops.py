@@ -3,6 +3,7 @@
 import random
 from functools import partial
 from io import StringIO
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -184,8 +185,12 @@ def test_kernels_of_a_gpu(op: NamedOp, stream: str, strategy: str):
 
 
 def test_emitted_kernels_agree_with_their_references(tmp_path: Path):
+    """With each strategy in turn; a search among them is part of the dry run."""
     pipeline = f"{hardware('h200x1.yaml')},triton-distributed"
-    sources = {op.title: emitted(op.text(op.odd), pipeline) for op in NAMED_OPS}
+    sources = {
+        op.title: emitted(op.text(op.odd), f"{pipeline}{{strategy={strategy}}}")
+        for op, strategy in zip(NAMED_OPS, cycle(("full", "partial", "none")))
+    }
     for name, report in check_all(sources, tmp_path).items():
         assert report["ok"], (name, report)
 
