@@ -160,4 +160,4 @@ def _padding(text: str) -> str:
 
 
 def _dims(text: str) -> Dims:
-    return parse_dims(text.split(",")) if text.strip() else ()
+    return parse_dims(text.split(","))

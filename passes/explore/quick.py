@@ -141,10 +141,10 @@ class AcceleratorPipeline(Pipeline):
     """
     The dimensions to shard over clusters and cores, as in H,M: each takes the remaining
     axes, outermost first, as far as they divide it; or with axes, as in
-    "M:cx,cy;N:kx,ky". `auto` is the columns of the first product or the result's other
-    dimensions, whichever is cheaper. The default is `auto` if `op`, `at`, `kind`,
-    `strategy` and `factors` are not set; otherwise the columns, or in streamed programs
-    the dimensions that all results of a fold have.
+    "M:cx,cy;N:kx,ky"; none if it is empty. `auto` is the cheapest of three: the columns
+    of the first product, the result's other dimensions, none. The default is `auto` if
+    `op`, `at`, `kind`, `strategy` and `factors` are not set; otherwise the columns, or
+    in streamed programs the dimensions that all results of a fold have.
     """
 
     op: str | None = None
@@ -279,11 +279,13 @@ class AcceleratorPipeline(Pipeline):
                 yield True, streamed
 
     def open_dims(self, module: ModuleOp) -> Sequence[Dims]:
-        """Return the dimensions that may be sharded, at least one choice of them."""
+        """Return the choices of sharded dimensions, none among them, at least one."""
         if self.dim is not None and self.dim != AUTO_DIM:
             return (parse_dims(self.dim),)
-        found = [tuple(map(DimAxes, names)) for names in candidates(module)] or [()]
-        return found[:1] if self.dim is None and self.is_pinned() else found
+        found = [tuple(map(DimAxes, names)) for names in candidates(module)]
+        if self.dim is None and self.is_pinned():
+            return found[:1] or ((),)
+        return (*found, ())
 
     def chosen(
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]

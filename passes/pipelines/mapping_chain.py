@@ -240,8 +240,8 @@ def options_for(pipeline: AcceleratorPipeline, module: ModuleOp) -> AcceleratorP
     A mapping with none of the named dimensions chooses its own.
     """
     own, dim, pad = set(dims_in(module)), pipeline.dim, pipeline.pad
-    if dim not in (None, AUTO_DIM):
-        kept = [each for each in parse_dims(dim) if each.dim in own]
+    if dim not in (None, AUTO_DIM) and (named := parse_dims(dim)):
+        kept = [each for each in named if each.dim in own]
         dim = (format_dims(kept),) if kept else None
     if pad not in (AUTO, UNPADDED):
         extents = {d: n for d, n in parse_extents(pad).items() if d in own}

@@ -43,10 +43,11 @@ def parse_dims(words: Iterable[str]) -> Dims:
     """
     Parse the option, of which `words` are the texts between commas.
 
-    Raises PassFailedException for an entry of another form, and for a dimension or an
-    axis that is named twice.
+    An empty text names no dimension. Raises PassFailedException for an entry of another
+    form, and for a dimension or an axis that is named twice.
     """
-    entries = ",".join(words).split(";")
+    text = ",".join(words)
+    entries = text.split(";") if text.strip() else ()
     found = tuple(chain.from_iterable(map(_parse_entry, entries)))
     _check_distinct("dimension", [each.dim for each in found])
     _check_distinct("axis", [axis for each in found for axis in each.axes or ()])

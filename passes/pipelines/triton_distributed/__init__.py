@@ -180,7 +180,11 @@ class TritonDistributedPass(Pipeline):
     def __post_init__(self) -> None:
         """Check the options that are text, like the passes that take them."""
         _ = (*self._to_kernels(IRLevel.ELEMENTARY), *self._to_channels())
-        _ = parse_dims(self.dim)
+        if not parse_dims(self.dim):
+            raise PassFailedException(
+                "the option 'dim' names the dimension that ranks shard, as in N; it is "
+                "empty; name one, or use ranks=1 without it to shard none"
+            )
         if self.group < 1:
             raise PassFailedException(
                 f"the option 'ctas' is a number of programs or auto, not {self.ctas}"

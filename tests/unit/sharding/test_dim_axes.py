@@ -25,7 +25,7 @@ def elementary(text: str) -> ModuleOp:
     return run_passes(parse_module(text), f"{EDGE},decompose{{accumulator=input}}")
 
 
-def shares(
+def sharded_dims(
     module: ModuleOp, option: str, *, uneven: bool = False
 ) -> tuple[ShardedDim, ...]:
     mesh = select_mesh("test", module, None)
@@ -42,8 +42,12 @@ def test_names_and_axes_may_be_mixed():
     )
 
 
+def test_an_empty_text_names_no_dimension():
+    assert parse_dims(("",)) == ()
+
+
 @pytest.mark.parametrize(
-    "text", ["", "M;", "M:", ":cx", "M,N:cx", "M:cx,", "M:cx:cy", "2", "M N", "M=cx"]
+    "text", ["M;", "M:", ":cx", "M,N:cx", "M:cx,", "M:cx:cy", "2", "M N", "M=cx"]
 )
 def test_another_form_is_rejected(text: str):
     with pytest.raises(PassFailedException, match="the option 'dim' names dimensions"):
@@ -77,8 +81,8 @@ def test_what_is_named_twice_is_rejected(text: str, what: str):
 )
 def test_axes_are_dropped_from_the_innermost_on(n: int, axes: tuple[str, ...]):
     module = elementary(graph_text("gemm_softmax", (8, 4, n)))
-    assert shares(module, "N") == ((("N", axes),) if axes else ())
-    assert shares(module, "N", uneven=True) == (("N", ALL),)
+    assert sharded_dims(module, "N") == ((("N", axes),) if axes else ())
+    assert sharded_dims(module, "N", uneven=True) == (("N", ALL),)
 
 
 def test_every_extent_of_the_dimension_counts():
@@ -87,7 +91,7 @@ def test_every_extent_of_the_dimension_counts():
     other = next(iter(compute_functions(narrow)))
     other.detach()
     module.body.block.add_op(other)
-    assert shares(module, "N") == (("N", ("cx", "cy")),)
+    assert sharded_dims(module, "N") == (("N", ("cx", "cy")),)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +107,7 @@ def test_every_extent_of_the_dimension_counts():
 def test_dimensions_share_the_axes_in_turn(
     option: str, extents: Mapping[str, int], expected: tuple[ShardedDim, ...]
 ):
-    assert shares(elementary(ATTENTION.text(extents)), option) == expected
+    assert sharded_dims(elementary(ATTENTION.text(extents)), option) == expected
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,7 @@ def test_a_program_without_dimensions_has_none_to_share():
   func.return %b : {number}
 }}"""
     with pytest.raises(PassFailedException, match="the program has none"):
-        shares(elementary(text), "M")
+        sharded_dims(elementary(text), "M")
 
 
 def test_both_pipelines_take_axes():
