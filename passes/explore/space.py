@@ -375,8 +375,7 @@ def quick_options(limits: Constraints) -> dict[str, Any] | None:
     if several or limits.factors or BindingKind.SEQUENTIAL not in limits.bindings:
         return None
     options = {name: value for name, (value,) in given.items()}
-    if (dims := options.get("dim")) is not None and not dims:
-        return None  # no option says that nothing is sharded
+    dims = options.get("dim")
     options["dim"] = AUTO_DIM if dims is None else tuple(format_dims(dims).split(","))
     return options
 
