@@ -65,7 +65,7 @@ def test_the_notebook_runs(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     text = out.read_text()
     assert text.count('"image/png"') == 2
-    assert "(proven)" in text
+    assert "gap 0.00 %, proven" in text
     assert "true; model paper" in text
     assert "structures closed" in text
     assert "the best mapping has the value" in text
