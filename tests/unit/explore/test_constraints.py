@@ -42,7 +42,7 @@ def test_constraints_read():
             {"stream": True, "dim": ("M:cx", "cy;N:kx")},
         ),
         ("stream: [true, false]", None),
-        ("dim: ''", None),
+        ("dim: ''", {"dim": ("",)}),
         ("bindings: pipeline", None),
         ("factors: 'c_dram: M=2'", None),
     ],

@@ -452,7 +452,7 @@ def test_padding_is_a_choice():
     assert "stream=false dim= strategy=full" in labels
     assert any(label.startswith("pad=M=") for label in labels)
     assert search.best is not None
-    assert search.best.label.startswith("pad=M=")
+    assert any(isinstance(part, PadPass) for part in search.best.passes)
 
 
 def test_a_program_without_a_mapping_says_why():
