@@ -99,8 +99,9 @@ def flat_form(case: Case, lengths: Sequence[int]) -> tuple[float, int]:
     ends = np.cumsum(tiles)
     run = -(-int(ends[-1]) // (MULTIPROCESSORS * RESIDENT))
     first, last = (ends - tiles) // run, (ends - 1) // run
-    pieces = last - first + 1
-    return float(run * TILE * MULTIPROCESSORS * RESIDENT), int(pieces[pieces > 1].sum())
+    programs = last - first + 1
+    partials = int(programs[programs > 1].sum())
+    return float(run * TILE * MULTIPROCESSORS * RESIDENT), partials
 
 
 def rows(case: Case, draws: int) -> list[list[str]]:

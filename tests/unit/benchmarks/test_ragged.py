@@ -20,7 +20,7 @@ def test_programs_of_one_multiprocessor_share_its_bandwidth():
 
 
 def test_a_flat_list_has_equal_runs():
-    """264 programs of two tiles: each sequence of three is in two pieces."""
+    """264 programs of two tiles: two programs share each sequence of three tiles."""
     time, partials = flat_form(Case(176, 1, 192), [192] * 176)
     assert (time, partials) == (192 * 176, 2 * 176)
 
