@@ -219,6 +219,10 @@ GPU: Rules = {
     "second_loop_registers": COUNT,
     "least_group_elements": COUNT,
     "most_group_elements": COUNT,
+    "least_copy_elements": COUNT,
+    "most_copy_elements": COUNT,
+    "copy_programs": COUNT,
+    "flag_rows": COUNT,
     "exposed_fraction": FRACTION,
     "measured": Rule(
         "a map of measured figures", lambda v: isinstance(v, Mapping), within=MEASURED
@@ -265,6 +269,10 @@ GPU_DEFAULTS: Fields = {
     "second_loop_registers": 16,  # 14 in a kernel for sm_90: benchmarks/README.md
     "least_group_elements": 64,  # assumed
     "most_group_elements": 256,  # assumed: tiles that registers hold
+    "least_copy_elements": 1024,  # assumed: 8 of 128 threads
+    "most_copy_elements": 8192,  # assumed: 64 of 128 threads
+    "copy_programs": 128,  # assumed: about one for each multiprocessor
+    "flag_rows": 64,  # assumed: waits for fewer rows start earlier, and poll more flags
     "exposed_fraction": 0.1,  # assumed
 }
 """

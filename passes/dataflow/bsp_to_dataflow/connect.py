@@ -16,7 +16,6 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import (
@@ -33,6 +32,7 @@ from comet.dialects.dataflow import (
 from comet.dialects.dataflow.signals import can_cover
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
+from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import CopyRules, copy_rules
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import apply_tiles, plan_tiles
 from comet.passes.dataflow.bsp_to_dataflow.kernels import (
     copy_to_buffer,
@@ -133,14 +133,14 @@ class ConnectPass(ModulePass):
             if self.tiles is not None:
                 apply_tiles(function, plan_tiles(program, self.tiles), system)
             check_blocks(program, blocks)
-            registers = gpu_levels(system).registers
             config = ChannelConfig(
                 pattern,
+                copy_rules(system),
                 bool(self.persistent),
                 self.inputs == "symmetric",
                 self.sources != "all",
             )
-            rewrite(program, config, blocks, registers)
+            rewrite(program, config, blocks)
 
 
 def program_of(function: FuncOp) -> ProgramOp | None:
@@ -184,7 +184,6 @@ def rewrite(
     program: ProgramOp,
     config: ChannelConfig,
     blocks: Mapping[str, Mapping[str, int]],
-    registers: str,
 ) -> None:
     """Make every collective of a program a channel."""
     collectives, pattern = collective_kernels(program), config.pattern
@@ -193,10 +192,10 @@ def rewrite(
     if pattern is Pattern.FUSED:
         check_fused(collectives)
     for kernel in collectives:
-        _copy_for_others(kernel, registers)
+        _copy_for_others(kernel, config.copies)
         name = kernel.sym_name.data
         factors = {**blocks.get(EVERY, {}), **blocks.get(name, {})}
-        connect(program, plan_transfer(kernel, config, factors), registers)
+        connect(program, plan_transfer(kernel, config, factors))
     if config.persistent:
         merge_kernels(program)
     if PATTERN_RULES[pattern].signals:
@@ -241,7 +240,7 @@ def check_fused(collectives: list[KernelOp]) -> None:
             )
 
 
-def _copy_for_others(kernel: KernelOp, registers: str) -> None:
+def _copy_for_others(kernel: KernelOp, rules: CopyRules) -> None:
     """
     Copy a collective's result to a plain buffer for the users that read no channel.
 
@@ -252,7 +251,7 @@ def _copy_for_others(kernel: KernelOp, registers: str) -> None:
     others = [use for use in value.uses if not _computes(use) or _splits(_inside(use))]
     if not others:
         return
-    copy = copy_to_buffer(kernel, value, registers)
+    copy = copy_to_buffer(kernel, value, rules)
     for use in others:
         use.operation.operands[use.index] = copy.results_[0]
     buffer = copy.outs[0].owner
@@ -296,7 +295,7 @@ def _barrier_after(kernel: KernelOp) -> Operation:
     return barrier
 
 
-def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
+def connect(program: ProgramOp, transfer: ChannelPlan) -> None:
     """Replace one collective by a channel between its producer and its consumers."""
     channel = _channel(program, transfer)
     kernel = transfer.kernel
@@ -307,9 +306,9 @@ def connect(program: ProgramOp, transfer: ChannelPlan, registers: str) -> None:
     if reader is not None and transfer.input is not None:
         insert_signal_into(reader, channel)
     elif reader is not None:
-        insert_copy_into(reader, transfer, channel, registers)
+        insert_copy_into(reader, transfer, channel)
     elif transfer.producer is None:
-        insert_copy(transfer, channel, registers)
+        insert_copy(transfer, channel)
     buffer = kernel.outs[0].owner
     assert isinstance(buffer, Operation)
     Rewriter.erase_op(kernel)

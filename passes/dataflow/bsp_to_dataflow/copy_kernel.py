@@ -13,17 +13,38 @@ from math import prod
 
 from xdsl.ir import Block, Region, SSAValue
 
+from comet.dialects.arch import SystemOp
+from comet.dialects.arch.fields import integer
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.arch.schema import GPU_DEFAULTS
 from comet.dialects.compound.dims import extents_of, with_extents, with_level
 from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.schedule import SpatialOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LaunchAttr, LoopAttr
 
-SMALLEST, LARGEST = 1024, 8192
-"""Elements that one program of a copy kernel moves, if it can choose."""
-PROGRAMS = 128
-"""With fewer programs than this, tiles are made smaller."""
-ROWS = 64
-"""The most rows of a block with one flag."""
+
+@dataclass(frozen=True)
+class CopyRules:
+    """What a machine says of copy kernels; `dialects.arch.schema` has the sources."""
+
+    level: str
+    """The memory through which they copy."""
+    least_elements: int
+    most_elements: int
+    """The elements that one program moves, if it can choose."""
+    programs: int
+    """With fewer programs than this, tiles are made smaller."""
+    flag_rows: int
+    """The most rows of a block with one flag."""
+
+
+def copy_rules(system: SystemOp) -> CopyRules:
+    """Return the rules of a machine with GPUs; defaults for what it does not say."""
+    figures = GPU_DEFAULTS if system.gpu is None else system.gpu.figures
+    names = ("least_copy_elements", "most_copy_elements", "copy_programs", "flag_rows")
+    return CopyRules(
+        gpu_levels(system).registers, *(integer(figures, name) for name in names)
+    )
 
 
 @dataclass(frozen=True)
@@ -32,6 +53,8 @@ class CopyTiles:
 
     tiles: Mapping[str, int]
     """The extent of a tile along each dimension."""
+    level: str
+    """The memory in which a program has its tile."""
     split: str | None = None
     """The dimension whose shards are for different ranks."""
     ranks: int = 1
@@ -51,7 +74,7 @@ def even_power(extent: int, most: int) -> int:
 
 
 def communication_tiles(
-    extents: Mapping[str, int], awaited: Mapping[str, int]
+    extents: Mapping[str, int], awaited: Mapping[str, int], rules: CopyRules
 ) -> dict[str, int]:
     """
     Choose the tiles of a copy kernel for a message of these extents.
@@ -61,10 +84,11 @@ def communication_tiles(
     elements. The rest of a program's elements goes to the other dimensions, the
     innermost first, and then to larger blocks.
     """
-    work = max(SMALLEST, min(LARGEST, prod(extents.values()) // PROGRAMS))
+    shared = prod(extents.values()) // rules.programs
+    work = max(rules.least_elements, min(rules.most_elements, shared))
     tiles: dict[str, int] = {}
     for dim, read in awaited.items():
-        tiles[dim] = even_power(extents[dim], min(read, ROWS))
+        tiles[dim] = even_power(extents[dim], min(read, rules.flag_rows))
     for dim in reversed(tuple(extents)):
         left = max(1, work // prod(tiles.values()))
         if dim not in tiles:
@@ -80,7 +104,7 @@ def _power_within(extent: int, most: int) -> int:
     return extent if extent <= most else 1 << (most.bit_length() - 1)
 
 
-def copy_node(value: SSAValue, copy: CopyTiles, registers: str) -> SpatialOp:
+def copy_node(value: SSAValue, copy: CopyTiles) -> SpatialOp:
     """Return a node on the grid that copies `value` tile by tile."""
     extents = extents_of(value)
     factors: list[tuple[str, int]] = []
@@ -91,7 +115,7 @@ def copy_node(value: SSAValue, copy: CopyTiles, registers: str) -> SpatialOp:
         if (count := -(-extent // copy.tiles[dim])) > 1 or dim == copy.split:
             factors.append((dim, count))
     loops = [LoopAttr(dim, n, f"g{index}") for index, (dim, n) in enumerate(factors)]
-    tile = with_level(with_extents(value.type, copy.tiles), registers)
+    tile = with_level(with_extents(value.type, copy.tiles), copy.level)
     body = Block(arg_types=[tile])
     body.add_op(YieldOp(body.args[0]))
     body.args[0].name_hint = value.name_hint

@@ -33,6 +33,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
+    CopyRules,
     CopyTiles,
     communication_tiles,
     copy_node,
@@ -46,12 +47,12 @@ from comet.passes.dataflow.kernels import rebuild_kernel
 from comet.passes.schedule.retile import set_loops
 
 
-def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> None:
+def insert_copy(transfer: ChannelPlan, channel: SSAValue) -> None:
     """Replace a collective's kernel by one that copies the value to a channel."""
     old = transfer.kernel
     ins = [*old.ins, channel]
     body = Block(arg_types=[value.type for value in ins])
-    body.add_ops([*_copy_ops(transfer, body.args, registers), dataflow.YieldOp()])
+    body.add_ops([*_copy_ops(transfer, body.args), dataflow.YieldOp()])
     kernel = KernelOp(old.sym_name.data, ins, [], Region(body))
     _keep_shards(transfer.kernel, kernel)
     if transfer.type.split is not None:
@@ -60,7 +61,7 @@ def insert_copy(transfer: ChannelPlan, channel: SSAValue, registers: str) -> Non
 
 
 def insert_copy_into(
-    kernel: KernelOp, transfer: ChannelPlan, channel: SSAValue, registers: str
+    kernel: KernelOp, transfer: ChannelPlan, channel: SSAValue
 ) -> None:
     """
     Make the consumer of a channel also its producer.
@@ -72,7 +73,7 @@ def insert_copy_into(
     sent = transfer.kernel.ins
     own = [body.insert_arg(value.type, len(body.args)) for value in sent]
     first = next(op for op in body.ops if isinstance(op, WaitOp | ReadOp | PullOp))
-    for op in _copy_ops(transfer, (*own, taken), registers):
+    for op in _copy_ops(transfer, (*own, taken)):
         Rewriter.insert_op(op, InsertPoint.before(first))
     _keep_shards(transfer.kernel, kernel)
     if transfer.type.split is not None:
@@ -88,9 +89,7 @@ def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
     Rewriter.insert_op(SignalOp(taken), InsertPoint.before(first))
 
 
-def _copy_ops(
-    transfer: ChannelPlan, arguments: Sequence[SSAValue], registers: str
-) -> list[Operation]:
+def _copy_ops(transfer: ChannelPlan, arguments: Sequence[SSAValue]) -> list[Operation]:
     """Return the ops that copy a value, tile by tile, to the last of `arguments`."""
     old = transfer.kernel.body.block
     values: dict[SSAValue, SSAValue] = {}
@@ -104,7 +103,7 @@ def _copy_ops(
         ops.append(op.clone(value_mapper=values))
     sent = values.get(transfer.collective.input)
     assert sent is not None
-    node = copy_node(sent, transfer.copy, registers)
+    node = copy_node(sent, transfer.copy)
     return [*ops, node, *_send_ops(node.outs[0], arguments[-1], transfer)]
 
 
@@ -201,14 +200,14 @@ def _named(names: ArrayAttr[StringAttr] | None, dim: str) -> ArrayAttr[StringAtt
     return ArrayAttr(dict.fromkeys((*listed, StringAttr(dim))))
 
 
-def copy_to_buffer(kernel: KernelOp, value: SSAValue, registers: str) -> KernelOp:
+def copy_to_buffer(kernel: KernelOp, value: SSAValue, rules: CopyRules) -> KernelOp:
     """Return a kernel that copies the result of a collective to its own buffer."""
     buffer = dataflow.BufferOp(value.type)
     buffer.result.name_hint = value.name_hint
     body = Block(arg_types=[value.type])
     body.args[0].name_hint = value.name_hint
-    tiles = communication_tiles(extents_of(value), {})
-    node = copy_node(body.args[0], CopyTiles(tiles), registers)
+    tiles = communication_tiles(extents_of(value), {}, rules)
+    node = copy_node(body.args[0], CopyTiles(tiles, rules.level))
     body.add_ops([node, dataflow.YieldOp(node.outs[0])])
     name = f"{kernel.sym_name.data}_land"
     made = KernelOp(name, [value], [buffer.result], Region(body))

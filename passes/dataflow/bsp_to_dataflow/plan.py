@@ -20,6 +20,7 @@ from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_exte
 from comet.dialects.dataflow.rank_loops import tile_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
+    CopyRules,
     CopyTiles,
     communication_tiles,
 )
@@ -67,6 +68,7 @@ class ChannelConfig:
     """How all collectives of a program become channels."""
 
     pattern: Pattern
+    copies: CopyRules
     persistent: bool = False
     symmetric: bool = False
     """Whether inputs are in symmetric memory if possible."""
@@ -150,7 +152,7 @@ def plan_transfer(
     producer = made if made is not None and obstacle(made, split) is None else None
     awaited = _awaited(kernel.results_[0]) if rules.by_block else {}
     ranks = collective.group_size
-    copy = _copy_tiles(type_, awaited, factors, ranks)
+    copy = _copy_tiles(type_, awaited, factors, ranks, config.copies)
     tiles = copy.tiles
     if producer is not None:
         tiles = _producer_tiles(_grid_node(producer), type_, ranks)
@@ -316,15 +318,16 @@ def _copy_tiles(
     awaited: Mapping[str, int],
     factors: Mapping[str, int],
     ranks: int,
+    rules: CopyRules,
 ) -> CopyTiles:
     """Choose how a copy kernel cuts the values of a channel."""
     extents = extents_of(type_.message)
     awaited = {dim: awaited[dim] for dim in extents if dim in awaited}
-    tiles = communication_tiles(extents, awaited)
+    tiles = communication_tiles(extents, awaited, rules)
     for dim, factor in factors.items():
         if dim in extents:
             tiles[dim] = _tile_for(dim, extents[dim], factor)
-    return CopyTiles(tiles, type_.split, ranks)
+    return CopyTiles(tiles, rules.level, type_.split, ranks)
 
 
 def _tile_for(dim: str, extent: int, factor: int) -> int:
