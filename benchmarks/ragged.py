@@ -1,14 +1,16 @@
 """
 What decoding of sequences of several lengths loses to idle multiprocessors.
 
-    python benchmarks/ragged.py [--draws 10]
+    python benchmarks/ragged.py [--draws 10] [--hardware h200x1]
 
 Draws lengths from 1 to the longest, and runs the programs of a split flash decode in
-order, as many at a time as an H200 has room for: a program begins when another one of
-its multiprocessor ends, and the programs of one share its part of the bandwidth. The
-other form does not exist: equal runs of a flat list of the tiles of all sequences.
-Prints a row for each size and form: the time over that of the keys' bytes, alone and
-with the partial results, which are stored and loaded in f32. Nothing is compiled.
+order, as many at a time as a GPU has room for: a program begins when another one of its
+multiprocessor ends. Multiprocessors share the bandwidth of device memory: those that
+still run have more when others idle, at most their part of that of L2. The programs of
+one share what it has. The other form does not exist: equal runs of a flat list of the
+tiles of all sequences. Prints a row for each size and form: the time over that of the
+keys' bytes, alone and with the partial results, which are stored and loaded in f32.
+Nothing is compiled.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ import argparse
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
+from ladder_programs import SAMPLES
 from markdown import markdown
 
-MULTIPROCESSORS = 132
+from comet.codegen.comet.arch import read_arch
+from comet.cost.from_ir.gpus import device_of
+
 RESIDENT = 2
 """Programs of a multiprocessor at a time: as compiled, by registers."""
 TILE = 64
@@ -33,6 +38,8 @@ SIZE = 128
 QUERIES = 8
 """Query heads of a key head, each of which has a partial result."""
 PARTS = (1, 4, 8, 16, 32)
+DONE = 1e-6
+"""Keys that are left of a program that has ended, but for rounding."""
 COLUMNS = ("sequences x heads", "longest", "form", "keys alone", "all bytes")
 KEY_BYTES = 2 * 2 * SIZE
 PARTIAL_BYTES = 2 * 4 * QUERIES * (SIZE + 2)
@@ -51,37 +58,53 @@ class Case:
 CASES = (Case(64, 1, 8192), Case(64, 8, 8192), Case(16, 8, 32768))
 
 
-def makespan(work: Sequence[int]) -> float:
+class Multiprocessors(NamedTuple):
+    """The multiprocessors of a GPU, whose loads share device memory."""
+
+    count: int
+    most: float
+    """The most bandwidth of one, over an equal part of that of device memory."""
+
+
+def multiprocessors(hardware: str) -> Multiprocessors:
+    """Return those of a file in samples/hardware: L2 has an equal part for each."""
+    path = SAMPLES / "hardware" / f"{hardware}.yaml"
+    gpu = device_of(read_arch(path.read_text(), path.name))
+    return Multiprocessors(gpu.multiprocessors, gpu.l2_bandwidth / gpu.hbm_bandwidth)
+
+
+def makespan(work: Sequence[float], gpu: Multiprocessors) -> float:
     """
     Return when the last of some programs ends, if they start in order.
 
-    In the time that all multiprocessors together take for a unit of work.
+    In the time that device memory takes for a unit of work.
     """
-    waiting = deque(each for each in work if each > 0)
-    running = [list[float]() for _ in range(MULTIPROCESSORS)]
-    for slot in range(min(RESIDENT * MULTIPROCESSORS, len(waiting))):
-        running[slot % MULTIPROCESSORS].append(waiting.popleft())
-    ends = [(_next(left), index) for index, left in enumerate(running) if left]
-    heapify(ends)
-    last = 0.0
-    while ends:
-        last, index = heappop(ends)
-        done = min(running[index])
-        left = [each - done for each in running[index] if each > done]
-        while waiting and len(left) < RESIDENT:
-            left.append(waiting.popleft())
-        running[index] = left
-        if left:
-            heappush(ends, (last + _next(left), index))
-    return last * MULTIPROCESSORS
+    waiting = deque(float(each) for each in work if each > 0)
+    running = [list[float]() for _ in range(gpu.count)]
+    for slot in range(min(RESIDENT * gpu.count, len(waiting))):
+        running[slot % gpu.count].append(waiting.popleft())
+    now = 0.0
+    while busy := [index for index, left in enumerate(running) if left]:
+        rate = min(gpu.most / gpu.count, 1 / len(busy))
+        spent = min(_next(running[index]) for index in busy) / rate
+        now += spent
+        for index in busy:
+            done = spent * rate / len(running[index])
+            left = [each - done for each in running[index] if each - done > DONE]
+            while waiting and len(left) < RESIDENT:
+                left.append(waiting.popleft())
+            running[index] = left
+    return now
 
 
 def _next(running: Sequence[float]) -> float:
-    """Return when the next of the programs of a multiprocessor ends."""
+    """Return the work until the next of the programs of a multiprocessor ends."""
     return min(running) * len(running)
 
 
-def split_form(case: Case, lengths: Sequence[int], parts: int) -> tuple[float, int]:
+def split_form(
+    case: Case, lengths: Sequence[int], parts: int, gpu: Multiprocessors
+) -> tuple[float, int]:
     """Return the keys' time, in keys, and the partial results, of a split program."""
     size = case.longest // parts
     work = [
@@ -90,28 +113,30 @@ def split_form(case: Case, lengths: Sequence[int], parts: int) -> tuple[float, i
         for length in lengths
         for _ in range(case.heads)
     ]
-    return makespan(work), len(work) if parts > 1 else 0
+    return makespan(work, gpu), len(work) if parts > 1 else 0
 
 
-def flat_form(case: Case, lengths: Sequence[int]) -> tuple[float, int]:
+def flat_form(
+    case: Case, lengths: Sequence[int], gpu: Multiprocessors
+) -> tuple[float, int]:
     """Return the same for equal runs of a flat list of tiles."""
     tiles = [-(-n // TILE) for n in lengths for _ in range(case.heads)]
     ends = np.cumsum(tiles)
-    run = -(-int(ends[-1]) // (MULTIPROCESSORS * RESIDENT))
+    run = -(-int(ends[-1]) // (gpu.count * RESIDENT))
     first, last = (ends - tiles) // run, (ends - 1) // run
     programs = last - first + 1
     partials = int(programs[programs > 1].sum())
-    return float(run * TILE * MULTIPROCESSORS * RESIDENT), partials
+    return float(run * TILE * gpu.count * RESIDENT), partials
 
 
-def rows(case: Case, draws: int) -> list[list[str]]:
+def rows(case: Case, draws: int, gpu: Multiprocessors) -> list[list[str]]:
     """Return the rows of the table for a case."""
     generator = np.random.default_rng(0)
     found: dict[str, list[tuple[float, float]]] = {}
     for _ in range(draws):
         lengths = generator.integers(1, case.longest + 1, case.sequences).tolist()
-        forms = {f"S={parts}": split_form(case, lengths, parts) for parts in PARTS}
-        forms["flat list"] = flat_form(case, lengths)
+        forms = {f"S={n}": split_form(case, lengths, n, gpu) for n in PARTS}
+        forms["flat list"] = flat_form(case, lengths, gpu)
         keys = sum(lengths) * case.heads
         for form, (time, partials) in forms.items():
             merged = partials * PARTIAL_BYTES / (keys * KEY_BYTES)
@@ -127,8 +152,11 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[1])
     parser.add_argument("--draws", type=int, default=10)
-    draws = parser.parse_args().draws
-    print(markdown(COLUMNS, [row for case in CASES for row in rows(case, draws)]))
+    parser.add_argument("--hardware", default="h200x1", help="of samples/hardware")
+    options = parser.parse_args()
+    gpu = multiprocessors(options.hardware)
+    found = [row for case in CASES for row in rows(case, options.draws, gpu)]
+    print(markdown(COLUMNS, found))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,11 @@ class HardwarePlan:
 
 
 def plan_hardware(
-    module: ModuleOp, text: str, path: str, rates: Rates | None = None
+    module: ModuleOp,
+    text: str,
+    path: str,
+    rates: Rates | None = None,
+    lengths: float | None = None,
 ) -> HardwarePlan:
     """
     Read the text of a hardware file and compare it with the module.
@@ -54,6 +58,8 @@ def plan_hardware(
     system = _system_of_text(text, path).clone()
     if rates == "measured":
         _use_measured(system, path)
+    if lengths is not None:
+        _expect_lengths(system, path, lengths)
     name_axes(system)
     return HardwarePlan(system, _missing_mesh(module, system))
 
@@ -76,6 +82,20 @@ def _use_measured(system: SystemOp, path: str) -> None:
             "leave the option out"
         )
     system.gpu.use_measured()
+
+
+def _expect_lengths(system: SystemOp, path: str, mean: float) -> None:
+    if system.gpu is None:
+        raise PassFailedException(
+            f"{path}: lengths says what loops of GPU kernels expect, and @"
+            f"{system.system_name} has no GPU; leave the option out"
+        )
+    if not 0 < mean <= 1:
+        raise PassFailedException(
+            f"lengths is the mean of lengths over the longest, above 0 and at most 1, "
+            f"not {mean:g}"
+        )
+    system.gpu.set_figure("mean_length", mean)
 
 
 def name_axes(system: SystemOp) -> None:
@@ -113,16 +133,21 @@ def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
 
 
 def attach_hardware(
-    module: ModuleOp, text: str, path: str, rates: Rates | None = None
+    module: ModuleOp,
+    text: str,
+    path: str,
+    rates: Rates | None = None,
+    lengths: float | None = None,
 ) -> None:
     """
     Put the machine of a hardware file into the module; the path's stem names it.
 
     Measured rates take the place of those of the data sheet if `rates` says so.
+    `lengths` is what estimates expect of lengths that are known at run time.
 
     Raises PassFailedException or FileFormatError as the pass does.
     """
-    plan = plan_hardware(module, text, path, rates)
+    plan = plan_hardware(module, text, path, rates, lengths)
     new = [plan.system] if plan.mesh is None else [plan.system, plan.mesh]
     Rewriter.insert_op(new, InsertPoint.at_start(module.body.block))
 
@@ -137,6 +162,12 @@ class AttachHardwarePass(ModulePass):
     """The hardware file, relative to the current folder; its stem names the machine."""
     rates: Rates | None = None
     """The figures of a GPU for estimates: those of its data sheet, or `measured`."""
+    lengths: float | None = None
+    """
+    The mean of the lengths of sequences over the longest, for estimates of GPU kernels
+    whose loops end at lengths that are known at run time; 1 if it is not given.
+    """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        attach_hardware(op, hardware_text(self.path), self.path, self.rates)
+        text = hardware_text(self.path)
+        attach_hardware(op, text, self.path, self.rates, self.lengths)

@@ -50,6 +50,7 @@ def device_of(system: SystemOp) -> Device:
         iteration=figure("iteration_us") * 1e-6,
         exchange=figure("exchange_us") * 1e-6,
         rank_exchange=sum(map(figure, RANK_EXCHANGE)) * 1e-6,
+        mean_length=figure("mean_length"),
         compiled=Compiled(
             thread_registers=count("thread_registers"),
             most_registers=count("most_registers"),

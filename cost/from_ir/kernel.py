@@ -11,6 +11,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from comet.cost.from_ir.loop_bounds import loop_bounds, run_time_lengths
 from comet.cost.from_ir.memory import (
     id_bytes,
     ids_dims,
@@ -31,7 +32,6 @@ from comet.cost.from_ir.register_tiles import (
     tiles_during,
 )
 from comet.cost.from_ir.scatters import added_width, addresses, moved, times_stored
-from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary, Operands, Point, Term
@@ -41,8 +41,6 @@ from comet.dialects.compound import (
     ContractOp,
     Elementwise,
     FillOp,
-    IndexOp,
-    MapKind,
     MapOp,
     ReduceOp,
 )
@@ -66,9 +64,6 @@ from comet.dialects.schedule.attributes import LaunchAttr, power_of_two
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.liveness import alive_before
 from comet.dialects.schedule.masked_loops import (
-    copied_value,
-    first_visible,
-    last_visible,
     visible_conditions,
 )
 from comet.dialects.schedule.node import NodeOp
@@ -372,7 +367,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     for op in nodes:
         extents = joined_extents(op.ins) | extents
     loops = dict.fromkeys(dim for op in nodes for dim in op.factors)
-    bounds = _bounds(nodes, extents)
+    bounds = loop_bounds(nodes, extents)
     # Prices before `order-programs` assume that the longest programs start first.
     grown = (bound.rows for bound in bounds.values() if not bound.since)
     heavy = frozenset(grown) & node.factors.keys()
@@ -405,6 +400,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         exchanges=_exchanges(node, among_ranks=False),
         rank_exchanges=_exchanges(node, among_ranks=True),
         bounds=bounds,
+        seen=dict.fromkeys(run_time_lengths(nodes), gpu.mean_length),
         multiprocessors=gpu.multiprocessors,
         axes=launch_axes(node),
         reversed=heavy if node.reversed_ is None else node.reversed_dims,
@@ -412,54 +408,6 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
             dim for op in nodes if op.unmask is not None for dim in op.factors
         ),
     )
-
-
-def _bounds(
-    nodes: Sequence[TemporalOp], extents: Mapping[str, int]
-) -> dict[str, Bound]:
-    """
-    Return the bounds of dimensions all of whose loops a mask bounds alike.
-
-    Only bounds that are a row index plus a constant, which is known at compile time.
-    """
-    found: dict[str, set[Bound | None]] = {}
-    for node in nodes:
-        for dim in node.factors:
-            bound = _bound(node)
-            known = bound if bound is not None and bound.rows in extents else None
-            found.setdefault(dim, set()).add(known)
-    return {
-        dim: bound
-        for dim, bounds in found.items()
-        if len(bounds) == 1 and (bound := next(iter(bounds))) is not None
-    }
-
-
-def _bound(node: TemporalOp) -> Bound | None:
-    """Return the bound of a loop by a mask, None without one that is known."""
-    if (last := last_visible(node)) is not None:
-        return _position(node.ins[last.operand]) if last.start is None else None
-    if (first := first_visible(node)) is not None:
-        found = _position(node.ins[first.operand])
-        return None if found is None else replace(found, since=True)
-    return None
-
-
-def _position(value: SSAValue) -> Bound | None:
-    """Return a value as a position along a dimension plus a constant, else None."""
-    value = copied_value(value)
-    op = value.owner
-    if isinstance(op, IndexOp) and op.whole is None and len(names_of(value)) == 1:
-        return Bound(names_of(value)[0], 0)
-    if isinstance(op, MapOp) and op.kind.data in (MapKind.ADD, MapKind.SUB):
-        start, change = op.operands
-        constant = copied_value(change).owner
-        known = _position(start)
-        if known is not None and isinstance(constant, FillOp):
-            sign = 1 if op.kind.data is MapKind.ADD else -1
-            offset = known.offset + sign * int(constant.value.value.data)
-            return Bound(known.rows, offset)
-    return None
 
 
 def group_blocks(node: SpatialOp) -> dict[str, int]:

@@ -106,6 +106,8 @@ class Device:
     """From storing a value for other programs of the same GPU until they load it."""
     rank_exchange: float
     """The same for programs of other GPUs."""
+    mean_length: float
+    """The mean of lengths that are known at run time, over the longest."""
     compiled: Compiled
 
 
@@ -134,6 +136,11 @@ class KernelWork:
     """Bytes of registers."""
     shared: Real = 0
     """Bytes of shared memory."""
+    uneven_bytes: Real = 0
+    """
+    Bytes that programs of the busiest multiprocessor load beyond the mean, as lengths
+    differ: it loads them when others have ended.
+    """
     pipelines: Real = 1
     """Loops of a program that load ahead, one after another."""
     exchanges: Real = 0
@@ -218,12 +225,13 @@ def kernel_time(work: KernelWork, device: Device) -> KernelTime:
     # A multiprocessor runs its programs in turn: the one with most programs counts.
     turns = wave_count(work.programs, device.multiprocessors) * device.multiprocessors
     shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
+    alone = turns * work.uneven_bytes / device.l2_bandwidth
     return KernelTime(
         device.launch,
         turns * compute_time(work, device),
         turns * work.shared_reads / shared_rate,
-        turns * work.moved_bytes / device.l2_bandwidth,
-        work.device_bytes / device.hbm_bandwidth,
+        turns * work.moved_bytes / device.l2_bandwidth + alone,
+        work.device_bytes / device.hbm_bandwidth + alone,
         waiting_time(work, waves, device),
         waves * device.iteration * work.rounds,
         waves * (device.exchange * work.exchanges)

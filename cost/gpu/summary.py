@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -179,6 +180,8 @@ class KernelSummary:
     """How often its group waits for other ranks, for each tile."""
     bounds: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
     """The dimensions whose loops a mask bounds, with the bound."""
+    seen: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The mean fraction of the positions of loops that lengths end at run time."""
     multiprocessors: int = 1
     """The multiprocessors of the GPU, each of which runs programs in turn."""
     axes: int = 1
@@ -210,12 +213,17 @@ class KernelSummary:
         bound = self.bounds.get(dim)
         if bound is None:
             trips = self.trips(dim, blocks)
-            return Trips(trips, trips, 0.0, trips)
+            mean = self.seen.get(dim, 1.0) * trips
+            return Trips(mean, trips, 0.0, mean)
         rows, extent = self.extents[bound.rows], self.extents[dim]
         loop = BoundedLoop(rows, extent, bound.offset, bound.since)
         successive = self._successive(bound.rows, blocks)
         sizes = blocks[bound.rows], blocks[dim]
         return loop.trips(*sizes, successive, self.multiprocessors)
+
+    def seen_of(self, tensor: Term) -> float:
+        """Return the mean fraction of a tensor that loops over its dimensions read."""
+        return prod(self.seen.get(dim, 1.0) for dim in tensor.dims)
 
     def _successive(self, dim: str, blocks: Blocks) -> Real:
         """Return how many successive programs have the same tile of a dimension."""
@@ -267,12 +275,37 @@ class KernelSummary:
             times = (self._trips_run(dim, blocks).mean for dim in term.loops)
             yield term.per_tile(blocks) * product(times)
 
-    def _times_loaded(self, tile: Term, blocks: Blocks) -> Real:
-        """Return how often a program loads a tile, which is hoisted where possible."""
+    def uneven(self, blocks: Blocks) -> Real:
+        """
+        Return the bytes that a program loads beyond the mean, if lengths differ.
+
+        The mean of those that the busiest multiprocessor runs, see `iterated`.
+        """
+        return total(
+            tile.per_tile(blocks)
+            * (
+                self._times_loaded(tile, blocks, busiest=True)
+                - self._times_loaded(tile, blocks)
+            )
+            for tile in self.loads
+            if self.seen.keys() & set(tile.loops)
+        )
+
+    def _times_loaded(
+        self, tile: Term, blocks: Blocks, *, busiest: bool = False
+    ) -> Real:
+        """
+        Return how often a program loads a tile, which is hoisted where possible.
+
+        The mean over all programs, or `busiest`, see `uneven`.
+        """
         times: Real = 1.0
         loops = zip(tile.loops, self._loops_around(tile, blocks), strict=True)
         for dim, (_, around) in reversed(list(loops)):
-            times = times * np.where(around, self._trips_run(dim, blocks).mean, 1.0)
+            run = self._trips_run(dim, blocks).mean
+            if busiest and dim in self.seen:
+                run = self.iterated(dim, blocks)
+            times = times * np.where(around, run, 1.0)
         return times
 
     def _loops_around(self, tile: Term, blocks: Blocks) -> list[tuple[Real, Truth]]:

@@ -53,6 +53,7 @@ def kernel_work(
         vector_operations=vectors,
         shared_reads=summary.per_program(summary.dot_reads, blocks),
         moved_bytes=summary.moved(blocks),
+        uneven_bytes=summary.uneven(blocks),
         device_bytes=total((*tensor_traffic(summary, blocks, gpu), *ids)),
         rounds=summary.iterations(blocks),
         element=summary.dot_type,
@@ -112,12 +113,13 @@ def tensor_traffic(
 
     If L2 cannot hold a tensor, programs that differ only in dimensions that the tensor
     lacks load it again, but only once in a wave. A spilled tile is stored; it is loaded
-    from device memory if L2 cannot hold the spilled tiles of one wave.
+    from device memory if L2 cannot hold the spilled tiles of one wave. What lies beyond
+    the lengths of sequences is not loaded.
     """
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
     traffic: list[Real] = []
     for tensor in summary.tensors:
-        size = size_of(tensor, summary)
+        size = size_of(tensor, summary) * summary.seen_of(tensor)
         lacking = [dim for dim in summary.grid if dim not in tensor.dims]
         again = product(summary.trips(dim, blocks) for dim in lacking)
         loads = 1.0 if size <= gpu.l2_bytes else np.maximum(np.minimum(again, waves), 1)

@@ -47,6 +47,11 @@ class GpuOp(IRDLOperation):
             fields[name] = figure
         self.properties["fields"] = dictionary_of(fields)
 
+    def set_figure(self, name: str, figure: float) -> None:
+        """Give a field another number."""
+        fields = {**fields_of(self.fields), name: figure}
+        self.properties["fields"] = dictionary_of(fields)
+
     @property
     def figures(self) -> Fields:
         """The fields in the file's units, defaults included."""

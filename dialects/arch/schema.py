@@ -224,6 +224,7 @@ GPU: Rules = {
     "copy_programs": COUNT,
     "flag_rows": COUNT,
     "exposed_fraction": FRACTION,
+    "mean_length": FRACTION,
     "measured": Rule(
         "a map of measured figures", lambda v: isinstance(v, Mapping), within=MEASURED
     ),
@@ -274,6 +275,7 @@ GPU_DEFAULTS: Fields = {
     "copy_programs": 128,  # assumed: about one for each multiprocessor
     "flag_rows": 64,  # assumed: waits for fewer rows start earlier, and poll more flags
     "exposed_fraction": 0.1,  # assumed
+    "mean_length": 1,  # of the inputs, not of the machine: all are the longest
 }
 """
 Defaults of the fields of a GPU, each with its source or the word assumed.

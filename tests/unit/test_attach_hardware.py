@@ -176,6 +176,23 @@ def test_rates_that_nobody_measured(name: str):
         )
 
 
+def test_lengths_are_a_fraction_that_gpus_expect():
+    module = ModuleOp([])
+    path = str(HARDWARE / "h200x1.yaml")
+    AttachHardwarePass(path, lengths=0.25).apply(Context(), module)
+    module.verify()
+    gpu = attached_system(module).gpu
+    assert gpu is not None
+    assert gpu.figures["mean_length"] == 0.25
+    for wrong in (0.0, 1.5):
+        with pytest.raises(PassFailedException, match="above 0 and at most 1, not"):
+            AttachHardwarePass(path, lengths=wrong).apply(Context(), ModuleOp([]))
+    with pytest.raises(PassFailedException, match="@edge has no GPU; leave the option"):
+        AttachHardwarePass(str(HARDWARE / "edge.yaml"), lengths=0.5).apply(
+            Context(), ModuleOp([])
+        )
+
+
 def test_a_second_machine_is_rejected():
     module = attach(HARDWARE / "edge.yaml")
     with pytest.raises(PassFailedException, match="already has the hardware @edge"):

@@ -1,30 +1,47 @@
 """benchmarks/ragged.py: programs of known lengths."""
 
-from ragged import MULTIPROCESSORS, RESIDENT, Case, flat_form, makespan, split_form
+import pytest
+from ragged import (
+    RESIDENT,
+    Case,
+    Multiprocessors,
+    flat_form,
+    makespan,
+    multiprocessors,
+    split_form,
+)
+
+GPU = Multiprocessors(132, 2.0)
+
+
+def test_the_hardware_file_has_the_multiprocessors():
+    assert multiprocessors("h200x1") == (132, pytest.approx(9370 / 4800))
+    assert multiprocessors("mi300x8").count == 304
 
 
 def test_equal_programs_keep_all_multiprocessors_busy():
-    assert makespan([64] * MULTIPROCESSORS * RESIDENT) == 64 * 264
+    assert makespan([64] * 132 * RESIDENT, GPU) == pytest.approx(64 * 264)
 
 
-def test_a_program_alone_has_the_bandwidth_of_one_multiprocessor():
-    assert makespan([640]) == 640 * MULTIPROCESSORS
-    assert makespan([640, 0, 0]) == 640 * MULTIPROCESSORS
+def test_a_program_alone_has_the_most_bandwidth_of_a_multiprocessor():
+    assert makespan([640], GPU) == pytest.approx(640 * 132 / 2)
+    assert makespan([640, 0, 0], GPU) == pytest.approx(640 * 132 / 2)
 
 
 def test_programs_of_one_multiprocessor_share_its_bandwidth():
-    """All others end at 128; two of 64 and 192 end at 128 and 256."""
-    work = [64] * MULTIPROCESSORS * RESIDENT
+    """All end at 128 but one, which has 128 left and twice the bandwidth."""
+    work = [64] * 132 * RESIDENT
     work[-1] = 192
-    assert makespan(work) == 256 * MULTIPROCESSORS
+    assert makespan(work, GPU) == pytest.approx((128 + 64) * 132)
 
 
 def test_a_flat_list_has_equal_runs():
     """264 programs of two tiles: two programs share each sequence of three tiles."""
-    time, partials = flat_form(Case(176, 1, 192), [192] * 176)
+    time, partials = flat_form(Case(176, 1, 192), [192] * 176, GPU)
     assert (time, partials) == (192 * 176, 2 * 176)
 
 
 def test_parts_beyond_the_length_cost_only_their_partial_results():
-    case = Case(2, 1, 256)
-    assert split_form(case, [128, 256], 2) == (128 * MULTIPROCESSORS, 4)
+    """Parts of 128 keys: two, and one, each alone on its multiprocessor."""
+    time, partials = split_form(Case(2, 1, 256), [128, 256], 2, GPU)
+    assert (time, partials) == (pytest.approx(128 * 132 / 2), 4)
