@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 from ladder_programs import SAMPLES
@@ -58,7 +57,8 @@ class Case:
 CASES = (Case(64, 1, 8192), Case(64, 8, 8192), Case(16, 8, 32768))
 
 
-class Multiprocessors(NamedTuple):
+@dataclass(frozen=True)
+class Multiprocessors:
     """The multiprocessors of a GPU, whose loads share device memory."""
 
     count: int
