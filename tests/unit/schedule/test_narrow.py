@@ -1,6 +1,7 @@
 """`fuse{narrow=..}`: products between kernels in the type of their operands."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from comet.dialects.compound.dims import bytes_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.schedule.fuse.gpu.narrow import store_narrow, unround
+from comet.passes.schedule.fuse.gpu.narrow import store_narrow, unround, unrounded
 
 LARGE = SOFTMAX.format(M=8192, K=1024, N=8192)
 ODD = {"M": 37, "K": 21, "N": 150}
@@ -90,9 +91,9 @@ def test_kernels_are_priced_without_casts_that_are_undone():
     (func,) = compute_functions(parse_module(text))
     product = next(op.result for op in func.walk() if isinstance(op, ContractOp))
     before = str(func)
-    store_narrow(product).mark()
-    assert str(func) != before
-    unround(func)
+    with unrounded([store_narrow(product)]):
+        assert str(func) != before
+        unround(func)
     product.name_hint = "c"
     assert str(func) == before
 
@@ -103,10 +104,23 @@ def test_a_cast_that_a_kernel_stores_is_kept():
     text = p.returning(c, p.map("e", "exp", c))
     (func,) = compute_functions(parse_module(text))
     product = next(op.result for op in func.walk() if isinstance(op, ContractOp))
-    store_narrow(product).mark()
-    narrowed = str(func)
-    unround(func)
-    assert str(func) == narrowed
+    with unrounded([store_narrow(product)]):
+        narrowed = str(func)
+        unround(func)
+        assert str(func) == narrowed
+
+
+def test_marks_do_not_outlive_a_search_that_fails():
+    p = Program({"M": 32, "K": 64, "N": 32}, "bf16", "f32")
+    c = p.contract("c", p.argument("a", "MK"), p.argument("b", "KN"), "MN")
+    (func,) = compute_functions(parse_module(p.returning(c)))
+    product = next(op.result for op in func.walk() if isinstance(op, ContractOp))
+    cast = store_narrow(product)
+    unmarked = str(func)
+    with suppress(KeyboardInterrupt), unrounded([cast]):
+        assert str(func) != unmarked
+        raise KeyboardInterrupt
+    assert str(func) == unmarked
 
 
 def test_what_stays_in_registers_is_not_rounded():

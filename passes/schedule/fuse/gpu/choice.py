@@ -42,6 +42,7 @@ from comet.passes.schedule.fuse.gpu.narrow import (
     named_products,
     store_narrow,
     stored_products,
+    unrounded,
 )
 from comet.passes.schedule.fuse.gpu.plan import (
     PlanKernel,
@@ -192,16 +193,13 @@ def _narrowed(
     if not products:
         return wide.made, ()
     casts = [store_narrow(product) for product in products]
-    for cast in casts:
-        cast.mark()
     made = {fused: fused.with_casts(casts) for fused, found in storing.items() if found}
     choices, start = list(made.values()), made.get(wide.made)
-    if forms is not None and start is not None and start.choice.name == "priority":
-        choices.append(_merged_further(start, forms))
-    narrow, _ = _cheapest(func, trials, _without_repeats(choices))
+    with unrounded(casts):
+        if forms is not None and start is not None and start.choice.name == "priority":
+            choices.append(_merged_further(start, forms))
+        narrow, _ = _cheapest(func, trials, _without_repeats(choices))
     best = min(wide, narrow, key=lambda found: found.cost.latency)
-    for cast in casts:
-        cast.unmark()
     stored = [cast for cast in casts if cast.is_stored(best.made.kernels)]
     chosen = tuple(names[cast.product] for cast in stored)
     return _undone(best.made, [cast for cast in casts if cast not in stored]), chosen

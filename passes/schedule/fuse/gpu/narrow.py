@@ -9,7 +9,8 @@ registers are not rounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import AnyFloat, UnitAttr
@@ -151,14 +152,6 @@ class Narrowed:
         stored = (value for kernel in kernels for value in _values_in_memory(kernel))
         return self.narrow.result in stored
 
-    def mark(self) -> None:
-        """Let kernels be priced as they are if the cast is undone, see `unround`."""
-        self.narrow.attributes[UNROUNDED] = UnitAttr()
-
-    def unmark(self) -> None:
-        """Take back `mark`."""
-        del self.narrow.attributes[UNROUNDED]
-
     def cast(self, ops: Iterable[Operation]) -> Iterator[Operation]:
         """Yield the ops of a kernel with the casts, if it computes the product."""
         for op in ops:
@@ -205,6 +198,18 @@ def store_narrow(product: SSAValue) -> Narrowed:
         same.result.replace_all_uses_with(narrow.result)
         same.detach()
     return Narrowed(product, narrow, wide, same)
+
+
+@contextmanager
+def unrounded(casts: Sequence[Narrowed]) -> Generator[None]:
+    """Mark casts for the body, in which kernels are priced as `unround` leaves them."""
+    for cast in casts:
+        cast.narrow.attributes[UNROUNDED] = UnitAttr()
+    try:
+        yield
+    finally:
+        for cast in casts:
+            del cast.narrow.attributes[UNROUNDED]
 
 
 def unround(func: FuncOp) -> None:
