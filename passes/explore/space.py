@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any, get_args
+from typing import TypeVar, get_args
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -63,6 +63,9 @@ from comet.passes.sharding.dim_axes import (
     extents_along,
     format_dims,
 )
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 REJECTED = (PassFailedException, CostError)
 """What passes raise for a structure that has no mapping."""
@@ -210,10 +213,10 @@ class StructureSpace:
                 for each in self.start
             )
             return priced(run_settled(passes, self.ctx, copy), copy)
-        options = quick_options(self.constraints)
-        if options is None or not self._forms:
+        quick = quick_pipeline(self._pipeline, self.constraints)
+        if quick is None or not self._forms:
             return None
-        quick, copy = replace(self._pipeline, **options), self._elementary.clone()
+        copy = self._elementary.clone()
         with session() as current, current.allowing_artifacts(self.allow_artifacts):
             made = quick.cheapest(self.ctx, copy, [*quick.configs(self.ctx, copy)])
         copy, passes = self.module.clone(), (self._decompose, *made.passes)
@@ -358,26 +361,34 @@ class StructureSpace:
             yield replace(structure, label=structure.label + text, after=after)
 
 
-def quick_options(limits: Constraints) -> dict[str, Any] | None:
+def quick_pipeline(
+    pipeline: AcceleratorPipeline, limits: Constraints
+) -> AcceleratorPipeline | None:
     """
-    Return options with which mappings of `comet-accelerator` meet the constraints.
+    Return `pipeline` with options that make its mappings meet the constraints.
 
     None if there are none, as for factors, and for a choice among several values.
     """
-    choices = {
-        name: getattr(limits, name)
-        for name in ("dim", "stream", "strategy", "chunks", "loops", "at")
-    }
-    if choices["at"] == (ALL,):
-        del choices["at"]
-    given = {name: values for name, values in choices.items() if values is not None}
-    several = any(len(values) != 1 for values in given.values())
+    at = None if limits.at == (ALL,) else limits.at
+    given = limits.dim, limits.stream, limits.strategy, limits.chunks, limits.loops, at
+    several = any(values is not None and len(values) != 1 for values in given)
     if several or limits.factors or BindingKind.SEQUENTIAL not in limits.bindings:
         return None
-    options = {name: value for name, (value,) in given.items()}
-    dims = options.get("dim")
-    options["dim"] = AUTO_DIM if dims is None else tuple(format_dims(dims).split(","))
-    return options
+    dims = limits.dim
+    return replace(
+        pipeline,
+        dim=AUTO_DIM if dims is None else tuple(format_dims(dims[0]).split(",")),
+        stream=_only(limits.stream, pipeline.stream),
+        strategy=_only(limits.strategy, pipeline.strategy),
+        chunks=_only(limits.chunks, pipeline.chunks),
+        loops=_only(limits.loops, pipeline.loops),
+        at=_only(at, pipeline.at),
+    )
+
+
+def _only(values: tuple[T, ...] | None, default: U) -> T | U:
+    """Return the first value that a constraint leaves, the default without one."""
+    return default if values is None else values[0]
 
 
 def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:

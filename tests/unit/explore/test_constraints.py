@@ -6,7 +6,8 @@ from semantics import comet_context, parse_module, run_passes
 
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.explore.constraints import Constraints, read_constraints
-from comet.passes.explore.space import StructureSpace, quick_options
+from comet.passes.explore.quick import AcceleratorPipeline
+from comet.passes.explore.space import StructureSpace, quick_pipeline
 from comet.passes.schedule.bind import KINDS
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.search import Goal
@@ -29,28 +30,29 @@ def test_constraints_read():
 
 
 @pytest.mark.parametrize(
-    ("text", "options"),
+    ("text", "pipeline"),
     [
-        ("", {"dim": ("auto",)}),
-        ("bindings: all\nat: all", {"dim": ("auto",)}),
+        ("", AcceleratorPipeline(dim=("auto",))),
+        ("bindings: all\nat: all", AcceleratorPipeline(dim=("auto",))),
         (
             "strategy: partial\nat: OB",
-            {"strategy": "partial", "at": "OB", "dim": ("auto",)},
+            AcceleratorPipeline(strategy="partial", at="OB", dim=("auto",)),
         ),
         (
             "dim: 'M:cx,cy;N:kx'\nstream: true",
-            {"stream": True, "dim": ("M:cx", "cy;N:kx")},
+            AcceleratorPipeline(stream=True, dim=("M:cx", "cy;N:kx")),
         ),
         ("stream: [true, false]", None),
-        ("dim: ''", {"dim": ("",)}),
+        ("dim: ''", AcceleratorPipeline(dim=("",))),
         ("bindings: pipeline", None),
         ("factors: 'c_dram: M=2'", None),
     ],
 )
-def test_options_of_a_quick_search_that_meets_constraints(
-    text: str, options: dict[str, object] | None
+def test_the_quick_search_whose_mappings_meet_constraints(
+    text: str, pipeline: AcceleratorPipeline | None
 ):
-    assert quick_options(read_constraints(text, "c.yaml")) == options
+    constraints = read_constraints(text, "c.yaml")
+    assert quick_pipeline(AcceleratorPipeline(), constraints) == pipeline
 
 
 def test_a_search_with_constraints_starts_from_the_quick_one():
