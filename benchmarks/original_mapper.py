@@ -91,9 +91,12 @@ def sampled(
             f"--dims={dims}",
         ]
         start = time.monotonic()
-        subprocess.run(command, cwd=folder, capture_output=True, check=True)
+        mapper = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         wall = time.monotonic() - start
         prices = list(sample_prices(folder, machine))
+    if mapper.returncode or not prices:
+        said = (mapper.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise SystemExit(f"the original mapper finds nothing for {dims}: {said}")
     return Sampled(min(prices), len(prices), wall)
 
 
@@ -145,6 +148,12 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=60)
     parser.add_argument("--only", default="", help="part of a machine and shape")
     options = parser.parse_args()
+    for part in (MAPPER, Path("build/comet")):
+        if not (options.original / part).exists():
+            parser.error(
+                f"there is no {options.original / part}; COMET is a checkout of the "
+                "original tool, built"
+            )
     rows: list[list[str]] = []
     for machine, shapes in GEMMS.items():
         for shape in shapes:
