@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from socket import create_connection
 from typing import Protocol, TypeAlias, TypeVar, cast
+from urllib.parse import urlsplit
 
 from comet.tools.diagnostics import UsageError
 from comet.tools.extras import loaded
@@ -15,7 +17,7 @@ R = TypeVar("R")
 
 DASK = "dask://"
 
-CONNECT = 10
+CONNECT = 5
 """Seconds to wait for the scheduler of a cluster."""
 
 Call: TypeAlias = tuple[Callable[[A], R], tuple[A], dict[str, object]]
@@ -80,9 +82,16 @@ class Engine:
     def _dask(self, address: str) -> AbstractContextManager[object]:
         distributed = loaded("distributed", "dask", "the engine dask")
         try:
+            _connect(address)  # the client tries again for longer than its timeout
             return distributed.Client(f"tcp://{address}", timeout=CONNECT)
         except (OSError, ValueError) as error:
             raise UsageError(
                 f"no Dask scheduler answers at {address}; start one with "
                 "dask-scheduler, and name its HOST:PORT"
             ) from error
+
+
+def _connect(address: str) -> None:
+    """Raise OSError or ValueError unless something answers at HOST:PORT in time."""
+    place = urlsplit(f"//{address}")
+    create_connection((place.hostname, place.port or 0), CONNECT).close()
