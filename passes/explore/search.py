@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
@@ -28,7 +27,7 @@ class Exploration(State):
     time_limit: float = inf
     """Seconds of one call of `run`."""
     keeps_best: bool = True
-    """Whether Ctrl-C ends the search with the best so far, instead of being raised."""
+    """Whether Ctrl-C ends the search once it has a mapping, instead of being raised."""
     walk: Walk = field(default_factory=BranchAndBound)
     seconds: float = field(default=0.0, init=False)
 
@@ -36,14 +35,19 @@ class Exploration(State):
         """
         Search until the gap is closed, the time is up, or Ctrl-C interrupts.
 
+        Raises KeyboardInterrupt for Ctrl-C before there is a mapping, or without
+        `keeps_best`.
         Raises PassFailedException if there is no valid mapping; NothingFits if that is
         so because all tiles are too large.
         """
         start = monotonic()
-        interrupts = suppress(KeyboardInterrupt) if self.keeps_best else nullcontext()
         allowed = self.space.allow_artifacts
-        with interrupts, session() as current, current.allowing_artifacts(allowed):
-            self.walk(self, start + self.time_limit)
+        try:
+            with session() as current, current.allowing_artifacts(allowed):
+                self.walk(self, start + self.time_limit)
+        except KeyboardInterrupt:
+            if self.best is None or not self.keeps_best:
+                raise
         self.seconds += monotonic() - start
         if self.best is None and self.complete:
             raise _failure(self)

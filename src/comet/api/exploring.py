@@ -51,8 +51,8 @@ def explore(
     """
     Search until the gap is closed, the time is up, or Ctrl-C interrupts.
 
-    On Ctrl-C, return the best mapping so far, or raise KeyboardInterrupt without
-    `keeps_best`.
+    On Ctrl-C, return the best mapping so far, or raise KeyboardInterrupt if there is
+    none, or without `keeps_best`.
     Raises CometError if an input is wrong, if there is no valid mapping, or if the time
     is up before any is found.
     """

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from comet.api.answer import Answer
@@ -37,22 +36,35 @@ def front_of(
 
     Those of other objectives are searched, each for at most `MOST_SECONDS`; if the
     search for `answer` was interrupted, there are none. An objective without a mapping
-    after that time has no point. The whole front may have more points between these.
+    after that time, or when Ctrl-C ends these searches, has no point. The whole front
+    may have more points between these.
     """
     if _interrupted(question, answer):
         return ()
     answers = {question.objective: answer}
-    seconds = min(question.time_limit, MOST_SECONDS)
-    for objective in OBJECTIVES:
-        if objective not in answers:
-            other = replace(question, objective=objective, time_limit=seconds)
-            with suppress(CometError):
-                answers[objective] = search(other)
+    for other in _others(question):
+        try:
+            found = search(other)
+        except CometError:
+            continue
+        except KeyboardInterrupt:
+            break
+        answers[other.objective] = found
+        if _interrupted(other, found):
+            break
     points = [
         Point(name, one.latency_cycles, one.energy_pj, one is answer)
         for name, one in answers.items()
     ]
     return not_beaten(points)
+
+
+def _others(question: Question) -> Iterator[Question]:
+    """Yield the same question for each of the other objectives."""
+    seconds = min(question.time_limit, MOST_SECONDS)
+    for objective in OBJECTIVES:
+        if objective != question.objective:
+            yield replace(question, objective=objective, time_limit=seconds)
 
 
 def _interrupted(question: Question, answer: Answer) -> bool:

@@ -358,9 +358,9 @@ def _front(question: Question, front: Sequence[Point]) -> Section:
             Plot("front", 7, 3.6, partial(pareto, front=front)),
             table(head, rows, words=(3,)),
             note(
-                "One search for each objective, those for the others of at most "
-                f"{seconds:g} s, without mappings that another beats. The whole front "
-                "may have more points between these."
+                "One search for each objective that is named, those for the others of "
+                f"at most {seconds:g} s; without mappings that another beats. The "
+                "whole front may have more points between these."
             ),
         )
     return Section("front", "latency against energy", "Latency against energy", parts)

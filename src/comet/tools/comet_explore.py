@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
 TOOL = "comet-explore"
 
+NOT_ANSWERED = (
+    "interrupted before there was an answer: no mapping had been found yet; wait until "
+    "the quick search has found the first one, or name one by --start"
+)
+NOT_WRITTEN = "interrupted before all files of the answer were written; search again"
+NOT_ALL = "interrupted; with --store, the same command goes on where this one stopped"
+"""What is said at Ctrl-C."""
+
 
 def main(args: Sequence[str] | None = None) -> None:
     """Search, and print or write what the flags ask for."""
@@ -33,11 +41,21 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _explore(options: Namespace) -> None:
+    shown: list[Answer] = []
+    try:
+        _answered(options, shown)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(NOT_WRITTEN if shown else NOT_ANSWERED) from None
+
+
+def _answered(options: Namespace, shown: list[Answer]) -> None:
+    """Search, write the answer, and add it to `shown` as soon as it is printed."""
     from comet.tools.exploring import explore_and_write
 
     gone: list[BrokenPipeError] = []
 
     def show(answer: Answer) -> None:
+        shown.append(answer)
         text = json.dumps(answer.to_json()) if options.json else str(answer)
         try:
             print(text, flush=True)
@@ -50,9 +68,13 @@ def _explore(options: Namespace) -> None:
 
 
 def _several_answered(options: Namespace) -> bool:
-    from comet.tools.batching import print_batch, print_strategies
+    try:
+        from comet.tools.batching import print_batch, print_strategies
 
-    return print_strategies(options) if options.batch is None else print_batch(options)
+        many = options.batch is not None
+        return print_batch(options) if many else print_strategies(options)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(NOT_ALL) from None
 
 
 def _verified(path: str) -> str:

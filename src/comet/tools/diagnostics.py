@@ -274,10 +274,16 @@ def fail(tool: str, error: BaseException) -> NoReturn:
 
 @contextmanager
 def one_sentence_errors(tool: str) -> Generator[None]:
-    """Run the body; any exception ends the program through `fail`."""
+    """
+    Run the body; any exception ends the program through `fail`.
+
+    Ctrl-C ends it with the code 130, and with the text of the exception if it has one.
+    """
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        if text := str(error):
+            print(f"{tool}: {text}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         # The reader of the pipe is gone; keep Python from complaining when it flushes.

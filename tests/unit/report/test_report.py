@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
@@ -215,6 +216,21 @@ def test_nothing_is_searched_after_an_interrupt() -> None:
     asked = Question(question().program, question().hardware, time_limit=600)
     assert (answer().gap_percent or 0) > 0
     assert front_of(asked, answer(), explore) == ()
+
+
+@pytest.mark.parametrize("found_one", [True, False])
+def test_ctrl_c_ends_the_searches_for_other_objectives(found_one: bool) -> None:
+    asked: list[Question] = []
+
+    def interrupted(other: Question) -> Answer:
+        asked.append(other)
+        if found_one:  # an answer whose gap is open before the time is up
+            return replace(answer(), seconds=0.1)
+        raise KeyboardInterrupt
+
+    (point,) = front_of(question(), answer(), interrupted)
+    assert len(asked) == 1
+    assert point.chosen
 
 
 def test_an_objective_without_a_mapping_has_no_point() -> None:

@@ -13,7 +13,8 @@ import pytest
 from programs import graph_text
 
 from comet.api.answer import Progress
-from comet.tools import progress_bar
+from comet.tools import comet_explore, progress_bar
+from comet.tools.comet_explore import NOT_ALL, NOT_ANSWERED, NOT_WRITTEN
 from comet.tools.progress_bar import CLEAR, ProgressBar, bar
 
 HALF = Progress("latency", 200.0, 100.0, 0.5, 4, 1, 30)
@@ -91,3 +92,44 @@ def test_ctrl_c_gives_the_best_mapping_and_its_proof(tmp_path: Path):
     assert proof["lower_bound"] == figures["lower_bound"]
     assert proof["value"] == figures["latency_cycles"]
     assert seconds < 3  # less than one on a machine that does nothing else
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "sentence"),
+    [
+        ("tools.exploring.question_of", NOT_ANSWERED),
+        ("passes.explore.space.StructureSpace.default", NOT_ANSWERED),
+        ("api.answer.Answer.mlir", NOT_WRITTEN),
+    ],
+)
+def test_ctrl_c_without_an_answer_says_how_to_go_on(
+    interrupted: str,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"comet.{interrupted}", interrupt)
+    program = tmp_path / "in.mlir"
+    program.write_text(graph_text("gemm", (8, 8, 32)))
+    flags = ["--hardware", "samples/hardware/edge.yaml", "--tolerance", "0.99"]
+    flags += ["--output", str(tmp_path / "out.mlir")]
+    with pytest.raises(SystemExit, match="130"):
+        comet_explore.main([str(program), *flags])
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == f"comet-explore: {sentence}"
+
+
+def test_ctrl_c_in_a_batch_says_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("comet.tools.batching.print_batch", interrupt)
+    with pytest.raises(SystemExit, match="130"):
+        comet_explore.main(["--batch", "layers.yaml"])
+    assert capsys.readouterr().err == f"comet-explore: {NOT_ALL}\n"
