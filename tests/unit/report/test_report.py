@@ -225,10 +225,11 @@ def test_ctrl_c_ends_the_searches_for_other_objectives(found_one: bool) -> None:
     def interrupted(other: Question) -> Answer:
         asked.append(other)
         if found_one:  # an answer whose gap is open before the time is up
-            return replace(answer(), seconds=0.1)
+            return replace(answer(), seconds=0.0)
         raise KeyboardInterrupt
 
-    (point,) = front_of(question(), answer(), interrupted)
+    ended = replace(question(), tolerance=0.0, time_limit=answer().seconds)
+    (point,) = front_of(ended, answer(), interrupted)
     assert len(asked) == 1
     assert point.chosen
 
