@@ -8,7 +8,8 @@ from functools import partial
 from typing import TypeAlias
 
 from comet.cost.accelerator.hardware import Hardware, Level, Network
-from comet.cost.accelerator.model import price
+from comet.cost.accelerator.mappings import Mappings
+from comet.cost.accelerator.model import price_many
 from comet.cost.accelerator.problem import Problem
 from comet.cost.collectives.formulas import link_network
 from comet.cost.estimate import ModelName
@@ -35,8 +36,9 @@ def gains(
     Capacities are left out, as the same tiles do not use more. Under `ideal` networks
     cost nothing.
     """
+    mappings = Mappings(problem)
     return tuple(
-        Gain(name, price(problem, scaled(factor), model).latency)
+        Gain(name, float(price_many(mappings, scaled(factor), model).latency))
         for name, scaled in resources(hardware).items()
     )
 

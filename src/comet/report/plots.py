@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
@@ -18,7 +18,7 @@ from typing import ClassVar, TypeAlias
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
@@ -106,7 +106,7 @@ def _place(axes: Axes, width: float, height: float) -> None:
     """
     line = mpl.rcParams["font.size"] / 72
     label = 1.7 * line if axes.get_ylabel() else 0
-    left = 1.3 * line + _widest_label(axes.yaxis) + label
+    left = 1.3 * line + _widest_label(axes) + label
     below = 1.8 * line + (1.6 * line if axes.get_xlabel() else 0)
     above = line + 1.7 * line * _legend_rows(axes)
     axes.set_position(
@@ -119,10 +119,13 @@ def _place(axes: Axes, width: float, height: float) -> None:
     )
 
 
-def _widest_label(axis: Axis) -> float:
-    """Return the inches that the widest tick label takes."""
-    places = [*axis.get_major_locator()()]
-    labels = axis.get_major_formatter().format_ticks(places)
+def _widest_label(axes: Axes) -> float:
+    """Return the inches that the widest name of a row or tick at the left takes."""
+    names = (t for t in axes.texts if t.get_horizontalalignment() == "right")
+    labels = [name.get_text() for name in names]
+    if not labels:
+        places = [*axes.yaxis.get_major_locator()()]
+        labels = axes.yaxis.get_major_formatter().format_ticks(places)
     font = FontProperties(size=mpl.rcParams["font.size"])
     measure = text_to_path.get_text_width_height_descent
     widths = (measure(label, font, ismath=False)[0] for label in labels)
@@ -185,22 +188,76 @@ class Plot:
         return svg
 
 
+@dataclass(frozen=True)
+class Box:
+    """A horizontal bar in a row, or a part of one."""
+
+    left: float
+    length: float
+    row: float
+    """The place of its middle."""
+    colour: str
+    """`none` for an outline."""
+    height: float = 0.7
+
+    @property
+    def corners(self) -> Sequence[tuple[float, float]]:
+        """The places of its corners."""
+        right, low = self.left + self.length, self.row - self.height / 2
+        high = low + self.height
+        return (self.left, low), (self.left, high), (right, high), (right, low)
+
+
+def _draw(axes: Axes, boxes: Sequence[Box], **style: str | float) -> None:
+    """Draw boxes as one artist; bars would take several times as long."""
+    corners, colours = [one.corners for one in boxes], [one.colour for one in boxes]
+    drawn = PolyCollection(corners, facecolors=colours)
+    drawn.set(**style)
+    axes.add_collection(drawn, autolim=False)
+
+
+def _name_rows(axes: Axes, count: int, names: Mapping[int, str]) -> None:
+    """
+    Show `count` rows, the first one above, with their names at the left.
+
+    Ticks would take several times as long as texts.
+    """
+    for row, name in names.items():
+        axes.annotate(
+            name,
+            (0, row),
+            xycoords=axes.get_yaxis_transform(),
+            textcoords="offset points",
+            xytext=(-7, 0),
+            ha="right",
+            va="center_baseline",
+        )
+    axes.set_yticks(())
+    axes.set_ylim(count - 0.5, -0.5)
+
+
+def _numbered(names: Iterable[str]) -> tuple[int, Mapping[int, str]]:
+    """Return how many rows there are, and their names."""
+    known = dict(enumerate(names))
+    return len(known), known
+
+
 def waterfall(axes: Axes, bars: Mapping[str, Stack], whole: str, unit: Unit) -> None:
     """Draw bars that each start where the one before ends, then their sum."""
-    start = 0.0
+    start, boxes = 0.0, list[Box]()
     causes = list(dict.fromkeys(cause for bar in bars.values() for cause in bar))
     for place, bar in enumerate(bars.values()):
         ends = [start]
         for cause, length in bar.items():
             colour = COLOURS[5] if length < 0 else KIND_COLOURS.get(cause, COLOURS[0])
-            axes.barh(place, length, 0.7, left=ends[-1], color=colour)
+            boxes.append(Box(ends[-1], length, place, colour))
             ends.append(ends[-1] + length)
         _right_of(axes, unit.text(sum(bar.values())), max(ends), place)
         start = ends[-1]
-    axes.barh(len(bars), start, 0.7, color=MUTED)
+    boxes.append(Box(0.0, start, len(bars), MUTED))
     _right_of(axes, unit.text(start), start, len(bars))
-    axes.set_yticks(range(len(bars) + 1), [*bars, whole])
-    axes.invert_yaxis()
+    _draw(axes, boxes)
+    _name_rows(axes, *_numbered([*bars, whole]))
     axes.set_xlim(0, 1.15 * start)
     _label_x(axes, unit.name)
     _legend_of_kinds(axes, causes)
@@ -211,37 +268,32 @@ def stacked(axes: Axes, bars: Mapping[str, Stack], label: str) -> None:
     causes = list(dict.fromkeys(cause for bar in bars.values() for cause in bar))
     left = [0.0] * len(bars)
     for place, cause in enumerate(causes):
-        values = [bar.get(cause, 0.0) for bar in bars.values()]
         colour, cut = COLOURS[place % len(COLOURS)], place // len(COLOURS)
-        axes.barh(
-            range(len(bars)),
-            values,
-            0.7,
-            left=left,
-            color=colour,
-            label=cause,
-            alpha=1 / (1 + cut),
-        )
-        left = [a + b for a, b in zip(left, values, strict=True)]
-    axes.set_yticks(range(len(bars)), [*bars])
-    axes.invert_yaxis()
+        boxes: list[Box] = []
+        for row, bar in enumerate(bars.values()):
+            if length := bar.get(cause, 0.0):
+                boxes.append(Box(left[row], length, row, colour))
+                left[row] += length
+        _draw(axes, boxes, label=cause, alpha=1 / (1 + cut))
+    _name_rows(axes, *_numbered(bars))
+    axes.set_xlim(0, 1.05 * max(left))
     _label_x(axes, label)
     _legend_above(axes)
 
 
 def occupancies(axes: Axes, rooms: Sequence[Room]) -> None:
     """Draw the use of each capacity, in percent."""
+    boxes: list[Box] = []
     for place, room in enumerate(rooms):
         left = 0.0
         for number, size in enumerate(room.parts.values()):
             width = 100 * size / room.capacity
-            colour = COLOURS[number % len(COLOURS)]
-            axes.barh(place, width, 0.7, left=left, color=colour)
+            boxes.append(Box(left, width, place, COLOURS[number % len(COLOURS)]))
             left += width
         text = f"{room.used:,.0f} of {room.capacity:,} {room.unit}"
         _right_of(axes, text, left, place)
-    axes.set_yticks(range(len(rooms)), [room.name for room in rooms])
-    axes.invert_yaxis()
+    _draw(axes, boxes)
+    _name_rows(axes, *_numbered(room.name for room in rooms))
     axes.set_xlim(0, 130)
     axes.set_xticks(range(0, 101, 25))
     axes.set_xlabel("percent of the capacity")
@@ -289,6 +341,7 @@ def _right_of(axes: Axes, text: str, x: float, y: float) -> None:
 def _label_x(axes: Axes, text: str) -> None:
     """Label the horizontal axis, with numbers that have no exponents."""
     axes.set_xlabel(text)
+    axes.locator_params("x", nbins=5)
     axes.xaxis.set_major_formatter(PLAIN)
 
 
@@ -313,42 +366,37 @@ def pareto(axes: Axes, front: Sequence[Point]) -> None:
 
 def savings(axes: Axes, saved: Mapping[str, float]) -> None:
     """Draw the percent of the latency that more of each resource saves."""
-    axes.barh(range(len(saved)), [*saved.values()], 0.7, color=COLOURS[2])
-    axes.set_yticks(range(len(saved)), [*saved])
-    axes.invert_yaxis()
-    axes.set_xlim(left=0)
-    axes.set_xlabel("percent of the latency that it saves")
+    _draw(axes, [Box(0, n, row, COLOURS[2]) for row, n in enumerate(saved.values())])
+    _name_rows(axes, *_numbered(saved))
+    axes.set_xlim(0, 1.05 * max(saved.values()) or 1)
+    _label_x(axes, "percent of the latency that it saves")
 
 
 def compare(axes: Axes, mine: Stack, other: Stack, unit: Unit) -> None:
     """Draw the numbers of two programs beside each other."""
     names = list(dict.fromkeys((*mine, *other)))
     for number, (label, known) in enumerate((("this", mine), ("the other", other))):
-        places = [place + 0.38 * number for place in range(len(names))]
+        colour, place = COLOURS[number], 0.38 * number - 0.19
         values = [known.get(name, 0.0) for name in names]
-        axes.barh(places, values, 0.36, color=COLOURS[number], label=label)
-    axes.set_yticks([place + 0.19 for place in range(len(names))], names)
-    axes.invert_yaxis()
+        boxes = [Box(0, n, row + place, colour, 0.36) for row, n in enumerate(values)]
+        _draw(axes, boxes, label=label)
+    _name_rows(axes, *_numbered(names))
+    axes.set_xlim(0, 1.05 * max((*mine.values(), *other.values())))
     _label_x(axes, unit.name)
     _legend_above(axes)
 
 
 def gantt(axes: Axes, process: Process, unit: Unit) -> None:
-    """Draw slices over time, each above its parts."""
+    """Draw slices over time, each above its parts; those of a node are a group."""
     slices = process.slices
     end = max(one.start + one.length for one in slices)
-    for number, one in enumerate(slices):
+    groups: dict[tuple[object, str | None], list[Box]] = {}
+    for one in slices:
         if one.length < end / NARROW:
             continue
         colour = KIND_COLOURS.get(one.kind)
-        axes.broken_barh(
-            [(one.start, one.length)],
-            (one.row - 0.42, 0.84),
-            facecolor="none" if colour is None else colour,
-            edgecolor=MUTED,
-            linewidth=0.4,
-            gid=f"slice-{one.details.get('node', '')}-{number}",
-        )
+        box = Box(one.start, one.length, one.row, colour or "none", 0.84)
+        groups.setdefault((one.details.get("node", ""), colour), []).append(box)
         fitting = int(one.length / end * 110)
         if fitting >= 4:
             text = (
@@ -357,8 +405,10 @@ def gantt(axes: Axes, process: Process, unit: Unit) -> None:
             place = one.start + one.length / 2, one.row
             ink = INK if colour is None else "black" if colour in BRIGHT else ON
             axes.text(*place, text, ha="center", va="center", fontsize=7, color=ink)
-    axes.set_yticks([*process.rows], [*process.rows.values()])
-    axes.set_ylim(max(one.row for one in slices) + 0.5, -0.5)
+    for number, ((node, _), boxes) in enumerate(groups.items()):
+        gid = f"slice-{node}-{number}"
+        _draw(axes, boxes, edgecolor=MUTED, linewidth=0.4, gid=gid)
+    _name_rows(axes, 1 + max(one.row for one in slices), process.rows)
     axes.set_xlim(0, end)
     _label_x(axes, unit.name)
     _legend_of_kinds(axes, {one.kind for one in slices})
@@ -368,7 +418,7 @@ def _legend_of_kinds(axes: Axes, shown: Collection[str]) -> None:
     """Add a legend for the colours of kinds."""
     kinds = [kind for kind in KIND_COLOURS if kind in shown]
     for kind in kinds:
-        axes.barh(0, 0, color=KIND_COLOURS[kind], label=kind)
+        _draw(axes, [Box(0, 0, 0, KIND_COLOURS[kind])], label=kind)
     if kinds:
         _legend_above(axes)
 

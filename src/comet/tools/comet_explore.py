@@ -6,12 +6,14 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from comet.api.source import Source
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.flags import FlagParser
 from comet.tools.reporting import add_report_flags
+from comet.tools.short_lived import short_lived
 
 if TYPE_CHECKING:
     from comet.api.answer import Answer
@@ -29,7 +31,8 @@ NOT_ALL = "interrupted; with --store, the same command goes on where this one st
 
 def main(args: Sequence[str] | None = None) -> None:
     """Search, and print or write what the flags ask for."""
-    with one_sentence_errors(TOOL):
+    process = short_lived() if args is None else nullcontext()
+    with process, one_sentence_errors(TOOL):
         options = _parser().parse_args(args)
         _check(options)
         if options.verify is not None:

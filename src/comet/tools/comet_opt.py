@@ -1,6 +1,5 @@
 """comet-opt: runs passes on a module, then prints it or emits it for a target."""
 
-import gc
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from comet.tools.pass_list import listed
 from comet.tools.pass_plugins import load_pass_plugin
 from comet.tools.pass_watch import Watch, add_flags, shown
 from comet.tools.reporting import Outputs, add_report_flags
+from comet.tools.short_lived import short_lived
 from comet.universe import installed
 
 if TYPE_CHECKING:
@@ -228,12 +228,8 @@ def _reject_arguments(message: str) -> NoReturn:
 
 def main() -> None:
     """Run comet-opt on the arguments of the process."""
-    # IR is large and linked: garbage collection would take more time than all the rest.
-    gc.freeze()
-    gc.set_threshold(500_000, 20, 100)
-    with one_sentence_errors(TOOL):
+    with short_lived(), one_sentence_errors(TOOL):
         CometOptMain().run()
-    gc.freeze()  # The process ends: its last collection need not visit what is left.
 
 
 if __name__ == "__main__":
