@@ -92,7 +92,7 @@ LATE = {
     "comet.tools.comet_cost:_print_chain": FLAGS,
     "comet.tools.comet_opt:_explaining": "few runs ask for the tables",
     "comet.tools.comet_explore:_several_answered": FLAGS,
-    "comet.tools.comet_explore:_explore": FLAGS,
+    "comet.tools.comet_explore:_answered": FLAGS,
     "comet.tools.comet_explore:_verified": FLAGS,
     "comet.tools.comet_opt:_read_comet": "few inputs are COMET files",
     "comet.tools.comet_opt:_new_reporting": "few runs ask for a report",
