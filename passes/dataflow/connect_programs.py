@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.collective import AllGatherOp
@@ -45,23 +44,24 @@ from comet.dialects.dataflow.program import programs_in
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.slices import even_tile
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import inside, rebuild_kernel
+from comet.passes.function_pass import FunctionPass
 
 
 @dataclass(frozen=True)
-class ConnectProgramsPass(ModulePass):
+class ConnectProgramsPass(FunctionPass):
     """Let programs of a kernel exchange through channels."""
 
     name = "connect-programs"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite the kernels of every function that is no reference."""
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
-            for program in programs_in(function):
-                for kernel in list(program.kernels()):
-                    if plans := plan_exchanges(kernel):
-                        connect(kernel, plans)
+    LEVELS = (IRLevel.DATAFLOW,)
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        for program in programs_in(function):
+            for kernel in list(program.kernels()):
+                if plans := plan_exchanges(kernel):
+                    connect(kernel, plans)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.dataflow import (
@@ -48,24 +47,25 @@ from comet.dialects.dataflow.signals import (
 )
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import LoopAttr
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import inside, rebuild_kernel
+from comet.passes.function_pass import FunctionPass
 
 SLOTS = 2
 """While one slot is read, ranks that are ahead write to the other."""
 
 
 @dataclass(frozen=True)
-class LowerChannelsPass(ModulePass):
+class LowerChannelsPass(FunctionPass):
     """Lower channels to symmetric memory, flags and epochs."""
 
     name = "lower-channels"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Lower every program of a function that is no reference."""
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
-            for program in programs_in(function):
-                lower(program, plan_flags(program))
+    LEVELS = (IRLevel.DATAFLOW,)
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        for program in programs_in(function):
+            lower(program, plan_flags(program))
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import ClassVar, TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -27,7 +27,7 @@ from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.program import programs_in
 from comet.passes.analysis.hardware_kind import require_gpu
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import has_only_nodes, joined, place_barriers
 from comet.passes.dataflow.launches import (
     LaunchPrices,
@@ -35,6 +35,7 @@ from comet.passes.dataflow.launches import (
     Programs,
     cheapest_launches,
 )
+from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.tile.gpu import finish_kernel
 
@@ -46,10 +47,12 @@ Group: TypeAlias = tuple[KernelOp, ...]
 
 
 @dataclass(frozen=True)
-class MergeLaunchesPass(ChoosingPass):
+class MergeLaunchesPass(ChoosingPass, FunctionPass):
     """Launch kernels that do not need each other as one."""
 
     name = "merge-launches"
+
+    LEVELS = (IRLevel.DATAFLOW,)
 
     NOTES: ClassVar[Mapping[str, str]] = {"launches": LAUNCHES}
 
@@ -59,15 +62,14 @@ class MergeLaunchesPass(ChoosingPass):
     f_u_kernel f_v_kernel"; `none`; or `auto`: those for which that is faster.
     """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
         require_gpu(self.name, system)
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
-            for program in programs_in(function):
-                if rank_count(program) == 1:
-                    plan = plan_merges(program, system, self.launches)
-                    function.attributes[LAUNCHES] = StringAttr(format_launches(plan))
-                    merge_launches(program, plan, system)
+        for program in programs_in(function):
+            if rank_count(program) == 1:
+                plan = plan_merges(program, system, self.launches)
+                function.attributes[LAUNCHES] = StringAttr(format_launches(plan))
+                merge_launches(program, plan, system)
 
 
 @dataclass(frozen=True)

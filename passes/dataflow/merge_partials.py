@@ -20,8 +20,8 @@ from functools import partial
 from math import prod
 from typing import ClassVar
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -51,13 +51,14 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr, LoopAttr, power_of_two
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.hardware_kind import require_gpu
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import (
     has_only_nodes,
     joined,
     place_barriers,
     rebuild_kernel,
 )
+from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.retile import retile_node, set_loops
 from comet.passes.schedule.tile.gpu.space import (
@@ -72,10 +73,12 @@ MERGES = "comet.merge"
 
 
 @dataclass(frozen=True)
-class MergePartialsPass(ChoosingPass):
+class MergePartialsPass(ChoosingPass, FunctionPass):
     """Let the last program to arrive merge partial results, in the same launch."""
 
     name = "merge-partials"
+
+    LEVELS = (IRLevel.DATAFLOW,)
 
     NOTES: ClassVar[Mapping[str, str]] = {"merge": MERGES}
 
@@ -86,16 +89,15 @@ class MergePartialsPass(ChoosingPass):
     names of the kernels whose last programs do, as in "f_c_kernel f_d_kernel".
     """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
         require_gpu(self.name, system)
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
-            for program in programs_in(function):
-                if rank_count(program) == 1:
-                    plans = plan_merges(program, system, self.merge)
-                    if plans is not None:
-                        function.attributes[MERGES] = StringAttr(format_merges(plans))
-                        merge_partials(program, plans)
+        for program in programs_in(function):
+            if rank_count(program) == 1:
+                plans = plan_merges(program, system, self.merge)
+                if plans is not None:
+                    function.attributes[MERGES] = StringAttr(format_merges(plans))
+                    merge_partials(program, plans)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.cost.gpu.waiting import waits_in_loop
@@ -43,32 +41,34 @@ from comet.dialects.dataflow.rank_loops import (
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernel_locals import local_waits
 from comet.passes.dataflow.kernels import inside
 from comet.passes.dataflow.place_sends import place_sends, plan_sends
+from comet.passes.function_pass import FunctionPass
 from comet.passes.schedule.hoist_copies import hoist
 from comet.passes.schedule.materialize_copies import has_transfers, materialize
 from comet.passes.schedule.split_loops import split_loops
 
 
 @dataclass(frozen=True)
-class PlaceWaitsPass(ModulePass):
+class PlaceWaitsPass(FunctionPass):
     """Move waits, pushes, stages and signals from kernels' borders into programs."""
 
     name = "place-waits"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite the kernels of every function that is no reference."""
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
-            if has_borders(function) and has_transfers(function):
-                raise OpError(
-                    function,
-                    f"place-waits: @{function.sym_name.data} moves tiles at the "
-                    "borders of nodes, which a wait inside would come after; run "
-                    "materialize-copies first",
-                )
-            place_waits(function)
+    LEVELS = (IRLevel.DATAFLOW,)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        if has_borders(function) and has_transfers(function):
+            raise OpError(
+                function,
+                f"place-waits: @{function.sym_name.data} moves tiles at the "
+                "borders of nodes, which a wait inside would come after; run "
+                "materialize-copies first",
+            )
+        place_waits(function)
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from comet.dialects.comet.kinds import operation_kind
 from comet.dialects.compound import MapKind, MapOp
 from comet.dialects.compound.dims import element_type_of
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.graph.emitter import Emitter
 
 ERF_SLOPE = 0.3275911
@@ -38,17 +38,17 @@ TINY = 1e-6
 
 
 @dataclass(frozen=True)
-class ExpandMapsPass(ModulePass):
+class ExpandMapsPass(FunctionPass):
     """Write functions that COMET files do not have with those that they have."""
 
     name = "expand-maps"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every function of the module that is no reference."""
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            for each in tuple(func.walk()):
-                if isinstance(each, MapOp) and is_expandable(each):
-                    expand(each)
+    LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        for each in tuple(function.walk()):
+            if isinstance(each, MapOp) and is_expandable(each):
+                expand(each)
 
 
 def is_expandable(op: MapOp) -> bool:

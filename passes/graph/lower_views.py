@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
@@ -51,14 +49,14 @@ from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import (
     IRLevel,
     compute_block,
-    functions_at,
     spmd_region,
 )
 from comet.passes.analysis.op_groups import defining_ops
+from comet.passes.function_pass import FunctionPass
 
 
 @dataclass(frozen=True)
-class LowerViewsPass(ModulePass):
+class LowerViewsPass(FunctionPass):
     """
     Copy the operands of views that have no strides, and write pads as concats.
 
@@ -73,14 +71,13 @@ class LowerViewsPass(ModulePass):
 
     name = "lower-views"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every function of the module that is no reference."""
-        levels = (IRLevel.ELEMENTARY, IRLevel.SPMD)
-        for func in functions_at(op, self.name, *levels):
-            lower_pads(func)
-            factor_signs(func)
-            copy_operands(plan_copies(func))
-            copy_scattered(func)
+    LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        lower_pads(function)
+        factor_signs(function)
+        copy_operands(plan_copies(function))
+        copy_scattered(function)
 
 
 def lower_pads(func: FuncOp) -> None:

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     PatternRewriteWalker,
@@ -41,7 +40,8 @@ from comet.dialects.compound.dims import (
     tensor,
 )
 from comet.dialects.compound.rename import viewed
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.sharding.boundary import says_sharding
 
 COMPUTING = (MapOp, CastOp, ReduceOp, ContractOp)
@@ -52,7 +52,7 @@ Names: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class SinkRenamesPass(ModulePass):
+class SinkRenamesPass(FunctionPass):
     """
     Compute under the names that values have, and rename the results.
 
@@ -65,11 +65,11 @@ class SinkRenamesPass(ModulePass):
 
     name = "sink-renames"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every function of the module that is no reference."""
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
-            if not says_sharding(func):
-                PatternRewriteWalker(_SinkRename()).rewrite_region(func.body)
+    LEVELS = (IRLevel.ELEMENTARY,)
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        if not says_sharding(function):
+            PatternRewriteWalker(_SinkRename()).rewrite_region(function.body)
 
 
 def names_below(op: Operation) -> Names | None:

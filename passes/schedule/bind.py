@@ -9,7 +9,6 @@ from functools import cache, partial
 from itertools import product
 from typing import Literal, Self, TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
@@ -19,13 +18,14 @@ from comet.cost.estimate import ModelName
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.errors import OpError, about
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import BindingAttr, BindingKind
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.annotate_cost.accelerator import lowered_copy, total_figures
 from comet.passes.comet.lower_to_comet.legality import check_legality
+from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.search import Candidate, Found, Goal, cheapest, cost_of
 from comet.passes.search.goal import Objective
@@ -43,7 +43,7 @@ BIND = "schedule.bind"
 
 
 @dataclass(frozen=True)
-class BindPass(ChoosingPass):
+class BindPass(ChoosingPass, FunctionPass):
     """
     Bind every node and collective to its next sibling.
 
@@ -53,6 +53,8 @@ class BindPass(ChoosingPass):
     """
 
     name = "bind"
+
+    LEVELS = (IRLevel.SCHEDULE,)
 
     kind: Literal["sequential", "pipeline", "parallel", "auto"] = "sequential"
     """
@@ -83,15 +85,13 @@ class BindPass(ChoosingPass):
                 )
             parse_bodies(self.bodies)
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        given = parse_bodies(self.bodies or "")
-        for func in functions_at(op, self.name, IRLevel.SCHEDULE):
-            with about(func):
-                if self.kind == "auto":
-                    goal = Goal(self.model, self.objective)
-                    bind_by_cost(func, attached_system(op), goal)
-                else:
-                    bind_bodies(func, given, BindingKind(self.kind))
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        if self.kind == "auto":
+            goal = Goal(self.model, self.objective)
+            bind_by_cost(function, attached_system(module), goal)
+        else:
+            given = parse_bodies(self.bodies or "")
+            bind_bodies(function, given, BindingKind(self.kind))
 
     def settled(self, module: ModuleOp) -> Self:
         """Return the pass with the kinds of all bindings."""

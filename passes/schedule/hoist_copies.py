@@ -13,32 +13,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.cost.gpu.hoisting import loops_around
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import CopyOp, TemporalOp, YieldOp
 from comet.dialects.schedule.late_loads import is_late
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.schedule.split_loops import split_loops
 
 
 @dataclass(frozen=True)
-class HoistCopiesPass(ModulePass):
+class HoistCopiesPass(FunctionPass):
     """Hoist loop-invariant copies out of their loops."""
 
     name = "hoist-copies"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite the tile trees of every function that is no reference."""
-        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-        for function in functions_at(op, self.name, *levels, copies=True):
-            hoist(function)
+    LEVELS = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        hoist(function)
 
 
 @dataclass(frozen=True)

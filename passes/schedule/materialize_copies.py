@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import OpResult, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.compound import ReduceKind, ReduceOp
@@ -28,22 +26,23 @@ from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import borders, loads, stores
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.schedule.split_loops import split_loops
 
 
 @dataclass(frozen=True)
-class MaterializeCopiesPass(ModulePass):
+class MaterializeCopiesPass(FunctionPass):
     """Make copies of the transfers at the borders of nodes."""
 
     name = "materialize-copies"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite the tile trees of every function that is no reference."""
-        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-        for function in functions_at(op, self.name, *levels, copies=True):
-            check_roots(function)
-            materialize(function)
+    LEVELS = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        check_roots(function)
+        materialize(function)
 
 
 def check_roots(function: FuncOp) -> None:

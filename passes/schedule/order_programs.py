@@ -16,10 +16,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
@@ -35,17 +33,20 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.search import Candidate, Cost, Found, cheapest
 
 Order = Literal["auto", "longest", "index"]
 
 
 @dataclass(frozen=True)
-class OrderProgramsPass(ModulePass):
+class OrderProgramsPass(FunctionPass):
     """Launch the programs with the longest loops first."""
 
     name = "order-programs"
+
+    LEVELS = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
 
     order: Order = "auto"
     """
@@ -53,15 +54,13 @@ class OrderProgramsPass(ModulePass):
     iterations; `index`, those with the first tiles; or `auto`, the faster order.
     """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
         require_gpu(self.name, system)
         levels, gpu = gpu_levels(system), device_of(system)
-        taken = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-        for function in functions_at(op, self.name, *taken):
-            for plan in tuple(plan_order(function, levels, gpu, self.order)):
-                names = map(StringAttr, plan.reversed)
-                plan.node.reversed_ = ArrayAttr(names)
+        for plan in tuple(plan_order(function, levels, gpu, self.order)):
+            names = map(StringAttr, plan.reversed)
+            plan.node.reversed_ = ArrayAttr(names)
 
 
 @dataclass(frozen=True)

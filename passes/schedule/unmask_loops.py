@@ -15,10 +15,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
@@ -34,17 +32,20 @@ from comet.dialects.schedule.masked_loops import first_visible, visible_conditio
 from comet.dialects.schedule.node import nodes_around
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.search import Candidate, Cost, Found, cheapest
 
 Loops = Literal["auto", "all", "none"]
 
 
 @dataclass(frozen=True)
-class UnmaskLoopsPass(ModulePass):
+class UnmaskLoopsPass(FunctionPass):
     """Write loops without their mask where it hides nothing."""
 
     name = "unmask-loops"
+
+    LEVELS = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
 
     loops: Loops = "auto"
     """
@@ -54,14 +55,12 @@ class UnmaskLoopsPass(ModulePass):
     which estimates do not show (compiled for sm_90, see benchmarks/README.md).
     """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
         require_gpu(self.name, system)
         levels, gpu = gpu_levels(system), device_of(system)
-        taken = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-        for function in functions_at(op, self.name, *taken):
-            for node in tuple(plan_unmasked(function, levels, gpu, self.loops)):
-                node.unmask = UnitAttr()
+        for node in tuple(plan_unmasked(function, levels, gpu, self.loops)):
+            node.unmask = UnitAttr()
 
 
 def plan_unmasked(

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.collective import (
@@ -25,21 +23,22 @@ from comet.dialects.collective import (
 )
 from comet.dialects.compound import ReduceOp
 from comet.dialects.compound.dims import Element, element_type_of, extents_of, tensor
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.sharding.shardings import part_dim
 
 
 @dataclass(frozen=True)
-class LowerReductionsPass(ModulePass):
+class LowerReductionsPass(FunctionPass):
     """Replace reducing collectives by an exchange of terms and a local reduction."""
 
     name = "lower-reductions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every function of the module that is no reference."""
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            for reduction in plan_reductions(func):
-                apply_reduction(reduction)
+    LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        for reduction in plan_reductions(function):
+            apply_reduction(reduction)
 
 
 @dataclass(frozen=True)

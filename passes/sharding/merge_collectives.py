@@ -14,36 +14,36 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.collective import AllReduceOp, ReduceScatterOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound import MapOp
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 
 Reduction: TypeAlias = AllReduceOp | ReduceScatterOp
 """A reduction whose result all instances of a group have, whole or in shards."""
 
 
 @dataclass(frozen=True)
-class MergeCollectivesPass(ModulePass):
+class MergeCollectivesPass(FunctionPass):
     """Exchange equal values once, and reduce sums instead of summing reductions."""
 
     name = "merge-collectives"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every region of the functions that are no references."""
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            for region in [each for each in func.walk() if isinstance(each, SpmdOp)]:
-                for later, first in equal_collectives(region):
-                    Rewriter.replace_op(later, (), first.results)
-                while (merge := next(plan_merges(region), None)) is not None:
-                    apply_merge(merge)
+    LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        for region in [each for each in function.walk() if isinstance(each, SpmdOp)]:
+            for later, first in equal_collectives(region):
+                Rewriter.replace_op(later, (), first.results)
+            while (merge := next(plan_merges(region), None)) is not None:
+                apply_merge(merge)
 
 
 def equal_collectives(region: SpmdOp) -> Iterator[tuple[CollectiveOp, CollectiveOp]]:

@@ -17,30 +17,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.masked_loops import (
     first_visible,
     last_visible,
 )
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 
 
 @dataclass(frozen=True)
-class BoundLoopsPass(ModulePass):
+class BoundLoopsPass(FunctionPass):
     """Leave out the last and first iterations of loops that a mask hides."""
 
     name = "bound-loops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Bound the loops of every function that is no reference."""
-        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-        for function in functions_at(op, self.name, *levels, copies=True):
-            bound_loops(function)
+    LEVELS = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        bound_loops(function)
 
 
 def bound_loops(function: FuncOp) -> None:

@@ -19,10 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from comet.dialects.dataflow import KernelOp, SignalOp, program_value
 from comet.dialects.dataflow.launch_axes import launch_axes
@@ -31,23 +29,24 @@ from comet.dialects.dataflow.signals import producers_in
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import GRID_AXES, ProgramsAttr
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.triton.pad_blocks import kernel_extents, pad_blocks
 from comet.passes.triton.slices import RankLoops, all_loops, rank_loops
 
 
 @dataclass(frozen=True)
-class MapGridPass(ModulePass):
+class MapGridPass(FunctionPass):
     """Give the loops of grid nodes programs of the launch grid."""
 
     name = "map-grid"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Write the programs of every kernel that is no reference's."""
-        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-        for function in functions_at(op, self.name, *levels, copies=True):
-            pad_blocks(function)
-            map_grids(function)
+    LEVELS = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        pad_blocks(function)
+        map_grids(function)
 
 
 def map_grids(function: FuncOp) -> None:

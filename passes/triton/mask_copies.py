@@ -13,34 +13,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from comet.dialects.compound.dims import names_of
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.triton.map_grid import map_grids
 from comet.passes.triton.pad_blocks import pad_blocks
 from comet.passes.triton.slices import kernel_slices
 
 
 @dataclass(frozen=True)
-class MaskCopiesPass(ModulePass):
+class MaskCopiesPass(FunctionPass):
     """Say along which dimensions copies are masked."""
 
     name = "mask-copies"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Write the masks of the copies in all functions that are no references."""
-        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-        for function in functions_at(op, self.name, *levels, copies=True):
-            pad_blocks(function)
-            map_grids(function)
-            mask_copies(function)
+    LEVELS = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        pad_blocks(function)
+        map_grids(function)
+        mask_copies(function)
 
 
 def mask_copies(function: FuncOp) -> None:

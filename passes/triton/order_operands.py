@@ -13,31 +13,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from comet.dialects.compound import ContractOp
 from comet.dialects.schedule.accumulators import is_fused, is_transposed
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 
 
 @dataclass(frozen=True)
-class OrderOperandsPass(ModulePass):
+class OrderOperandsPass(FunctionPass):
     """Let the left operand of an accumulated product be the one with its first rows."""
 
     name = "order-operands"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-        for function in functions_at(op, self.name, *levels, copies=True):
-            for product in tuple(transposed_products(function)):
-                swapped = ContractOp(product.rhs, product.lhs, product.result.type)
-                swapped.attributes |= product.attributes
-                swapped.result.name_hint = product.result.name_hint
-                Rewriter.replace_op(product, swapped)
+    LEVELS = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        for product in tuple(transposed_products(function)):
+            swapped = ContractOp(product.rhs, product.lhs, product.result.type)
+            swapped.attributes |= product.attributes
+            swapped.result.name_hint = product.result.name_hint
+            Rewriter.replace_op(product, swapped)
 
 
 def transposed_products(function: FuncOp) -> Iterator[ContractOp]:

@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import (
@@ -32,20 +30,21 @@ from comet.dialects.schedule.attributes import BlocksAttr, power_of_two
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 
 
 @dataclass(frozen=True)
-class PadBlocksPass(ModulePass):
+class PadBlocksPass(FunctionPass):
     """Pad the tiles of kernels to powers of two."""
 
     name = "pad-blocks"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Write the blocks of every kernel that is no reference's."""
-        levels = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-        for function in functions_at(op, self.name, *levels, copies=True):
-            pad_blocks(function)
+    LEVELS = (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        pad_blocks(function)
 
 
 def pad_blocks(function: FuncOp) -> None:

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
@@ -26,7 +24,8 @@ from comet.dialects.schedule import CopyOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.triton.lower_to_triton.workarounds import breaks_warp_groups
 from comet.passes.triton.slices import cut_dims
 
@@ -35,18 +34,19 @@ WARPS = 4
 
 
 @dataclass(frozen=True)
-class SpecializeWarpsPass(ModulePass):
+class SpecializeWarpsPass(FunctionPass):
     """Let separate warps load the operands of products."""
 
     name = "specialize-warps"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
+    LEVELS = (IRLevel.DATAFLOW,)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
         require_gpu(self.name, system)
-        memory = gpu_levels(system).memory
-        for func in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
-            for loop in tuple(specialized_loops(func, memory)):
-                loop.specialize = UnitAttr()
+        for loop in tuple(specialized_loops(function, gpu_levels(system).memory)):
+            loop.specialize = UnitAttr()
 
 
 def specialized_loops(func: FuncOp, memory: str) -> Iterator[TemporalOp]:

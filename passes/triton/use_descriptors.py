@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
@@ -34,7 +32,8 @@ from comet.dialects.schedule.node import nodes_around, outside
 from comet.dialects.tl.descriptors import LEAST_BYTES, MOST_AXES, MOST_ROWS
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.triton.mask_copies import mask_copies
 from comet.passes.triton.slices import Slice, cut_dims, kernel_slices
 
@@ -45,13 +44,16 @@ Slices = Mapping[Operation | None, Mapping[str, Slice]]
 
 
 @dataclass(frozen=True)
-class UseDescriptorsPass(ModulePass):
+class UseDescriptorsPass(FunctionPass):
     """Let tensor descriptors copy the operands of products, where they can."""
 
     name = "use-descriptors"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
+    LEVELS = (IRLevel.DATAFLOW,)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
         require_gpu(self.name, system)
         alignment = device_of(system).compiled.descriptor_bytes
         if not alignment:
@@ -59,10 +61,9 @@ class UseDescriptorsPass(ModulePass):
                 f"use-descriptors: @{system.label.data} has no descriptors; use "
                 "copies=pointers, or say descriptor_bytes in its hardware file",
             )
-        for func in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
-            mask_copies(func)
-            for copy in tuple(descriptor_copies(func, gpu_levels(system), alignment)):
-                copy.descriptor = UnitAttr()
+        mask_copies(function)
+        for copy in tuple(descriptor_copies(function, gpu_levels(system), alignment)):
+            copy.descriptor = UnitAttr()
 
 
 def descriptor_copies(

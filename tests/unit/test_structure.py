@@ -20,7 +20,7 @@ LAYERS = (
     ("dialects",),
     ("yaml_file", "hardware_file"),
     ("cost",),
-    ("passes.analysis", "passes.search", "passes.pipeline"),
+    ("passes.analysis", "passes.search", "passes.pipeline", "passes.function_pass"),
     (
         "passes.attach_hardware",
         "passes.annotate_cost",
@@ -75,7 +75,7 @@ LATE = {
     "comet.passes.annotate_cost:plan_estimates": MACHINE,
     "comet.passes.pipelines.comet_accelerator:best": "few searches are exact",
     "comet.passes.schedule.fuse:fusion_machine": MACHINE,
-    "comet.passes.schedule.tile:apply": MACHINE,
+    "comet.passes.schedule.tile:rewrite": MACHINE,
     "comet.passes.schedule.tile:chosen_plan": MACHINE,
     "comet.runtime.child:_counting": TORCH,
     "comet.runtime.child:_report_of_one": TORCH,

@@ -18,11 +18,10 @@ from itertools import chain
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects import dataflow
@@ -37,13 +36,13 @@ from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import (
     IRLevel,
     compute_block,
-    functions_at,
     spmd_region,
 )
 from comet.passes.dataflow.outline_kernels.uneven_shards import (
     UnevenExtents,
     uneven_extents,
 )
+from comet.passes.function_pass import FunctionPass
 
 InKernel: TypeAlias = View | IndexOp | FillOp
 """Values that a kernel computes without reading or writing memory."""
@@ -53,15 +52,16 @@ VERBS: Mapping[type[Operation], str] = {AllGatherOp: "gather", AllToAllOp: "exch
 
 
 @dataclass(frozen=True)
-class OutlineKernelsPass(ModulePass):
+class OutlineKernelsPass(FunctionPass):
     """Make every node on the launch grid a kernel of a launch plan."""
 
     name = "outline-kernels"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Outline the kernels of every function that is no reference."""
-        for function in functions_at(op, self.name, IRLevel.SCHEDULE, copies=True):
-            outline(function, plan_launches(function))
+    LEVELS = (IRLevel.SCHEDULE,)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        outline(function, plan_launches(function))
 
 
 @dataclass(frozen=True)

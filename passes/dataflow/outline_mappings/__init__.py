@@ -14,20 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolTable
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.dataflow import MappingOp
-from comet.dialects.errors import about
 from comet.passes.analysis.hardware_kind import require_accelerator
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.outline_mappings.cuts import earliest, given_parts, parts_of
 from comet.passes.dataflow.outline_mappings.plan import (
     NAME,
@@ -36,13 +33,16 @@ from comet.passes.dataflow.outline_mappings.plan import (
     Part,
     check_graph,
 )
+from comet.passes.function_pass import FunctionPass
 
 
 @dataclass(frozen=True)
-class OutlineMappingsPass(ModulePass):
+class OutlineMappingsPass(FunctionPass):
     """Cut a graph into a chain of mappings, each in a module of its own."""
 
     name = NAME
+
+    LEVELS = (IRLevel.ELEMENTARY,)
 
     mappings: str = "auto"
     """
@@ -50,16 +50,12 @@ class OutlineMappingsPass(ModulePass):
     `auto`: as few mappings as possible, and none where the function is one.
     """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every function of the module that is no reference."""
-        require_accelerator(self.name, attached_system(op))
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
-            graph = Graph(func)
-            if self.mappings == "auto" and graph.is_one_mapping:
-                continue
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        require_accelerator(self.name, attached_system(module))
+        graph = Graph(function)
+        if self.mappings != "auto" or not graph.is_one_mapping:
             check_graph(graph)
-            with about(func):
-                outline(graph, plan_chain(graph, self.mappings))
+            outline(graph, plan_chain(graph, self.mappings))
 
 
 def plan_chain(graph: Graph, mappings: str) -> tuple[Part, ...]:

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -33,7 +32,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
@@ -49,7 +47,8 @@ from comet.dialects.compound.dims import (
 from comet.dialects.compound.named import AT_MOST, CompoundOp
 from comet.dialects.errors import OpError
 from comet.dialects.reference import REFERENCE, is_reference, reference_name
-from comet.passes.analysis.levels import IRLevel, functions_at, level_of_function
+from comet.passes.analysis.levels import IRLevel, level_of_function
+from comet.passes.function_pass import FunctionPass
 from comet.passes.graph.decompose.naming import Naming, name_dimensions, names_in_types
 from comet.passes.graph.decompose.rules import DECOMPOSED, decomposition_of
 from comet.passes.graph.decompose.site import Site
@@ -66,10 +65,12 @@ Accumulator = Literal["f32", "input"]
 
 
 @dataclass(frozen=True)
-class DecomposePass(ModulePass):
+class DecomposePass(FunctionPass):
     """Write named compound ops as elementary ops on named dimensions."""
 
     name = "decompose"
+
+    LEVELS = (IRLevel.GRAPH, IRLevel.ELEMENTARY)
 
     accumulator: Accumulator = "f32"
     """
@@ -77,13 +78,11 @@ class DecomposePass(ModulePass):
     explicit casts, or that of the input.
     """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Decompose every function of the module that is no reference."""
-        for func in functions_at(op, self.name, IRLevel.GRAPH, IRLevel.ELEMENTARY):
-            if level_of_function(func) is not IRLevel.ELEMENTARY:
-                plan = plan_decomposition(func)
-                decompose_function(func, plan, self.accumulator)
-            keep_reference(op, func)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        if level_of_function(function) is not IRLevel.ELEMENTARY:
+            plan = plan_decomposition(function)
+            decompose_function(function, plan, self.accumulator)
+        keep_reference(module, function)
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue, Use
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.cost.from_ir.gpus import device_of
@@ -28,9 +26,9 @@ from comet.dialects.arch import attached_system
 from comet.dialects.compound import FillOp, MapKind, MapOp
 from comet.dialects.compound.dims import element_type_of, float_type_of, tensor
 from comet.dialects.compound.map import MapKindAttr, constant_of, lowest_finite
-from comet.dialects.errors import about
 from comet.passes.analysis.hardware_kind import require_gpu
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.graph.use_exp2.plan import FACTOR, Exp2Plan, plan_exp2
 from comet.passes.search import Candidate, Cost, Found, cheapest
 
@@ -38,10 +36,12 @@ Exponential = Literal["auto", "exp", "exp2"]
 
 
 @dataclass(frozen=True)
-class UseExp2Pass(ModulePass):
+class UseExp2Pass(FunctionPass):
     """Compute exponentials as powers of two, with the scale folded in."""
 
     name = "use-exp2"
+
+    LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
     exp: Exponential = "auto"
     """
@@ -49,16 +49,12 @@ class UseExp2Pass(ModulePass):
     `auto`, powers of two where that saves operations.
     """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every function of the module that is no reference."""
-        system = attached_system(op)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
         require_gpu(self.name, system)
-        gpu = device_of(system)
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            with about(func):
-                plan = choose(func, gpu, self.exp)
-            if plan is not None:
-                rewrite(plan)
+        plan = choose(function, device_of(system), self.exp)
+        if plan is not None:
+            rewrite(plan)
 
 
 def choose(func: FuncOp, gpu: Device, exp: Exponential) -> Exp2Plan | None:

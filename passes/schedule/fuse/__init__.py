@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
@@ -14,11 +13,12 @@ from comet.cost.estimate import ModelName
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp, View
 from comet.dialects.compound.dims import extents_of, names_of
-from comet.dialects.errors import OpError, about
+from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.dependence import loaded_dims
-from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
+from comet.passes.analysis.levels import IRLevel, compute_block
 from comet.passes.analysis.reduction_loops import reduced_dims
+from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.fuse.machine import Machine, Options
 from comet.passes.schedule.fuse.strategy import (
@@ -36,7 +36,7 @@ from comet.passes.search.goal import Goal, Objective
 
 
 @dataclass(frozen=True)
-class FusePass(ChoosingPass):
+class FusePass(ChoosingPass, FunctionPass):
     """
     Create the schedule level: group ops into loop nests or kernels, and dissolve
     `spmd`.
@@ -47,6 +47,8 @@ class FusePass(ChoosingPass):
     """
 
     name = "fuse"
+
+    LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
     NOTES: ClassVar[Mapping[str, str]] = {
         "strategy": STRATEGY,
@@ -110,12 +112,20 @@ class FusePass(ChoosingPass):
     objective: Objective = "latency"
     """What is minimized: cycles, pJ, or their product."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
-        goal = Goal(self.model, self.objective)
-        goal.check(self.name, on_gpu=system.gpu is not None)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
+        options = self.options
+        options.goal.check(self.name, on_gpu=system.gpu is not None)
         machine = fusion_machine(system)
-        options = Options(
+        machine.simplify(function)
+        check_folds(function)
+        check_constants(function, machine)
+        machine.fuse(function, options)
+
+    @property
+    def options(self) -> Options:
+        """The options as the machines take them."""
+        return Options(
             self.strategy,
             self.chunks,
             self.loops,
@@ -123,14 +133,8 @@ class FusePass(ChoosingPass):
             self.kernels,
             self.narrow,
             self.launches,
-            goal,
+            Goal(self.model, self.objective),
         )
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            with about(func):
-                machine.simplify(func)
-                check_folds(func)
-                check_constants(func, machine)
-                machine.fuse(func, options)
 
 
 def fusion_machine(system: SystemOp) -> Machine:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import VerifyException
@@ -15,11 +14,12 @@ from comet.cost.estimate import ModelName
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound.dims import extents_of, merged_extents
-from comet.dialects.errors import OpError, about, op_of
+from comet.dialects.errors import OpError, op_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
+from comet.passes.analysis.levels import IRLevel, compute_block
+from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.plan_string import (
@@ -38,7 +38,7 @@ from comet.passes.search.goal import Goal, Objective
 
 
 @dataclass(frozen=True)
-class TilePass(ChoosingPass):
+class TilePass(ChoosingPass, FunctionPass):
     """
     Give every temporal node and launch grid its loops, and recompute all types.
 
@@ -47,6 +47,8 @@ class TilePass(ChoosingPass):
     """
 
     name = "tile"
+
+    LEVELS = (IRLevel.SCHEDULE,)
 
     NOTES: ClassVar[Mapping[str, str]] = {"factors": PLAN}
 
@@ -66,20 +68,18 @@ class TilePass(ChoosingPass):
         if self.factors != "auto":
             parse_plan(self.factors)
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
         goal = Goal(self.model, self.objective)
         goal.check(self.name, on_gpu=system.gpu is not None)
-        for func in functions_at(op, self.name, IRLevel.SCHEDULE):
-            name_nodes(func)
-            with about(func):
-                plan = self.plan(func, system, goal)
-                apply_plan(func, plan, system)
-                if system.gpu is not None:
-                    from comet.passes.schedule.tile.gpu import finish_kernels
+        name_nodes(function)
+        plan = self.plan(function, system, goal)
+        apply_plan(function, plan, system)
+        if system.gpu is not None:
+            from comet.passes.schedule.tile.gpu import finish_kernels
 
-                    finish_kernels(func, system, plan)
-            func.attributes[PLAN] = StringAttr(format_plan(tile_plan_of(func)))
+            finish_kernels(function, system, plan)
+        function.attributes[PLAN] = StringAttr(format_plan(tile_plan_of(function)))
 
     def plan(self, func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
         """Return the given plan, or else the chosen one."""

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.spmd import Sharding, sharding_attr
 from comet.dialects.errors import OpError
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.sharding.shardings import (
     MESH,
     SHARD,
@@ -30,10 +29,12 @@ from comet.passes.sharding.shardings import (
 
 
 @dataclass(frozen=True)
-class DistributePass(ModulePass):
+class DistributePass(FunctionPass):
     """Annotate elementary ops with a sharding of one dimension."""
 
     name = "distribute"
+
+    LEVELS = (IRLevel.ELEMENTARY,)
 
     dim: str
     """The dimension to shard."""
@@ -46,18 +47,15 @@ class DistributePass(ModulePass):
     mesh: str | None = None
     """The mesh, without `@`; the only one of the module if unset."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Annotate every function of the module that is no reference."""
-        functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
-        mesh = select_mesh("distribute", op, self.mesh)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        mesh = select_mesh("distribute", module, self.mesh)
         if fault := mesh.fault(self.axes):
             raise PassFailedException(f"distribute: {fault}")
-        for func in functions:
-            chosen = OpFilter(self.op, self.skip)
-            plan = plan_distribution(func, self.dim, self.axes, chosen)
-            func.attributes[MESH] = SymbolRefAttr(mesh.sym_name)
-            for target, sharding in plan.items():
-                target.attributes[SHARD] = sharding_attr(sharding)
+        chosen = OpFilter(self.op, self.skip)
+        plan = plan_distribution(function, self.dim, self.axes, chosen)
+        function.attributes[MESH] = SymbolRefAttr(mesh.sym_name)
+        for target, sharding in plan.items():
+            target.attributes[SHARD] = sharding_attr(sharding)
 
 
 @dataclass(frozen=True)

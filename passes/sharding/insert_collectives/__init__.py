@@ -20,11 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.collective.mesh import MeshOp
@@ -32,8 +30,9 @@ from comet.dialects.collective.spmd import Sharding, SpmdOp, YieldOp
 from comet.dialects.compound import Elementwise, FoldOp, SliceOp
 from comet.dialects.errors import OpError, about
 from comet.passes.analysis.dependence import loaded_dims
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.analysis.padding import argument_of, is_border, unsliced
+from comet.passes.function_pass import FunctionPass
 from comet.passes.sharding.boundary import (
     boundary_of,
     check_boundary,
@@ -63,10 +62,12 @@ from comet.passes.sharding.shardings import (
 
 
 @dataclass(frozen=True)
-class InsertCollectivesPass(ModulePass):
+class InsertCollectivesPass(FunctionPass):
     """Turn sharding annotations into local shapes and explicit collectives."""
 
     name = "insert-collectives"
+
+    LEVELS = (IRLevel.ELEMENTARY,)
 
     partials: Literal["reduce"] | None = None
     """
@@ -79,11 +80,9 @@ class InsertCollectivesPass(ModulePass):
         """What merges partials."""
         return gather_partials if self.partials is None else reduce_partials
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every annotated function of the module that is no reference."""
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
-            if says_sharding(func):
-                build_region(func, plan_region(op, func), self.merge)
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        if says_sharding(function):
+            build_region(function, plan_region(module, function), self.merge)
 
 
 @dataclass(frozen=True)

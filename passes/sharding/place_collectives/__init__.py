@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Self, get_args
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -36,9 +36,10 @@ from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp, region_states
 from comet.dialects.collective.state import States
 from comet.dialects.compound.dims import extents_of
-from comet.dialects.errors import OpError, about
+from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.search.goal import Goal, Objective
 from comet.passes.sharding.place_collectives.kinds import (
@@ -62,10 +63,12 @@ from comet.passes.sharding.place_collectives.separate_names import separate_name
 
 
 @dataclass(frozen=True)
-class PlaceCollectivesPass(ChoosingPass):
+class PlaceCollectivesPass(ChoosingPass, FunctionPass):
     """Choose level, kind and algorithm of every collective."""
 
     name = "place-collectives"
+
+    LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
     at: str | None = None
     """The level of the explicit collectives; the outermost of the mesh if unset."""
@@ -103,14 +106,11 @@ class PlaceCollectivesPass(ChoosingPass):
         if self.each is not None:
             parse_each(self.each)
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Place the collectives of every function that is no reference."""
-        if (system := find_system(op)) is not None:
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        if (system := find_system(module)) is not None:
             self.goal.check(self.name, on_gpu=system.gpu is not None)
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD):
-            with about(func):
-                for region in [r for r in func.walk() if isinstance(r, SpmdOp)]:
-                    place(region, self)
+        for region in [each for each in function.walk() if isinstance(each, SpmdOp)]:
+            place(region, self)
 
     @property
     def goal(self) -> Goal:

@@ -20,16 +20,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding, sharding_attr
 from comet.dialects.compound.dims import iteration_dims, names_of
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
 from comet.passes.sharding.boundary import boundary_of, check_boundary, says_sharding
 from comet.passes.sharding.dim_axes import ShardedDim
 from comet.passes.sharding.propagate_shardings.known import (
@@ -46,18 +45,18 @@ from comet.passes.sharding.shardings import (
 
 
 @dataclass(frozen=True)
-class PropagateShardingsPass(ModulePass):
+class PropagateShardingsPass(FunctionPass):
     """Annotate the ops between sharded arguments and sharded results."""
 
     name = "propagate-shardings"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Annotate every function whose results all have a sharding."""
-        for func in functions_at(op, self.name, IRLevel.ELEMENTARY):
-            if says_sharding(func) and None not in boundary_of(func).results:
-                mesh = mesh_of(func, op, self.name)
-                for target, sharding in plan_shardings(func, mesh).items():
-                    target.attributes[SHARD] = sharding_attr(sharding)
+    LEVELS = (IRLevel.ELEMENTARY,)
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        if says_sharding(function) and None not in boundary_of(function).results:
+            mesh = mesh_of(function, module, self.name)
+            for target, sharding in plan_shardings(function, mesh).items():
+                target.attributes[SHARD] = sharding_attr(sharding)
 
 
 def plan_shardings(func: FuncOp, mesh: MeshOp) -> Shardings:

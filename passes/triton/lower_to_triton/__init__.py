@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.place_waits import place_in_nodes
+from comet.passes.function_pass import FunctionPass
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel
 from comet.passes.triton.lower_to_triton.program import find_program, lower_program
 from comet.passes.triton.map_grid import map_grids
@@ -29,20 +28,21 @@ from comet.passes.triton.pad_blocks import pad_blocks
 
 
 @dataclass(frozen=True)
-class LowerToTritonPass(ModulePass):
+class LowerToTritonPass(FunctionPass):
     """Write the kernels of every program in Triton."""
 
     name = "lower-to-triton"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Lower every function that is no reference."""
-        for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
-            prepare(function)
-            program = find_program(function)
-            lowered = [lower_kernel(kernel) for kernel in program.kernels()]
-            for made in lowered:
-                op.body.block.insert_op_before(made.kernel, function)
-            lower_program(program, lowered)
+    LEVELS = (IRLevel.DATAFLOW,)
+    TAKES_COPIES = True
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        prepare(function)
+        program = find_program(function)
+        lowered = [lower_kernel(kernel) for kernel in program.kernels()]
+        for made in lowered:
+            module.body.block.insert_op_before(made.kernel, function)
+        lower_program(program, lowered)
 
 
 def prepare(function: FuncOp) -> None:

@@ -1,5 +1,5 @@
-// RUN: comet-opt %s --split-input-file --verify-diagnostics -p use-exp2 | filecheck %s
-// RUN: comet-opt %s --split-input-file --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},use-exp2' | filecheck %s --check-prefix=EDGE
+// RUN: comet-opt %s --split-input-file --verify-diagnostics -p decompose,use-exp2 | filecheck %s
+// RUN: comet-opt %s --split-input-file --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},decompose,use-exp2' | filecheck %s --check-prefix=EDGE
 // RUN: comet-opt %s --split-input-file --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},use-exp2' | filecheck %s --check-prefix=GPU
 
 func.func @f(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>) -> tensor<4x2xf32> {
