@@ -54,7 +54,10 @@ from comet.passes.triton.lower_to_triton.ranks import (
 )
 from comet.passes.triton.lower_to_triton.sends import lower_signal
 from comet.passes.triton.lower_to_triton.values import Scope
-from comet.passes.triton.lower_to_triton.workarounds import keep_branches_apart
+from comet.passes.triton.lower_to_triton.workarounds import (
+    keep_branches_apart,
+    permute_before_loops,
+)
 from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 from comet.passes.triton.slices import (
     Slice,
@@ -105,6 +108,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     lowering = _KernelLowering(kernel, made, nodes, world)
     grid = lowering.lower(nodes)
     _erase_unused(made)
+    permute_before_loops(made)
     _order_parameters(made, list(lowering.extents), lowering.has_epoch)
     return LoweredKernel(
         made,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import BFloat16Type, FloatAttr, IntegerType, f32, i32
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from comet.dialects import tl
 from comet.dialects.compound import MapOp, ReduceOp
@@ -45,6 +46,35 @@ def breaks_thread_locality(op: ReduceOp) -> bool:
         result = node.outs[node.yielded.index(op.result)]
         return len(list(result.uses)) > 1
     return isinstance(user, MapOp) and user.result in node.yielded
+
+
+def permute_before_loops(kernel: tl.KernelOp) -> None:
+    """
+    Move permutations of blocks before the loops that do not change the blocks.
+
+    Matrix instructions of sm_90 read operands from shared memory, and Triton 3.9 stores
+    one there where it is permuted: in a loop, again in each iteration, and registers
+    hold it through all of them.
+    """
+    moved: dict[tuple[SSAValue, tuple[int, ...], Block], SSAValue] = {}
+    for op in list(kernel.walk()):
+        if not isinstance(op, tl.PermuteOp):
+            continue
+        place = op
+        while isinstance(loop := place.parent_op(), tl.ForOp):
+            if loop.is_ancestor(op.input.owner):
+                break
+            place = loop
+        if place is op or (block := place.parent) is None:
+            continue
+        key = op.input, op.order.get_values(), block
+        if key in moved:
+            Rewriter.replace_op(op, (), (moved[key],))
+            continue
+        op.detach()
+        block.insert_op_before(op, place)
+        op.result.name_hint = f"{op.input.name_hint or 'block'}_t"
+        moved[key] = op.result
 
 
 def breaks_warp_groups(grid: SpatialOp) -> bool:
