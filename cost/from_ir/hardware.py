@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
-from xdsl.ir import Block
+from xdsl.ir import Attribute, Block
 
 from comet.cost.accelerator.hardware import (
     Hardware,
@@ -20,6 +21,12 @@ from comet.dialects.arch import ComputeOp, LevelOp, MemoryOp, Path, SystemOp, Un
 from comet.dialects.arch.fields import fields_of, integer, number
 from comet.kinds import ROOT_MEMORY
 
+MOST_KNOWN = 16
+"""The most systems whose hardware is remembered."""
+
+_known: dict[Hashable, tuple[tuple[Attribute, ...], Hardware]] = {}
+"""Hardware by what describes it, and the attributes whose identity is part of that."""
+
 
 def hardware_of(system: SystemOp) -> Hardware:
     """
@@ -29,6 +36,34 @@ def hardware_of(system: SystemOp) -> Hardware:
     as in the COMET tool. Raises `HardwareError` if there is no level, or if a memory is
     larger than the COMET tool can count.
     """
+    key = tuple(_described(system.body.block))
+    if (found := _known.get(key)) is None:
+        attributes = (op.properties.values() for op in system.body.walk())
+        found = (*chain.from_iterable(attributes),), _read(system)
+        if len(_known) >= MOST_KNOWN:
+            del _known[next(iter(_known))]
+        _known[key] = found
+    return found[1]
+
+
+def _described(block: Block) -> Iterator[Hashable]:
+    """
+    Yield what tells hardware apart, if attributes are told apart by their identity.
+
+    Clones of a module share them, and a search prices many clones.
+    """
+    for op in block.ops:
+        yield type(op)
+        for name, attribute in op.properties.items():
+            yield name
+            yield id(attribute)
+        for region in op.regions:
+            yield from _described(region.block)
+        yield None
+
+
+def _read(system: SystemOp) -> Hardware:
+    """Return the hardware, or raise HardwareError, as `hardware_of`."""
     levels: dict[str, Level] = {}
     networks: dict[tuple[str, str], Network] = {}
     for node in _explored(system.body.block):

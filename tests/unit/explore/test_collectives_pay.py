@@ -37,17 +37,17 @@ def least_bound(space: StructureSpace) -> float:
     return min(space.goal.order(each.bound)[0] for each in space.structures())
 
 
-def best(space: StructureSpace) -> float:
-    search = Exploration(space)
-    search.run()
-    assert search.proven
-    return search.objective
+def quick(space: StructureSpace) -> float:
+    """Return the cycles of a mapping that comet-accelerator finds at once."""
+    found = space.default()
+    assert found is not None
+    return found.cost.latency
 
 
 def test_a_collective_beats_every_mapping_on_one_cluster():
     """N over the clusters, whose row statistics are reduced between them."""
     limits = Constraints(kind=("reduce_broadcast",), strategy=("full",))
-    spread = best(space_of(SAMPLE, ["N:cx,cy;M:kx,ky"], limits))
+    spread = quick(space_of(SAMPLE, ["N:cx,cy;M:kx,ky"], limits))
     alone = Exploration(space_of(SAMPLE, ONE_CLUSTER, Constraints()))
     known = Best("1.5 times as long", (), Cost(1.5 * spread))
     alone.best = known
@@ -59,5 +59,5 @@ def test_a_collective_beats_every_mapping_on_one_cluster():
 def test_one_row_must_not_be_spread_over_clusters():
     """All mappings that exchange between clusters are slower than one on one."""
     limits = Constraints(strategy=("isolate_contractions",))
-    alone = best(space_of(ROW, ["N:kx,ky"], limits))
+    alone = quick(space_of(ROW, ["N:kx,ky"], limits))
     assert least_bound(space_of(ROW, CLUSTERS, Constraints())) > 1.1 * alone
