@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, TypeAlias
 
@@ -37,11 +37,11 @@ class Pipeline(ModulePass):
     """A pass that consists of passes."""
 
     @abstractmethod
-    def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+    def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """Yield the passes; each has run on `module` when the next one is requested."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        run_passes(self.parts(ctx, op), ctx, op)
+        run_passes([self], ctx, op)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ def run_passes(
     for each in passes:
         with around(each, module):
             if isinstance(each, Pipeline):
-                run_passes(each.parts(ctx, module), ctx, module, around)
+                # Where a part fails, the pipeline must leave what it has entered.
+                with closing(each.parts(ctx, module)) as parts:
+                    run_passes(parts, ctx, module, around)
             else:
                 each.apply(ctx, module)
 

@@ -7,7 +7,7 @@ each by sampling and descent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -212,7 +212,7 @@ class AcceleratorPipeline(Pipeline):
         if self.pad not in (AUTO, UNPADDED):
             _ = parse_extents(self.pad)
 
-    def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+    def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
@@ -80,7 +80,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
                     "out, or use search=quick"
                 )
 
-    def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+    def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
         require_accelerator(self.name, attached_system(module))
         if any(narrowed(attached_system(module))):

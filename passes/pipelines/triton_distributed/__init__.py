@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -192,7 +192,7 @@ class TritonDistributedPass(Pipeline):
         if self.split not in ("none", "auto"):
             parse_split(self.split)
 
-    def parts(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
+    def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """
         Yield the passes of the pipeline for `module`, in order.
 
