@@ -20,16 +20,30 @@ COMPILER = re.compile(r"(?:from|import) (?:xdsl|yaml|comet\.(?!runtime)\w+)")
 
 MISSING = 'raise ImportError("this machine has no compiler")\n'
 
-FURTHER_FORMS = ("gemm_softmax", "attention_causal")
+FEW = ("gemm", "gemm_softmax", "attention_causal", "flash_decode")
+"""Samples whose kernels are checked; `make exhaustive` checks those of all samples."""
+CASES = (
+    replace(TINY, in_all_forms=(*TINY.in_all_forms, "gemm_softmax", "attention_causal"))
+    if EVERY_CASE
+    else replace(
+        TINY,
+        in_all_forms=("gemm",),
+        attention=TINY.attention[1:],
+        shared=replace(TINY.shared, columns=16, depth=32),
+        ladder_rows=(8,),
+        ladder_decode=(),
+    )
+)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the tiny cases; `make exhaustive` has more in all forms."""
+    """Return a folder with a part of the tiny cases; `make exhaustive` has more."""
     path = tmp_path_factory.mktemp("gpu") / "cases"
-    forms = (*TINY.in_all_forms, *(FURTHER_FORMS if EVERY_CASE else ()))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gpu_cases, "TINY", replace(TINY, in_all_forms=forms))
+        patch.setattr(gpu_cases, "TINY", CASES)
+        if not EVERY_CASE:
+            patch.setattr(gpu_cases, "SAMPLES", FEW)
         assert gpu.main(["emit", str(path), "--dry-run", "--jobs", "1"]) == 0
     return path
 
