@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from statistics import geometric_mean
 
+import model_tables
 import pytest
+from covering import EVERY_CASE
 from model_tables import BATCHES, KEYS, decode, gemm, tables
 from paths import ROOT
 
@@ -18,8 +20,10 @@ from comet.cost.gpu.taxes import price_plan
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import PatternName
 
 PAGE = ROOT / "docs/multi-gpu-model.md"
-FEW, MANY = (1, 4, 16), (64, 256, 1024, 4096)
-"""Rows M of AG+GEMM on both sides of the crossover."""
+FEW, MANY = (1, 16), (64, 4096)
+"""Rows M of AG+GEMM on both sides of the crossover: the fewest and the most."""
+TRIED = BATCHES if EVERY_CASE else (BATCHES[0], BATCHES[-1])
+"""The batches of flash decode; `make exhaustive` takes those between, too."""
 
 
 def seconds(rows: int, pattern: PatternName, ranks: int = 8, **net: float) -> float:
@@ -100,11 +104,12 @@ def mean_gain(batches: Iterable[int], *, persistent: bool = False) -> float:
 
 
 def test_fused_flash_decode_gains_ten_to_twenty_percent_over_the_range():
-    assert 1.10 < mean_gain(BATCHES) < 1.20
-    assert mean_gain(BATCHES) == pytest.approx(1.196, abs=0.003)
-    each = [mean_gain([batch]) for batch in BATCHES]
-    assert each == pytest.approx([1.43, 1.20, 1.12, 1.07], abs=0.01)
-    assert mean_gain(BATCHES, persistent=True) == pytest.approx(1.24, abs=0.01)
+    known = {1: 1.43, 4: 1.20, 8: 1.12, 16: 1.07}
+    each = {batch: mean_gain([batch]) for batch in TRIED}
+    assert each == pytest.approx({batch: known[batch] for batch in TRIED}, abs=0.01)
+    assert not EVERY_CASE or 1.10 < mean_gain(BATCHES) < 1.20
+    persistent = 1.24 if EVERY_CASE else 1.28
+    assert mean_gain(TRIED, persistent=True) == pytest.approx(persistent, abs=0.01)
 
 
 @pytest.mark.parametrize("rows", [*FEW, *MANY])
@@ -136,9 +141,10 @@ def test_fused_decoding_scales_better_than_bsp():
         assert decode(keys, "fused", 1, ranks) < decode(keys, None, 1, ranks)
 
 
-def test_the_page_shows_what_model_tables_prints():
+def test_the_page_shows_what_model_tables_prints(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(model_tables, "BATCHES", TRIED)
     text = PAGE.read_text()
     found = list(tables())
     assert len(found) == 3
-    for table in found:
-        assert f"\n\n{table}\n\n" in text, table
+    for line in "\n".join(found).splitlines():
+        assert f"\n{line}\n" in text, line

@@ -27,7 +27,9 @@ ODD, PADDED = (13, 5, 61), (16, 5, 64)
 def compiled(op: str, sizes: tuple[int, int, int], options: str) -> ModuleOp:
     """Return the mapping of an op on the edge sample."""
     module = parse_module(graph_text(op, sizes))
-    return run_passes(module, f"{EDGE},comet-accelerator{{strategy=full {options}}}")
+    return run_passes(
+        module, f"{EDGE},comet-accelerator{{strategy=full stream=false {options}}}"
+    )
 
 
 def mapping_of(module: ModuleOp) -> MappingOp:
@@ -43,13 +45,12 @@ def latency(module: ModuleOp) -> float:
     return figures.latency
 
 
-@pytest.mark.parametrize("op", ["gemm_softmax", "gemm_layernorm"])
-def test_every_part_means_the_same(op: str):
+def test_every_part_means_the_same():
     """Down to the tile tree, from which the files are made."""
-    before = run_passes(parse_module(graph_text(op, ODD)), EDGE)
+    before = run_passes(parse_module(graph_text("gemm_softmax", ODD)), EDGE)
     module, ctx = before.clone(), comet_context()
     names: list[str] = []
-    for part in CometAcceleratorPass(strategy="full").parts(ctx, module):
+    for part in CometAcceleratorPass(strategy="full", stream=False).parts(ctx, module):
         part.apply(ctx, module)
         module.verify()
         names.append(part.name)
@@ -68,7 +69,7 @@ def test_the_cheapest_is_taken():
     assert latency(chosen) < latency(without)
 
 
-@pytest.mark.parametrize("options", ["stream=false dim=N", "stream=auto"])
+@pytest.mark.parametrize("options", ["dim=N", "dim=auto"])
 def test_the_price_is_that_of_the_padded_shape(options: str):
     """So are the files, up to comments, whether there is a choice or not."""
     padded = compiled("gemm_softmax", ODD, f'pad="M=16,N=64" {options}')
