@@ -37,7 +37,7 @@ from comet.passes.schedule.tile.gpu import plan_with
 from comet.passes.schedule.tile.gpu.space import LAUNCHES, KernelTiling, block_sizes
 from comet.runtime.compile_check import Compiled, compiled, recorded_launches
 
-MACHINES = {"sm_90": "h200x1"}
+MACHINES = {"sm_90": "h200x1", "gfx942": "mi300x8"}
 AFTER = "outline-kernels,lower-to-triton"
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import cast
 
 from comet.cost.estimate import CostError
 from comet.cost.gpu.interconnect import Interconnect
-from comet.cost.gpu.kernel import Compiled, Device
+from comet.cost.gpu.kernel import (
+    Compiled,
+    Device,
+    MatrixInstruction,
+    WarpInstructions,
+)
 from comet.cost.gpu.launch_plan import Machine
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.fields import Fields, integer, number
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
 
+INSTRUCTIONS = "matrix_instructions"
 RANK_EXCHANGE = ("exchange_us", "link_latency_us", "signal_us")
 """
 The times that add up to an exchange between programs of two GPUs: as on one GPU, and
@@ -58,9 +65,18 @@ def device_of(system: SystemOp) -> Device:
             operand_fraction=figure("operand_fraction"),
             operand_terms=count("operand_terms"),
             load_fraction=figure("load_fraction"),
+            passed_fraction=number(figures, "passed_fraction", 0),
             f32_multiple=figure("f32_multiple"),
             shared_fraction=figure("shared_fraction"),
             shared_operand_rows=count("shared_operand_rows"),
+            matrix_instructions=tuple(
+                MatrixInstruction(*each)
+                for each in cast(Sequence[Sequence[int]], figures[INSTRUCTIONS])
+            ),
+            warp_instructions=WarpInstructions(
+                *cast(Sequence[int], figures["warp_instructions"])
+            ),
+            warps_along_rows=integer(figures, "warps_along_rows", 0) > 0,
             second_loop_registers=count("second_loop_registers"),
             least_group_elements=count("least_group_elements"),
             most_group_elements=count("most_group_elements"),

@@ -12,11 +12,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
 from comet.cost.estimate import CostError
 from comet.cost.reals import Real, longest
+
+
+class MatrixInstruction(NamedTuple):
+    """The result of a matrix instruction of a warp, in elements."""
+
+    rows: int
+    columns: int
+    lanes: int
+    """The lanes of the warp that hold one row."""
+
+
+class WarpInstructions(NamedTuple):
+    """The matrix instructions along each side of what warps are balanced by."""
+
+    rows: int
+    columns: int
 
 
 @dataclass(frozen=True)
@@ -38,13 +55,28 @@ class Compiled:
     """The most terms of a contraction for which registers hold the operands."""
     load_fraction: float
     """Fraction of loaded tiles that registers hold without a software pipeline."""
+    passed_fraction: float
+    """
+    Fraction of tiles on their way to shared memory that registers hold beside all
+    others, 0 if copies pass no registers.
+    """
     f32_multiple: float
     """Registers of kernels with f32 products, as a multiple of those for the tiles."""
     shared_fraction: float
     """Fraction of the shared memory that the tiles of one program may fill."""
     shared_operand_rows: int
     """
-    With at least this many rows, matrix instructions read operands from shared memory.
+    With at least this many rows, matrix instructions read operands from shared memory;
+    0 if they never do.
+    """
+    matrix_instructions: tuple[MatrixInstruction, ...]
+    """Those of 16-bit products: each takes the first one that it fills."""
+    warp_instructions: WarpInstructions
+    warps_along_rows: bool
+    """
+    Whether products of a loop body that read each other have warps along rows, and
+    those whose columns are too few for all warps; else the shape of the last product
+    decides for all of the body.
     """
     second_loop_registers: int
     """The additional registers of a loop that is written in two parts."""

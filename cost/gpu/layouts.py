@@ -1,18 +1,20 @@
 """
 How Triton distributes the tiles of products over the warps of a program.
 
-A warp computes 16 x 8 elements of a product with one matrix instruction. Warps are
-distributed along the rows and columns of a product; if it has fewer instructions than
-there are warps, several warps hold the same elements. If the body of a loop has several
-products, as in attention, the last one decides for all, and warps are distributed along
-rows or columns only, so that a row of scores stays in one warp. This follows Triton's
-pass AccelerateMatmul, which looks at one loop body at a time. Block sizes and launch
-numbers may be arrays, one element per choice.
+A warp computes a tile of a product with one matrix instruction, 16 x 8 elements on
+NVIDIA GPUs. Warps are distributed along the rows and columns of a product; if it has
+fewer instructions than there are warps, several warps hold the same elements. If the
+body of a loop has several products, as in attention, either the last one decides for
+all, and warps are distributed along rows or columns only, or products that read each
+other have warps along rows: a row of scores stays in one warp. This follows Triton's
+passes AccelerateMatmul and AccelerateAMDMatmul, which look at one loop body at a time;
+the hardware file says which. Block sizes and launch numbers may be arrays, one element
+per choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,11 +24,15 @@ from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.summary import Blocks, KernelSummary, Product
 from comet.cost.reals import Real, Truth, product
 
-ROWS = 16
-COLUMNS = 8
-"""The elements of the result of one matrix instruction of a warp."""
-QUAD = 4
-"""The lanes of a warp that hold one row of that result."""
+
+@dataclass(frozen=True)
+class Share:
+    """What a warp holds of the result of one matrix instruction."""
+
+    rows: Real
+    columns: Real
+    lanes: Real
+    """The lanes that hold one row."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,22 @@ class Layouts:
         return product(self.summary.trips(dim, self.blocks) for dim in dims)
 
     @cached_property
+    def shares(self) -> Mapping[Product, Share]:
+        """The matrix instruction of each product: the first one that it fills."""
+        return {made: self._share(made) for made in self.summary.products}
+
+    def _share(self, made: Product) -> Share:
+        rows, columns = self._extents(made)
+        *larger, least = self.gpu.compiled.matrix_instructions
+        found = Share(*least)
+        for each in reversed(larger):
+            filled = np.greater_equal(rows, each.rows)
+            filled = filled & np.greater_equal(columns, each.columns)
+            pairs = zip(each, (found.rows, found.columns, found.lanes), strict=True)
+            found = Share(*(np.where(filled, own, other) for own, other in pairs))
+        return found
+
+    @cached_property
     def of(self) -> Mapping[Product, Layout]:
         """The layout of the result of each product."""
         return {made: self._layout(made) for made in self.summary.products}
@@ -90,26 +112,28 @@ class Layouts:
     def _layout(self, made: Product) -> Layout:
         """Return the layout of the result of a product."""
         others = self._others(made)
-        shared = self._rows_from_shared(made, others)
+        shared = self._rows_of_chain(made, others)
         registers = self._rows_from_registers(made, others)
         along = np.where(np.greater(self.reads_shared, 0), shared, registers)
         return Layout(along, self.warps / along)
 
-    def _rows_from_shared(self, made: Product, others: Sequence[Other]) -> Real:
-        """Return the warps along rows if instructions read shared memory."""
-        read = (
-            each.same_body
-            for each in others
-            if each.later and each.product.summed & (made.rows | made.columns)
-        )
+    def _rows_of_chain(self, made: Product, others: Sequence[Other]) -> Real:
+        """
+        Return the warps along rows of a product that reads another one, or is read.
+
+        Also those of all products if matrix instructions read shared memory.
+        """
         rows, _ = self._extents(made)
-        some = np.clip(rows / ROWS, 1, self.warps)
-        return np.where(_any(read), self.warps, some)
+        some = np.clip(rows / self.shares[made].rows, 1, self.warps)
+        return np.where(_any(_reading(made, others)), self.warps, some)
 
     def _rows_from_registers(self, made: Product, others: Sequence[Other]) -> Real:
         """Return the warps along rows if instructions read registers."""
+        single = self._balanced(made)
+        if self.gpu.compiled.warps_along_rows:
+            chained = _any((*_reading(made, others), *_read(made, others)))
+            return np.where(chained, self._rows_of_chain(made, others), single)
         rows, columns = self._extents(made)
-        single = _balanced(rows / ROWS, columns / (2 * COLUMNS), self.warps)
         for each in others:
             if each.later:
                 last_rows, last_columns = self._extents(each.product)
@@ -117,6 +141,27 @@ class Layouts:
                 columns = np.where(each.same_body, last_columns, columns)
         several = np.where(np.greater_equal(rows, columns), self.warps, 1.0)
         return np.where(_any(each.same_body for each in others), several, single)
+
+    def _balanced(self, made: Product) -> Real:
+        """
+        Return the warps along rows of a product alone, a power of two.
+
+        Each factor of 2 goes to the side with more instructions per warp, counted in
+        `warp_instructions`. The sides are swapped if columns have too few for that and
+        the file says so.
+        """
+        share, units = self.shares[made], self.gpu.compiled.warp_instructions
+        rows, columns = self._extents(made)
+        rows, columns = rows / share.rows, columns / share.columns
+        along, across = np.ones_like(rows + self.warps), np.ones_like(rows + self.warps)
+        while np.any(more := along * across < self.warps):
+            taller = rows / along / units.rows >= columns / across / units.columns
+            taller = taller & (along < rows)
+            along = np.where(more & taller, 2 * along, along)
+            across = np.where(more & ~taller, 2 * across, across)
+        if self.gpu.compiled.warps_along_rows:
+            return np.where(across > columns, across, along)
+        return along
 
     def _others(self, made: Product) -> tuple[Other, ...]:
         """Return the other products of the program."""
@@ -147,9 +192,25 @@ def reads_shared(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
     if summary.dot_type == "f32":
         return 0.0
     least = gpu.compiled.shared_operand_rows
+    if least == 0:
+        return 0.0
     return product(
         np.greater_equal(blocks[dim], least) * 1.0 for dim in summary.dot_rows
     )
+
+
+def _reading(made: Product, others: Sequence[Other]) -> Iterator[Truth]:
+    """Yield for each later product that may read one whether their body is the same."""
+    for each in others:
+        if each.later and each.product.summed & (made.rows | made.columns):
+            yield each.same_body
+
+
+def _read(made: Product, others: Sequence[Other]) -> Iterator[Truth]:
+    """Yield the same for each earlier product that one may read."""
+    for each in others:
+        if not each.later and made.summed & (each.product.rows | each.product.columns):
+            yield each.same_body
 
 
 def _any(found: Iterable[Truth]) -> Truth:
@@ -157,18 +218,3 @@ def _any(found: Iterable[Truth]) -> Truth:
     for each in found:
         result = np.logical_or(result, each)
     return result
-
-
-def _balanced(rows: Real, columns: Real, warps: Real) -> Real:
-    """
-    Return the warps along rows of a product, a power of two.
-
-    `rows` and `columns` are in units of what one warp computes. Each factor of 2 goes
-    to the side with more units per warp.
-    """
-    along, across = np.ones_like(rows + warps), np.ones_like(rows + warps)
-    while np.any(more := along * across < warps):
-        taller = (rows / along >= columns / across) & (along < rows)
-        along = np.where(more & taller, 2 * along, along)
-        across = np.where(more & ~taller, 2 * across, across)
-    return along

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.layouts import COLUMNS, QUAD, ROWS, Layouts
+from comet.cost.gpu.layouts import Layouts
 from comet.cost.gpu.summary import Blocks, KernelSummary, Operands, Point, Term
 from comet.cost.reals import Real, longest, product, total
 
@@ -39,12 +39,12 @@ def thread_registers(
     A constant, the tiles alive at the same time, and a fraction of a contraction's
     operands unless matrix instructions read them from shared memory. Narrow loads need
     registers for addresses; without a software pipeline, tiles pass through registers
-    to shared memory. Products in f32 use no matrix instructions: a thread multiplies
-    its elements one by one.
+    to shared memory, and on some GPUs always. Products in f32 use no matrix
+    instructions: a thread multiplies its elements one by one.
     """
     rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
-    loaded = np.where(np.equal(numbers.stages, 1), rules.load_fraction, 0.0)
-    loaded = loaded * summary.peak(summary.shared, blocks) / threads / REGISTER
+    shared = summary.peak(summary.shared, blocks) / threads / REGISTER
+    loaded = np.where(np.equal(numbers.stages, 1), rules.load_fraction, 0.0) * shared
     if _has_instructions(summary):
         tiles = _most_registers(summary, blocks, numbers, loaded, gpu)
     else:
@@ -52,7 +52,8 @@ def thread_registers(
         tiles = tiles / threads / REGISTER * (rules.f32_multiple if summary.dots else 1)
         tiles = tiles + loaded
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
-    return rules.thread_registers + tiles + narrow
+    passed = rules.passed_fraction * shared
+    return rules.thread_registers + tiles + narrow + passed
 
 
 def least_registers(
@@ -156,12 +157,12 @@ def _tile_registers(tile: Term, layouts: Layouts) -> Real:
         threads = layouts.warps * layouts.gpu.warp_threads
         each = np.maximum(tile.per_tile(blocks) / threads, tile.weight)
         return each / REGISTER
-    layout = layouts.of[made]
+    layout, share = layouts.of[made], layouts.shares[made]
     rows = product(blocks[dim] for dim in tile.dims if dim in made.rows)
     columns = product(blocks[dim] for dim in tile.dims if dim not in made.rows)
-    lanes = layouts.gpu.warp_threads / QUAD
-    own_rows = np.maximum(rows / layout.rows, ROWS) / lanes
-    own_columns = np.maximum(columns / layout.columns, COLUMNS) / QUAD
+    lanes = layouts.gpu.warp_threads / share.lanes
+    own_rows = np.maximum(rows / layout.rows, share.rows) / lanes
+    own_columns = np.maximum(columns / layout.columns, share.columns) / share.lanes
     own = own_rows * np.where(np.greater(columns, 1), own_columns, 1.0)
     return tile.weight / REGISTER * own
 
@@ -177,8 +178,9 @@ def _vector_registers(tile: Term, layouts: Layouts) -> Real:
     made = layouts.product_of(tile.dims)
     if made.rows & set(tile.dims):
         return 0.0
+    share = layouts.shares[made]
     columns = product(layouts.blocks[dim] for dim in tile.dims)
-    own = np.maximum(columns / layouts.of[made].columns, COLUMNS) / QUAD
+    own = np.maximum(columns / layouts.of[made].columns, share.columns) / share.lanes
     return needed * tile.weight / REGISTER * np.where(np.greater(columns, 1), own, 0.0)
 
 
@@ -212,10 +214,10 @@ def _registers_per_term(
 ) -> Real:
     """Return the registers of a thread for one term of the sums, of some operands."""
     made, lanes = operands.product, layouts.gpu.warp_threads
-    layout = layouts.of[made]
+    layout, share = layouts.of[made], layouts.shares[made]
     sides = (
-        (operands.left, layout.rows, ROWS),
-        (operands.right, layout.columns, COLUMNS),
+        (operands.left, layout.rows, share.rows),
+        (operands.right, layout.columns, share.columns),
     )
     found: Real = 0.0
     for tile, warps, least in sides:

@@ -58,12 +58,25 @@ def _positive_for(names: Sequence[str]) -> Rule:
 AMOUNT = Rule("a number that is not negative", _number(lambda n: n >= 0))
 RATE = Rule("a positive number", _number(lambda n: n > 0))
 COUNT = Rule("a positive integer", lambda v: isinstance(v, int) and RATE.holds(v))
+NATURAL = Rule(
+    "an integer that is not negative", lambda v: isinstance(v, int) and AMOUNT.holds(v)
+)
 FRACTION = Rule("a number above 0 and at most 1", _number(lambda n: 0 < n <= 1))
 MULTIPLE = Rule("a number of at least 1", _number(lambda n: n >= 1))
 RATES, COSTS = _positive_for(ELEMENT_TYPES), _positive_for(FUNCTIONS)
-MESH = Rule(
-    "a list of two positive integers",
-    lambda v: isinstance(v, list) and len(v) == 2 and all(map(COUNT.holds, v)),
+
+
+def _counts(value: Field, number: int) -> bool:
+    """Return whether a field is a list of so many positive integers."""
+    if not isinstance(value, list):
+        return False
+    return len(value) == number and all(map(COUNT.holds, value))
+
+
+MESH = Rule("a list of two positive integers", lambda v: _counts(v, 2))
+INSTRUCTIONS = Rule(
+    "a list of lists of three positive integers: rows, columns, lanes of a row",
+    lambda v: isinstance(v, list) and len(v) > 0 and all(_counts(e, 3) for e in v),
 )
 FLAG = Rule("true or false", lambda v: isinstance(v, bool))
 TEXT = Rule("text", lambda v: isinstance(v, str))
@@ -213,9 +226,13 @@ GPU: Rules = {
     "operand_fraction": FRACTION,
     "operand_terms": COUNT,
     "load_fraction": FRACTION,
+    "passed_fraction": FRACTION,
     "f32_multiple": MULTIPLE,
     "shared_fraction": FRACTION,
-    "shared_operand_rows": COUNT,
+    "shared_operand_rows": NATURAL,
+    "matrix_instructions": INSTRUCTIONS,
+    "warp_instructions": MESH,
+    "warps_along_rows": COUNT,
     "second_loop_registers": COUNT,
     "least_group_elements": COUNT,
     "most_group_elements": COUNT,
@@ -267,6 +284,8 @@ GPU_DEFAULTS: Fields = {
     "f32_multiple": 3,  # assumed, from what Triton compiles for sm_90
     "shared_fraction": 0.955,  # fitted to kernels compiled for sm_90
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
+    "matrix_instructions": [[16, 8, 4]],  # m16n8k16: docs.rs/crate/ptx-90-parser
+    "warp_instructions": [1, 2],  # Triton, AccelerateMatmul.cpp, warpsPerTileV2
     "second_loop_registers": 16,  # 14 in a kernel for sm_90: benchmarks/README.md
     "least_group_elements": 64,  # assumed
     "most_group_elements": 256,  # assumed: tiles that registers hold

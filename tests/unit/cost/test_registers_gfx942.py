@@ -1,0 +1,70 @@
+"""
+The model of registers against kernels that LLVM compiled for gfx942.
+
+`tests/data/registers_gfx942.csv` was written by `benchmarks/registers.py`: eight ops
+with seed 1, of which the figures in the hardware file were made, and others with seed
+2, that were compiled when these were done.
+"""
+
+import numpy as np
+import pytest
+from register_table import Table
+
+from comet.cost.gpu.layouts import Layout, Layouts
+
+TABLE = Table("registers_gfx942.csv", "mi300x8")
+CORRELATION = 0.7
+"""
+The least rank correlation: that of flash decode, eight kernels of 66 to 150 registers.
+"""
+UNROLLED = "gated_mlp"
+"""Two loops: LLVM unrolls the inner one, and a tiling is admitted that spills."""
+
+
+def test_a_product_takes_the_largest_instruction_that_it_fills() -> None:
+    """Accumulators of 64 x 64 and of 16 x 64, by four wavefronts of 64 threads."""
+    summary, gpu = TABLE.kernel("gemm")
+    (made,) = summary.products
+    for rows, share in ((64, (32, 32, 2)), (16, (16, 16, 4))):
+        layouts = Layouts(summary, {"M": rows, "N": 64, "K": 32}, 4, gpu)
+        found = layouts.shares[made]
+        assert (found.rows, found.columns, found.lanes) == share
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "warps", "layout"),
+    [(32, 128, 8, (8, 1)), (16, 64, 8, (8, 1)), (128, 64, 8, (4, 2))],
+)
+def test_wavefronts_are_where_triton_puts_them(
+    rows: int, columns: int, warps: int, layout: tuple[int, int]
+) -> None:
+    """As in the TTGIR of these kernels: warpsPerCTA."""
+    summary, gpu = TABLE.kernel("gemm")
+    blocks = {"M": rows, "N": columns, "K": 32}
+    (found,) = Layouts(summary, blocks, warps, gpu).of.values()
+    assert found == Layout(*layout)
+
+
+def test_scores_stay_in_one_wavefront() -> None:
+    """Of 16 queries: the scores by all along rows, their sums along columns."""
+    summary, gpu = TABLE.kernel("attention")
+    blocks = {"B": 1, "H": 1, "M": 16, "E": 16, "N": 64, "D": 128}
+    scores, sums = Layouts(summary, blocks, 8, gpu).of.values()
+    assert (scores, sums) == (Layout(8, 1), Layout(1, 8))
+
+
+@pytest.mark.parametrize("op", TABLE.ops())
+def test_registers_are_in_the_order_of_the_compiler(op: str) -> None:
+    assert TABLE.correlation(op) >= CORRELATION
+
+
+@pytest.mark.parametrize("op", TABLE.ops())
+def test_no_tiling_that_spills_is_admitted(op: str) -> None:
+    spilling = [row for row in TABLE.rows(op) if row.spilled]
+    assert sum(TABLE.admits(op, row) for row in spilling) <= (op == UNROLLED)
+
+
+def test_few_tilings_that_fit_are_rejected() -> None:
+    rows = [(op, row) for op in TABLE.ops() for row in TABLE.rows(op)]
+    whole = [TABLE.admits(op, row) for op, row in rows if not row.spilled]
+    assert np.mean(whole) > 0.95
