@@ -28,8 +28,7 @@ from register_ops import OPS, fused, kernel_of
 from xdsl.dialects.builtin import ModuleOp
 
 import comet
-from comet.cost.gpu.capacity import holds
-from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.capacity import holds, shared_need
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import format_plan
@@ -69,7 +68,7 @@ def drawn(op: str, module: ModuleOp, seed: int, count: int) -> list[Drawn]:
     held = [
         Drawn(op, {name: row[name] for name in (*dims, *LAUNCHES)})
         for row in rows
-        if holds(summary, row, LaunchNumbers(row["warps"], row["stages"]), gpu)
+        if holds(summary, row, shared_need(summary, row, row["stages"], gpu), gpu)
     ]
     return random.Random(seed).sample(held, min(count, len(held)))
 

@@ -24,12 +24,11 @@ from comet.cost.from_ir.products import (
     tile_bytes,
 )
 from comet.cost.from_ir.register_tiles import (
+    RegisterTiles,
     accumulators,
     broadcast_during,
     continued,
     kept_vectors,
-    tiles_before,
-    tiles_during,
 )
 from comet.cost.from_ir.scatters import added_width, addresses, moved, times_stored
 from comet.cost.gpu.kernel import Device
@@ -91,6 +90,7 @@ class _Walk:
     ):
         self.levels = levels
         self.with_products = with_products
+        self.tiles = RegisterTiles(with_products=with_products)
         self.shared_out = shared_out
         """Dimensions of groups of programs, whose loops count as programs."""
         self.gpu = gpu
@@ -202,8 +202,7 @@ class _Walk:
         tiles = (arg for arg in block.args if isinstance(arg.type, TensorType))
         entering = (*outer, *tiles, *accumulators(op))
         for inner, alive in alive_before(block, entering, late_loads(op)):
-            held = tiles_during(inner, alive, with_products=self.with_products)
-            tiles = self._in_registers(held)
+            tiles = self._in_registers(self.tiles.during(inner, alive))
             vectors = self._vectors(inner, kept)
             operands = operands_of(inner, loops)
             if operands is not None:
@@ -252,7 +251,7 @@ class _Walk:
         operands: Operands,
     ) -> Point:
         """Return the values in registers just before a contraction in a node."""
-        held = list(tiles_before(product, alive, with_products=self.with_products))
+        held = self.tiles.before(product, alive)
         sums = set(accumulators(op))
         other = self._in_registers(value for value in held if value not in sums)
         summed = self._in_registers(value for value in held if value in sums)
@@ -391,7 +390,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         products=tuple(walk.products.made),
         vectors=tuple(walk.vectors),
         rounds=tuple(walk.rounds),
-        points=tuple(walk.points),
+        points=tuple(dict.fromkeys(walk.points)),
         shared=tuple(walk.shared),
         added=tuple(walk.added),
         narrow=tuple(walk.narrow),

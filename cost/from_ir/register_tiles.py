@@ -7,7 +7,8 @@ whole tile at any time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -28,27 +29,31 @@ from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.node import NodeOp
 
 
-def tiles_during(
-    op: Operation, alive: Sequence[SSAValue], *, with_products: bool
-) -> Iterator[SSAValue]:
+class RegisterTiles:
     """
-    Yield the tiles that take registers during `op`: those `alive`, and its results.
+    Finds the tiles that take registers; what it knows of a value it looks up once.
 
     `with_products`: the kernel has contractions. Tiles in shared memory are included.
     """
-    # The result of an elementwise op replaces the operand that it is the last to use.
-    made = () if isinstance(op, MapOp) else op.results
-    yield from tiles_before(op, (*alive, *made), with_products=with_products)
 
+    def __init__(self, *, with_products: bool):
+        self._with_products = with_products
+        self._source = cache(_source)
+        self._narrow = cache(_before_widening)
 
-def tiles_before(
-    op: Operation, alive: Sequence[SSAValue], *, with_products: bool
-) -> Iterator[SSAValue]:
-    """Yield those of the tiles `alive` that take registers just before `op`."""
-    tiles = _occupying(alive)
-    if with_products:
-        tiles = (_before_widening(tile, op) for tile in tiles)
-    yield from dict.fromkeys(tiles)
+    def during(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
+        """Return the tiles that take registers during `op`: `alive`, and results."""
+        # An elementwise op's result replaces the operand that it is the last to use.
+        made = () if isinstance(op, MapOp) else op.results
+        return self.before(op, (*alive, *made))
+
+    def before(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
+        """Return those of the tiles `alive` that take registers just before `op`."""
+        different = dict.fromkeys(alive)
+        tiles = (each for each in different if self._source(each) not in different)
+        if self._with_products and not isinstance(op, NodeOp):
+            tiles = map(self._narrow, tiles)
+        return dict.fromkeys(tiles)
 
 
 def broadcast_during(op: Operation) -> Iterator[SSAValue]:
@@ -102,7 +107,7 @@ def continued(op: NodeOp, inner: NodeOp) -> Iterator[SSAValue]:
         yield from (value for value in inner.outs if is_continued(op, value))
 
 
-def _before_widening(value: SSAValue, op: Operation) -> SSAValue:
+def _before_widening(value: SSAValue) -> SSAValue:
     """
     Return the operand if `value` is a cast that is not in registers yet, else `value`.
 
@@ -112,7 +117,7 @@ def _before_widening(value: SSAValue, op: Operation) -> SSAValue:
     are widened right after the load.
     """
     cast, users = value.owner, [use.operation for use in value.uses]
-    if isinstance(op, NodeOp) or not isinstance(cast, CastOp) or cast.added_bits <= 0:
+    if not isinstance(cast, CastOp) or cast.added_bits <= 0:
         return value
     if len(users) != 1 or users[0].parent is not cast.parent:
         return value
@@ -122,32 +127,33 @@ def _before_widening(value: SSAValue, op: Operation) -> SSAValue:
 def _occupying(tiles: Sequence[SSAValue]) -> Iterator[SSAValue]:
     """Yield the tiles that take registers of their own among `tiles`."""
     different = dict.fromkeys(tiles)
-    yield from (tile for tile in different if _occupies(tile, different))
+    yield from (tile for tile in different if _source(tile) not in different)
 
 
-def _occupies(value: SSAValue, alive: Collection[SSAValue]) -> bool:
+def _source(value: SSAValue) -> SSAValue | None:
     """
-    Whether a tile takes registers, given the other tiles `alive`.
+    Return the tile that has to be alive for `value` to take no registers, or None.
 
-    It does not if the only op that reads it is elementwise or a reduction, and computes
-    it element by element from a tile that is alive; nor if an elementwise op computes
-    it for a store. A product that is only added to a value accumulates into that value.
+    It takes none if the only op that reads it is elementwise or a reduction, and
+    computes it element by element from a tile that is alive; nor, whatever is alive, if
+    an elementwise op computes it for a store. A product that is only added to a value
+    accumulates into that value.
     """
     op, users = value.owner, {use.operation for use in value.uses}
     if isinstance(op, FillOp):
-        return any(isinstance(user, YieldOp) for user in users)
+        yielded = any(isinstance(user, YieldOp) for user in users)
+        return None if yielded else value
     if len(users) != 1:
-        return True
+        return None
     (user,) = users
     if isinstance(op, ContractOp):
-        return not adds(user)
+        return value if adds(user) else None
     if not isinstance(op, Elementwise):
-        return True
+        return None
     if isinstance(user, YieldOp):
-        return not isinstance(user.parent_op(), SpatialOp)
-    return not isinstance(user, Elementwise | ReduceOp) or (
-        _computed_from(value) not in alive
-    )
+        return value if isinstance(user.parent_op(), SpatialOp) else None
+    read = isinstance(user, Elementwise | ReduceOp)
+    return _computed_from(value) if read else None
 
 
 def _computed_from(value: SSAValue) -> SSAValue:

@@ -8,15 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.kernel import Device, KernelWork
 from comet.cost.gpu.layouts import reads_shared
-from comet.cost.gpu.registers import (
-    REGISTER,
-    LaunchNumbers,
-    alive_bytes,
-    least_registers,
-    thread_registers,
-)
+from comet.cost.gpu.registers import REGISTER, alive_bytes, least_registers
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Real, longest
 
@@ -44,16 +38,16 @@ def shared_need(
 def holds(
     summary: KernelSummary,
     blocks: Blocks,
-    numbers: LaunchNumbers,
+    shared: Real,
     gpu: Device,
     share: float = 1.0,
 ) -> Real:
     """
     Return 1 if one multiprocessor holds the live tiles of a program, else 0.
 
-    Tiles may fill the fraction `share` of its shared memory.
+    `shared` are the bytes of shared memory that it needs, see `shared_need`; they may
+    fill the fraction `share` of what there is.
     """
-    shared = shared_need(summary, blocks, numbers.stages, gpu)
     return (
         np.less_equal(alive_bytes(summary, blocks), gpu.register_bytes)
         * np.less_equal(shared, share * gpu.shared_bytes)
@@ -61,13 +55,15 @@ def holds(
     )
 
 
-def fits(
-    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
-) -> Real:
-    """Return 1 if a program fits with the registers that Triton adds, else 0."""
-    needed = thread_registers(summary, blocks, numbers, gpu)
-    room = holds(summary, blocks, numbers, gpu, gpu.compiled.shared_fraction)
-    return np.less_equal(needed, most_registers(numbers.warps, gpu)) * room
+def fits(summary: KernelSummary, blocks: Blocks, work: KernelWork, gpu: Device) -> Real:
+    """
+    Return 1 if a program fits with the registers that Triton adds, else 0.
+
+    `work` is that of the kernel with `blocks`, see `kernel_work`.
+    """
+    needed = work.registers / (gpu.warp_threads * work.warps) / REGISTER
+    room = holds(summary, blocks, work.shared, gpu, gpu.compiled.shared_fraction)
+    return np.less_equal(needed, most_registers(work.warps, gpu)) * room
 
 
 def may_fit(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) -> Real:

@@ -94,8 +94,9 @@ def replication(
 
 def alive_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return the most bytes of tiles that are alive in registers at the same time."""
-    points = dict.fromkeys(Point(point.tiles) for point in summary.points)
-    return longest(_bytes(point, blocks) for point in points)
+    return longest(
+        total(tile.per_tile(blocks) for tile in tiles) for tiles in summary.tiles_alive
+    )
 
 
 def _has_instructions(summary: KernelSummary) -> bool:
@@ -143,7 +144,7 @@ def _most_registers(
         read = (1 - layouts.reads_shared) * _operand_registers(point.operands, layouts)
         return tiles + np.maximum(read, loaded)
 
-    return longest(map(alive, dict.fromkeys(summary.points)))
+    return longest(map(alive, summary.points))
 
 
 def _tile_registers(tile: Term, layouts: Layouts) -> Real:

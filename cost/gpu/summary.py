@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
@@ -190,6 +191,11 @@ class KernelSummary:
     """The dimensions whose last tiles are launched first."""
     unmasked: frozenset[str] = frozenset()
     """The loops that are written in two parts, one of them without the mask."""
+
+    @cached_property
+    def tiles_alive(self) -> tuple[tuple[Term, ...], ...]:
+        """The tiles of each of `points`, without repetitions."""
+        return tuple(dict.fromkeys(point.tiles for point in self.points))
 
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""

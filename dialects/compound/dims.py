@@ -47,6 +47,9 @@ COUNT_TENSOR = irdl_to_attr_constraint(TensorType[I32])
 INTEGER_TENSOR = irdl_to_attr_constraint(TensorType[I32 | I64])
 BOOLEAN_TENSOR = irdl_to_attr_constraint(TensorType[I1])
 
+_NAMES, _EXTENTS = "compound.names", "compound.extents"
+"""What is cached in a type: types are immutable, and these are read very often."""
+
 LAUNCH_NUMBERS = ("warps", "stages", "group")
 """The names of launch numbers, which no dimension may have: plans name both."""
 
@@ -170,7 +173,10 @@ def dims_attr(value: SSAValue | Attribute) -> DimsAttr:
 
 def names_of(value: SSAValue | Attribute) -> tuple[str, ...]:
     """Return the dimension names of a value or type, in axis order."""
-    return dims_attr(value).axes
+    cached = vars(type_ := _type_of(value))
+    if _NAMES not in cached:
+        cached[_NAMES] = dims_attr(type_).axes
+    return cached[_NAMES]
 
 
 def iteration_dims(op: Operation) -> tuple[str, ...]:
@@ -186,9 +192,12 @@ def level_of(value: SSAValue | Attribute) -> str | None:
 
 def extents_of(value: SSAValue | Attribute) -> dict[str, int]:
     """Return the extent (elements) of each named dimension, in axis order."""
-    names = names_of(type_ := _type_of(value))
-    assert isinstance(type_, TensorType)
-    return {name: n.data for name, n in zip(names, type_.shape.data, strict=True)}
+    cached = vars(type_ := _type_of(value))
+    if _EXTENTS not in cached:
+        names = names_of(type_)
+        assert isinstance(type_, TensorType)
+        cached[_EXTENTS] = dict(zip(names, type_.get_shape(), strict=True))
+    return cached[_EXTENTS].copy()
 
 
 def element_type_of(value: SSAValue | Attribute) -> Element:
@@ -276,7 +285,10 @@ def with_element_type(type_: Attribute, element: ElementT) -> TensorType[Element
 
 def joined_extents(values: Iterable[SSAValue | Attribute]) -> dict[str, int]:
     """Return the extents of all names in `values`; a later value overrides."""
-    return {name: n for value in values for name, n in extents_of(value).items()}
+    joined: dict[str, int] = {}
+    for value in values:
+        joined |= extents_of(value)
+    return joined
 
 
 def merged_extents(

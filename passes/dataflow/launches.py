@@ -185,10 +185,10 @@ class LaunchPrices(Generic[Kernel]):
 
     def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
         """Return what programs do, None without room with numbers not their own."""
-        known, gpu = (tree.summary, tree.blocks, numbers), self._gpu
-        if numbers == tree.numbers or fits(*known, gpu) > 0:
-            return kernel_work(*known, gpu)
-        return None
+        known, gpu = (tree.summary, tree.blocks), self._gpu
+        work = kernel_work(*known, numbers, gpu)
+        fitting = numbers == tree.numbers or fits(*known, work, gpu) > 0
+        return work if fitting else None
 
 
 def cheapest_launches(

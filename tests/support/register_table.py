@@ -13,6 +13,7 @@ from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.tiling import kernel_work
 from comet.passes.schedule.tile.gpu.space import block_sizes
 
 
@@ -81,7 +82,8 @@ class Table:
     def admits(self, op: str, row: Row) -> bool:
         """Whether the model admits a tiling."""
         summary, gpu = self.kernel(op)
-        return bool(fits(summary, row.blocks, row.numbers, gpu))
+        work = kernel_work(summary, row.blocks, row.numbers, gpu)
+        return bool(fits(summary, row.blocks, work, gpu))
 
 
 @cache

@@ -181,9 +181,9 @@ def finish_kernel(
     known = given if node.launch is None else {**node.launch.numbers, **given}
     node.launch = _launch(node, summary, blocks, gpu, known)
     numbers = launch_numbers(node.launch)
-    if not holds(summary, blocks, numbers, gpu):
+    shared = shared_need(summary, blocks, numbers.stages, gpu)
+    if not holds(summary, blocks, shared, gpu):
         registers = alive_bytes(summary, blocks)
-        shared = shared_need(summary, blocks, numbers.stages, gpu)
         raise OpError(
             node,
             f"tile: {_needed(node, registers, shared, levels)}, more than the "

@@ -16,10 +16,10 @@ import numpy as np
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu.capacity import fits, may_fit
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.kernel import Device, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
-from comet.cost.gpu.tiling import price, rank
+from comet.cost.gpu.tiling import kernel_work, rank
 from comet.cost.reals import Real
 from comet.cost.reals import product as product_of
 from comet.dialects.schedule.attributes import LaunchAttr, power_of_two
@@ -108,8 +108,9 @@ class PricedTilings:
         self._summary, self._sizes, self._gpu = summary, sizes, gpu
         self._columns = dict(zip(sizes, rows.T, strict=True))
         numbers = LaunchNumbers(self._columns["warps"], self._columns["stages"])
-        self._time = price(summary, self._columns, numbers, gpu)
-        fitting = np.greater(fits(summary, self._columns, numbers, gpu), 0)
+        work = kernel_work(summary, self._columns, numbers, gpu)
+        self._time = kernel_time(work, gpu)
+        fitting = np.greater(fits(summary, self._columns, work, gpu), 0)
         order = rank(self._time, summary.programs(self._columns), gpu)
         self._ranks = np.where(fitting, order, np.inf)
 
