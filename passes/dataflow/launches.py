@@ -44,28 +44,22 @@ class Needs(Generic[Kernel]):
         groups: Sequence[tuple[Kernel, ...]],
     ) -> bool:
         """Return whether neither needs the other, directly or through `groups`."""
-        return not (
-            self._reaches(one, other, groups) or self._reaches(other, one, groups)
+        return other not in self.needed_by(one, groups) and (
+            one not in self.needed_by(other, groups)
         )
 
-    def _reaches(
-        self,
-        start: tuple[Kernel, ...],
-        end: tuple[Kernel, ...],
-        groups: Sequence[tuple[Kernel, ...]],
-    ) -> bool:
-        """Return whether `start` needs something that `end` makes."""
+    def needed_by(
+        self, start: tuple[Kernel, ...], groups: Sequence[tuple[Kernel, ...]]
+    ) -> set[tuple[Kernel, ...]]:
+        """Return those of `groups` that `start` needs, directly or through others."""
         group_of = {kernel: group for group in groups for kernel in group}
-        seen, pending = set[tuple[Kernel, ...]](), [start]
+        found, pending = set[tuple[Kernel, ...]](), [start]
         while pending:
             for kernel in pending.pop():
-                for needed in (group_of[each] for each in self.read[kernel]):
-                    if needed == end:
-                        return True
-                    if needed not in seen:
-                        seen.add(needed)
-                        pending.append(needed)
-        return False
+                new = {group_of[each] for each in self.read[kernel]} - found
+                found |= new
+                pending += new
+        return found
 
     def in_order(
         self, groups: Sequence[tuple[Kernel, ...]]
@@ -202,11 +196,11 @@ def cheapest_launches(
     groups: list[tuple[Kernel, ...]] = [(kernel,) for kernel in needs.kernels]
     for kernel in needs.kernels:
         own = (kernel,)
+        needed = needs.needed_by(own, groups)
         gains = {
             group: gain
-            for group in groups[: groups.index(own)]
-            if needs.independent(group, own, groups)
-            and (gain := prices.saved(group, own)) > 0
+            for group in groups[: groups.index(own)]  # which need no later kernel
+            if group not in needed and (gain := prices.saved(group, own)) > 0
         }
         if gains:
             best = max(gains, key=gains.__getitem__)

@@ -203,6 +203,8 @@ class _Graph:
         self._users_of: dict[SSAValue, frozenset[Operation]] = {}
         self._outputs: dict[Group, Values] = {}
         self._merged_of: dict[Group, tuple[Group, ...]] = {}
+        self._readers_of: dict[Group, tuple[Group, ...]] = {}
+        """Those that were asked for since the groups last changed."""
         for unit in units(ops):
             self.join(unit)
 
@@ -231,6 +233,7 @@ class _Graph:
         """Make `group` a group; with `parts`, remember that it was merged from them."""
         own = (op for op in group if op not in self._recomputed)
         self._group_of.update(dict.fromkeys(own, group))
+        self._readers_of.clear()
         if parts:
             self._merged_of[group] = parts
 
@@ -252,6 +255,7 @@ class _Graph:
     def restore(self, state: _State) -> None:
         """Go back to a former state."""
         self._group_of, self._merged_of = state
+        self._readers_of.clear()
 
     def epilogues(self) -> Iterator[Group]:
         """
@@ -379,7 +383,9 @@ class _Graph:
 
     def _readers(self, group: Group) -> tuple[Group, ...]:
         """Return the groups that read what `group` computes."""
-        return self._users(self.outputs_of(group), group)
+        if group not in self._readers_of:
+            self._readers_of[group] = self._users(self.outputs_of(group), group)
+        return self._readers_of[group]
 
     def _users(self, values: Iterable[SSAValue], group: Group) -> tuple[Group, ...]:
         """Return the other groups that read one of `values`, in program order."""
