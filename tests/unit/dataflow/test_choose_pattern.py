@@ -238,7 +238,7 @@ def test_the_sizes_of_the_papers(name: str, sizes: Mapping[str, int]):
 def test_what_is_chosen_means_the_same_and_can_be_fed_back(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(search, "TRIES", 6)
+    monkeypatch.setattr(search, "TRIES", 2)
     before = outlined(name, 3, {"M": 13, "N": 21, "K": 10})
     after = run_passes(before, AUTO)
     assert_same_meaning(before, after, "f")

@@ -17,11 +17,19 @@ from comet.dialects.arch import (
     Arch,
     ArchError,
     GpuOp,
+    MemoryOp,
     SystemOp,
     attached_system,
     find_system,
 )
-from comet.dialects.arch.fields import Field, Fields, attribute_of, field_of
+from comet.dialects.arch.fields import (
+    Field,
+    Fields,
+    attribute_of,
+    dictionary_of,
+    field_of,
+    fields_of,
+)
 from comet.dialects.arch.schema import GPU, GPU_DEFAULTS
 from comet.dialects.arch.yaml import fields_of_system, system_of_fields
 
@@ -46,6 +54,19 @@ def reparsed(module: ModuleOp) -> ModuleOp:
 def test_a_machine_without_levels_has_no_price():
     with pytest.raises(HardwareError, match="@bare has no level"):
         hardware_of(SystemOp("bare"))
+
+
+def test_hardware_is_read_once_for_all_clones_and_again_when_it_changes():
+    module = ModuleOp([system("edge")])
+    known = hardware_of(attached_system(module))
+    other = attached_system(module.clone())
+    assert hardware_of(other) is known
+    (row,) = (
+        op for op in other.walk() if isinstance(op, MemoryOp) and "bw" in op.fields.data
+    )
+    row.fields = dictionary_of({**fields_of(row.fields), "bw": 7})
+    assert hardware_of(other).levels[0].memory.parent_read_bandwidth == 7
+    assert hardware_of(attached_system(module)) is known
 
 
 def test_there_are_hardware_files():

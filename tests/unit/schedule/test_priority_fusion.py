@@ -230,12 +230,12 @@ def test_large_products_of_small_values_are_computed_again():
     module = run_passes(parse_module(path.read_text()), f"{H200},sink-renames")
     (func,) = compute_functions(module)
     simplify(func)
-    ops, trials = elementary_ops(func), Trials(attached_system(module))
-    again = cheap_to_recompute(ops, trials.gpu)
+    ops = elementary_ops(func)
+    again = cheap_to_recompute(ops, device_of(attached_system(module)))
     names = {op.results[0].name_hint for op in again}
     assert {"scores1", "scores2", "weights"} <= names
     assert all({"M", "N"} <= set(names_of(op.results[0])) for op in again)
-    parts = priority_partition(ops, Forms(trials, FORMS), again)
+    parts = priority_partition(ops, Lengths(), again)
     groups = [set(part) for part in parts if isinstance(part, tuple)]
     read = {v.owner for part in groups for op in part - again for v in op.operands}
     assert again & read

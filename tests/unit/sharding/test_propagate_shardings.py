@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from covering import EVERY_CASE
 from gpu_ranks import H200X8
 from graph_text import Program
 from programs import mesh_text
@@ -146,11 +147,16 @@ def test_emitted_modules_are_right_on_the_scheduler(tmp_path: Path):
             f"{H200X8},triton-distributed{{ranks={ranks} pattern={pattern} "
             "strategy=none}",
         )
-        for name, text in (
-            ("llama", llama()),
-            ("branches", parallel(SIZES[0], MOVES["two branches"][1])),
+        for index, (name, text) in enumerate(
+            (
+                ("branches", parallel(SIZES[0], MOVES["two branches"][1])),
+                ("llama", llama()),
+            )
         )
-        for ranks, pattern in ((2, "bsp"), (4, "push"), (4, "fused"))
+        for number, (ranks, pattern) in enumerate(
+            ((2, "bsp"), (2, "fused"), (4, "push"))
+        )
+        if EVERY_CASE or number % 2 == index
     }
     assert set(outcomes(sources, tmp_path).values()) == {"right"}
 

@@ -21,9 +21,9 @@ ONE_GPU = f"{CHOSEN}{{strategy=full}}"
 
 def test_bounded_loops_mean_the_same(tmp_path: Path):
     programs = {
-        "causal": causal(64, 256),
+        "causal": causal(32, 160),
         "odd": causal(37, 301),
-        "square": causal(128, 128),
+        "square": causal(96, 96),
         "lengths": decode(200),
         "single": causal(1, 200),
         "term": with_term(1.7e38),
