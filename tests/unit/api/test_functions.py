@@ -33,6 +33,11 @@ def mapped() -> comet.Compiled:
 
 
 @pytest.fixture(scope="module")
+def answer() -> comet.Answer:
+    return comet.explore(PROGRAM, EDGE, FEW)
+
+
+@pytest.fixture(scope="module")
 def kernels() -> comet.Compiled:
     return comet.compile(PROGRAM, H200)
 
@@ -120,24 +125,24 @@ def test_a_launch_plan_without_estimate_is_priced(kernels: comet.Compiled):
     assert comet.cost(plan) == kernels.cost
 
 
-def test_an_answer_is_the_best_mapping():
+def test_an_answer_is_the_best_mapping(answer: comet.Answer):
     notes: list[comet.Progress] = []
-    answer = comet.explore(PROGRAM, EDGE, FEW, progress=notes.append)
+    again = comet.explore(comet.parse(PROGRAM), EDGE, FEW, progress=notes.append)
     assert answer.proven
     assert notes[-1].best == answer.latency_cycles
     assert comet.cost(answer.module).latency == answer.latency_cycles
-    assert comet.explore(
-        comet.parse(PROGRAM), EDGE, FEW
-    ).module.is_structurally_equivalent(answer.module)
+    assert again.module.is_structurally_equivalent(answer.module)
 
 
-def test_notebooks_show_tables(mapped: comet.Compiled, kernels: comet.Compiled):
+def test_notebooks_show_tables(
+    mapped: comet.Compiled, kernels: comet.Compiled, answer: comet.Answer
+):
     for shown in (mapped, mapped.cost, kernels, kernels.cost):
         text = shown._repr_html_()  # pyright: ignore[reportPrivateUsage]
         assert text.startswith("<table>")
         assert "p: M=8" not in text or "&quot;" in text
-    answer = comet.explore(PROGRAM, EDGE, FEW)._repr_html_()  # pyright: ignore[reportPrivateUsage]
-    assert "gap 0.00 %, proven" in answer
+    text = answer._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert "gap 0.00 %, proven" in text
 
 
 def test_notebooks_show_where_the_time_of_kernels_goes(kernels: comet.Compiled):
@@ -171,7 +176,9 @@ def test_a_sampler_takes_samples():
     assert asked.sampling == Sampling("tpe", 3, 5)
 
 
-def test_several_questions_are_answered_in_their_order(tmp_path: Path):
+def test_several_questions_are_answered_in_their_order(
+    tmp_path: Path, answer: comet.Answer
+):
     asked = [
         comet.question(PROGRAM, EDGE, FEW),
         comet.question(PROGRAM, EDGE, {"stram": True}),
@@ -186,7 +193,7 @@ def test_several_questions_are_answered_in_their_order(tmp_path: Path):
     found = comet.explore_all(asked, jobs=1, store=store, progress=count)
     first, wrong, last = found
     assert isinstance(first, comet.Answer)
-    assert first.latency_cycles == comet.explore(PROGRAM, EDGE, FEW).latency_cycles
+    assert first.latency_cycles == answer.latency_cycles
     assert str(wrong).startswith("constraints.yaml:1: there is no constraint 'stram'")
     assert isinstance(last, comet.Answer)
     assert last.objective == "energy"

@@ -160,9 +160,8 @@ def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str, machine
 def test_files_break_no_rule(op: NamedOp, strategy: str):
     machine = "cloud" if TILED.index(op) % 2 else "edge"
     before = parse_module(op.text(op.even))
-    options = f"strategy={strategy}"
-    if strategy != "auto":  # to choose the dimension, too, takes long with attention
-        options += f" dim={'M' if 'M' in op.even else 'E'}"
+    dim = "M" if "M" in op.even else "E"
+    options = f"strategy={strategy} stream=false pad=none dim={dim}"
     pipeline = f"{hardware(f'{machine}.yaml')},comet-accelerator{{{options}}}"
     assert check(write_files(run_passes(before, pipeline))) == []
 

@@ -29,6 +29,7 @@ from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
 
 ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+FULL = ONE_GPU.replace("ranks=1", "ranks=1 strategy=full")
 LONG = {"M": 33, "N": 33, "D": 256, "H": 4, "E": 32, "G": 32, "F": 300}
 """Sizes with which a block does not fit one kernel."""
 
@@ -48,7 +49,7 @@ def function(text: str) -> FuncOp:
 
 
 def test_every_graph_runs_on_one_gpu(tmp_path: Path):
-    sources = {name: emitted(text, ONE_GPU) for name, text in GRAPHS.items()}
+    sources = {name: emitted(text, FULL) for name, text in GRAPHS.items()}
     reports = check_all(sources, tmp_path)
     assert [report for report in reports.values() if not report["ok"]] == []
 
