@@ -36,7 +36,7 @@ TREES: tuple[Tree, ...] = (
     ("gemm_softmax", "full", (6, 4, 64)),
     ("gemm_softmax", "partial", (4, 6, 48)),
     ("gemm_softmax", "isolate_contractions", (6, 2, 32)),
-    ("gemm_layernorm", "full", (8, 4, 32)),
+    ("gemm_layernorm", "full", (4, 4, 32)),
     ("gemm_softmax", "none", (4, 2, 32)),
     ("gemm_softmax", "full", (6, 4, 64), BindingKind.PIPELINE),
     ("gemm_softmax", "partial", (4, 6, 48), BindingKind.PIPELINE),

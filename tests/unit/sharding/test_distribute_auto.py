@@ -92,7 +92,7 @@ def test_where_nothing_is_given_there_is_a_choice() -> None:
     "options", ["dim=M", "strategy=full", "kind=allreduce", 'factors="c_ob: M=2"']
 )
 def test_what_is_given_leaves_nothing_to_choose(options: str) -> None:
-    assert chosen(mapping_of(TEXTS["softmax"], "edge", options)) is None
+    assert chosen(mapping_of(TEXTS["softmax"], "edge", f"{options} {REST}")) is None
 
 
 def test_a_choice_can_be_asked_for() -> None:
