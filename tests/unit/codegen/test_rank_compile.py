@@ -56,7 +56,9 @@ def elements(value: object) -> list[object]:
 # Without what keeps them right or fast, kernels are found out.
 
 ONE_WRITER = (SAMPLES / "ag_gemm.mlir").read_text()
-"""Each flag is set by one program, with `signal_all`."""
+"""With `WHOLE_ROWS` each flag is set by one program, with `signal_all`."""
+WHOLE_ROWS = 'push blocks="K=1"'
+"""What is sent is cut into blocks of rows only."""
 SEVERAL_WRITERS = resized("ag_gemm", {64: 16, 128: 2048, 96: 64})
 """Programs add to flags, with `signal_add_all`, and the loop over K takes turns."""
 
@@ -87,7 +89,8 @@ class Mutation:
 
     def write(self, name: str, folder: Path) -> Path:
         """Write the module without the safeguard to a folder; return its file."""
-        source = module(self.program, self.target, 2, "push")
+        pattern = WHOLE_ROWS if self.program == ONE_WRITER else "push"
+        source = module(self.program, self.target, 2, pattern)
         device = Path(shim.__file__).read_text()
         changed = device if self.in_shim else source
         assert self.old in changed, f"{name}: the source has changed"
