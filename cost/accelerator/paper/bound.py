@@ -21,6 +21,7 @@ from comet.cost.accelerator.paper.latency import (
     Latency,
     collective_cost,
     group_streams,
+    pipelined,
     visit_nodes,
 )
 from comet.cost.accelerator.paper.nest import (
@@ -68,7 +69,8 @@ def least_cycles(
       stall shrinks by at most as much. Other transfers on a shared port only shorten
       the window.
     - Groups that run one after the other add up; of groups that overlap, each is a
-      bound for all.
+      bound for all. In a final node, a lane takes one iteration of every stage and
+      repeats the longest; reuse leaves at least that of stages without first reads.
     - A node whose first reads count has the cycles of `latencies`, if no node below it
       is open.
 
@@ -104,10 +106,15 @@ class _Bound:
             return self._state.nodes[tile.index].cycles
         if tile.is_leaf:
             return self._leaf(tile, first_reads=first_reads)
-        lanes = lanes_of(tile)
-        groups = [group for lane in lanes for group in lane]
+        lanes = [
+            [self._group(tile, group, first_reads=first_reads) for group in lane]
+            for lane in lanes_of(tile)
+        ]
+        if any(tile.index == index for index, _ in self._open_loops):
+            return longest(stage for lane in lanes for stage in lane)
+        iterations = self._state.flows.iterations(tile)
         return longest(
-            self._group(tile, group, first_reads=first_reads) for group in groups
+            lane[0] if len(lane) == 1 else pipelined(lane, iterations) for lane in lanes
         )
 
     def _leaf(self, tile: Tile, *, first_reads: bool) -> Real:

@@ -97,6 +97,12 @@ def _saved_once(below: Sequence[Fills], reused: Mapping[Key, Real]) -> Real:
     return total
 
 
+def most_saved(below: Sequence[Fills]) -> Real:
+    """Return the cycles of first reads that reuse above saves at most, once."""
+    keys = {fill.key: 1.0 for fills in below for fill in fills}
+    return _saved_once(below, keys)
+
+
 def longest_fill(
     fills: Sequence[Fill], reused: Mapping[Key, Real] | None = None
 ) -> Real:

@@ -22,6 +22,7 @@ from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper.fills import (
     Fills,
     fills_of,
+    most_saved,
     nested_fills,
     saved_cycles,
 )
@@ -57,6 +58,8 @@ class NodeCost:
     """Busy cycles of all ports and units in the subtree."""
     fills: tuple[Fills, ...] = ()
     """First reads that reuse in nodes above may save, one tuple per node."""
+    savable: Real | None = None
+    """The cycles that reuse saves at most; None if it saves all first reads in full."""
 
     def times(self, count: Real) -> NodeCost:
         """Return the cost of `count` executions, one after the other."""
@@ -69,6 +72,11 @@ class NodeCost:
             add_ports([(self.busy, count)]),
             self.fills,
         )
+
+    @property
+    def most_saved(self) -> Real:
+        """The cycles that reuse in nodes above saves at most."""
+        return most_saved(self.fills) if self.savable is None else self.savable
 
 
 @dataclass
@@ -179,6 +187,7 @@ def _member(state: Latency, tile: Tile, node: Node, iterations: Real) -> NodeCos
 
 
 def _one_after_other(parts: Sequence[NodeCost]) -> NodeCost:
+    overlap = any(part.savable is not None for part in parts)
     return NodeCost(
         total(p.cycles for p in parts),
         total(p.window for p in parts),
@@ -187,6 +196,7 @@ def _one_after_other(parts: Sequence[NodeCost]) -> NodeCost:
         add_ports([(p.ports, 1.0) for p in parts]),
         add_ports([(p.busy, 1.0) for p in parts]),
         tuple(fills for p in parts for fills in p.fills),
+        total(p.most_saved for p in parts) if overlap else None,
     )
 
 
@@ -194,7 +204,11 @@ def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> Nod
     """Return the cost of a group of children with the node's transfers for them."""
     once = _one_after_other([state.nodes[node.index] for node in group.members])
     streams = group_streams(state, tile, group)
-    saved = saved_cycles(streams, once.fills, iterations)
+    own, nested = fills_of(streams), nested_fills(streams, once.fills)
+    saved, savable = saved_cycles(streams, once.fills, iterations), once.savable
+    if savable is not None:
+        saved = np.minimum(saved, (iterations - 1) * savable)
+        savable = most_saved((own,)) + np.minimum(most_saved(nested), savable)
     work = iterations * once.cycles - saved
     nest = nest_cost(
         state.hardware, streams, iterations, work, _shared(state, once.ports)
@@ -209,7 +223,8 @@ def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> Nod
         iterations * once.optional + nest.stalls,
         ports,
         add_ports([(ports, 1.0), (once.busy, iterations)]),
-        (fills_of(streams), *nested_fills(streams, once.fills)),
+        (own, *nested),
+        savable,
     )
 
 
@@ -255,11 +270,15 @@ def _overlap(
     Return the cost of lanes in parallel, each a pipeline of its groups.
 
     A lane takes one iteration of every stage and repeats the longest. The sum takes at
-    least as long as the busiest port, bus or unit that the groups share.
+    least as long as the busiest port, bus or unit that the groups share. First reads
+    that other groups hide are not saved by reuse: what is left is that of lanes whose
+    stages have none, or the busiest unit.
     """
     groups = [group for lane in lanes for group in lane]
     busy = add_ports([(g.busy, 1.0) for g in groups])
-    lanes_take = longest(_pipelined(lane, iterations) for lane in lanes)
+    lanes_take = longest(
+        pipelined([stage.cycles for stage in lane], iterations) for lane in lanes
+    )
     longest_possible = total(group.cycles for group in groups)
     # A collective counts at both ports, so the bus may seem busy for longer than that.
     bus = np.minimum(_busiest_bus(hardware, busy), longest_possible)
@@ -274,6 +293,11 @@ def _overlap(
         most = np.where(longer, group.cycles, most)
         window = np.where(longer, group.window, window)
         compulsory = np.where(longer, group.compulsory, compulsory)
+    without = (
+        pipelined([stage.cycles - stage.most_saved for stage in lane], iterations)
+        for lane in lanes
+    )
+    work = (each for (name, _), each in busy.items() if hardware.level(name).is_unit)
     return NodeCost(
         cycles,
         window,
@@ -282,6 +306,7 @@ def _overlap(
         add_ports([(g.ports, 1.0) for g in groups]),
         busy,
         tuple(fills for g in groups for fills in g.fills),
+        cycles - longest((*without, *work)),
     )
 
 
@@ -295,6 +320,7 @@ def _busiest_bus(hardware: Hardware, busy: Ports) -> Real:
     return longest((0.0, *buses.values()))
 
 
-def _pipelined(stages: Sequence[NodeCost], iterations: Real) -> Real:
-    once = [stage.cycles / iterations for stage in stages]
+def pipelined(stages: Sequence[Real], iterations: Real) -> Real:
+    """Return the cycles of stages, each given by those of all its iterations."""
+    once = [cycles / iterations for cycles in stages]
     return total(once) + (iterations - 1) * longest(once)

@@ -12,11 +12,14 @@ from semantics import comet_context, parse_module, run_passes
 
 from comet.api.question import Source
 from comet.api.saved import saved_constraints
+from comet.cost.accelerator.breakdown import breakdown
+from comet.cost.accelerator.model import price
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.explore.constraints import ALL, Constraints, read_constraints
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import REJECTED, StructureSpace
 from comet.passes.schedule.bind import KINDS
+from comet.passes.schedule.tile.exact import Exact
 from comet.passes.search import Goal, Objective
 from comet.passes.sharding.dim_axes import parse_dims
 from comet.tools.comet_explore import main
@@ -47,8 +50,22 @@ func.func @f(%x: X, %y: X) -> (X, X) {
 """.replace("X", "tensor<2x4xf16, #compound.dims<M, N>>")
 
 
-def space_of(text: str, limits: Constraints, goal: Goal) -> StructureSpace:
-    module = run_passes(parse_module(text), f'attach-hardware{{path="{EDGE}"}}')
+LEFT, RIGHT, RESULT = (
+    f"tensor<64x64xf16, #compound.dims<{dims}>>" for dims in ("M, K", "K, N", "M, N")
+)
+PRODUCTS = f"""
+func.func @f(%x: {LEFT}, %u: {RIGHT}, %v: {RIGHT}) -> ({RESULT}, {RESULT}) {{
+  %e = compound.contract %x, %u : {LEFT}, {RIGHT} -> {RESULT}
+  %a = compound.contract %x, %v : {LEFT}, {RIGHT} -> {RESULT}
+  func.return %e, %a : {RESULT}, {RESULT}
+}}
+"""
+
+
+def space_of(
+    text: str, limits: Constraints, goal: Goal, hardware: str = EDGE
+) -> StructureSpace:
+    module = run_passes(parse_module(text), f'attach-hardware{{path="{hardware}"}}')
     return StructureSpace(comet_context(), module, goal, limits)
 
 
@@ -111,3 +128,30 @@ def test_kinds_of_a_saved_answer():
     assert (given.each, given.mixed) == (True, True)
     assert (given.kind, given.at) == (("allreduce", "gather"), ("GB", "OB"))
     assert given.bindings == (BindingKind.SEQUENTIAL, BindingKind.PIPELINE)
+
+
+@pytest.mark.parametrize("rows", [2, 4, 8])
+def test_reuse_saves_no_first_reads_that_a_pipeline_hides(tmp_path: Path, rows: int):
+    """No mapping takes less than its busiest unit, nor than its bounds."""
+    slow = tmp_path / "slow.yaml"
+    slow.write_text(
+        Path(EDGE).read_text().replace("child_read_bw: 2048", "child_read_bw: 16")
+    )
+    limits = replace(ONE, bindings=(BindingKind.PIPELINE,), dim=((),))
+    (structure,) = space_of(PRODUCTS, limits, Goal(), str(slow)).structures()
+    space = structure.factor_space(limits)
+    root, shared, _ = space.keys
+    loops = {(key, dim): 1 for key in space.keys for dim in "MNK"}
+    space = space.fixing({**loops, (root, "M"): 64 // rows, (shared, "M"): rows})
+    part, bounds = space.whole, list[float]()
+    while not space.is_plan(part):
+        bounds.append(float(Exact(space, Goal()).bounds(part).min()))
+        (part,) = space.cut(part)
+    problem, hardware = (
+        space.template.problem_for(space.plan(part, 0)),
+        space.template.hardware,
+    )
+    cycles = price(problem, hardware).latency
+    busy = breakdown(problem, hardware, "paper").busy
+    assert cycles >= max(n for (name, _), n in busy.items() if name == "GEMMEngine")
+    assert cycles >= max(bounds)
