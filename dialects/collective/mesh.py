@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     i64,
 )
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -182,6 +182,10 @@ def _parse_table(parser: Parser, parse_value: Callable[[], T]) -> dict[str, T]:
     return table
 
 
+_VALID: set[tuple[Attribute | None, ...]] = set()
+"""The properties of meshes that were verified: axes, extents and levels."""
+
+
 def lookup_mesh(op: Operation, name: str | SymbolRefAttr) -> MeshOp:
     """
     Return the mesh of that name that `op` sees.
@@ -196,7 +200,11 @@ def lookup_mesh(op: Operation, name: str | SymbolRefAttr) -> MeshOp:
             f"'{op.name}' op there is no mesh @{symbol}; declare it with "
             f"collective.mesh @{symbol} {{..}} or attach hardware that has it"
         )
-    mesh.verify_()
+    # Looked up very often: what was valid once is not verified again.
+    made_of = tuple(map(mesh.properties.get, ("axes", "extents", "levels")))
+    if made_of not in _VALID:
+        mesh.verify_()
+        _VALID.add(made_of)
     return mesh
 
 

@@ -92,7 +92,7 @@ def test_the_named_ops_go_to_the_targets_that_are_listed(op: NamedOp):
     options += f' factors="{f"y_dram: {loops}" if batch else ""}"'
     edge = f'{HARDWARE}/edge.yaml"}},comet-accelerator{{{options}}}'
     assert (comet_opt(op.text(op.even), edge, "comet").code == 0) == listed
-    gpu = f'{HARDWARE}/h200x1.yaml"}},triton-distributed'
+    gpu = f'{HARDWARE}/h200x1.yaml"}},triton-distributed{{strategy=full}}'
     assert comet_opt(op.text(op.even), gpu, "triton").code == 0
 
 

@@ -26,7 +26,7 @@ EDGE = Source.read("samples/hardware/edge.yaml")
 FEW = Source('{stream: false, pad: none, dim: [N, ""], strategy: full}', "few.yaml")
 PROGRAM = Source(graph_text("gemm_softmax", (8, 8, 32)), "in.mlir")
 QUESTION = Question(PROGRAM, EDGE, FEW)
-SAMPLES = 12
+SAMPLES = 6
 
 
 @cache

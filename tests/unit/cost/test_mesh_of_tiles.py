@@ -28,7 +28,11 @@ def small(folder: Path, multicast: bool) -> Path:
 
 def test_a_group_of_tiles_that_share_keys_and_values_is_found(tmp_path: Path):
     alone, group = (
-        comet.compile(PROGRAM, small(tmp_path, multicast), "comet-accelerator")
+        comet.compile(
+            PROGRAM,
+            small(tmp_path, multicast),
+            "comet-accelerator{strategy=full pad=none}",
+        )
         for multicast in (False, True)
     )
     columns = "distribute{dim=H axes=cx},distribute{dim=M axes=cy}"

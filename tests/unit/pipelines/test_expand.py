@@ -37,7 +37,7 @@ class Case:
 CASES = {
     "accelerator": Case(
         TEXTS["gemm_softmax"],
-        f"{EDGE},comet-accelerator",
+        f"{EDGE},comet-accelerator{{stream=false pad=none}}",
         ("distribute{dim=", "kind=", "fuse{strategy=", "tile{factors="),
     ),
     "streamed or not": Case(

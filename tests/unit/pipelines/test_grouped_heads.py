@@ -40,10 +40,10 @@ PROGRAMS = {
 
 
 def test_kernels_agree_with_their_references(tmp_path: Path):
-    """Of all programs on one machine, of every other on the other."""
+    """Of all programs on one machine, of one on the other."""
     for gpu in ("h200x1", "mi300x8"):
         pipeline = f"{hardware(f'{gpu}.yaml')},triton-distributed{{strategy=full}}"
-        some = list(PROGRAMS)[:: 1 if EVERY_CASE or gpu == "h200x1" else 2]
+        some = list(PROGRAMS)[: None if EVERY_CASE or gpu == "h200x1" else 1]
         sources = {name: emitted(PROGRAMS[name], pipeline) for name in some}
         reports = check_all(sources, tmp_path)
         assert [name for name, report in reports.items() if not report["ok"]] == []
