@@ -47,7 +47,7 @@ COUNT_TENSOR = irdl_to_attr_constraint(TensorType[I32])
 INTEGER_TENSOR = irdl_to_attr_constraint(TensorType[I32 | I64])
 BOOLEAN_TENSOR = irdl_to_attr_constraint(TensorType[I1])
 
-_NAMES, _EXTENTS = "compound.names", "compound.extents"
+_NAMES, _EXTENTS, _ELEMENT = "compound.names", "compound.extents", "compound.element"
 """What is cached in a type: types are immutable, and these are read very often."""
 
 LAUNCH_NUMBERS = ("warps", "stages", "group")
@@ -206,8 +206,14 @@ def element_type_of(value: SSAValue | Attribute) -> Element:
 
     Raises VerifyException unless it is a float, i32, i64 or i1.
     """
-    type_ = _type_of(value)
-    # Called very often: a constraint that does not hold is slow.
+    cached = vars(type_ := _type_of(value))
+    if _ELEMENT not in cached:
+        cached[_ELEMENT] = _checked_element(type_)
+    return cached[_ELEMENT]
+
+
+def _checked_element(type_: Attribute) -> Element:
+    """Return the element type of a tensor type, or raise, as `element_type_of`."""
     if isinstance(element := _element(type_), AnyFloat):
         return element
     if not INTEGER_TENSOR.verifies(type_) and not BOOLEAN_TENSOR.verifies(type_):
