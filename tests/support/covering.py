@@ -8,6 +8,8 @@ from itertools import combinations
 from typing import Any, TypeVar
 
 Case = TypeVar("Case", bound=tuple[Any, ...])
+T = TypeVar("T")
+U = TypeVar("U")
 
 EVERY_CASE = bool(os.environ.get("EVERY_CASE"))
 """Whether no case is left out: `make exhaustive`."""
@@ -34,6 +36,16 @@ def covering(cases: Iterable[Case], strength: int = 2) -> list[Case]:
                 missing.difference_update(row)
                 taken.add(index)
     return [every[index] for index in sorted(taken)]
+
+
+def half(first: Iterable[T], second: Sequence[U]) -> list[tuple[T, U]]:
+    """Return every second pair, so that each value meets half of the other side."""
+    return [
+        (one, other)
+        for row, one in enumerate(first)
+        for column, other in enumerate(second)
+        if EVERY_CASE or (row + column) % 2 == 0
+    ]
 
 
 def _numbers(column: Sequence[object]) -> list[int]:

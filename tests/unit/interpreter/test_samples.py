@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from covering import half
 from paths import SAMPLES
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects import func
@@ -63,25 +64,29 @@ def resized(path: Path, **sizes: int) -> str:
     )
 
 
+def title(part: Path | str) -> str:
+    """Return the name of a part of a case."""
+    return part.stem if isinstance(part, Path) else part
+
+
 def check(module: ModuleOp, pipeline: str) -> None:
     name = next(op.sym_name.data for op in module.ops if isinstance(op, func.FuncOp))
     assert_same_meaning(module, run_passes(module, pipeline), name)
 
 
-@pytest.mark.parametrize("pipeline", SPMD)
-@pytest.mark.parametrize("path", GEMMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(("path", "pipeline"), half(GEMMS, SPMD), ids=title)
 def test_spmd_level(path: Path, pipeline: str):
     check(parse_module(MESH + resized(path, M=5, K=7, N=19)), pipeline)
 
 
-@pytest.mark.parametrize("pipeline", SCHEDULES)
-@pytest.mark.parametrize("path", GEMMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(("path", "pipeline"), half(GEMMS, SCHEDULES), ids=title)
 def test_schedule_level(path: Path, pipeline: str):
     check(parse_module(resized(path, M=5, K=7, N=19)), pipeline)
 
 
-@pytest.mark.parametrize("strategy", ["full", "partial", "none"])
-@pytest.mark.parametrize("path", GEMMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    ("path", "strategy"), half(GEMMS, ("full", "partial", "none")), ids=title
+)
 def test_accelerator_tiles(path: Path, strategy: str):
     pipeline = f'{EDGE}{{at="GB"}},fuse{{strategy={strategy}}},tile'
     check(parse_module(path.read_text()), pipeline)

@@ -9,8 +9,11 @@ from triton_modules import ROOT, check_all, emitted, hardware
 
 ACCELERATOR = f"{hardware('edge.yaml')},comet-accelerator{{dim=N strategy=full}}"
 GPUS = {
-    "one GPU": f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}",
-    "two GPUs": f"{hardware('h200x8.yaml')},triton-distributed{{ranks=2}}",
+    f"{count} GPUs": f"{hardware(f'{machine}.yaml')},triton-distributed{{{options}}}"
+    for count, machine, options in (
+        (1, "h200x1", "ranks=1 strategy=full"),
+        (2, "h200x8", "ranks=2 strategy=full"),
+    )
 }
 
 EXP_ROWS = """
@@ -46,9 +49,9 @@ def test_what_decompose_prints_is_read_again_for_accelerators():
     assert str(again) == str(run_passes(module, ACCELERATOR))
 
 
-@pytest.mark.parametrize("options", ["dim=N strategy=full", "strategy=auto"])
+@pytest.mark.parametrize("options", ["strategy=full", "strategy=auto"])
 def test_an_op_that_nobody_needs_is_no_node(options: str):
-    passes = f"{hardware('edge.yaml')},comet-accelerator{{{options}}}"
+    passes = f"{hardware('edge.yaml')},comet-accelerator{{dim=N pad=none {options}}}"
     mapping = str(run_passes(parse_module(EXP_ROWS), passes))
     assert "EXP" in mapping
     assert "ROWSUM" not in mapping

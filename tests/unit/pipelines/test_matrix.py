@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE
+from covering import half
 from rank_matrix import (
     PATTERNS,
     SIZES,
@@ -23,12 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 STAGGERED = re.compile(r"\(rank \+ .+\) % WORLD")
 PEER = re.compile(r"(?:source|dest)\w* = (.*)")
 COUNTED = "epoch = next_epoch(counters_ptr)"
-PICKED = [
-    cell
-    for cell in cells(ranks=(3,))
-    if EVERY_CASE
-    or ([*WORKLOADS].index(cell.workload) + [*PATTERNS].index(cell.pattern)) % 2 == 0
-]
+PICKED = [Cell(*pair, 3) for pair in half(WORKLOADS, [*PATTERNS])]
 """Every workload and every pattern with half of the others; `make exhaustive`: all."""
 CONCURRENT = [
     Cell("ag_gemm", "push", 2),
