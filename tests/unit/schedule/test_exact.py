@@ -49,6 +49,8 @@ FEW = {
     for strategy in ("none", "partial", "isolate_contractions")
 }
 """The same for strategies whose trees have many loops."""
+PLANS = 20 if EVERY_CASE else 6
+"""The plans of a part that are priced."""
 
 
 def with_a_model(first: int) -> list[tuple[Tree, Model]]:
@@ -140,7 +142,7 @@ def test_no_completion_is_below_its_bounds(tree: Tree, model: Model):
                 break
             child = children[random.integers(len(children))]
             part = child.where(np.array([random.integers(child.count)]))
-            for plan in islice(plans_in(space, part), 20):
+            for plan in islice(plans_in(space, part), PLANS):
                 prices = price_many(space.mappings(plan), template.hardware, model)
                 for latency, energy in bounds:
                     assert prices.latency.min() >= latency * (1 - 1e-12)
