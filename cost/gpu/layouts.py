@@ -26,7 +26,7 @@ from comet.cost.reals import Real, Truth, product
 
 
 @dataclass(frozen=True)
-class Share:
+class Fragment:
     """What a warp holds of the result of one matrix instruction."""
 
     rows: Real
@@ -89,19 +89,19 @@ class Layouts:
         return product(self.summary.trips(dim, self.blocks) for dim in dims)
 
     @cached_property
-    def shares(self) -> Mapping[Product, Share]:
+    def fragments(self) -> Mapping[Product, Fragment]:
         """The matrix instruction of each product: the first one that it fills."""
-        return {made: self._share(made) for made in self.summary.products}
+        return {made: self._fragment(made) for made in self.summary.products}
 
-    def _share(self, made: Product) -> Share:
+    def _fragment(self, made: Product) -> Fragment:
         rows, columns = self._extents(made)
         *larger, least = self.gpu.compiled.matrix_instructions
-        found = Share(*least)
+        found = Fragment(*least)
         for each in reversed(larger):
             filled = np.greater_equal(rows, each.rows)
             filled = filled & np.greater_equal(columns, each.columns)
             pairs = zip(each, (found.rows, found.columns, found.lanes), strict=True)
-            found = Share(*(np.where(filled, own, other) for own, other in pairs))
+            found = Fragment(*(np.where(filled, own, other) for own, other in pairs))
         return found
 
     @cached_property
@@ -124,7 +124,7 @@ class Layouts:
         Also those of all products if matrix instructions read shared memory.
         """
         rows, _ = self._extents(made)
-        some = np.clip(rows / self.shares[made].rows, 1, self.warps)
+        some = np.clip(rows / self.fragments[made].rows, 1, self.warps)
         return np.where(_any(_reading(made, others)), self.warps, some)
 
     def _rows_from_registers(self, made: Product, others: Sequence[Other]) -> Real:
@@ -150,9 +150,9 @@ class Layouts:
         `warp_instructions`. The sides are swapped if columns have too few for that and
         the file says so.
         """
-        share, units = self.shares[made], self.gpu.compiled.warp_instructions
+        fragment, units = self.fragments[made], self.gpu.compiled.warp_instructions
         rows, columns = self._extents(made)
-        rows, columns = rows / share.rows, columns / share.columns
+        rows, columns = rows / fragment.rows, columns / fragment.columns
         along, across = np.ones_like(rows + self.warps), np.ones_like(rows + self.warps)
         while np.any(more := along * across < self.warps):
             taller = rows / along / units.rows >= columns / across / units.columns

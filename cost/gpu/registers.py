@@ -158,12 +158,14 @@ def _tile_registers(tile: Term, layouts: Layouts) -> Real:
         threads = layouts.warps * layouts.gpu.warp_threads
         each = np.maximum(tile.per_tile(blocks) / threads, tile.weight)
         return each / REGISTER
-    layout, share = layouts.of[made], layouts.shares[made]
+    layout, fragment = layouts.of[made], layouts.fragments[made]
     rows = product(blocks[dim] for dim in tile.dims if dim in made.rows)
     columns = product(blocks[dim] for dim in tile.dims if dim not in made.rows)
-    lanes = layouts.gpu.warp_threads / share.lanes
-    own_rows = np.maximum(rows / layout.rows, share.rows) / lanes
-    own_columns = np.maximum(columns / layout.columns, share.columns) / share.lanes
+    lanes = layouts.gpu.warp_threads / fragment.lanes
+    own_rows = np.maximum(rows / layout.rows, fragment.rows) / lanes
+    own_columns = (
+        np.maximum(columns / layout.columns, fragment.columns) / fragment.lanes
+    )
     own = own_rows * np.where(np.greater(columns, 1), own_columns, 1.0)
     return tile.weight / REGISTER * own
 
@@ -179,9 +181,12 @@ def _vector_registers(tile: Term, layouts: Layouts) -> Real:
     made = layouts.product_of(tile.dims)
     if made.rows & set(tile.dims):
         return 0.0
-    share = layouts.shares[made]
+    fragment = layouts.fragments[made]
     columns = product(layouts.blocks[dim] for dim in tile.dims)
-    own = np.maximum(columns / layouts.of[made].columns, share.columns) / share.lanes
+    own = (
+        np.maximum(columns / layouts.of[made].columns, fragment.columns)
+        / fragment.lanes
+    )
     return needed * tile.weight / REGISTER * np.where(np.greater(columns, 1), own, 0.0)
 
 
@@ -215,10 +220,10 @@ def _registers_per_term(
 ) -> Real:
     """Return the registers of a thread for one term of the sums, of some operands."""
     made, lanes = operands.product, layouts.gpu.warp_threads
-    layout, share = layouts.of[made], layouts.shares[made]
+    layout, fragment = layouts.of[made], layouts.fragments[made]
     sides = (
-        (operands.left, layout.rows, share.rows),
-        (operands.right, layout.columns, share.columns),
+        (operands.left, layout.rows, fragment.rows),
+        (operands.right, layout.columns, fragment.columns),
     )
     found: Real = 0.0
     for tile, warps, least in sides:

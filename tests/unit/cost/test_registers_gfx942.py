@@ -27,7 +27,7 @@ def test_a_product_takes_the_largest_instruction_that_it_fills() -> None:
     (made,) = summary.products
     for rows, share in ((64, (32, 32, 2)), (16, (16, 16, 4))):
         layouts = Layouts(summary, {"M": rows, "N": 64, "K": 32}, 4, gpu)
-        found = layouts.shares[made]
+        found = layouts.fragments[made]
         assert (found.rows, found.columns, found.lanes) == share
 
 
