@@ -62,6 +62,12 @@ AROUND = {
       %j = compound.map sub %o, %i : tensor<i32, #compound.dims<>>, !I -> !I
       %e = compound.map tanh %x : !TD -> !TD
       %y = compound.scatter_add %e, %j into "V" : !TD, !I -> !VD""",
+    "by_positions": """
+      %o = compound.fill 8.0 : tensor<i32, #compound.dims<>>
+      %p = compound.index : !I
+      %j = compound.map sub %o, %p : tensor<i32, #compound.dims<>>, !I -> !I
+      %e = compound.map tanh %x : !TD -> !TD
+      %y = compound.scatter_add %e, %j into "V" : !TD, !I -> !VD""",
     "by_ids_of_their_values": """
       %o = compound.fill 8.0 : tensor<i32, #compound.dims<>>
       %r = compound.reduce add %x : !TD -> !T

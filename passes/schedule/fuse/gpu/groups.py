@@ -40,6 +40,7 @@ from comet.passes.analysis.reduction_loops import without_constants
 from comet.passes.schedule.fuse.gpu.scatters import (
     beside_values,
     meet_in_memory,
+    scatters_of,
     units,
     with_scatters,
 )
@@ -199,14 +200,16 @@ def with_own_casts_and_positions(partition: Partition) -> Partition:
     Return `partition` with each kernel recomputing the casts and positions it reads.
 
     Casts to wider types: the narrow value goes through device memory instead. What is
-    computed only from positions, such as the condition of a mask: it is not stored.
+    computed only from positions, such as the condition of a mask: it is not stored,
+    unless as the ids of a scatter, which are in memory before its kernel.
     """
     groups = [part for part in partition if isinstance(part, tuple)]
     ops = tuple(dict.fromkeys(op for group in groups for op in group))
     own, parts = casts_and_positions(ops), list[Part]()
     for part in partition:
         if isinstance(part, tuple):
-            read = defining_ops(values_read(part), own)
+            computing = tuple(op for op in part if not isinstance(op, ScatterAddOp))
+            read = defining_ops(values_read(computing), own)
             parts.append((*(op for op in ops if op in read), *part))
         else:
             parts.append(part)
@@ -253,12 +256,16 @@ def with_products(group: Group, earlier: Sequence[Group]) -> Group:
 
 
 def values_read(part: Part) -> frozenset[SSAValue]:
-    """Return the values that a part reads and does not compute, constants included."""
+    """
+    Return the values that a part reads and does not compute, constants included.
+
+    Ids of what it scatters are in memory, also where it computes them for other ops.
+    """
     if isinstance(part, Operation):
         return frozenset(part.operands)
-    inside = set(part)
+    inside, ids = set(part), {op.ids for op in scatters_of(part)}
     values = (value for op in part for value in op.operands)
-    return frozenset(value for value in values if value.owner not in inside)
+    return ids.union(value for value in values if value.owner not in inside)
 
 
 def inputs_of(group: Group) -> tuple[SSAValue, ...]:
