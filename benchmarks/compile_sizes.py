@@ -6,7 +6,8 @@ Compiles programs of several ranks for GPUs that need not be there.
         [--targets sm_90 gfx942]
 
 Workloads have the papers' sizes; `samples` stands for the workloads of samples/, as
-they are there, and `blocks` for the graphs of samples/blocks on one GPU. Prints a row
+they are there, `blocks` for the graphs of samples/blocks on one GPU, and `parallel_mlp`
+is the one on several. Prints a row
 for each workload, size, number of ranks, target and module that patterns make: the
 seconds to emit and to compile it, the tiles, warps and stages of each kernel, the most
 registers, spilled bytes and bytes of shared memory that one takes, and what is a fault
@@ -28,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from graph_programs import BLOCKS, blocks
+from graph_programs import BLOCKS, blocks, written
 from ladder_programs import (
     PATTERNS,
     SAMPLE_NAMES,
@@ -55,6 +56,7 @@ PRODUCTS = ("ag_gemm_k", "ag_gemm_m", "gemm_all_reduce", "gemm_reduce_scatter")
 DECODE = "flash_decode"
 SAMPLES = "samples"
 GRAPHS = "blocks"
+PARALLEL = "parallel_mlp"
 WHOLE = (SAMPLES, GRAPHS)
 """Workloads of several programs, each of which has its own totals."""
 ROWS = (1, 16, 64, 256, 1024, 4096)
@@ -147,6 +149,8 @@ def cases(workload: str, ranks: int, options: Options) -> Iterator[Case]:
         yield from (sample(name, ranks) for name in SAMPLE_NAMES)
     elif workload == GRAPHS:
         yield from blocks(BLOCKS, options.tokens)
+    elif workload == PARALLEL:
+        yield Case(workload, ranks, written(workload))
     elif workload in PRODUCTS:
         yield from (product(workload, rows, ranks) for rows in options.rows)
     else:
@@ -245,7 +249,7 @@ def options_of(argv: Sequence[str] | None) -> Options:
 
     known = (*PRODUCTS, DECODE)
     parser.add_argument(
-        "--workloads", nargs="+", choices=(*known, *WHOLE), default=known
+        "--workloads", nargs="+", choices=(*known, *WHOLE, PARALLEL), default=known
     )
     sizes("--rows", ROWS, "rows M of products")
     sizes("--batch", BATCH, "sequences of flash decode")
