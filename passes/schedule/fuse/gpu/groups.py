@@ -263,9 +263,9 @@ def values_read(part: Part) -> frozenset[SSAValue]:
     """
     if isinstance(part, Operation):
         return frozenset(part.operands)
-    inside, ids = set(part), {op.ids for op in scatters_of(part)}
-    values = (value for op in part for value in op.operands)
-    return ids.union(value for value in values if value.owner not in inside)
+    inside, values = set(part), (value for op in part for value in op.operands)
+    ids = (op.ids for op in scatters_of(part))
+    return frozenset((*ids, *(each for each in values if each.owner not in inside)))
 
 
 def inputs_of(group: Group) -> tuple[SSAValue, ...]:
