@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import inf
+from math import inf, isclose
 from pathlib import Path
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ from comet.passes.explore.certificate import (
     key_text,
 )
 from comet.passes.explore.constraints import read_constraints
+from comet.passes.explore.quick import priced
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import REJECTED, StructureSpace
 from comet.passes.explore.state import Best, Item, State
@@ -176,11 +177,20 @@ def _lowered(state: State, best: Best) -> tuple[Best, ModuleOp]:
 
 
 def _mapped(state: State, best: Best, lower: LowerToCometPass) -> tuple[Best, ModuleOp]:
-    """Return `best` and its mapping with another pass in place of the last one."""
-    made = replace(best, passes=(*best.passes[:-1], lower))
+    """
+    Return `best` and its mapping with another pass in place of the last one.
+
+    The cost is that of the mapping, which takes longer than its tree if the pass merges
+    nodes of a pipeline; the bounds are those of trees.
+    """
+    passes = (*best.passes[:-1], lower)
     mapped = state.space.module.clone()
-    run_passes(made.passes, state.space.ctx, mapped)
-    return made, mapped
+    run_passes(passes, state.space.ctx, mapped)
+    cost = priced((), mapped).cost
+    if not isclose(cost.latency, best.cost.latency, rel_tol=1e-9):
+        best = replace(best, cost=replace(cost, artifact=best.cost.artifact))
+        state.best = best
+    return replace(best, passes=passes), mapped
 
 
 def _certificate(question: Question, state: State, best: Best) -> Certificate:

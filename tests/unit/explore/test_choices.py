@@ -1,5 +1,6 @@
 """Choices that are passes: collectives and bindings of their own, as brute force."""
 
+import json
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -155,3 +156,22 @@ def test_reuse_saves_no_first_reads_that_a_pipeline_hides(tmp_path: Path, rows: 
     busy = breakdown(problem, hardware, "paper").busy
     assert cycles >= max(n for (name, _), n in busy.items() if name == "GEMMEngine")
     assert cycles >= max(bounds)
+
+
+def test_an_answer_costs_what_its_passes_make(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The COMET tool cannot price two nests of a pipeline, which become one."""
+    program, limits, proof = (tmp_path / n for n in ("in.mlir", "c.yaml", "proof.json"))
+    program.write_text(graph_text("gemm_softmax", (64, 64, 128)))
+    limits.write_text(
+        "{bindings: pipeline, dim: N, stream: false, pad: none, strategy: full, "
+        'loops: separate, factors: "y_dram: M=4; c_gb: M=2; y_gb: M=2"}'
+    )
+    flags = [f"--hardware={EDGE}", f"--constraints={limits}", "--json"]
+    main([str(program), *flags, "--certificate", str(proof)])
+    found = json.loads(capsys.readouterr().out)
+    assert found["lower_bound"] < found["latency_cycles"]
+    assert not found["proven"]
+    main(["--verify", str(proof)])
+    assert "true; model paper" in capsys.readouterr().out
