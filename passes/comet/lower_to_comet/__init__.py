@@ -39,7 +39,7 @@ from comet.passes.comet.lower_to_comet.build import (
 )
 from comet.passes.comet.lower_to_comet.factors import extents_for, factors_on_paths
 from comet.passes.comet.lower_to_comet.legality import check_legality
-from comet.passes.comet.lower_to_comet.merge import merge_neighbours
+from comet.passes.comet.lower_to_comet.merge import merge_neighbours, unmerged
 from comet.passes.comet.lower_to_comet.names import names_for, with_aliases
 from comet.passes.comet.lower_to_comet.tree import notes_of, tree_of
 from comet.passes.comet.lower_to_comet.values import Values, values_of
@@ -65,21 +65,22 @@ class LowerToCometPass(ModulePass):
 
     model: Literal["paper", "ideal"] | None = None
     """
-    The model that is to price the mapping; if unset, the COMET tool has to be able to,
-    too, so that the files can be written.
+    The model that is to price the mapping, node by node; if unset, the COMET tool has
+    to be able to, too, so that the files can be written.
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op)
+        lower_module(op, absorb=self.model is None)
         if self.model is None:
             check_legality(op)
 
 
-def lower_module(module: ModuleOp) -> None:
+def lower_module(module: ModuleOp, *, absorb: bool = True) -> None:
     """
     Lower the one function of `module`, even if its tiles do not fit.
 
-    Raises PassFailedException for what the files cannot express.
+    `absorb` is that of `plan_lowering`. Raises PassFailedException for what the files
+    cannot express.
     """
     functions = functions_at(module, "lower-to-comet", IRLevel.SCHEDULE)
     if len(functions) != 1:
@@ -89,7 +90,8 @@ def lower_module(module: ModuleOp) -> None:
         )
     func = functions[0]
     with about(func):
-        lower_function(func, plan_lowering(func, attached_system(module)))
+        system = attached_system(module)
+        lower_function(func, plan_lowering(func, system, absorb=absorb))
 
 
 def plan_lowering(
@@ -173,7 +175,8 @@ def lower_function(func: FuncOp, plan: MappingPlan) -> None:
     mapping.attributes.update(notes_of(func))
     mapping.location = func.location
     Rewriter.replace_op(func, [ConstantsOp({}), build_problem(plan), mapping], [])
-    if plan.absorb and (reason := merge_neighbours(mapping)) is not None:
+    reason = merge_neighbours(mapping) if plan.absorb else unmerged(mapping)
+    if reason is not None:
         mapping.attributes[UNPRICED] = StringAttr(reason)
 
 

@@ -13,7 +13,7 @@ add its energy to the wrong node; unless that node loops.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import prod
 
 from xdsl.dialects.builtin import StringAttr
@@ -46,6 +46,17 @@ def merge_neighbours(mapping: MappingOp) -> str | None:
     except PassFailedException as error:
         return str(error)
     return None
+
+
+def unmerged(mapping: MappingOp) -> str | None:
+    """Return why the COMET tool cannot price nodes as they are; None if it can."""
+    collectives = (right for _, right in _homeless(mapping))
+    if next(chain(collectives, unknown_tiles(mapping)), None) is None:
+        return None
+    return (
+        "lower-to-comet: the mapping has nodes that the COMET tool cannot price "
+        "separately; lower it without `model`, which merges them"
+    )
 
 
 def _homeless(mapping: MappingOp) -> Iterator[tuple[TileOp, CollectiveOp]]:

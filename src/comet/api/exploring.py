@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.api.answer import Answer, Progress
@@ -166,31 +167,33 @@ def _lowered(state: State, best: Best) -> tuple[Best, ModuleOp]:
     """
     Return `best` and its mapping.
 
-    If the COMET tool cannot price it, it is lowered for the model of the search only.
+    It is lowered for the model of the search only if the COMET tool cannot price it, or
+    only with nodes of a pipeline merged, which takes longer.
     """
+    model = state.goal.model
+    *passes, estimate, _ = best.passes
     try:
-        return _mapped(state, best, LowerToCometPass())
+        made, mapped = _made(state, best, (*passes, estimate, LowerToCometPass()))
+        if model == "tool" or _costs(mapped, best):
+            return made, mapped
     except PassFailedException:
-        if (model := state.goal.model) == "tool":
+        if model == "tool":
             raise
-        return _mapped(state, best, LowerToCometPass(model))
+    return _made(state, best, (*passes, LowerToCometPass(model), estimate))
 
 
-def _mapped(state: State, best: Best, lower: LowerToCometPass) -> tuple[Best, ModuleOp]:
-    """
-    Return `best` and its mapping with another pass in place of the last one.
-
-    The cost is that of the mapping, which takes longer than its tree if the pass merges
-    nodes of a pipeline; the bounds are those of trees.
-    """
-    passes = (*best.passes[:-1], lower)
+def _made(
+    state: State, best: Best, passes: tuple[ModulePass, ...]
+) -> tuple[Best, ModuleOp]:
+    """Return `best` with other passes, and the mapping that they make."""
     mapped = state.space.module.clone()
     run_passes(passes, state.space.ctx, mapped)
-    cost = priced((), mapped).cost
-    if not isclose(cost.latency, best.cost.latency, rel_tol=1e-9):
-        best = replace(best, cost=replace(cost, artifact=best.cost.artifact))
-        state.best = best
     return replace(best, passes=passes), mapped
+
+
+def _costs(mapped: ModuleOp, best: Best) -> bool:
+    """Return whether a mapping costs what its tree costs."""
+    return isclose(priced((), mapped).cost.latency, best.cost.latency, rel_tol=1e-9)
 
 
 def _certificate(question: Question, state: State, best: Best) -> Certificate:
