@@ -289,7 +289,11 @@ def waiting_time(work: KernelWork, waves: Real, device: Device) -> Real:
 
 
 def least_seconds(
-    tensor_bytes: Real, device: Device, computing: Real = 0.0, programs: Real = inf
+    tensor_bytes: Real,
+    device: Device,
+    computing: Real = 0.0,
+    programs: Real = inf,
+    rounds: Real = 0.0,
 ) -> Real:
     """
     Return a lower bound of the seconds of a launch, for any tiles.
@@ -298,14 +302,16 @@ def least_seconds(
     memory (see `tensor_traffic`) and L2 at least once, and a program waits at least
     once for a load. `computing` are the seconds of its products on the whole GPU.
     `programs` is the most that there can be: with fewer programs than multiprocessors,
-    some of these idle. So four of the parts in `KernelTime.seconds` have a bound.
+    some of these idle. `rounds` are the iterations that wait for loads, at least. So
+    four of the parts in `KernelTime.seconds` have a bound, and `control`.
     """
     idle = np.maximum(device.multiprocessors / programs, 1)
     moved = np.maximum(
         tensor_bytes / device.hbm_bandwidth, idle * tensor_bytes / device.l2_bandwidth
     )
     busy = np.maximum(moved, idle * computing)
-    return device.launch + np.maximum(busy, device.load_latency)
+    busy = np.maximum(busy, device.load_latency)
+    return device.launch + busy + device.iteration * rounds
 
 
 def product_rate(element: str, device: Device) -> float:

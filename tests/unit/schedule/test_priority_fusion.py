@@ -103,10 +103,10 @@ class Lengths:
 
     def seconds(self, group: Group, outs: Values) -> float:
         self.asked.append(group)
-        return 10 + 100 * max(0, len(group) - 3)
+        return self.least(group, outs)
 
     def least(self, group: Group, outs: Values) -> float:
-        return self.seconds(group, outs)
+        return 10 + 100 * max(0, len(group) - 3)
 
     def launched(self, needs: Needs[Kernel]) -> float:
         return sum(self.seconds(*kernel) for kernel in needs.kernels)
@@ -118,6 +118,15 @@ class Squares(Lengths):
     def launched(self, needs: Needs[Kernel]) -> float:
         reading = sum(bool(read) for read in needs.read.values())
         return 10 * (1 + reading) + sum(len(group) ** 2 for group, _ in needs.kernels)
+
+
+def test_of_merges_with_equal_exact_bounds_only_those_made_are_priced():
+    p = Program({"M": 4, "K": 8, "N": 4})
+    x = p.argument("x", "MK")
+    made = [p.contract(f"c{i}", x, p.argument(f"w{i}", "KN"), "MN") for i in range(3)]
+    ops, prices = elementary_ops(function(p.returning(*made))), Lengths()
+    assert priority_partition(ops, prices) == (ops,)
+    assert {group for group in prices.asked if len(group) > 1} == {ops[:2], ops}
 
 
 def test_merges_of_kernels_that_share_a_launch_anyway_are_undone():

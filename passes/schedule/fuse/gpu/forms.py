@@ -84,13 +84,14 @@ class Forms:
 
         Only bytes count if a mask compares positions: it may end the loops of products.
         """
-        gpu = self._trials.gpu
-        moved = sum(map(bytes_of, (*inputs_of(group), *outs)))
+        gpu, read = self._trials.gpu, inputs_of(group)
+        moved = sum(map(bytes_of, (*read, *outs)))
         if _reads_positions(group):
             return float(least_seconds(moved, gpu))
         computing = seconds_of_products(group, gpu)
         programs = prod(_grid_extents(group, outs))
-        return float(least_seconds(moved, gpu, computing, programs))
+        rounds = 1 if read else 0
+        return float(least_seconds(moved, gpu, computing, programs, rounds))
 
 
 def _reads_positions(group: Group) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from math import inf, isfinite
@@ -136,7 +136,7 @@ def _merge_by_gain(
             before = seconds(best.one) + seconds(best.other)
             after = seconds(merged)
             loss = after - before if isfinite(after) else inf
-            heappush(pending, _Merge(loss, next(number), True, best.one, best.other))
+            heappush(pending, replace(best, loss=loss, priced=True))
 
 
 def _undo_merges(graph: _Graph, prices: Prices) -> None:
