@@ -7,6 +7,7 @@ All numbers may be arrays, one element per choice.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -98,11 +99,12 @@ def operations(
         summary.per_program((term,), blocks) * replicas(dims)
         for term, dims in zip(summary.dots, summary.dot_results, strict=True)
     )
-    vectors = total(
-        summary.per_program((term,), blocks) * replicas(term.dims)
-        for term in summary.vectors
-    )
-    return dots, vectors
+
+    @cache
+    def repeated(term: Term) -> Real:
+        return summary.per_program((term,), blocks) * replicas(term.dims)
+
+    return dots, total(map(repeated, summary.vectors))
 
 
 def tensor_traffic(
