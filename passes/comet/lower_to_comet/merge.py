@@ -53,7 +53,7 @@ def unmerged(mapping: MappingOp) -> str | None:
     collectives = (right for _, right in _homeless(mapping))
     if next(chain(collectives, unknown_tiles(mapping)), None) is None:
         return None
-    return (
+    return merge_neighbours(mapping.clone()) or (
         "lower-to-comet: the mapping has nodes that the COMET tool cannot price "
         "separately; lower it without `model`, which merges them"
     )
