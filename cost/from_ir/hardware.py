@@ -48,7 +48,7 @@ def hardware_of(system: SystemOp) -> Hardware:
 
 def _described(block: Block) -> Iterator[Hashable]:
     """
-    Yield what tells hardware apart, if attributes are told apart by their identity.
+    Yield what distinguishes hardware, if attributes are compared by their identity.
 
     Clones of a module share them, and a search prices many clones.
     """
