@@ -8,7 +8,7 @@ Checks, times and explains every kernel on the day a GPU is there.
     python benchmarks/gpu.py all               # the first three on one machine
 
 `--dry-run` takes every step at tiny sizes in Triton's interpreter; its times mean
-nothing. benchmarks/README.md says what is run, and what R.json holds.
+nothing. docs/gpu-benchmarks.md says what is run, and what R.json holds.
 """
 
 from __future__ import annotations

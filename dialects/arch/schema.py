@@ -286,7 +286,7 @@ GPU_DEFAULTS: Fields = {
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
     "matrix_instructions": [[16, 8, 4]],  # m16n8k16: docs.rs/crate/ptx-90-parser
     "warp_instructions": [1, 2],  # Triton, AccelerateMatmul.cpp, warpsPerTileV2
-    "second_loop_registers": 16,  # 14 in a kernel for sm_90: benchmarks/README.md
+    "second_loop_registers": 16,  # 14 in a kernel for sm_90: figures/kernels.md
     "least_group_elements": 64,  # assumed
     "most_group_elements": 256,  # assumed: tiles that registers hold
     "least_copy_elements": 1024,  # assumed: 8 of 128 threads

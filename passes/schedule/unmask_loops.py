@@ -52,7 +52,7 @@ class UnmaskLoopsPass(FunctionPass):
     Which loops have their mask only where it hides something: `all` that can, `none`,
     or `auto`: those that a mask ends, if two loops are faster and registers suffice.
     Loops that a mask starts (gradients of keys) spill more registers as two loops,
-    which estimates do not show (compiled for sm_90, see benchmarks/README.md).
+    which estimates do not show (compiled for sm_90, see benchmarks/figures/kernels.md).
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
