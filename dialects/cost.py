@@ -110,15 +110,17 @@ def sum_of_figures(parts: Iterable[Figures]) -> Figures:
 
     Each figure is the sum; one that a program does not have is not known.
     """
-    found = tuple(parts)
-    first, *others = found
+    programs = tuple(parts)
+    first, *others = programs
     sums = {
-        name: sum(each.numbers[name] for each in found)
+        name: sum(program.numbers[name] for program in programs)
         for name in first.numbers
-        if name != "roofline" and all(name in each.numbers for each in others)
+        if name != "roofline" and all(name in program.numbers for program in others)
     }
-    if any(each.is_artifact for each in found):
-        sums["roofline"] = sum(each.roofline or each.latency for each in found)
+    if any(program.is_artifact for program in programs):
+        sums["roofline"] = sum(
+            program.roofline or program.latency for program in programs
+        )
     return _figures(first.model, first.unit, sums)
 
 

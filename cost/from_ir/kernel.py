@@ -51,7 +51,7 @@ from comet.dialects.compound.dims import (
     names_of,
 )
 from comet.dialects.compound.gather import scatterings
-from comet.dialects.dataflow.channel import ChannelOp, ReceiveBufferOp, program_value
+from comet.dialects.dataflow.channel import channel_op
 from comet.dialects.dataflow.launch_axes import launch_axes
 from comet.dialects.dataflow.transfer import (
     PushOp,
@@ -442,6 +442,4 @@ def _is_among_ranks(op: Operation) -> bool:
     if isinstance(op, CollectiveOp):
         return op.among_ranks
     assert isinstance(op, WaitOp)
-    channel = program_value(op.channel).owner
-    assert isinstance(channel, ChannelOp | ReceiveBufferOp)
-    return not channel.in_one_memory
+    return not channel_op(op.channel).in_one_memory

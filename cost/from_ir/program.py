@@ -41,7 +41,7 @@ from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import bits_of, bytes_of, elements_of, names_of
-from comet.dialects.compound.gather import left_in_memory
+from comet.dialects.compound.gather import stored_values
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow import ArriveOp, BarrierOp, BufferOp, KernelOp, ProgramOp
@@ -215,7 +215,7 @@ class _Reader:
     def _is_output(self, made: SSAValue) -> bool:
         """Whether a node computes a result of the program."""
         outputs = [program_value(viewed(v)) for v in _end(self.program).operands]
-        for use in (use for value in left_in_memory(made) for use in value.uses):
+        for use in (use for value in stored_values(made) for use in value.uses):
             kernel = use.operation.parent_op()
             if isinstance(kernel, KernelOp) and use.operation is _end(kernel):
                 return kernel.results_[use.index] in outputs

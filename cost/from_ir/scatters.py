@@ -15,7 +15,7 @@ from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import Term
 from comet.dialects.compound import ScatterAddOp
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
-from comet.dialects.compound.gather import left_in_memory, scatterings
+from comet.dialects.compound.gather import scatterings, stored_values
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 
@@ -42,7 +42,7 @@ def times_stored(node: SpatialOp) -> Iterator[tuple[SSAValue, int]]:
 
 def _stores(value: SSAValue) -> int:
     """Return 1 if a kernel stores a result as it is, 0 if it only scatters it."""
-    return len(left_in_memory(value)) - len(scatterings(value))
+    return len(stored_values(value)) - len(scatterings(value))
 
 
 def scattered_bytes(value: SSAValue) -> float:

@@ -25,7 +25,7 @@ from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import bytes_of
-from comet.dialects.compound.gather import left_in_memory
+from comet.dialects.compound.gather import stored_values
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow import KernelOp, ProgramOp
@@ -159,7 +159,7 @@ def _source(value: SSAValue) -> SSAValue:
 
 def _stored_in(made: SSAValue) -> Iterator[SSAValue]:
     """Yield the kernel results and channels that a result of a node is stored to."""
-    for use in (use for value in left_in_memory(made) for use in value.uses):
+    for use in (use for value in stored_values(made) for use in value.uses):
         op, kernel = use.operation, use.operation.parent_op()
         if isinstance(op, PushOp | StageOp):
             yield program_value(op.channel)

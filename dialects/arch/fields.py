@@ -187,8 +187,8 @@ def _parse_entries(parser: Parser) -> dict[str, Attribute]:
         name = parser.parse_identifier_or_str_literal()
         if name in entries:
             parser.raise_error(f"field '{name}' is given twice")
-        given = parser.parse_optional_punctuation("=") is not None
-        entries[name] = _parse_field(parser) if given else UnitAttr()
+        has_value = parser.parse_optional_punctuation("=") is not None
+        entries[name] = _parse_field(parser) if has_value else UnitAttr()
     return entries
 
 

@@ -49,7 +49,7 @@ def _positive_for(names: Sequence[str]) -> Rule:
         return (
             isinstance(value, Mapping)
             and 0 < len(value)
-            and all(n in names and RATE.holds(each) for n, each in value.items())
+            and all(n in names and RATE.holds(rate) for n, rate in value.items())
         )
 
     return Rule(f"a positive number for each of some of {', '.join(names)}", check)

@@ -61,8 +61,8 @@ def result_states(op: Operation, states: States) -> States:
 def _restricted(state: State, value: SSAValue) -> State:
     """Return `state` without the axes that split dimensions `value` does not have."""
     names = names_of(value)
-    kept = {axis: dim for axis, dim in state.sharded.items() if dim in names}
-    return replace(state, sharded=kept)
+    sharded = {axis: dim for axis, dim in state.sharded.items() if dim in names}
+    return replace(state, sharded=sharded)
 
 
 @singledispatch
@@ -128,15 +128,15 @@ def _joined(op: Operation, values: Iterable[SSAValue], states: States) -> State:
                     f"'{op.name}' op axis '{axis}' splits {joined[axis]} of one "
                     f"operand and {dim} of another; reshard one of them"
                 )
-    whole = State(
+    state = State(
         joined,
         {},
         all(states[value].uniform for value in operands),
         _joined_roots(op, (states[value] for value in operands)),
     )
     for value in operands:
-        _check_join(op, value, states[value], whole)
-    return whole
+        _check_join(op, value, states[value], state)
+    return state
 
 
 def _check_join(op: Operation, value: SSAValue, state: State, joined: State) -> None:
@@ -169,21 +169,21 @@ def _(op: compound.MapOp, states: States) -> State:
     of sums that are all partial is partial itself, and a maximum of maxima.
     """
     partials = [states[value].partial.items() for value in op.operands]
-    own = {
+    allowed = {
         axis: kind
         for partial in partials
         for axis, kind in partial
         if kind == FOLD
         or (kind == str(op.kind.data) and all((axis, kind) in p for p in partials))
     }
-    _reject_partials(op, states, allowed=own)
+    _reject_partials(op, states, allowed=allowed)
     joined = _joined(op, op.operands, states)
-    for axis in joined.sharded.keys() & own.keys():
+    for axis in joined.sharded.keys() & allowed.keys():
         raise VerifyException(
             f"'{op.name}' op axis '{axis}' splits {joined.sharded[axis]} of one "
             "operand, and the fold that made another; merge its partials first"
         )
-    return replace(joined, partial=own)
+    return replace(joined, partial=allowed)
 
 
 def _fold_partials(values: Iterable[SSAValue], states: States) -> dict[str, str]:
@@ -210,9 +210,9 @@ def _(op: compound.ReduceOp, states: States) -> State:
 
 def _reduced(state: State, dims: tuple[str, ...], kind: str) -> State:
     """Return `state` after reducing `dims`: axes that split them leave partials."""
-    kept = {axis: dim for axis, dim in state.sharded.items() if dim not in dims}
-    pending = {axis: kind for axis in state.sharded if axis not in kept}
-    return replace(state, sharded=kept, partial={**state.partial, **pending})
+    sharded = {axis: dim for axis, dim in state.sharded.items() if dim not in dims}
+    pending = {axis: kind for axis in state.sharded if axis not in sharded}
+    return replace(state, sharded=sharded, partial={**state.partial, **pending})
 
 
 @transfer.register
@@ -306,11 +306,13 @@ def _(op: compound.ExtentOp, states: States) -> State:
 @transfer.register
 def _(op: compound.FoldOp, states: States) -> State:
     """A fold may merge the partials of a fold along one axis before those of others."""
-    own = _fold_partials(op.ins, states)
-    merged = all(own.items() <= states[value].partial.items() for value in op.ins)
-    _reject_partials(op, states, allowed=own if merged else None)
+    fold_partials = _fold_partials(op.ins, states)
+    merged = all(
+        fold_partials.items() <= states[value].partial.items() for value in op.ins
+    )
+    _reject_partials(op, states, allowed=fold_partials if merged else None)
     state = _reduced(_joined(op, op.operands, states), (op.dim.data,), FOLD)
-    return replace(state, partial={**own, **state.partial}, uniform=False)
+    return replace(state, partial={**fold_partials, **state.partial}, uniform=False)
 
 
 @transfer.register
@@ -391,8 +393,8 @@ def _(op: ops.BroadcastOp, states: States) -> State:
 
 def _from_root(op: CollectiveOp, state: State, root: int) -> State:
     """Return `state` after the instance `root` of each group has sent its value."""
-    kept = {a: r for a, r in state.rooted.items() if (a, r) != (op.axis_names, root)}
-    state = replace(state, rooted=kept)
+    rooted = {a: r for a, r in state.rooted.items() if (a, r) != (op.axis_names, root)}
+    state = replace(state, rooted=rooted)
     reject_rooted(op, state, op.axis_names)
     return state
 
@@ -447,5 +449,5 @@ def _require_whole(op: CollectiveOp, state: State, does: str) -> None:
 
 def _without(state: State, axes: tuple[str, ...]) -> State:
     """Return `state` after the value became the same along `axes`."""
-    kept = {axis: dim for axis, dim in state.sharded.items() if axis not in axes}
-    return replace(state, sharded=kept, uniform=False)
+    sharded = {axis: dim for axis, dim in state.sharded.items() if axis not in axes}
+    return replace(state, sharded=sharded, uniform=False)

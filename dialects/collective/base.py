@@ -153,18 +153,18 @@ class CollectiveOp(IRDLOperation, ABC):
         A shard has ceil(extent / group size) elements; all else is equal. A dimension
         that `part` does not have is new in `whole`, with one element per instance.
         """
-        shards, wholes = extents_of(part), extents_of(whole)
+        shards, extents = extents_of(part), extents_of(whole)
         if element_type_of(part) != element_type_of(whole):
             raise VerifyException(f"'{self.name}' op keeps the element type")
-        if dim not in wholes:
+        if dim not in extents:
             raise VerifyException(f"'{self.name}' op {whole.type} has no dim {dim}")
         shard, size = shards.setdefault(dim, 1), self.group_size
-        if shard != -(-wholes[dim] // size):
+        if shard != -(-extents[dim] // size):
             raise VerifyException(
-                f"'{self.name}' op {dim} = {wholes[dim]} over {size} instances is "
-                f"{-(-wholes[dim] // size)} each, got {shard}"
+                f"'{self.name}' op {dim} = {extents[dim]} over {size} instances is "
+                f"{-(-extents[dim] // size)} each, got {shard}"
             )
-        if shards | {dim: 0} != wholes | {dim: 0}:
+        if shards | {dim: 0} != extents | {dim: 0}:
             raise VerifyException(
                 f"'{self.name}' op keeps every dimension but {dim}: {part.type} and "
                 f"{whole.type}"

@@ -201,10 +201,10 @@ def lookup_mesh(op: Operation, name: str | SymbolRefAttr) -> MeshOp:
             f"collective.mesh @{symbol} {{..}} or attach hardware that has it"
         )
     # Looked up very often: what was valid once is not verified again.
-    made_of = tuple(map(mesh.properties.get, ("axes", "extents", "levels")))
-    if made_of not in _VALID:
+    fields = tuple(map(mesh.properties.get, ("axes", "extents", "levels")))
+    if fields not in _VALID:
         mesh.verify_()
-        _VALID.add(made_of)
+        _VALID.add(fields)
     return mesh
 
 

@@ -91,13 +91,13 @@ def verify_sharding(
         raise VerifyException(f"'{op.name}' op keeps the element type of {outer.type}")
     if axes := [axis for names in sharding.values() for axis in names]:
         verify_axes(op, mesh, axes)
-    whole, local = extents_of(outer), extents_of(inner)
+    extents, local = extents_of(outer), extents_of(inner)
     for dim in sharding:
-        if dim not in whole:
+        if dim not in extents:
             raise VerifyException(
                 f"'{op.name}' op shards {dim}, which {outer.type} does not have"
             )
-    for dim, extent in whole.items():
+    for dim, extent in extents.items():
         size = mesh.size(sharding.get(dim, ()))
         if local[dim] != -(-extent // size):
             raise VerifyException(
@@ -268,7 +268,7 @@ def region_states(op: SpmdOp, roots: Mapping[SSAValue, Roots] | None = None) -> 
 
 
 def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) -> None:
-    _verify_root_is_whole(op, state)
+    _verify_roots(op, state)
     for dim, axes in sharding.items():
         if set(state.splits(dim)) == set(axes) and state.splits(dim) != axes:
             raise VerifyException(
@@ -287,8 +287,8 @@ def _verify_yield(op: SpmdOp, mesh: MeshOp, state: State, sharding: Sharding) ->
             )
 
 
-def _verify_root_is_whole(op: SpmdOp, state: State) -> None:
-    """Check that a value that only a root has is on instance 0, whole and complete."""
+def _verify_roots(op: SpmdOp, state: State) -> None:
+    """Check that instance 0 is the root of a value, and has it full and complete."""
     for group, root in state.rooted.items():
         for axis in group:
             if root != 0 or axis in state.sharded or axis in state.partial:

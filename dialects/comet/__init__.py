@@ -347,13 +347,13 @@ class TileOp(IRDLOperation):
         if nodes == 0:
             raise VerifyException(f"'{self.name}' op has no child node")
         if len(self.children) != nodes:
-            other = next(
+            child = next(
                 op
                 for op in self.body.block.ops
                 if op not in self.children and not isinstance(op, BindingOp)
             )
             raise VerifyException(
-                f"'{self.name}' op holds '{other.name}', which is no mapping node"
+                f"'{self.name}' op holds '{child.name}', which is no mapping node"
             )
         bound = [True, False] * (nodes - 1) + [False]
         if any(kinds) and kinds != bound:

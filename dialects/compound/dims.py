@@ -321,4 +321,4 @@ def unused(
 ) -> str:
     """Return `name`, with the first number from `first` that makes it not `taken`."""
     numbered = (f"{name}{separator}{number}" for number in count(first))
-    return next(each for each in chain([name], numbered) if each not in taken)
+    return next(free for free in chain([name], numbered) if free not in taken)

@@ -125,8 +125,8 @@ class ContractOp(IRDLOperation):
     @property
     def contracted(self) -> tuple[str, ...]:
         """The dimensions that are summed, in the order of the left operand."""
-        kept = names_of(self.result)
-        return tuple(name for name in names_of(self.lhs) if name not in kept)
+        result_dims = names_of(self.result)
+        return tuple(name for name in names_of(self.lhs) if name not in result_dims)
 
     @property
     def roles(self) -> tuple[tuple[str, ...], ...]:
@@ -137,9 +137,9 @@ class ContractOp(IRDLOperation):
         left operand; columns are in that of the right operand.
         """
         lhs, rhs = names_of(self.lhs), names_of(self.rhs)
-        kept = set(names_of(self.result))
+        result_dims = set(names_of(self.result))
         return (
-            tuple(name for name in lhs if name in rhs and name in kept),
+            tuple(name for name in lhs if name in rhs and name in result_dims),
             tuple(name for name in lhs if name not in rhs),
             tuple(name for name in rhs if name not in lhs),
             self.contracted,
@@ -158,8 +158,8 @@ class ContractOp(IRDLOperation):
         batch, *sides = self.roles
         for side in sides:
             larger = [dim for dim in side if extents[dim] > 1]
-            kept = (larger or side)[-1:]
-            batch += tuple(dim for dim in side if dim not in kept)
+            matrix_dim = (larger or side)[-1:]
+            batch += tuple(dim for dim in side if dim not in matrix_dim)
         return batch
 
     def verify_(self) -> None:
@@ -207,8 +207,8 @@ class ReduceOp(IRDLOperation):
     @property
     def reduced(self) -> tuple[str, ...]:
         """The dimensions that are reduced, in the order of the operand."""
-        kept = names_of(self.result)
-        return tuple(name for name in names_of(self.input) if name not in kept)
+        result_dims = names_of(self.result)
+        return tuple(name for name in names_of(self.input) if name not in result_dims)
 
     def verify_(self) -> None:
         check_names(self, self.result, extents_of(self.input))

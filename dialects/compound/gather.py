@@ -212,11 +212,15 @@ def scatterings(value: SSAValue) -> tuple[ScatterAddOp, ...]:
     return tuple(op for op in scatters if op.values is value)
 
 
-def left_in_memory(made: SSAValue) -> tuple[SSAValue, ...]:
-    """Return what is in memory for a result of a kernel's node: itself, or its sums."""
-    sums = tuple(op.result for op in scatterings(made))
-    stored = len(sums) < len(list(made.uses)) or not sums
-    return (made, *sums) if stored else sums
+def stored_values(result: SSAValue) -> tuple[SSAValue, ...]:
+    """
+    Return the values that a kernel stores for a result of its node.
+
+    A result that is only scattered is not stored, but the sums that it is added to.
+    """
+    sums = tuple(op.result for op in scatterings(result))
+    stored = len(sums) < len(list(result.uses)) or not sums
+    return (result, *sums) if stored else sums
 
 
 def id_limits(value: SSAValue) -> Iterator[int]:

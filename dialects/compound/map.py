@@ -237,10 +237,10 @@ def constant_of(value: SSAValue) -> float | None:
 def neutral_operand(op: MapOp) -> SSAValue | None:
     """Return the operand that equals the result because the other is neutral."""
     neutral = _neutral(op)
-    for kept, other in _pairs(op):
-        known = is_zero(other) if neutral == 0 else constant_of(other) == neutral
-        if neutral is not None and known and kept.type == op.result.type:
-            return kept
+    for operand, other in _pairs(op):
+        is_neutral = is_zero(other) if neutral == 0 else constant_of(other) == neutral
+        if neutral is not None and is_neutral and operand.type == op.result.type:
+            return operand
     return None
 
 
@@ -302,10 +302,10 @@ class FoldMapOfConstants(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
         numbers = [constant_of(value) for value in op.inputs]
-        known = [number for number in numbers if number is not None]
-        if len(known) < len(numbers):
+        constants = [number for number in numbers if number is not None]
+        if len(constants) < len(numbers):
             return
-        if (value := fold_map(op.kind.data, known)) is not None:
+        if (value := fold_map(op.kind.data, constants)) is not None:
             rewriter.replace(op, FillOp(value, op.result.type))
 
 
@@ -319,8 +319,8 @@ class DropNeutralOperand(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
-        if (kept := neutral_operand(op)) is not None:
-            rewriter.replace(op, (), (kept,))
+        if (operand := neutral_operand(op)) is not None:
+            rewriter.replace(op, (), (operand,))
 
 
 class DropOtherCase(RewritePattern):
@@ -331,6 +331,6 @@ class DropOtherCase(RewritePattern):
         condition = constant_of(op.inputs[0])
         if op.kind.data is not MapKind.SELECT or condition is None:
             return
-        kept = op.inputs[1 if condition else 2]
-        if kept.type == op.result.type:
-            rewriter.replace(op, (), (kept,))
+        selected = op.inputs[1 if condition else 2]
+        if selected.type == op.result.type:
+            rewriter.replace(op, (), (selected,))

@@ -239,8 +239,8 @@ class SliceOp(IRDLOperation):
         self, before: Mapping[str, int], after: Mapping[str, int]
     ) -> None:
         """Check the dimension, its offset and its size, if the op has them."""
-        given = (self.dim, self.offset, self.size)
-        if all(field is None for field in given):
+        fields = (self.dim, self.offset, self.size)
+        if all(field is None for field in fields):
             return
         if self.dim is None or self.offset is None or self.size is None:
             raise VerifyException(

@@ -14,7 +14,12 @@ from comet.dialects.collective.analysis import op_states, states_after
 from comet.dialects.collective.state import State, States
 from comet.dialects.compound.dims import names_of
 from comet.dialects.dataflow.arrival import ArriveOp, CountersOp
-from comet.dialects.dataflow.channel import ChannelOp, ReceiveBufferOp, program_value
+from comet.dialects.dataflow.channel import (
+    ChannelOp,
+    ReceiveBufferOp,
+    channel_op,
+    program_value,
+)
 from comet.dialects.dataflow.flags import EpochOp, FlagsOp
 from comet.dialects.dataflow.program import BarrierOp, BufferOp, KernelOp, ProgramOp
 from comet.dialects.dataflow.signals import sent_with
@@ -41,10 +46,10 @@ def _(op: ProgramOp | KernelOp, states: States) -> States:
     inner = dict(states)
     inner.update((a, states[v]) for a, v in zip(block.args, op.ins, strict=True))
     *ops, terminator = block.ops
-    for each in ops:
-        inner |= states_after(each, inner)
-        if isinstance(each, SpatialOp):
-            inner |= _sent(each, inner)
+    for nested in ops:
+        inner |= states_after(nested, inner)
+        if isinstance(nested, SpatialOp):
+            inner |= _sent(nested, inner)
     yielded = [inner[value] for value in terminator.operands]
     return inner | dict(zip(op.results_, yielded, strict=True))
 
@@ -54,9 +59,8 @@ def _sent(node: SpatialOp, states: States) -> States:
     found: dict[SSAValue, State] = {}
     for out, value in zip(node.outs, node.yielded, strict=True):
         for op in sent_with(value):
-            made = program_value(op.channel).owner
-            assert isinstance(made, ChannelOp | ReceiveBufferOp)
-            found[made.result] = _received(op, made, out, states)
+            channel = channel_op(op.channel)
+            found[channel.result] = _received(op, channel, out, states)
     return found
 
 
@@ -66,9 +70,8 @@ def _(op: PushOp | StageOp, states: States) -> States:
         if isinstance(op, PushOp) and op.root is not None:
             _verify_equal(op, states[op.value])
         return {op.stored: states[op.value]}
-    made = program_value(op.channel).owner
-    assert isinstance(made, ChannelOp | ReceiveBufferOp)
-    return {made.result: _received(op, made, op.value, states)}
+    channel = channel_op(op.channel)
+    return {channel.result: _received(op, channel, op.value, states)}
 
 
 def _verify_equal(op: PushOp, state: State) -> None:
@@ -100,9 +103,7 @@ def _(op: ArriveOp, states: States) -> States:
 
 @op_states.register
 def _(op: ReadTileOp, states: States) -> States:
-    made = program_value(op.channel).owner
-    assert isinstance(made, ChannelOp | ReceiveBufferOp)
-    return {op.result: _received(op, made, op.stored, states)}
+    return {op.result: _received(op, channel_op(op.channel), op.stored, states)}
 
 
 @op_states.register
@@ -118,7 +119,7 @@ def _(
 
 
 def _received(
-    op: Operation, made: ChannelOp | ReceiveBufferOp, value: SSAValue, states: States
+    op: Operation, memory: ChannelOp | ReceiveBufferOp, value: SSAValue, states: States
 ) -> State:
     """
     Return the state of what receivers read of a value that ranks store to a channel.
@@ -126,18 +127,18 @@ def _received(
     Raises VerifyException unless the ranks have shards of the gathered dimension, or
     terms that are stacked along it.
     """
-    channel, state = made.type, states[value]
+    channel, state = memory.type, states[value]
     gathers = channel.gather in names_of(value)
-    for axis in made.axis_names:
+    for axis in memory.axis_names:
         fits = state.sharded.get(axis) == channel.gather
         if not (fits if gathers else axis in state.partial):
             raise VerifyException(
                 f"'{op.name}' op concatenates {channel.gather} over axis "
                 f"'{axis}', along which its operand is {state.describe(axis)}"
             )
-    others = [axis for axis in state.sharded if axis not in made.axis_names]
+    others = [axis for axis in state.sharded if axis not in memory.axis_names]
     sharded = {axis: state.sharded[axis] for axis in others}
     if channel.split is not None:
-        sharded |= dict.fromkeys(made.axis_names, channel.split)
-    pending = {a: k for a, k in state.partial.items() if a not in made.axis_names}
+        sharded |= dict.fromkeys(memory.axis_names, channel.split)
+    pending = {a: k for a, k in state.partial.items() if a not in memory.axis_names}
     return State(sharded, pending, rooted=state.rooted)

@@ -36,12 +36,12 @@ class MappingModule(SymbolUserOpInterface):
             ("returns", returned_values(func), op.outs),
         ):
             if [_shape(v) for v in inside] != [_shape(v) for v in outside]:
-                given, wanted = (
+                actual, wanted = (
                     ", ".join(str(v.type) for v in values)
                     for values in (outside, inside)
                 )
                 raise VerifyException(
-                    f"'{op.name}' op has ({given}), and @{op.symbol} {what} ({wanted})"
+                    f"'{op.name}' op has ({actual}), and @{op.symbol} {what} ({wanted})"
                 )
 
 

@@ -250,11 +250,11 @@ class _GroupOp(IRDLOperation, ABC):
         shards = {type_.gather: (type_.source_extent, received[type_.gather])}
         if type_.split is not None:
             shards[type_.split] = (received[type_.split], sent[type_.split])
-        for dim, (shard, whole) in shards.items():
-            if shard != -(-whole // ranks):
+        for dim, (shard, extent) in shards.items():
+            if shard != -(-extent // ranks):
                 raise VerifyException(
-                    f"'{self.name}' op {dim} = {whole} over {ranks} ranks is "
-                    f"{-(-whole // ranks)} each, got {shard}"
+                    f"'{self.name}' op {dim} = {extent} over {ranks} ranks is "
+                    f"{-(-extent // ranks)} each, got {shard}"
                 )
 
     def verify_input(self) -> None:
@@ -341,14 +341,14 @@ class ChannelOp(_GroupOp):
             )
 
 
-def verify_blocks(op: Operation, blocks: ArrayAttr[LoopAttr], whole: Attribute) -> None:
+def verify_blocks(op: Operation, blocks: ArrayAttr[LoopAttr], type_: Attribute) -> None:
     """Check that `blocks` cuts each dimension of a type at most once, evenly."""
-    extents = extents_of(whole)
+    extents = extents_of(type_)
     dims = [loop.dim for loop in blocks]
     for loop in blocks:
         if loop.dim not in extents:
             raise VerifyException(
-                f"'{op.name}' op cuts blocks along {loop.dim}, which {whole} "
+                f"'{op.name}' op cuts blocks along {loop.dim}, which {type_} "
                 "does not have"
             )
         if dims.count(loop.dim) > 1:
@@ -427,10 +427,17 @@ def program_value(value: SSAValue) -> SSAValue:
     return value
 
 
+def channel_op(channel: SSAValue) -> ChannelOp | ReceiveBufferOp:
+    """Return the op of the program that declares a channel, or its receive buffer."""
+    owner = program_value(channel).owner
+    assert isinstance(owner, ChannelOp | ReceiveBufferOp)
+    return owner
+
+
 def input_of(channel: SSAValue) -> SSAValue | None:
     """
     Return the input of the program that is the memory of a channel or receive buffer,
     None if there is none.
     """
-    made = program_value(channel).owner
-    return made.input if isinstance(made, ChannelOp | ReceiveBufferOp) else None
+    owner = program_value(channel).owner
+    return owner.input if isinstance(owner, ChannelOp | ReceiveBufferOp) else None

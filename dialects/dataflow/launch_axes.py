@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from comet.dialects.collective.spmd import rank_count
-from comet.dialects.dataflow.merging import arrival_of
+from comet.dialects.dataflow.merging import launched_nodes
 from comet.dialects.dataflow.program import KernelOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import GRID_AXES
@@ -31,6 +31,4 @@ def group_size(grid: SpatialOp) -> int:
 def _shares_launch(node: SpatialOp) -> bool:
     """Whether a kernel has programs of several nodes: they are on one axis."""
     kernel = node.parent_op()
-    if not isinstance(kernel, KernelOp):
-        return False
-    return sum(arrival_of(other) is None for other in kernel.nodes) > 1
+    return isinstance(kernel, KernelOp) and len(launched_nodes(kernel)) > 1

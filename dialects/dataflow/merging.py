@@ -51,6 +51,11 @@ def is_renamed(view: SSAValue, value: SSAValue) -> bool:
     return True
 
 
+def launched_nodes(kernel: KernelOp) -> tuple[SpatialOp, ...]:
+    """Return the nodes whose programs the launch starts, and not an arrival."""
+    return tuple(node for node in kernel.nodes if arrival_of(node) is None)
+
+
 def arrival_of(node: SpatialOp) -> ArriveOp | None:
     """Return the arrival whose last program runs a node, None if all programs do."""
     kernel = node.parent_op()

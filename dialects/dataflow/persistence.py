@@ -7,15 +7,9 @@ from collections.abc import Iterator
 from xdsl.ir import SSAValue
 
 from comet.dialects.dataflow.channel import program_value
-from comet.dialects.dataflow.merging import arrival_of
 from comet.dialects.dataflow.program import KernelOp
 from comet.dialects.dataflow.transfer import SignalOp, WaitOp
 from comet.dialects.schedule import SpatialOp
-
-
-def own_programs(kernel: KernelOp) -> tuple[SpatialOp, ...]:
-    """Return the nodes with programs of their own, which no arrival starts."""
-    return tuple(node for node in kernel.nodes if arrival_of(node) is None)
 
 
 def unfit_for_tiles(kernel: KernelOp) -> str | None:

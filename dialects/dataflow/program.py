@@ -52,8 +52,8 @@ def _verify_types(
     """Raise `VerifyException` unless both lists of values have the same types."""
     types = [[value.type for value in values] for values in (found, expected)]
     if types[0] != types[1]:
-        given, wanted = (", ".join(map(str, each)) for each in types)
-        raise VerifyException(f"'{op.name}' op {what} ({given}), expected ({wanted})")
+        actual, wanted = (", ".join(map(str, values)) for values in types)
+        raise VerifyException(f"'{op.name}' op {what} ({actual}), expected ({wanted})")
 
 
 def _yielded(op: Operation, block: Block) -> Sequence[SSAValue]:
@@ -236,9 +236,9 @@ class KernelOp(IRDLOperation):
                 f"'{self.name}' op @{self.sym_name.data} takes a channel, flags "
                 "or counters twice; one argument each is enough"
             )
-        for out, made in zip(self.outs, _yielded(self, block), strict=True):
+        for out, value in zip(self.outs, _yielded(self, block), strict=True):
             self._verify_buffer(out)
-            self._verify_zeros(out, made)
+            self._verify_zeros(out, value)
         if self.coresident is not None and self.coresident.value.data < 2:
             raise VerifyException(
                 f"'{self.name}' op @{self.sym_name.data} has programs that wait for "
@@ -278,9 +278,9 @@ class KernelOp(IRDLOperation):
                 "read the kernel's result, and give other kernels their own buffers"
             )
 
-    def _verify_zeros(self, out: SSAValue, made: SSAValue) -> None:
+    def _verify_zeros(self, out: SSAValue, value: SSAValue) -> None:
         """Check that what is added to is 0 before, and nothing else is."""
-        adds = isinstance(made.owner, ScatterAddOp)
+        adds = isinstance(value.owner, ScatterAddOp)
         if isinstance(out.owner, BufferOp) and adds != (out.owner.zeroed is not None):
             does, wants = ("adds", "zeroed") if adds else ("stores", "not zeroed")
             raise VerifyException(

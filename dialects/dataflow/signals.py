@@ -28,10 +28,10 @@ from comet.dialects.schedule.node import NodeOp
 
 def blocks_of(channel: SSAValue) -> dict[str, int]:
     """Return how many blocks with a flag each dimension is cut into."""
-    made = program_value(channel)
-    if isinstance(made.owner, ChannelOp):
-        return {loop.dim: loop.factor for loop in made.owner.blocks}
-    for use in made.uses:
+    value = program_value(channel)
+    if isinstance(value.owner, ChannelOp):
+        return {loop.dim: loop.factor for loop in value.owner.blocks}
+    for use in value.uses:
         if isinstance(use.operation, FlagsOp):
             return {loop.dim: loop.factor for loop in use.operation.type.blocks}
     return {}
@@ -87,15 +87,18 @@ def can_cover(signal: SignalOp, channel: SSAValue) -> bool:
     It can if the signalling programs have stored to the channel before, for the same
     ranks.
     """
-    own = next(iter(_producers(signal, signal.channel)), None)
-    others = list(_producers(signal, channel))
+    signalled = next(iter(_producers(signal, signal.channel)), None)
+    covered = list(_producers(signal, channel))
     return (
-        own is not None
-        and bool(others)
-        and all(_same_programs(own, other) for other in others)
+        signalled is not None
+        and bool(covered)
+        and all(_same_programs(signalled, producer) for producer in covered)
         and (
             in_node(signal)
-            or all(other.is_before_in_block(signal) for other in (own, *others))
+            or all(
+                producer.is_before_in_block(signal)
+                for producer in (signalled, *covered)
+            )
         )
     )
 
@@ -140,30 +143,30 @@ def awaited_channel(wait: WaitOp) -> SSAValue:
         assert isinstance(flags, FlagsOp)
         return flags.buffer
     channel = program_value(wait.channel).owner
-    other = signalled_with(channel) if isinstance(channel, ChannelOp) else None
-    return program_value(wait.channel) if other is None else other.result
+    covering = signalled_with(channel) if isinstance(channel, ChannelOp) else None
+    return program_value(wait.channel) if covering is None else covering.result
 
 
 def _producers(signal: SignalOp, channel: SSAValue) -> Iterator[PushOp | StageOp]:
     """Yield the producers of a channel that a signal follows."""
     block = signal.parent
     assert block is not None
-    given = [op for op in block.ops if isinstance(op, PushOp | StageOp)]
+    sends = [op for op in block.ops if isinstance(op, PushOp | StageOp)]
     if in_node(signal):
-        given = [op for value in signal.covered for op in sent_with(value)]
-    for op in given:
+        sends = [op for value in signal.covered for op in sent_with(value)]
+    for op in sends:
         if program_value(op.channel) is program_value(channel):
             yield op
 
 
-def _same_programs(one: PushOp | StageOp, other: PushOp | StageOp) -> bool:
+def _same_programs(first: PushOp | StageOp, second: PushOp | StageOp) -> bool:
     """Whether the same programs produce both, for the same ranks."""
-    node = node_of(one)
+    node = node_of(first)
     return (
         node is not None
-        and node_of(other) is node
-        and one.channel_type.split == other.channel_type.split
-        and _group(one.channel) == _group(other.channel)
+        and node_of(second) is node
+        and first.channel_type.split == second.channel_type.split
+        and _group(first.channel) == _group(second.channel)
     )
 
 
@@ -176,8 +179,10 @@ def _group(channel: SSAValue) -> object:
 
 def cuts(flags: FlagsOp, channel: SSAValue) -> bool:
     """Whether the blocks of flags are also blocks of another channel's messages."""
-    own, other = (_extents(each) for each in (flags.buffer, channel))
-    return all(other.get(loop.dim) == own[loop.dim] for loop in flags.type.blocks)
+    signalled, extents = (_extents(value) for value in (flags.buffer, channel))
+    return all(
+        extents.get(loop.dim) == signalled[loop.dim] for loop in flags.type.blocks
+    )
 
 
 def _extents(channel: SSAValue) -> dict[str, int]:

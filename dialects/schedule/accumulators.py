@@ -33,9 +33,9 @@ def is_continued(node: TemporalOp, value: SSAValue) -> bool:
     inside = value.owner
     if not isinstance(inside, TemporalOp):
         return False
-    own = _combiner(node, value)
-    combined = own in (Combiner.ADD, Combiner.MAX, Combiner.SAME)
-    return combined and own is inside.combiners[inside.outs.index(value)]
+    combiner = _combiner(node, value)
+    combined = combiner in (Combiner.ADD, Combiner.MAX, Combiner.SAME)
+    return combined and combiner is inside.combiners[inside.outs.index(value)]
 
 
 def _combiner(node: TemporalOp, value: SSAValue) -> Combiner | None:

@@ -49,11 +49,11 @@ def verify_combiners(root: NodeOp) -> None:
     """
 
     def check(op: NodeOp, _states: States, needed: tuple[Combiner, ...]) -> None:
-        for given, combiner in zip(op.combiners, needed, strict=True):
-            if given is combiner or (combiner, given) == (Combiner.SAME, Combiner.ROOT):
+        for found, combiner in zip(op.combiners, needed, strict=True):
+            if found is combiner or (combiner, found) == (Combiner.SAME, Combiner.ROOT):
                 continue
             raise VerifyException(
-                f"'{op.name}' op combines by {given} a result that needs {combiner}"
+                f"'{op.name}' op combines by {found} a result that needs {combiner}"
             )
 
     _run(root, _operand_states(root), 0, check)
@@ -157,12 +157,14 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
             local |= op_states(inner, local)
     yielded = [local[value] for value in op.yielded]
     visit(op, states, tuple(_combiners(op, yielded, axes)))
-    left = (
+    outside = (
         _outside_state(op, index, state, axes, folded, states)
         for index, state in enumerate(yielded)
     )
     pending = dict.fromkeys(merged, FOLD)
-    return tuple(replace(each, partial={**pending, **each.partial}) for each in left)
+    return tuple(
+        replace(state, partial={**pending, **state.partial}) for state in outside
+    )
 
 
 def _axes(op: NodeOp, depth: int) -> dict[str, str]:
@@ -174,8 +176,8 @@ def _axes(op: NodeOp, depth: int) -> dict[str, str]:
 
 def _entered(state: State, tile: SSAValue, axes: Mapping[str, str]) -> State:
     names = names_of(tile) if axes else ()
-    own = {axis: dim for axis, dim in axes.items() if dim in names}
-    return replace(state, sharded={**state.sharded, **own}) if own else state
+    split = {axis: dim for axis, dim in axes.items() if dim in names}
+    return replace(state, sharded={**state.sharded, **split}) if split else state
 
 
 def _like_operands(op: NodeOp, iter_arg: SSAValue, states: States) -> State:
@@ -218,21 +220,27 @@ def _outside_state(
     states: States,
 ) -> State:
     """Return the state of a result outside its node, without the node's own axes."""
-    left = without_axes(state, tuple(axes))
+    outside = without_axes(state, tuple(axes))
     if not folded:
-        return left
+        return outside
     combiner = op.combiners[index]
     if combiner is Combiner.FOLD:
-        return replace(left, partial={**left.partial, **dict.fromkeys(folded, FOLD)})
-    again = {axis: dim for v in op.ins for axis, dim in states[v].sharded.items()}
+        return replace(
+            outside, partial={**outside.partial, **dict.fromkeys(folded, FOLD)}
+        )
+    operand_axes = {
+        axis: dim for v in op.ins for axis, dim in states[v].sharded.items()
+    }
     names = names_of(op.outs[index])
-    kept = {axis: again[axis] for axis in folded if again[axis] in names}
+    sharded = {
+        axis: operand_axes[axis] for axis in folded if operand_axes[axis] in names
+    }
     summed = folded if combiner in (Combiner.ADD, Combiner.MAX) else ()
-    partial = {axis: str(combiner) for axis in summed if axis not in kept}
+    partial = {axis: str(combiner) for axis in summed if axis not in sharded}
     return replace(
-        left,
-        sharded={**left.sharded, **kept},
-        partial={**left.partial, **partial},
+        outside,
+        sharded={**outside.sharded, **sharded},
+        partial={**outside.partial, **partial},
     )
 
 

@@ -413,7 +413,7 @@ class ProgramsAttr(ParametrizedAttribute):
         """The number of tiles along each axis; the first axis advances fastest."""
         rows = tuple(zip(self.axes, self.counts, strict=True))
         axes = range(max((*self.axes, 0)) + 1)
-        return tuple(prod(n for axis, n in rows if axis == own) for own in axes)
+        return tuple(prod(n for axis, n in rows if axis == index) for index in axes)
 
     def verify(self) -> None:
         if min((*self.counts, *self.slices, self.swizzle)) < 1:

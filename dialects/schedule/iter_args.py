@@ -26,12 +26,12 @@ def in_place(node: NodeOp) -> tuple[bool, ...]:
     found: list[bool] = []
     folded = (node.yielded[result.index] for result in folds(node))
     for iter_arg, value in zip(iter_args, folded, strict=True):
-        made = _defining_op(value)
+        producer = _defining_op(value)
         last = max((position[op] for op in _readers(iter_arg)), default=-1)
         found.append(
-            made is not None
-            and last < position[made]
-            and not _repeats(made, node, value)
+            producer is not None
+            and last < position[producer]
+            and not _repeats(producer, node, value)
         )
     return tuple(found)
 

@@ -100,11 +100,11 @@ class NodeOp(IRDLOperation, ABC):
 
     def cuts(self) -> tuple[Cut, ...]:
         """Return how the node cuts dimensions, in the order of its loops."""
-        whole = merged_extents((value for value, _ in self.sliced), self.name)
+        extents = merged_extents((value for value, _ in self.sliced), self.name)
         tiles = merged_extents((tile for _, tile in self.sliced), self.name)
 
         def along(dim: str) -> tuple[Cut, ...]:
-            cuts = cuts_along(self.loops.data, dim, whole[dim], self.on_mesh)
+            cuts = cuts_along(self.loops.data, dim, extents[dim], self.on_mesh)
             return with_tile(cuts, tiles[dim])
 
         left = {dim: iter(along(dim)) for dim in self.factors}
@@ -299,8 +299,8 @@ def _verify_tile(
     op: NodeOp, outer: SSAValue, inner: SSAValue, extents: dict[str, int]
 ) -> None:
     """Check that `inner` is a tile of `outer`; levels may differ."""
-    whole, tile = extents_of(outer), extents_of(inner)
-    if tuple(whole) != tuple(tile) or element_type_of(outer) != element_type_of(inner):
+    full, tile = extents_of(outer), extents_of(inner)
+    if tuple(full) != tuple(tile) or element_type_of(outer) != element_type_of(inner):
         raise VerifyException(
             f"'{op.name}' op {inner.type} is not a tile of {outer.type}: names and "
             "element type stay"
@@ -310,7 +310,7 @@ def _verify_tile(
             f"'{op.name}' op values of a schedule live at a memory level; "
             f"{outer.type} over {inner.type} lacks one"
         )
-    for dim, extent in whole.items():
+    for dim, extent in full.items():
         if dim in extents and extents[dim] != extent:
             raise VerifyException(
                 f"'{op.name}' op result has {dim} = {extent}, the operands have "

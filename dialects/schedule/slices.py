@@ -46,8 +46,12 @@ def cuts_along(
 
     Outermost cut first; a dimension without loops has one cut into one slice.
     """
-    own = [loop for loop in loops if loop.dim == dim]
-    groups = [tuple(own)] if on_mesh or not own else [(loop,) for loop in own]
+    dim_loops = [loop for loop in loops if loop.dim == dim]
+    groups = (
+        [tuple(dim_loops)]
+        if on_mesh or not dim_loops
+        else [(loop,) for loop in dim_loops]
+    )
     cuts: list[Cut] = []
     for group in groups:
         tile = even_tile(extent, prod(loop.factor for loop in group))

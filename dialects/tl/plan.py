@@ -74,10 +74,15 @@ class HeapZerosOp(IRDLOperation):
     def verify_(self) -> None:
         if self.input is None:
             return
-        made, held = self.result.type, self.input.type
-        one, other = (shape_of(made)[1:], element_of(made)), shape_of(held)
-        if one != (other, element_of(held)):
-            raise VerifyException(f"'{self.name}' op no slot of {made} is a {held}")
+        result, input_type = self.result.type, self.input.type
+        expected, shape = (
+            (shape_of(result)[1:], element_of(result)),
+            shape_of(input_type),
+        )
+        if expected != (shape, element_of(input_type)):
+            raise VerifyException(
+                f"'{self.name}' op no slot of {result} is a {input_type}"
+            )
         if len(list(self.input.uses)) > 1:
             raise VerifyException(
                 f"'{self.name}' op of an argument that others use, and nobody passes"

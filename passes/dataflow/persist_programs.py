@@ -36,7 +36,8 @@ from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import KernelOp
-from comet.dialects.dataflow.persistence import own_programs, unfit_for_tiles
+from comet.dialects.dataflow.merging import launched_nodes
+from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import LaunchAttr
@@ -121,7 +122,7 @@ class PersistentKernel:
     @property
     def is_useful(self) -> bool:
         """Whether a node has more tiles than that."""
-        return any(_tiles(node) > self.programs for node in own_programs(self.kernel))
+        return any(_tiles(node) > self.programs for node in launched_nodes(self.kernel))
 
 
 def plan_programs(
@@ -154,7 +155,7 @@ def format_programs(plan: Sequence[PersistentKernel]) -> str:
 
 def persist(plan: PersistentKernel) -> None:
     """Write how many programs a kernel is launched with, where that are fewer."""
-    for node in own_programs(plan.kernel):
+    for node in launched_nodes(plan.kernel):
         if _tiles(node) > plan.programs:
             launch = node.launch or LaunchAttr()
             node.launch = LaunchAttr(**launch.numbers, persistent=plan.programs)
@@ -209,7 +210,7 @@ def _works(kernel: KernelOp, gpu: GpuModel) -> list[KernelWork]:
     assert launch is not None
     numbers = launch_numbers(launch)
     works: list[KernelWork] = []
-    for node in own_programs(kernel):
+    for node in launched_nodes(kernel):
         summary = summarize(node, gpu.levels, device)
         work = kernel_work(summary, tile_blocks(node), numbers, device)
         if kernel.sym_name.data in gpu.ahead:
@@ -225,7 +226,7 @@ def _tiles(node: SpatialOp) -> int:
 
 def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
     """Whether a launch takes less time if its programs do several tiles, all alike."""
-    nodes = own_programs(plan.kernel)
+    nodes = launched_nodes(plan.kernel)
     summaries = (summarize(node, gpu.levels, gpu.device) for node in nodes)
     if any(summary.bounds for summary in summaries):
         return False

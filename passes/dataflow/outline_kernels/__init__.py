@@ -28,7 +28,7 @@ from comet.dialects import dataflow
 from comet.dialects.collective import AllGatherOp, AllToAllOp
 from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import FillOp, IndexOp, RenameOp, ScatterAddOp, View
-from comet.dialects.compound.gather import left_in_memory, scatterings
+from comet.dialects.compound.gather import scatterings, stored_values
 from comet.dialects.compound.views import sources
 from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.errors import OpError
@@ -81,7 +81,7 @@ class PlannedKernel:
     @property
     def results(self) -> tuple[SSAValue, ...]:
         """What the kernel leaves in memory."""
-        return tuple(chain.from_iterable(map(left_in_memory, self.op.results)))
+        return tuple(chain.from_iterable(map(stored_values, self.op.results)))
 
 
 def plan_launches(function: func.FuncOp) -> tuple[PlannedKernel, ...]:
@@ -152,7 +152,7 @@ def _launches(
 def _described(op: SpatialOp | MovingCollective) -> str | None:
     """Return a kernel's name: its first result, or the value it moves."""
     if isinstance(op, SpatialOp):
-        return left_in_memory(op.outs[0])[0].name_hint
+        return stored_values(op.outs[0])[0].name_hint
     return f"{VERBS[type(op)]}_{op.input.name_hint or 'value'}"
 
 

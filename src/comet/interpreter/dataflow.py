@@ -38,6 +38,7 @@ from comet.dialects.dataflow import (
     WaitOp,
     program_value,
 )
+from comet.dialects.dataflow.channel import channel_op
 from comet.interpreter.instances import join, split
 from comet.interpreter.machine import Interpreter, Values, evaluate
 from comet.interpreter.schedule import whole
@@ -133,9 +134,7 @@ def _received(channel: ChannelOp | ReceiveBufferOp, value: Tensor) -> Tensor:
 
 @evaluate.register
 def _(op: ReadTileOp, machine: Interpreter, args: Values) -> Values:
-    channel = program_value(op.channel).owner
-    assert isinstance(channel, ChannelOp | ReceiveBufferOp)
-    return (_received(channel, machine.values[op.stored]),)
+    return (_received(channel_op(op.channel), machine.values[op.stored]),)
 
 
 @evaluate.register
