@@ -156,7 +156,7 @@ def _is_faster(plan: Merge) -> bool:
         Candidate("launch", partial(priced, False, plan.launch_seconds)),
         Candidate("last", partial(priced, True, plan.seconds)),
     ]
-    return cheapest("merge", f"@{plan.producer.sym_name.data}", candidates).made
+    return cheapest("merge", f"@{plan.producer.sym_name.data}", candidates).result
 
 
 def format_merges(plans: Sequence[Merge]) -> str:
@@ -311,7 +311,7 @@ def _tiling(
     if priced is None:
         return None
     place, candidates = f"@{node.node_name}", priced.candidates(priced.varied())
-    return cheapest("merge tiles", place, candidates).made
+    return cheapest("merge tiles", place, candidates).result
 
 
 def merge_partials(program: ProgramOp, plans: Sequence[Merge]) -> None:

@@ -241,4 +241,4 @@ def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
         Candidate("a program for each tile", partial(price, False)),
         Candidate(f"{plan.programs} programs", partial(price, True)),
     ]
-    return cheapest("programs", f"@{plan.kernel.sym_name.data}", candidates).made
+    return cheapest("programs", f"@{plan.kernel.sym_name.data}", candidates).result

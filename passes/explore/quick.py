@@ -324,7 +324,7 @@ class AcceleratorPipeline(Pipeline):
         found = [each for each in rounds if each is not None]
         found.sort(key=lambda each: (*goal.order(each[1].bound), each[0]))
         candidates = [candidate for _, candidate in found]
-        return cheapest("mapping", function_names(module), candidates, goal).made
+        return cheapest("mapping", function_names(module), candidates, goal).result
 
     def candidates(
         self, ctx: Context, module: ModuleOp, config: ShardingConfig

@@ -194,7 +194,7 @@ class State:
         with session() as current, current.until(end), suppress(*REJECTED):
             if (found := self.space.default()) is not None:
                 name = "the start" if self.space.start else "comet-accelerator"
-                self.best = Best(name, found.made, found.cost)
+                self.best = Best(name, found.result, found.cost)
 
     def closes(self, group: Group) -> bool:
         """Return whether no mapping of a group can be better, and note it if so."""
@@ -250,7 +250,7 @@ class State:
         passes = (
             *structure.passes,
             FusePass(strategy.name, strategy.chunks, strategy.loops),
-            TilePass(factors=format_plan(found.made.entries())),
+            TilePass(factors=format_plan(found.result.entries())),
             *structure.after,
             AnnotateCostPass(model=self.goal.model),
             LowerToCometPass(),

@@ -89,11 +89,11 @@ class ChainSearch:
         goal = Goal(pipeline.model, pipeline.objective)
         place = f"@{func.sym_name.data}"
         with about(func):
-            parts = cheapest("chain", place, self.candidates(mappings), goal).made
+            parts = cheapest("chain", place, self.candidates(mappings), goal).result
         names = tuple(mapping_names(func, len(parts)))
         yield OutlineMappingsPass(self.graph.text(parts))
         for part, name in zip(parts, names, strict=True):
-            yield NestedPass(name, spelled(self.mapped(part, name).made))
+            yield NestedPass(name, spelled(self.mapped(part, name).result))
         yield AnnotateCostPass(pipeline.model)
 
     def check(self) -> None:
@@ -169,9 +169,9 @@ class ChainSearch:
     def _merge(self, found: Found[tuple[Part, ...]]) -> Found[tuple[Part, ...]] | None:
         """Return a chain with two mappings merged, None if none is cheaper."""
         goal, best = Goal(self.pipeline.model, self.pipeline.objective), found
-        for index in range(1, len(found.made)):
-            before, after = found.made[: index - 1], found.made[index + 1 :]
-            pair = joined(self.graph, *found.made[index - 1 : index + 1])
+        for index in range(1, len(found.result)):
+            before, after = found.result[: index - 1], found.result[index + 1 :]
+            pair = joined(self.graph, *found.result[index - 1 : index + 1])
             if pair is None:
                 continue
             with suppress(PassFailedException, CostError), session() as current:

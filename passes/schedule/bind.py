@@ -203,7 +203,7 @@ def bind_by_cost(func: FuncOp, system: SystemOp, goal: Goal) -> None:
             Candidate(str(kinds[index]), partial(price, kinds)) for kinds in options
         ]
         with suppress(PassFailedException):
-            best = cheapest("bind", _described(block), candidates, goal).made
+            best = cheapest("bind", _described(block), candidates, goal).result
     for block, kind in zip(several, best, strict=True):
         _bind_block(block, (kind,))
 

@@ -120,4 +120,4 @@ def _faster(
         Candidate(order, partial(priced, order, names))
         for order, names in (("index", ()), ("longest", dims))
     ]
-    return cheapest("program order", f"@{node.node_name}", candidates).made
+    return cheapest("program order", f"@{node.node_name}", candidates).result

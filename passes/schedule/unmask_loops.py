@@ -106,4 +106,4 @@ def _is_faster(
         Candidate("always", partial(priced, frozenset())),
         Candidate("where needed", partial(priced, dims)),
     ]
-    return bool(cheapest("mask", f"@{grid.node_name}", candidates).made)
+    return bool(cheapest("mask", f"@{grid.node_name}", candidates).result)

@@ -56,7 +56,7 @@ T = TypeVar("T")
 class Found(Generic[T]):
     """The result of a candidate, and its price."""
 
-    made: T
+    result: T
     cost: Cost
     limit: str = ""
     """The resource that bounds the price."""
@@ -235,7 +235,7 @@ def _price(candidate: Candidate[T], goal: Goal) -> Found[T]:
 
 def _confirmed(confirm: Callable[[T], Found[T] | None], found: Found[T]) -> Found[T]:
     """Return what `confirm` returns instead of a candidate, or the candidate."""
-    return confirm(found.made) or found
+    return confirm(found.result) or found
 
 
 def _check_bound(bound: Cost, goal: Goal) -> None:

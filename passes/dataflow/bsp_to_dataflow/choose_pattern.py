@@ -154,7 +154,7 @@ def choose_pattern(
     candidates = [Candidate(plan.label, partial(prices.found, plan)) for plan in tried]
     place = ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))
     try:
-        best = cheapest("pattern", place, candidates, confirm=prices.lowered).made
+        best = cheapest("pattern", place, candidates, confirm=prices.lowered).result
     except PassFailedException as error:
         reasons = "; ".join(prices.refused.values())
         raise PassFailedException(f"no pattern applies: {reasons}") from error

@@ -129,9 +129,9 @@ def other_tiles(
     found = ranked("other tiles", f"@{name}", priced.candidates(summary.grid))
     looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
     present = tile_blocks(node)
-    for tiling in (each.made for each in found):
+    for tiling in (each.result for each in found):
         tiles = tuple((dim, tiling.blocks[dim]) for dim in looped)
         same = node.launch == tiling.launch and all(present[d] == n for d, n in tiles)
-        if not same and tiling.seconds <= WORTH_TRYING * found[0].made.seconds:
+        if not same and tiling.seconds <= WORTH_TRYING * found[0].result.seconds:
             numbers = (*tiles, *tiling.launch.numbers.items())
             yield PlanEntry(name, numbers), tiling.seconds - gpu.launch

@@ -121,7 +121,7 @@ def _is_faster(func: FuncOp, name: str | None, forms: Forms) -> bool:
         Candidate("kept", partial(priced, False)),
         Candidate("sunk", partial(priced, True)),
     ]
-    return cheapest("scales", f"%{name}", candidates).made
+    return cheapest("scales", f"%{name}", candidates).result
 
 
 def _kept(func: FuncOp) -> Iterator[Kernel]:

@@ -96,7 +96,7 @@ def _fastest(
 
     try:
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
-        return cheapest("split", place, candidates()).made
+        return cheapest("split", place, candidates()).result
     except PassFailedException:
         return None  # The passes will raise the error when they run.
 

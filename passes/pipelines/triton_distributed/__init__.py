@@ -258,7 +258,7 @@ class TritonDistributedPass(Pipeline):
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
         sizes = (1, *group_sizes(ctx, module, parse_dims(self.dim), self.ranks))
         candidates = [Candidate(f"ctas={n}", partial(price, n)) for n in sizes]
-        return cheapest("groups", place, candidates).made
+        return cheapest("groups", place, candidates).result
 
     def _to_elementary(self) -> Iterator[ModulePass]:
         """Yield the passes to elementary ops."""

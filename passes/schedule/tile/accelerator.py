@@ -72,7 +72,7 @@ def search(
     Raises PassFailedException, with the level, if even the finest tiles do not fit.
     """
     place, space = f"@{template.func.sym_name.data}", TileSearch(template, goal, fixed)
-    made = descend("tile factors", place, space, goal).made
+    made = descend("tile factors", place, space, goal).result
     if not space.is_legal(made.plan):
         raise _failure(template, made.plan, goal.model)
     return made
@@ -163,7 +163,7 @@ class TileSearch:
 
         One under `tool`, which prices every step of a descent one plan at a time.
         """
-        trials = samples(self.template, current.made.plan, self.fixed)
+        trials = samples(self.template, current.result.plan, self.fixed)
         (found,) = self.cheaper([current], [trials])
         if self.goal.model == "tool":
             best = self.first(found)
@@ -174,7 +174,7 @@ class TileSearch:
         self, currents: Sequence[Found[TilePlan]]
     ) -> Sequence[Found[TilePlan] | None]:
         """Return the best neighbour of each plan, None where none is better."""
-        trials = [self._around(current.made.plan) for current in currents]
+        trials = [self._around(current.result.plan) for current in currents]
         return [
             self.first(found) or self.reordered(current)
             for current, found in zip(
@@ -208,7 +208,7 @@ class TileSearch:
         """
         alike: dict[tuple[tuple[str, ...], ...], list[int]] = {}
         for index, current in enumerate(currents):
-            alike.setdefault(orders_of(current.made.plan), []).append(index)
+            alike.setdefault(orders_of(current.result.plan), []).append(index)
         found: dict[int, Iterator[Found[TilePlan]]] = {}
         for members in alike.values():
             better = self._cheaper(
@@ -222,7 +222,7 @@ class TileSearch:
         self, currents: Sequence[Found[TilePlan]], trials: Sequence[Values]
     ) -> Sequence[Iterator[Found[TilePlan]]]:
         """Return what `cheaper` does, of plans with the same orders of loops."""
-        plan = currents[0].made.plan
+        plan = currents[0].result.plan
         joined = {f: np.concatenate([each[f] for each in trials]) for f in trials[0]}
         sizes = [next(iter(each.values())).size for each in trials]
         owner = np.repeat(np.arange(len(currents)), sizes)
@@ -252,7 +252,7 @@ class TileSearch:
     ) -> Iterator[Found[TilePlan]]:
         """Yield those of some rows of `trials` that are legal and below `current`."""
         for index in rows[:TOOL_TRIES] if self.goal.model == "tool" else rows:
-            chosen, found = _chosen(current.made.plan, trials, int(index)), None
+            chosen, found = _chosen(current.result.plan, trials, int(index)), None
             if self.goal.model == "tool":
                 found = self.priced(chosen)
             elif self.is_legal(chosen):
@@ -273,7 +273,7 @@ class TileSearch:
         `tool` has no array form: all are returned, in the order of `paper`.
         """
         exact = self.goal.model != "tool"
-        mappings = Candidates(self.template, trials).mappings(currents[0].made.plan)
+        mappings = Candidates(self.template, trials).mappings(currents[0].result.plan)
         hardware, model = self.template.hardware, self.goal.model if exact else "paper"
         prices = price_many(mappings, hardware, model)
         first, second = (
@@ -295,7 +295,7 @@ class TileSearch:
 
     def reordered(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best plan with another loop order, None if none is better."""
-        best, plan = current, current.made.plan
+        best, plan = current, current.result.plan
         for ordered in reorderings(plan, self.template.leaders):
             if (estimate := self.estimate(ordered)) is not None:
                 found = self._found(ordered, estimate)

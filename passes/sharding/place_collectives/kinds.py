@@ -120,7 +120,7 @@ def cheapest_form(
     ]
     value = op.input.name_hint or "a value"
     with suppress(PassFailedException):
-        return cheapest("collective", f"%{value}", candidates, goal).made
+        return cheapest("collective", f"%{value}", candidates, goal).result
     return forms[0]
 
 

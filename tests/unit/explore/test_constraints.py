@@ -63,7 +63,7 @@ def test_a_search_with_constraints_starts_from_the_quick_one():
     limits = Constraints(strategy=("partial",), stream=(False,))
     found = StructureSpace(comet_context(), module, Goal(), limits).default()
     assert found is not None
-    (fuse,) = (each for each in found.made if isinstance(each, FusePass))
+    (fuse,) = (each for each in found.result if isinstance(each, FusePass))
     assert fuse.strategy == "partial"
 
 

@@ -82,11 +82,11 @@ def test_artifacts_come_after_all_others():
     preferred, first = (enumerated(space, allowed=each) for each in (False, True))
     assert preferred.best is not None
     assert first.best is not None
-    estimate = first.best.made.estimate
+    estimate = first.best.result.estimate
     assert estimate.latency < estimate.roofline <= preferred.best.cost.latency
-    assert not preferred.best.made.estimate.is_artifact
+    assert not preferred.best.result.estimate.is_artifact
     assert preferred.evaluated == first.evaluated
-    only = enumerated(space.fixing(factors_of(first.best.made.plan)), allowed=False)
+    only = enumerated(space.fixing(factors_of(first.best.result.plan)), allowed=False)
     assert only.best is not None  # where there is nothing else
     assert only.best.cost.artifact
     assert only.ceiling == inf

@@ -137,7 +137,7 @@ def test_no_tiling_that_is_worth_trying_has_such_a_loop(hardware: str) -> None:
     priced = tilings_that_fit(summary, gpu)
     assert priced is not None
     found = ranked("other tiles", "@o", priced.candidates(summary.grid))
-    assert {each.made.blocks["D"] for each in found} == {128}
+    assert {each.result.blocks["D"] for each in found} == {128}
 
 
 def test_loops_of_one_trip_load_with_the_loop_around_them() -> None:

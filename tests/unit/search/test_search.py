@@ -87,7 +87,7 @@ def test_what_is_too_dear_is_not_missed():
 
 def test_of_equals_the_first_is_taken():
     candidates = [priced("a", 3, 2), priced("b", 2, 2), priced("c", 2, 2)]
-    assert cheapest("choice", "@f", candidates).made == "b"
+    assert cheapest("choice", "@f", candidates).result == "b"
 
 
 def test_a_rank_decides_instead_of_the_cost():
@@ -95,15 +95,15 @@ def test_a_rank_decides_instead_of_the_cost():
         return Candidate(label, lambda: Found(label, Cost(latency), rank=rank))
 
     candidates = [candidate("a", 1, 3), candidate("b", 2, 2), candidate("c", 3, 2)]
-    assert cheapest("choice", "@f", candidates).made == "b"
-    assert [found.made for found in ranked("choice", "@f", candidates)] == [*"abc"]
+    assert cheapest("choice", "@f", candidates).result == "b"
+    assert [found.result for found in ranked("choice", "@f", candidates)] == [*"abc"]
 
 
 def test_what_is_not_refused_is_ranked():
     candidates = [priced("a", 3), refused("b", "no room"), priced("c", 2)]
     with session() as searched:
         found = ranked("choice", "@f", candidates)
-    assert [each.made for each in found] == ["c", "a"]
+    assert [each.result for each in found] == ["c", "a"]
     (choice,) = searched.choices
     assert choice.chosen is None
     assert [row.limit for row in choice.rows] == ["compute", "no room", "compute"]
@@ -115,7 +115,7 @@ def test_what_is_not_refused_is_ranked():
 def test_the_objective_decides(objective: Objective, expected: str):
     candidates = [priced("a", 1, 100), priced("b", 60, 1), priced("c", 5, 5)]
     found = cheapest("choice", "@f", candidates, Goal(objective=objective))
-    assert found.made == expected
+    assert found.result == expected
 
 
 def test_each_candidate_is_noted():
@@ -139,7 +139,7 @@ def test_what_cannot_be_cheaper_is_not_realised():
         raise AssertionError("realised")
 
     candidates = [priced("a", 10), Candidate("b", fail, Cost(11))]
-    assert cheapest("choice", "@f", candidates).made == "a"
+    assert cheapest("choice", "@f", candidates).result == "a"
 
 
 def test_the_next_is_taken_where_the_cheapest_does_not_stand():
@@ -151,7 +151,7 @@ def test_the_next_is_taken_where_the_cheapest_does_not_stand():
     candidates = [priced("a", 1), priced("b", 2), priced("c", 4), priced("d", 6)]
     with session() as current:
         found = cheapest("choice", "@f", candidates, confirm=confirm)
-    assert found.made == "c"
+    assert found.result == "c"
     rows = current.choices[0].rows
     assert [row.cost and row.cost.latency for row in rows] == [None, 5, 4, 6]
     assert rows[0].limit == "cannot be lowered"
@@ -190,7 +190,7 @@ def test_an_outer_candidate_bounds_an_inner_choice():
     nested: Callable[[], Found[str]] = partial(cheapest, "inner", "@f", bounded)
     with session() as current:
         found = cheapest("outer", "@f", [priced("a", 10), Candidate("b", nested, FREE)])
-    assert found.made == "a"
+    assert found.result == "a"
     assert current.choices[0].within == ("outer b",)
     assert [row.cost for row in current.choices[0].rows] == [None, None]
 
@@ -284,8 +284,8 @@ def test_a_choice_that_has_to_end_takes_the_best_known_candidate(end: str):
     with session() as current:
         deadline = inf if end == "interrupt" else -1.0
         with suppress(KeyboardInterrupt), current.until(deadline):
-            assert cheapest("choice", "@f", every).made == "first"
-        assert cheapest("choice", "@f", [every[0], every[2]]).made == "last"
+            assert cheapest("choice", "@f", every).result == "first"
+        assert cheapest("choice", "@f", [every[0], every[2]]).result == "last"
 
 
 def test_an_interrupt_is_passed_on_if_no_candidate_is_known_or_nobody_asked():
@@ -298,7 +298,7 @@ def test_an_interrupt_is_passed_on_if_no_candidate_is_known_or_nobody_asked():
     with pytest.raises(KeyboardInterrupt):
         cheapest("choice", "@f", [priced("first", 1.0), late])
     with session() as current, pytest.raises(KeyboardInterrupt), current.until(inf):
-        assert cheapest("choice", "@f", [priced("first", 1.0), late]).made == "first"
+        assert cheapest("choice", "@f", [priced("first", 1.0), late]).result == "first"
 
 
 def test_descents_go_down_together_and_one_of_equal_cost_is_dropped():
@@ -321,12 +321,12 @@ def test_descents_go_down_together_and_one_of_equal_cost_is_dropped():
         def neighbours(
             self, currents: Sequence[Found[int]]
         ) -> Sequence[Found[int] | None]:
-            asked.append([each.made for each in currents])
+            asked.append([each.result for each in currents])
             return [
                 next((new for new in near if new.cost.latency < old.cost.latency), None)
                 for old in currents
-                for near in [[at(old.made - 1), at(old.made + 1)]]
+                for near in [[at(old.result - 1), at(old.result + 1)]]
             ]
 
-    assert descend("x", "@f", Line()).made == 100
+    assert descend("x", "@f", Line()).result == 100
     assert asked == [[3, -4, 102], [2, -3, 101], [1, 100], [0]]

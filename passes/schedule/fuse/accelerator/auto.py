@@ -100,7 +100,7 @@ def fuse_cheapest(
         )
         for label, each, plan in different_strategies(func, system, choices)
     ]
-    strategy, plan = cheapest("strategy", place, candidates, goal).made
+    strategy, plan = cheapest("strategy", place, candidates, goal).result
     fuse_function(func, system, strategy)
     func.attributes[STRATEGY] = StringAttr(strategy.name)
     func.attributes |= dict(notes_of(strategy, choices))

@@ -125,7 +125,7 @@ def _best(
     if options.narrow == "auto":
         merge = forms if options.kernels == "auto" else None
         return _narrowed(func, trials, wide, fitting, merge)
-    return wide.made, ()
+    return wide.result, ()
 
 
 def _search(
@@ -161,7 +161,7 @@ def _cheapest(
 
     def price(fused: _Fused) -> Found[_Fused]:
         found = _fitted(func, trials, fused)
-        fitting.append(found.made)
+        fitting.append(found.result)
         return found
 
     candidates = [
@@ -191,18 +191,18 @@ def _narrowed(
     storing = {fused: tuple(stored_products(fused.kernels)) for fused in fitting}
     products = dict.fromkeys(value for found in storing.values() for value in found)
     if not products:
-        return wide.made, ()
+        return wide.result, ()
     casts = [store_narrow(product) for product in products]
     made = {fused: fused.with_casts(casts) for fused, found in storing.items() if found}
-    choices, start = list(made.values()), made.get(wide.made)
+    choices, start = list(made.values()), made.get(wide.result)
     with unrounded(casts):
         if forms is not None and start is not None and start.choice.name == "priority":
             choices.append(_merged_further(start, forms))
         narrow, _ = _cheapest(func, trials, _without_repeats(choices))
     best = min(wide, narrow, key=lambda found: found.cost.latency)
-    stored = [cast for cast in casts if cast.is_stored(best.made.kernels)]
+    stored = [cast for cast in casts if cast.is_stored(best.result.kernels)]
     chosen = tuple(names[cast.product] for cast in stored)
-    return _undone(best.made, [cast for cast in casts if cast not in stored]), chosen
+    return _undone(best.result, [cast for cast in casts if cast not in stored]), chosen
 
 
 def _undone(fused: _Fused, unused: Sequence[Narrowed]) -> _Fused:

@@ -142,7 +142,7 @@ def best_tiling(
     if priced is None:
         return None
     candidates = priced.candidates(priced.varied())
-    return cheapest("tiles", f"@{node.node_name}", candidates).made
+    return cheapest("tiles", f"@{node.node_name}", candidates).result
 
 
 def finish_kernels(
@@ -215,7 +215,7 @@ def _launch(
         chosen = LaunchAttr(**most, group=int(summary.swizzle(blocks)))
     else:
         place, candidates = f"@{node.node_name}", priced.candidates(priced.varied())
-        chosen = cheapest("launch numbers", place, candidates).made.launch
+        chosen = cheapest("launch numbers", place, candidates).result.launch
     return LaunchAttr(**{**chosen.numbers, **given})
 
 
