@@ -65,15 +65,15 @@ def choose(func: FuncOp, gpu: Device, exp: Exponential) -> Exp2Plan | None:
     if exp == "exp2":
         return plan
 
-    def priced(made: Exp2Plan | None, operations: float) -> Found[Exp2Plan | None]:
-        return Found(made, Cost(float(vector_seconds(operations, gpu))))
+    def priced(plan: Exp2Plan | None, operations: float) -> Found[Exp2Plan | None]:
+        return Found(plan, Cost(float(vector_seconds(operations, gpu))))
 
     before, after = plan.operations, plan.operations - plan.saved
     candidates = [
         Candidate("exp", partial(priced, None, before)),
         Candidate("exp2", partial(priced, plan, after)),
     ]
-    return cheapest("exponentials", f"@{func.sym_name.data}", candidates).made
+    return cheapest("exponentials", f"@{func.sym_name.data}", candidates).result
 
 
 def rewrite(plan: Exp2Plan) -> None:
