@@ -18,21 +18,21 @@ def check_mesh(mesh: MeshOp, system: SystemOp) -> None:
 
     On GPUs it may have fewer ranks than the hardware.
     """
-    whole = hardware_mesh(system)
-    allowed = whole if system.gpu is None else _of_fewer(mesh, whole)
+    hardware = hardware_mesh(system)
+    allowed = hardware if system.gpu is None else _with_fewer_ranks(mesh, hardware)
     if mesh.properties != allowed.properties:
         raise OpError(
             mesh,
             f"the module's mesh @{mesh.sym_name.data} is {_described(mesh)}, but the "
-            f"hardware has {_described(whole)}; remove the mesh or correct it",
+            f"hardware has {_described(hardware)}; remove the mesh or correct it",
         )
 
 
-def _of_fewer(mesh: MeshOp, whole: MeshOp) -> MeshOp:
-    """Return `whole` with at most as many instances along each axis as `mesh` has."""
+def _with_fewer_ranks(mesh: MeshOp, hardware: MeshOp) -> MeshOp:
+    """Return `hardware` with at most the instances of `mesh` along each axis."""
     written = mesh.axis_extents
-    extents = {a: min(n, written.get(a, n)) for a, n in whole.axis_extents.items()}
-    return MeshOp(whole.sym_name.data, extents, whole.axis_levels)
+    extents = {a: min(n, written.get(a, n)) for a, n in hardware.axis_extents.items()}
+    return MeshOp(hardware.sym_name.data, extents, hardware.axis_levels)
 
 
 def _described(mesh: MeshOp) -> str:

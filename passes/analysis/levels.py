@@ -78,12 +78,12 @@ def level_of_function(func: FuncOp) -> IRLevel | None:
 
 
 def functions_at(
-    module: ModuleOp, name: str, *taken: IRLevel, copies: bool = False
+    module: ModuleOp, name: str, *accepted: IRLevel, copies: bool = False
 ) -> tuple[FuncOp, ...]:
     """
     Return the functions that the pass `name` works on.
 
-    Raises PassFailedException if a function is not at one of the levels `taken` (in
+    Raises PassFailedException if a function is not at one of the levels `accepted` (in
     order), if it has several blocks, and if the module is lowered completely. A pass
     that does not accept `copies` also rejects functions with `schedule.copy`.
     """
@@ -94,7 +94,7 @@ def functions_at(
             "lower-to-comet"
         )
     for op in functions:
-        _check_level(op, name, taken)
+        _check_level(op, name, accepted)
         if not copies:
             check_transfers(op, name)
     return functions
@@ -121,23 +121,23 @@ def check_blocks(op: FuncOp, name: str) -> None:
         )
 
 
-def _check_level(op: FuncOp, name: str, taken: tuple[IRLevel, ...]) -> None:
+def _check_level(op: FuncOp, name: str, accepted: tuple[IRLevel, ...]) -> None:
     check_blocks(op, name)
     level = level_of_function(op)
-    if level is not None and level not in taken:
+    if level is not None and level not in accepted:
         raise OpError(
             op,
             f"{name}: @{op.sym_name.data} is at the {level} level and this pass takes "
-            f"the {' or '.join(taken)} level; {_way_out(name, level, taken)}",
+            f"the {' or '.join(accepted)} level; {_way_out(name, level, accepted)}",
         )
 
 
-def _way_out(name: str, level: IRLevel, taken: tuple[IRLevel, ...]) -> str:
+def _way_out(name: str, level: IRLevel, accepted: tuple[IRLevel, ...]) -> str:
     """Return what to do: the passes to run first, or the pass to run this before."""
-    later = [other for other in taken if ORDER.index(other) > ORDER.index(level)]
+    later = [other for other in accepted if ORDER.index(other) > ORDER.index(level)]
     if not later:
-        maker = MADE_BY[level]
-        return "it has run already" if maker == name else f"run {name} before {maker}"
+        pass_ = MADE_BY[level]
+        return "it has run already" if pass_ == name else f"run {name} before {pass_}"
     steps = ORDER[ORDER.index(level) + 1 : ORDER.index(later[0]) + 1]
     needed = [MADE_BY[lv] for lv in steps if lv in (*later[:1], *_NEEDED)]
     return f"run {', '.join(needed)} first"

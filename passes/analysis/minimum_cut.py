@@ -24,21 +24,21 @@ def minimum_cut(
     cut must have a finite cost. Of cuts with equal costs, it is the one with the fewest
     nodes on the side of `source`.
     """
-    left: defaultdict[NodeT, dict[NodeT, float]] = defaultdict(dict)
+    residual: defaultdict[NodeT, dict[NodeT, float]] = defaultdict(dict)
     for start, end, cost in edges:
-        left[start][end] = left[start].get(end, 0.0) + cost
-        left[end].setdefault(start, 0.0)
+        residual[start][end] = residual[start].get(end, 0.0) + cost
+        residual[end].setdefault(start, 0.0)
     flow = 0.0
-    while sink in (came_from := _reached(left, source)):
+    while sink in (came_from := _reached(residual, source)):
         path = [sink]
         while path[-1] != source:
             path.append(came_from[path[-1]])
         steps = [(path[i + 1], path[i]) for i in range(len(path) - 1)]
-        least = min(left[start][end] for start, end in steps)
+        bottleneck = min(residual[start][end] for start, end in steps)
         for start, end in steps:
-            left[start][end] -= least
-            left[end][start] += least
-        flow += least
+            residual[start][end] -= bottleneck
+            residual[end][start] += bottleneck
+        flow += bottleneck
     return frozenset(came_from), flow
 
 

@@ -10,10 +10,10 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.compound.dims import joined_extents
 
 
-def disagrees(one: Sequence[Operation], other: Sequence[Operation]) -> bool:
-    """Return whether a dimension has one extent in `one` and another in `other`."""
-    extents = _extents_of(one)
-    return any(extents.get(dim, n) != n for dim, n in _extents_of(other).items())
+def disagrees(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
+    """Return whether a dimension has one extent in `first` and another in `second`."""
+    extents = _extents_of(first)
+    return any(extents.get(dim, n) != n for dim, n in _extents_of(second).items())
 
 
 def _extents_of(ops: Iterable[Operation]) -> dict[str, int]:
@@ -28,12 +28,12 @@ def extents_of_op(op: Operation) -> dict[str, int]:
 def defining_ops(
     values: Iterable[SSAValue],
     inside: AbstractSet[Operation],
-    given: Collection[SSAValue] = (),
+    leaves: Collection[SSAValue] = (),
 ) -> frozenset[Operation]:
     """
     Return the backward slice of `values` in the ops of `inside`.
 
-    It ends at operands that are `given`.
+    It ends at operands that are `leaves`.
     """
     found: set[Operation] = set()
     pending = list(values)
@@ -41,5 +41,5 @@ def defining_ops(
         op = pending.pop().owner
         if isinstance(op, Operation) and op in inside and op not in found:
             found.add(op)
-            pending += (value for value in op.operands if value not in given)
+            pending += (value for value in op.operands if value not in leaves)
     return frozenset(found)

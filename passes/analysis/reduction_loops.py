@@ -24,8 +24,8 @@ def reduced_dims(op: Operation) -> tuple[str, ...]:
     """Return the dimensions that the operands of an op have, but not its results."""
     if isinstance(op, ExtentOp):
         return (op.dim.data,)
-    kept = {name for value in op.results for name in names_of(value)}
-    return tuple(name for name in iteration_dims(op) if name not in kept)
+    result_dims = {name for value in op.results for name in names_of(value)}
+    return tuple(name for name in iteration_dims(op) if name not in result_dims)
 
 
 def combiner_of(op: Operation) -> Combiner:
@@ -78,7 +78,7 @@ def nested_loops(
     """
     folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
     batched = {dim for op in ops if isinstance(op, ContractOp) for dim in op.batched}
-    outer = {dim: _kept_when_reduced(ops, dim) & set(dims) for dim in dims}
+    outer = {dim: _result_dims_over(ops, dim) & set(dims) for dim in dims}
     left, nest = list(dims), list[str]()
     while left:
         free = [dim for dim in left if not outer[dim] & set(left)]
@@ -92,7 +92,7 @@ def nested_loops(
             min(
                 cyclic,
                 key=lambda dim: (
-                    *(dim in kept for kept in (parts, folds, batched)),
+                    *(dim in group for group in (parts, folds, batched)),
                     extents[dim],
                 ),
             )
@@ -100,7 +100,7 @@ def nested_loops(
     return tuple(nest)
 
 
-def _kept_when_reduced(ops: Sequence[Operation], dim: str) -> set[str]:
+def _result_dims_over(ops: Sequence[Operation], dim: str) -> set[str]:
     """Return the dimensions of all values that are reductions over `dim`."""
     values = (v for op in ops if dim in reduced_dims(op) for v in op.results)
     return {name for value in values for name in names_of(value)}
@@ -150,7 +150,7 @@ class _Phases:
         ended = op in self.inside and self.dim not in names_of(value)
         return self.of[op] + ended
 
-    def maker_in_loop(self, value: SSAValue) -> Operation | None:
+    def producer_in_loop(self, value: SSAValue) -> Operation | None:
         """Return the op that computes `value` tile by tile in a loop, None if none."""
         op = value.owner
         if not isinstance(op, Operation) or op not in self.of:
@@ -176,8 +176,8 @@ def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
     crossing: dict[SSAValue, None] = {}
     for op in ops:
         for value in op.operands:
-            made = phases.maker_in_loop(value)
-            if made is not None and phases.of[made] < phases.of[op]:
+            producer = phases.producer_in_loop(value)
+            if producer is not None and phases.of[producer] < phases.of[op]:
                 crossing[value] = None
     return tuple(crossing)
 
@@ -221,16 +221,16 @@ def _outputs(
     for op in ops:
         if op not in phases.inside:
             continue
-        kept = tuple(
+        yielded = tuple(
             value
             for value in op.results
             if value in wanted
             or value in spilled
             or (value in used and phases.dim not in names_of(value))
         )
-        if kept and isinstance(op, FoldOp):
-            kept = tuple(op.outs)
-        outputs[phases.of[op]] = (*outputs.get(phases.of[op], ()), *kept)
+        if yielded and isinstance(op, FoldOp):
+            yielded = tuple(op.outs)
+        outputs[phases.of[op]] = (*outputs.get(phases.of[op], ()), *yielded)
     return {
         index: tuple(sorted(values, key=lambda v: phases.dim in names_of(v)))
         for index, values in outputs.items()
@@ -253,10 +253,14 @@ def _body(
             continue
         needed.add(op)
         for value in op.operands:
-            made = phases.maker_in_loop(value)
-            stored = value in spilled and made is not None and phases.of[made] < index
-            if made is not None and not stored:
-                pending.append(made)
+            producer = phases.producer_in_loop(value)
+            stored = (
+                value in spilled
+                and producer is not None
+                and phases.of[producer] < index
+            )
+            if producer is not None and not stored:
+                pending.append(producer)
     return tuple(op for op in ops if op in needed)
 
 

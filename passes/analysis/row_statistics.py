@@ -57,22 +57,22 @@ def statistic_ops(
             return frozenset()
     inputs = (op.input for op in reductions if isinstance(op, ReduceOp))
     found = elementwise_ops([value]) | elementwise_ops(inputs)
-    made = frozenset(op for op in reductions if isinstance(op, ReduceOp))
-    return found | made if made else made
+    reduce_ops = frozenset(op for op in reductions if isinstance(op, ReduceOp))
+    return found | reduce_ops if reduce_ops else reduce_ops
 
 
 def needed_by(
     ops: AbstractSet[Operation], readers: AbstractSet[Operation]
 ) -> frozenset[Operation]:
     """Return the ops whose results only `readers`, and other such ops, use."""
-    kept = set(ops)
+    needed = set(ops)
     while True:
-        inside = kept | readers
+        inside = needed | readers
         outside = {
             op
-            for op in kept
+            for op in needed
             if any(use.operation not in inside for v in op.results for use in v.uses)
         }
         if not outside:
-            return frozenset(kept)
-        kept -= outside
+            return frozenset(needed)
+        needed -= outside

@@ -46,7 +46,7 @@ def named_values(
     option, the plural of `group`.
     """
     values = {name: value for value, name in named.items()}
-    groups = [each.split() for each in text.split(";") if each.strip()]
+    groups = [entry.split() for entry in text.split(";") if entry.strip()]
     words_used = [word.removeprefix("%") for words in groups for word in words]
     for word in words_used:
         if word not in values:
@@ -62,11 +62,11 @@ def named_values(
     stored = tuple(
         tuple(values[word.removeprefix("%")] for word in words) for words in groups
     )
-    _check_together(stored, named, name, group)
+    _check_one_group_per_op(stored, named, name, group)
     return stored
 
 
-def _check_together(
+def _check_one_group_per_op(
     stored: Sequence[Sequence[SSAValue]],
     named: Mapping[SSAValue, str],
     name: str,
@@ -76,8 +76,8 @@ def _check_together(
     first: dict[Operation | Block, tuple[int, SSAValue]] = {}
     for index, values in enumerate(stored):
         for value in values:
-            other, result = first.setdefault(value.owner, (index, value))
-            if other != index:
+            group_index, result = first.setdefault(value.owner, (index, value))
+            if group_index != index:
                 raise PassFailedException(
                     f"{name}: {group}s stores %{named[result]} and %{named[value]} in "
                     f"two {group}s, and one op computes both; name them in one {group}"

@@ -103,7 +103,10 @@ def plan_exchanges(kernel: KernelOp) -> tuple[PlannedExchange, ...]:
         if not op.joins_exchange:
             found.append([])
         found[-1].append(_planned(op))
-    return tuple(PlannedExchange(tuple(each), each[0].op.among_ranks) for each in found)
+    return tuple(
+        PlannedExchange(tuple(channels), channels[0].op.among_ranks)
+        for channels in found
+    )
 
 
 def _planned(op: AllGatherOp) -> PlannedChannel:
@@ -113,7 +116,7 @@ def _planned(op: AllGatherOp) -> PlannedChannel:
     A message has a block for each tile of rows, the last one as long as the others.
     """
     grid, tile = _grid(op), extents_of(op.input)
-    whole, split = extents_of(grid.outs[0]), list(grid.factors)
+    extents, split = extents_of(grid.outs[0]), list(grid.factors)
     if missing := [dim for dim in split if dim not in tile]:
         raise OpError(
             op,
@@ -121,7 +124,7 @@ def _planned(op: AllGatherOp) -> PlannedChannel:
             f"which has no {missing[0]}: groups with other rows would store to one "
             "place; let reductions have a value for each row, as with stream=false",
         )
-    blocks = {dim: even_tile(whole[dim], tile[dim]) for dim in split}
+    blocks = {dim: even_tile(extents[dim], tile[dim]) for dim in split}
     rows = {dim: count * tile[dim] for dim, count in blocks.items()}
     received = with_extents(op.result.type, rows)
     sent = with_level(with_extents(op.input.type, rows), level_of(op.result))
@@ -141,30 +144,30 @@ def connect(kernel: KernelOp, plans: Sequence[PlannedExchange]) -> None:
     body, ins = kernel.body.block, list(kernel.ins)
     for plan in plans:
         arguments: list[SSAValue] = []
-        for each in plan.channels:
-            made = _channel_op(each)
-            Rewriter.insert_op(made, InsertPoint.before(kernel))
-            ins.append(made.result)
-            arguments.append(body.insert_arg(made.result.type, len(body.args)))
+        for channel in plan.channels:
+            op = _new_channel(channel)
+            Rewriter.insert_op(op, InsertPoint.before(kernel))
+            ins.append(op.result)
+            arguments.append(body.insert_arg(op.result.type, len(body.args)))
             arguments[-1].name_hint = "channel"
         _exchange(plan, arguments)
     rebuilt = rebuild_kernel(kernel, ins, range(len(kernel.results_)))
     rebuilt.coresident = IntegerAttr(max(map(group_size, rebuilt.nodes)), i64)
 
 
-def _channel_op(plan: PlannedChannel) -> ChannelOp:
+def _new_channel(plan: PlannedChannel) -> ChannelOp:
     """Return the channel that programs exchange through, still to be inserted."""
     op = plan.op
-    made = ChannelOp(op.mesh.string_value(), op.axis_names, plan.blocks, plan.type)
+    channel = ChannelOp(op.mesh.string_value(), op.axis_names, plan.blocks, plan.type)
     name = op.input.name_hint or "value"
     name = f"{name}_of_ranks" if op.among_ranks else name
-    made.result.name_hint = f"{name}_channel"
-    return made
+    channel.result.name_hint = f"{name}_channel"
+    return channel
 
 
 def _exchange(plan: PlannedExchange, channels: Sequence[SSAValue]) -> None:
     """Push, signal, read and wait in the place of all-gathers in a row."""
-    gathers = [each.op for each in plan.channels]
+    gathers = [planned.op for planned in plan.channels]
     root = UnitAttr() if plan.root else None
     block = gathers[0].parent
     assert block is not None

@@ -41,8 +41,8 @@ def node_result(value: SSAValue) -> OpResult | None:
 
 def unawaited(node: SpatialOp, producers: KernelOp) -> Iterator[SSAValue]:
     """Yield the operands from nodes of `producers` that no wait of `node` orders."""
-    for value, made in operands_from(node, producers):
-        if _ordering_wait(node, value, made) is None:
+    for value, result in operands_from(node, producers):
+        if _ordering_wait(node, value, result) is None:
             yield value
 
 
@@ -55,10 +55,10 @@ def local_waits(node: SpatialOp) -> dict[SSAValue, WaitOp]:
     kernel = node.parent_op()
     assert isinstance(kernel, KernelOp)
     found = {
-        read: _ordering_wait(node, read, made)
-        for read, made in operands_from(node, kernel)
+        operand: _ordering_wait(node, operand, result)
+        for operand, result in operands_from(node, kernel)
     }
-    return {read: wait for read, wait in found.items() if wait is not None}
+    return {operand: wait for operand, wait in found.items() if wait is not None}
 
 
 def operands_from(
@@ -66,18 +66,20 @@ def operands_from(
 ) -> Iterator[tuple[SSAValue, OpResult]]:
     """Yield the operands of `node` from nodes of `producers`, with the node results."""
     for value in node.ins:
-        for made in map(node_result, sources(value)):
-            if made is not None and made.op.parent_op() is producers:
-                yield value, made
+        for result in map(node_result, sources(value)):
+            if result is not None and result.op.parent_op() is producers:
+                yield value, result
 
 
-def _ordering_wait(node: SpatialOp, read: SSAValue, made: OpResult) -> WaitOp | None:
+def _ordering_wait(
+    node: SpatialOp, operand: SSAValue, result: OpResult
+) -> WaitOp | None:
     """
-    Return the wait of a kernel that orders an operand after `made`, None without one.
+    Return the wait of a kernel that orders an operand after `result`, None without one.
 
-    No wait does for a part, or several values: their slices are not those of `made`.
+    No wait does for a part, or several values: their slices are not those of `result`.
     """
-    if node_result(read) is not made:
+    if node_result(operand) is not result:
         return None
     kernel = node.parent
     assert kernel is not None
@@ -85,13 +87,13 @@ def _ordering_wait(node: SpatialOp, read: SSAValue, made: OpResult) -> WaitOp | 
     channels = [op.channel for op in received if isinstance(op, ReadOp | PullOp)]
     for wait in (op for op in kernel.ops if isinstance(op, WaitOp)):
         awaited = awaited_channel(wait)
-        if wait.channel in channels and is_signalled(node, read, made, awaited):
+        if wait.channel in channels and is_signalled(node, operand, result, awaited):
             return wait
     return None
 
 
 def is_signalled(
-    node: SpatialOp, read: SSAValue, made: OpResult, channel: SSAValue
+    node: SpatialOp, operand: SSAValue, result: OpResult, channel: SSAValue
 ) -> bool:
     """
     Return whether a signal of a channel covers an operand of `node` from its own rank.
@@ -106,24 +108,24 @@ def is_signalled(
         type_.split is None
         # A program that reads what one rank sent has only another slice.
         and type_.gather not in node.factors
-        and _is_producer(made, program_value(channel))
-        and all(_keeps(dim, made, read) for dim in blocks_of(channel))
+        and _is_producer(result, program_value(channel))
+        and all(_keeps(dim, result, operand) for dim in blocks_of(channel))
     )
 
 
-def _is_producer(made: OpResult, channel: SSAValue) -> bool:
+def _is_producer(result: OpResult, channel: SSAValue) -> bool:
     """
     Whether the node that computes a value is a producer of a channel, perhaps of
     another value.
     """
-    kernel, node = made.op.parent_op(), made.op
+    kernel, node = result.op.parent_op(), result.op
     assert isinstance(kernel, KernelOp)
     assert isinstance(node, SpatialOp)
     producers = producers_in(kernel, node)
     return any(program_value(op.channel) is channel for op in producers)
 
 
-def _keeps(dim: str, made: SSAValue, read: SSAValue) -> bool:
+def _keeps(dim: str, result: SSAValue, operand: SSAValue) -> bool:
     """Whether the computed value has the dimension by the name that its reader uses."""
-    names, others = names_of(made), names_of(read)
+    names, others = names_of(result), names_of(operand)
     return len(names) == len(others) and (dim, dim) in zip(names, others, strict=True)

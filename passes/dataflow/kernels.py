@@ -18,8 +18,8 @@ from comet.dialects.schedule.node import NodeOp
 
 def has_only_nodes(kernel: KernelOp) -> bool:
     """Return whether a kernel has nodes and what they read, but no ops on channels."""
-    known = (SpatialOp, View, IndexOp, FillOp, YieldOp)
-    return all(isinstance(op, known) for op in kernel.body.block.ops)
+    allowed = (SpatialOp, View, IndexOp, FillOp, YieldOp)
+    return all(isinstance(op, allowed) for op in kernel.body.block.ops)
 
 
 def rebuild_kernel(
@@ -86,15 +86,15 @@ def joined(first: KernelOp, second: KernelOp) -> KernelOp:
 
     Its first programs do the nodes of the first kernel.
     """
-    taken = dict.fromkeys((*first.ins, *second.ins))
-    ins = tuple(value for value in taken if value not in first.results_)
+    operands = dict.fromkeys((*first.ins, *second.ins))
+    ins = tuple(value for value in operands if value not in first.results_)
     body = Block(arg_types=[value.type for value in ins])
     values: dict[SSAValue, SSAValue] = dict(zip(ins, body.args, strict=True))
     yielded: list[SSAValue] = []
     for kernel in (first, second):
-        made = _copy_into(body, kernel, values)
-        values |= zip(kernel.results_, made, strict=True)
-        yielded += made
+        results = _copy_into(body, kernel, values)
+        values |= zip(kernel.results_, results, strict=True)
+        yielded += results
     body.add_op(YieldOp(*yielded))
     outs = (*first.outs, *second.outs)
     kernel = KernelOp(second.sym_name.data, ins, outs, Region(body))
@@ -140,7 +140,7 @@ def _keep_attributes(kernel: KernelOp, first: KernelOp, second: KernelOp) -> Non
 
 
 def _names(
-    one: ArrayAttr[StringAttr] | None, other: ArrayAttr[StringAttr] | None
+    first: ArrayAttr[StringAttr] | None, second: ArrayAttr[StringAttr] | None
 ) -> ArrayAttr[StringAttr] | None:
-    names = dict.fromkeys((*(one or ()), *(other or ())))
+    names = dict.fromkeys((*(first or ()), *(second or ())))
     return ArrayAttr(names) if names else None

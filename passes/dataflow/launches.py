@@ -39,13 +39,13 @@ class Needs(Generic[Kernel]):
 
     def independent(
         self,
-        one: tuple[Kernel, ...],
-        other: tuple[Kernel, ...],
+        first: tuple[Kernel, ...],
+        second: tuple[Kernel, ...],
         groups: Sequence[tuple[Kernel, ...]],
     ) -> bool:
         """Return whether neither needs the other, directly or through `groups`."""
-        return other not in self.needed_by(one, groups) and (
-            one not in self.needed_by(other, groups)
+        return second not in self.needed_by(first, groups) and (
+            first not in self.needed_by(second, groups)
         )
 
     def needed_by(
@@ -56,7 +56,7 @@ class Needs(Generic[Kernel]):
         found, pending = set[tuple[Kernel, ...]](), [start]
         while pending:
             for kernel in pending.pop():
-                new = {group_of[each] for each in self.read[kernel]} - found
+                new = {group_of[producer] for producer in self.read[kernel]} - found
                 found |= new
                 pending += new
         return found
@@ -154,16 +154,16 @@ class LaunchPrices(Generic[Kernel]):
             priced = {each: self._seconds(trees, each) for each in numbers}
             if not self.can_share(group) or not priced:
                 priced = {LaunchNumbers(0, 0): inf}
-            least = min(priced, key=priced.__getitem__)
-            self._best[group] = priced[least], least
+            fastest = min(priced, key=priced.__getitem__)
+            self._best[group] = priced[fastest], fastest
         return self._best[group]
 
-    def saved(self, one: tuple[Kernel, ...], other: tuple[Kernel, ...]) -> float:
+    def saved(self, first: tuple[Kernel, ...], second: tuple[Kernel, ...]) -> float:
         """Return the seconds that two launches take longer than one, 0 if less."""
-        if not self.can_share((*one, *other)):
+        if not self.can_share((*first, *second)):
             return 0.0
-        apart = self.best(one)[0] + self.best(other)[0]
-        return max(0.0, apart - self.best((*one, *other))[0])
+        separate = self.best(first)[0] + self.best(second)[0]
+        return max(0.0, separate - self.best((*first, *second))[0])
 
     def _seconds(self, trees: Sequence[Programs], numbers: LaunchNumbers) -> float:
         works = [self._work(tree, numbers) for tree in trees]
@@ -195,15 +195,15 @@ def cheapest_launches(
     """
     groups: list[tuple[Kernel, ...]] = [(kernel,) for kernel in needs.kernels]
     for kernel in needs.kernels:
-        own = (kernel,)
-        needed = needs.needed_by(own, groups)
+        single = (kernel,)
+        needed = needs.needed_by(single, groups)
         gains = {
             group: gain
-            for group in groups[: groups.index(own)]  # which need no later kernel
-            if group not in needed and (gain := prices.saved(group, own)) > 0
+            for group in groups[: groups.index(single)]  # which need no later kernel
+            if group not in needed and (gain := prices.saved(group, single)) > 0
         }
         if gains:
             best = max(gains, key=gains.__getitem__)
-            groups.remove(own)
+            groups.remove(single)
             groups[groups.index(best)] = (*best, kernel)
     return groups

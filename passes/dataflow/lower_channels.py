@@ -101,10 +101,10 @@ def _flag_plan(channel: ChannelOp) -> FlagPlan:
             f"lower-channels: the channel {_name(channel)} is stored to "
             f"{len(producers)} times; push or stage one value to it",
         )
-    other = signalled_with(channel)
-    if other is channel:
+    signalled = signalled_with(channel)
+    if signalled is channel:
         return FlagPlan(channel, tiles_per_block(producers[0], channel))
-    return FlagPlan(channel, None, other)
+    return FlagPlan(channel, None, signalled)
 
 
 def _flag_plan_of_input(
@@ -215,11 +215,11 @@ def _lower_kernel(kernel: KernelOp, lowered: Mapping[SSAValue, ChannelMemory]) -
         uses = [op for op in uses_inside(argument) if not _covers(value, op)]
         flags = None
         if memory.flags and any(isinstance(op, SignalOp | WaitOp) for op in uses):
-            made = memory.flags.result
-            if made not in ins:
-                body.insert_arg(made.type, len(body.args)).name_hint = "flags"
-                ins.append(made)
-            flags = body.args[ins.index(made)]
+            flags_value = memory.flags.result
+            if flags_value not in ins:
+                body.insert_arg(flags_value.type, len(body.args)).name_hint = "flags"
+                ins.append(flags_value)
+            flags = body.args[ins.index(flags_value)]
         for op in uses:
             _lower_use(op, epoch.result, flags, memory)
     rebuild_kernel(kernel, ins, range(len(kernel.results_)))
@@ -270,6 +270,6 @@ def _lower_use(
                 f"lower-channels: {op.name} waits without a signal; remove it, "
                 "or signal in the kernel that stores to the channel",
             )
-    for old, made in zip(op.results, new.results, strict=True):
-        made.name_hint = old.name_hint
+    for old, result in zip(op.results, new.results, strict=True):
+        result.name_hint = old.name_hint
     Rewriter.replace_op(op, new)

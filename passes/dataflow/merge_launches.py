@@ -92,7 +92,7 @@ def plan_merges(
     needs, prices = needs_of(program), prices_on(system)
     groups: list[Group] = [(kernel,) for kernel in needs.kernels]
     if launches not in ("auto", "none"):
-        groups = _given(needs, launches, prices)
+        groups = _groups_in_text(needs, launches, prices)
     elif launches == "auto":
         groups = cheapest_launches(needs, prices)
     return tuple(
@@ -117,17 +117,19 @@ def format_launches(plan: Sequence[Launch]) -> str:
 def needs_of(program: ProgramOp) -> Needs[KernelOp]:
     """Return the kernels of a program, and which of them each one reads from."""
     kernels = tuple(program.kernels())
-    made: dict[SSAValue, KernelOp] = {
+    producer_of: dict[SSAValue, KernelOp] = {
         result: kernel for kernel in kernels for result in kernel.results_
     }
     read = {
-        kernel: frozenset(made[value] for value in kernel.ins if value in made)
+        kernel: frozenset(
+            producer_of[value] for value in kernel.ins if value in producer_of
+        )
         for kernel in kernels
     }
     return Needs(kernels, read)
 
 
-def _given(
+def _groups_in_text(
     needs: Needs[KernelOp], text: str, prices: LaunchPrices[KernelOp]
 ) -> list[Group]:
     """Return the groups that `text` names; each other kernel is a group by itself."""
@@ -136,12 +138,12 @@ def _given(
         group = named[:1]
         for kernel in named[1:]:
             if not needs.independent(group, (kernel,), groups):
-                others = " and ".join(each.sym_name.data for each in group)
+                others = " and ".join(member.sym_name.data for member in group)
                 raise PassFailedException(
                     f"merge-launches: {kernel.sym_name.data} and {others} need each "
                     "other's results; launch them one after the other"
                 )
-            groups = [each for each in groups if each not in (group, (kernel,))]
+            groups = [rest for rest in groups if rest not in (group, (kernel,))]
             group = (*group, kernel)
             groups.append(group)
         if not isfinite(prices.best(group)[0]):
@@ -202,17 +204,17 @@ def merge_launches(
         for kernel in launch.kernels:
             kernel.detach()
             block.insert_op_before(kernel, end)
-    made = [_merged(launch) for launch in plan]
+    kernels = [_merged(launch) for launch in plan]
     place_barriers(program)
-    for kernel, launch in zip(made, plan, strict=True):
+    for kernel, launch in zip(kernels, plan, strict=True):
         for node in kernel.nodes if launch.numbers else ():
             finish_kernel(node, levels, gpu, launch.numbers)
 
 
 def _merged(launch: Launch) -> KernelOp:
-    made, *others = launch.kernels
-    name = made.sym_name
+    merged, *others = launch.kernels
+    name = merged.sym_name
     for kernel in others:
-        made = joined(made, kernel)
-    made.sym_name = name
-    return made
+        merged = joined(merged, kernel)
+    merged.sym_name = name
+    return merged

@@ -127,18 +127,18 @@ def plan_merges(
     Raises PassFailedException for given kernels that cannot merge.
     """
     found = tuple(possible_merges(program, system))
-    given = merge not in ("auto", "last", "launch")
-    if given:
+    named = merge not in ("auto", "last", "launch")
+    if named:
         names = [name.removeprefix("@") for name in merge.split()]
-        known = {plan.producer.sym_name.data: plan for plan in found}
+        by_name = {plan.producer.sym_name.data: plan for plan in found}
         for name in names:
-            if name not in known:
+            if name not in by_name:
                 raise PassFailedException(
                     f"merge-partials: merge names {name}, and the kernels whose last "
-                    f"program can merge are {', '.join(known) or 'none'}; use one of "
+                    f"program can merge are {', '.join(by_name) or 'none'}; use one of "
                     "these, or auto, last or launch"
                 )
-        return tuple(known[name] for name in names)
+        return tuple(by_name[name] for name in names)
     if not found:
         return None
     if merge == "auto":
@@ -179,9 +179,9 @@ def possible_merges(program: ProgramOp, system: SystemOp) -> Iterator[Merge]:
 
 def _consumer(producer: KernelOp) -> KernelOp | None:
     """Return the only kernel that reads what a kernel makes, None if there is none."""
-    readers = {use.operation for result in producer.results_ for use in result.uses}
-    (reader, *others) = readers or {None}
-    return reader if isinstance(reader, KernelOp) and not others else None
+    consumers = {use.operation for result in producer.results_ for use in result.uses}
+    (consumer, *others) = consumers or {None}
+    return consumer if isinstance(consumer, KernelOp) and not others else None
 
 
 def _node(kernel: KernelOp) -> SpatialOp | None:
@@ -196,21 +196,21 @@ def _plan(
     producer: KernelOp, consumer: KernelOp, levels: GpuLevels, gpu: Device
 ) -> Merge | None:
     """Return how the last program of `producer` does `consumer`, None if it cannot."""
-    made, node = _node(producer), _node(consumer)
-    if made is None or node is None or made.launch is None or node.launch is None:
+    split, node = _node(producer), _node(consumer)
+    if split is None or node is None or split.launch is None or node.launch is None:
         return None
-    if (counters := _counters(made, node, producer)) is None:
+    if (counters := _counters(split, node, producer)) is None:
         return None
-    arrivals = prod(made.factors.values()) // prod(counters.values())
-    numbers = launch_numbers(made.launch)
+    arrivals = prod(split.factors.values()) // prod(counters.values())
+    numbers = launch_numbers(split.launch)
     summary = summarize(node, levels, gpu)
-    tiling = _tiling(summary, made, node, counters, gpu)
+    tiling = _tiling(summary, split, node, counters, gpu)
     if arrivals < 2 or tiling is None:
         return None
-    own = launch_numbers(node.launch)
-    blocks = tile_blocks(made)
-    first = kernel_work(summarize(made, levels, gpu), blocks, numbers, gpu)
-    alone = kernel_work(summary, tile_blocks(node), own, gpu)
+    consumer_numbers = launch_numbers(node.launch)
+    blocks = tile_blocks(split)
+    first = kernel_work(summarize(split, levels, gpu), blocks, numbers, gpu)
+    second = kernel_work(summary, tile_blocks(node), consumer_numbers, gpu)
     parts = partial_operands(node, producer)
     traffic = tensor_traffic(summary, tiling.blocks, gpu)
     read = dict(zip(dict.fromkeys((*node.ins, *node.outs)), traffic, strict=False))
@@ -222,7 +222,7 @@ def _plan(
         counters,
         arrivals,
         tiling,
-        sum(float(kernel_time(work, gpu).seconds) for work in (first, alone)),
+        sum(float(kernel_time(work, gpu).seconds) for work in (first, second)),
         merged_seconds(first, merged, gpu),
     )
 
@@ -251,7 +251,7 @@ def partial_operands(node: SpatialOp, producer: KernelOp) -> list[SSAValue]:
 
 
 def _counters(
-    made: SpatialOp, node: SpatialOp, producer: KernelOp
+    split: SpatialOp, node: SpatialOp, producer: KernelOp
 ) -> dict[str, int] | None:
     """
     Return the blocks that have a counter each, None if programs would need others.
@@ -259,55 +259,55 @@ def _counters(
     They are cut along the dimensions of all partial results that both nodes loop over.
     The other loops of the first node are over what the second one reduces.
     """
-    results = set(made.outs)
-    if len(set(made.factors)) < len(made.loops) or len(made.outs) != len(results):
+    results = set(split.outs)
+    if len(set(split.factors)) < len(split.loops) or len(split.outs) != len(results):
         return None
     operands = partial_operands(node, producer)
     if not operands or any(not is_renamed(value, viewed(value)) for value in operands):
         return None
     counters = {
         dim: factor
-        for dim, factor in made.factors.items()
-        if dim in node.factors and all(dim in names_of(value) for value in made.outs)
+        for dim, factor in split.factors.items()
+        if dim in node.factors and all(dim in names_of(value) for value in split.outs)
     }
     for value in operands:
         before, after = names_of(viewed(value)), names_of(value)
         for old, new in zip(before, after, strict=True):
-            cut = made.factors.get(old, 1) > 1 and old not in counters
-            kept = any(new in names_of(out) for out in node.outs)
+            cut = split.factors.get(old, 1) > 1 and old not in counters
+            is_output = any(new in names_of(out) for out in node.outs)
             if (old in counters or new in counters) and old != new:
                 return None
-            if cut and kept:
+            if cut and is_output:
                 return None
-    whole = joined_extents((*made.ins, *made.outs))
-    other = joined_extents((*node.ins, *node.outs))
-    if any(whole[dim] != other[dim] for dim in {*whole} & {*other}):
+    split_extents = joined_extents((*split.ins, *split.outs))
+    extents = joined_extents((*node.ins, *node.outs))
+    if any(split_extents[dim] != extents[dim] for dim in {*split_extents} & {*extents}):
         return None
     return counters
 
 
 def _tiling(
     summary: KernelSummary,
-    made: SpatialOp,
+    split: SpatialOp,
     node: SpatialOp,
     counters: Mapping[str, int],
     gpu: Device,
 ) -> KernelTiling | None:
     """Return the tiles of a merging node, None if it has none that fit."""
-    if summary.dots or summary.group or made.launch is None:
+    if summary.dots or summary.group or split.launch is None:
         return None
-    tiles = joined_extents(made.yielded)
+    tiles = joined_extents(split.yielded)
     sizes: dict[str, Sequence[int]] = {}
     for dim in summary.extents:
-        whole = power_of_two(summary.extents[dim])
+        size = power_of_two(summary.extents[dim])
         if dim in summary.grid:
-            sizes[dim] = (power_of_two(tiles[dim]) if dim in counters else whole,)
+            sizes[dim] = (power_of_two(tiles[dim]) if dim in counters else size,)
         elif dim in summary.loops:
-            sizes[dim] = [1 << n for n in range(whole.bit_length())]
+            sizes[dim] = [1 << n for n in range(size.bit_length())]
         else:
             sizes[dim] = block_sizes(summary, dim)
-    given = {"warps": made.launch.warps, "stages": made.launch.stages}
-    priced = launches_that_fit(summary, sizes, given, gpu)
+    numbers = {"warps": split.launch.warps, "stages": split.launch.stages}
+    priced = launches_that_fit(summary, sizes, numbers, gpu)
     if priced is None:
         return None
     place, candidates = f"@{node.node_name}", priced.candidates(priced.varied())
@@ -327,18 +327,18 @@ def merge_partials(program: ProgramOp, plans: Sequence[Merge]) -> None:
 
 def _arrive(kernel: KernelOp, plan: Merge) -> None:
     """Let programs of the first node arrive, and the last one run the second."""
-    made, node = kernel.nodes
+    split, node = kernel.nodes
     _set_tiles(node, plan)
     loops = ArrayAttr(LoopAttr(dim, n) for dim, n in plan.counters.items())
     counters = CountersOp(CountersType(loops))
-    counters.result.name_hint = f"{made.outs[0].name_hint or 'x'}_counters"
+    counters.result.name_hint = f"{split.outs[0].name_hint or 'x'}_counters"
     Rewriter.insert_op(counters, InsertPoint.before(kernel))
     block = kernel.body.block
     argument = block.insert_arg(counters.result.type, len(block.args))
     argument.name_hint = counters.result.name_hint
-    read = [value for value in made.outs if _is_read(value)]
+    read = [value for value in split.outs if _is_read(value)]
     arrive = ArriveOp(read, argument, plan.arrivals)
-    block.insert_op_after(arrive, made)
+    block.insert_op_after(arrive, split)
     for value, complete in zip(read, arrive.complete, strict=True):
         complete.name_hint = value.name_hint
         value.replace_uses_with_if(

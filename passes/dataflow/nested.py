@@ -36,11 +36,11 @@ class NestedPass(ModulePass):
         """Run the passes; raises PassFailedException if there is no such module."""
         inner = SymbolTable.lookup_symbol(op, self.module)
         if not isinstance(inner, ModuleOp):
-            inside = [each for each in op.ops if isinstance(each, ModuleOp)]
-            known = [each.sym_name.data for each in inside if each.sym_name]
+            inside = [child for child in op.ops if isinstance(child, ModuleOp)]
+            names = [child.sym_name.data for child in inside if child.sym_name]
             raise PassFailedException(
                 f"{self.name}: there is no module @{self.module} inside the module; "
-                f"there are {', '.join(known) or 'none, run outline-mappings first'}",
+                f"there are {', '.join(names) or 'none, run outline-mappings first'}",
             )
         run_passes(passes_in(self.passes), ctx, inner)
 

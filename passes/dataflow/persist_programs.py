@@ -81,8 +81,8 @@ class PersistProgramsPass(ChoosingPass):
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
             plan = plan_programs(function, gpu, self.kernels)
             function.attributes[PERSIST] = StringAttr(format_programs(plan))
-            for each in plan:
-                persist(each)
+            for kernel in plan:
+                persist(kernel)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def plan_programs(
     """
     found = {op.sym_name.data: op for op in function.walk() if isinstance(op, KernelOp)}
     if kernels not in (ALL, AUTO, NONE):
-        return tuple(_given(found, gpu, kernels))
+        return tuple(_named_kernels(found, gpu, kernels))
     if kernels == NONE:
         return ()
     able = [op for op in found.values() if unfit_for_tiles(op) is None and op.launch]
@@ -149,7 +149,7 @@ def plan_programs(
 
 def format_programs(plan: Sequence[PersistentKernel]) -> str:
     """Return the text of the option that makes the same programs."""
-    names = (f"{each.kernel.sym_name.data}={each.programs}" for each in plan)
+    names = (f"{planned.kernel.sym_name.data}={planned.programs}" for planned in plan)
     return " ".join(names) or NONE
 
 
@@ -161,7 +161,7 @@ def persist(plan: PersistentKernel) -> None:
             node.launch = LaunchAttr(**launch.numbers, persistent=plan.programs)
 
 
-def _given(
+def _named_kernels(
     found: Mapping[str, KernelOp], gpu: GpuModel, text: str
 ) -> Iterator[PersistentKernel]:
     """Yield the kernels that `text` names."""

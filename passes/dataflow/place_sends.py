@@ -38,16 +38,16 @@ def plan_sends(node: SpatialOp) -> SendPlan:
     """Return the sends that move into a node; those in another order stay."""
     kernel = node.parent
     assert kernel is not None
-    given = [op for op in kernel.ops if isinstance(op, PushOp | StageOp)]
+    sends = [op for op in kernel.ops if isinstance(op, PushOp | StageOp)]
     signals = [op for op in kernel.ops if isinstance(op, SignalOp)]
-    producers = [op for op in given if _can_store(op, node, signals)]
+    producers = [op for op in sends if _can_store(op, node, signals)]
     stored = [op.channel for op in producers]
-    others = [op.channel for op in given if op not in producers]
+    outside = [op.channel for op in sends if op not in producers]
     done = (
         op
         for op in signals
         if op.flags is not None
-        and all(each in stored and each not in others for each in op.channels)
+        and all(channel in stored and channel not in outside for channel in op.channels)
     )
     local = (i for i, out in enumerate(node.outs) if _is_read(out))
     return SendPlan(node, tuple(producers), tuple(done), tuple(local))
@@ -67,12 +67,12 @@ def _can_store(
     return (
         op.epoch is not None
         and op.value in node.outs
-        and isinstance(store_of(_made(op, node)), CopyOp)
+        and isinstance(store_of(_sent_value(op, node)), CopyOp)
         and not any(early)
     )
 
 
-def _made(op: PushOp | StageOp, node: SpatialOp) -> SSAValue:
+def _sent_value(op: PushOp | StageOp, node: SpatialOp) -> SSAValue:
     """Return what a node yields as the value that is sent."""
     assert isinstance(op.value, OpResult)
     return node.yielded[op.value.index]
@@ -96,29 +96,29 @@ def place_sends(plan: SendPlan) -> None:
 
 def _place_producer(op: PushOp | StageOp, node: SpatialOp) -> None:
     """Store a tile to a channel after the copy of it, or in place of that."""
-    value = _made(op, node)
+    value = _sent_value(op, node)
     copy = store_of(value)
     assert copy is not None
     assert copy.parent is not None
     assert op.epoch is not None
-    channel, epoch = (inside(each, copy.parent) for each in (op.channel, op.epoch))
-    made = type(op)(copy.operands[0], channel, epoch, copy.results[0].type)
-    made.location = op.location
-    assert made.stored is not None
-    made.stored.name_hint = copy.results[0].name_hint
+    channel, epoch = (inside(value, copy.parent) for value in (op.channel, op.epoch))
+    send = type(op)(copy.operands[0], channel, epoch, copy.results[0].type)
+    send.location = op.location
+    assert send.stored is not None
+    send.stored.name_hint = copy.results[0].name_hint
     last = [copy, *(sent for sent in sent_with(value) if sent is not copy)][-1]
-    Rewriter.insert_op(made, InsertPoint.after(last))
+    Rewriter.insert_op(send, InsertPoint.after(last))
     if isinstance(copy, CopyOp) and not _is_kept(op.value, value):
-        copy.result.replace_all_uses_with(made.stored)
+        copy.result.replace_all_uses_with(send.stored)
         Rewriter.erase_op(copy)
 
 
-def _is_kept(out: SSAValue, made: SSAValue) -> bool:
+def _is_kept(out: SSAValue, yielded: SSAValue) -> bool:
     """Whether a result of a node is stored for others than its channels."""
     sent = (isinstance(use.operation, PushOp | StageOp) for use in out.uses)
     left = (
         isinstance(use.operation, YieldOp)
-        for value in _chain(made)
+        for value in _chain(yielded)
         for use in value.uses
     )
     return not (all(sent) and all(left))
@@ -139,18 +139,18 @@ def _place_signal(signal: SignalOp, plan: SendPlan) -> None:
     """
     node, channels = plan.node, signal.channels
     block = node.body.block
-    sent = [_made(op, node) for op in plan.producers if op.channel in channels]
+    sent = [_sent_value(op, node) for op in plan.producers if op.channel in channels]
     covered = [*sent, *(node.yielded[index] for index in plan.local)]
     assert signal.flags is not None
     assert signal.epoch is not None
     operands = (signal.flags, signal.epoch, *channels)
     flags, epoch, channel, *others = (inside(value, block) for value in operands)
     covered = (*others, *dict.fromkeys(covered))
-    made = SignalOp(channel, flags, epoch, covered=covered)
+    inner = SignalOp(channel, flags, epoch, covered=covered)
     for name in ("semantics", "scope", "fence"):
-        made.properties.pop(name, None)
+        inner.properties.pop(name, None)
         if name in signal.properties:
-            made.properties[name] = signal.properties[name]
-    made.location = signal.location
+            inner.properties[name] = signal.properties[name]
+    inner.location = signal.location
     assert block.last_op is not None
-    Rewriter.insert_op(made, InsertPoint.before(block.last_op))
+    Rewriter.insert_op(inner, InsertPoint.before(block.last_op))

@@ -88,11 +88,11 @@ def place_waits(function: FuncOp) -> None:
     """Move the waits of all kernels of `function` to where programs wait."""
     for program in programs_in(function):
         for kernel in program.kernels():
-            plan = [each for node in kernel.nodes for each in plan_waits(node)]
+            plan = [placed for node in kernel.nodes for placed in plan_waits(node)]
             # Splitting a node leaves its outer loops where they are.
-            for placed in sorted(plan, key=lambda each: -each.depth):
+            for placed in sorted(plan, key=lambda placed: -placed.depth):
                 _place(placed)
-            for wait in dict.fromkeys(wait for each in plan for wait in each.waits):
+            for wait in dict.fromkeys(wait for placed in plan for wait in placed.waits):
                 Rewriter.erase_op(wait)
             for node in kernel.nodes:
                 place_sends(plan_sends(node))
@@ -131,7 +131,7 @@ def plan_waits(node: SpatialOp) -> tuple[PlacedWait, ...]:
     Waits for the same flags, at one position, are one.
     """
     found: dict[tuple[object, ...], PlacedWait] = {}
-    for placed in (*_own_waits(node), *_source_waits(node)):
+    for placed in (*_waits_for_nodes(node), *_source_waits(node)):
         (wait,) = placed.waits
         orders = (wait.semantics, wait.scope, wait.arrivals, placed.own)
         key = (placed.node, placed.depth, wait.flags, wait.epoch, *orders)
@@ -142,7 +142,7 @@ def plan_waits(node: SpatialOp) -> tuple[PlacedWait, ...]:
     return tuple(found.values())
 
 
-def _own_waits(node: SpatialOp) -> Iterator[PlacedWait]:
+def _waits_for_nodes(node: SpatialOp) -> Iterator[PlacedWait]:
     """Yield the waits for results of other nodes of the kernel."""
     waits = local_waits(node)
     for index, value in enumerate(node.ins):
@@ -208,8 +208,8 @@ def _place(placed: PlacedWait) -> None:
     around = [loop.factor > 1 for loop in node.loops.data[:depth]]
     inner = [loop.factor > 1 for loop in node.loops.data[depth:]]
     if isinstance(node, TemporalOp) and not any(around):
-        made = _insert_before(placed)
-        for index, value in zip(placed.operands, made.awaited, strict=True):
+        wait = _insert_before(placed)
+        for index, value in zip(placed.operands, wait.awaited, strict=True):
             node.operands[index] = value
         return
     if isinstance(node, TemporalOp) and any(inner):
@@ -222,20 +222,20 @@ def _insert_before(placed: PlacedWait) -> WaitOp:
     block = placed.node.parent
     assert block is not None
     views = [placed.node.operands[index] for index in placed.operands]
-    made = _wait_in(block, placed, views)
-    Rewriter.insert_op(made, InsertPoint.before(placed.node))
-    return made
+    wait = _wait_in(block, placed, views)
+    Rewriter.insert_op(wait, InsertPoint.before(placed.node))
+    return wait
 
 
 def _insert_at_start(placed: PlacedWait) -> None:
     """Insert a wait at the start of its node's body, after other waits there."""
     block = placed.node.body.block
     views = [_awaited(placed.node.tiles[index], block) for index in placed.operands]
-    made = _wait_in(block, placed, views)
+    wait = _wait_in(block, placed, views)
     first = next(op for op in block.ops if not isinstance(op, WaitOp))
-    Rewriter.insert_op(made, InsertPoint.before(first))
-    for view, value in zip(views, made.awaited, strict=True):
-        view.replace_uses_with_if(value, lambda use: use.operation is not made)
+    Rewriter.insert_op(wait, InsertPoint.before(first))
+    for view, value in zip(views, wait.awaited, strict=True):
+        view.replace_uses_with_if(value, lambda use: use.operation is not wait)
 
 
 def _awaited(view: SSAValue, block: Block) -> SSAValue:
@@ -255,12 +255,12 @@ def _wait_in(block: Block, placed: PlacedWait, views: Sequence[SSAValue]) -> Wai
     channel, flags, epoch = (
         inside(value, block) for value in (wait.channel, wait.flags, wait.epoch)
     )
-    made = WaitOp(channel, flags, epoch, views=views, own=placed.own)
-    kept: Mapping[str, Attribute] = {
+    new_wait = WaitOp(channel, flags, epoch, views=views, own=placed.own)
+    properties: Mapping[str, Attribute] = {
         name: wait.properties[name] for name in ("semantics", "scope", "arrivals")
     }
-    made.properties |= kept
-    made.location = wait.location
-    for view, value in zip(views, made.awaited, strict=True):
+    new_wait.properties |= properties
+    new_wait.location = wait.location
+    for view, value in zip(views, new_wait.awaited, strict=True):
         value.name_hint = view.name_hint
-    return made
+    return new_wait

@@ -147,9 +147,12 @@ def choose_pattern(
     `PassFailedException` if no pattern applies.
     """
     variations = list(_variations(module, fixed))
-    seconds = {entry: t for each in variations for entry, t in each.kernels.items()}
+    seconds = {
+        entry: t for variation in variations for entry, t in variation.kernels.items()
+    }
     prices = _Prices(_without_references(module), fixed, seconds)
-    kinds, varied = _kinds(module, patterns, fixed), [each.of for each in variations]
+    kinds = _kinds(module, patterns, fixed)
+    varied = [variation.of for variation in variations]
     tried = vary(kinds, varied, prices.cost, TRIES, prices.bound)
     candidates = [Candidate(plan.label, partial(prices.found, plan)) for plan in tried]
     place = ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))
@@ -167,12 +170,12 @@ def _kinds(
     module: ModuleOp, patterns: Sequence[PatternName], fixed: FixedOptions
 ) -> Iterator[PatternOptions]:
     """Yield the patterns, `fused` also with persistent kernels if that is free."""
-    made = any(moved_result(kernel) is not None for kernel in _collectives(module))
+    produced = any(moved_result(kernel) is not None for kernel in _collectives(module))
     for pattern in patterns:
         if pattern != "fused" or not fixed.persistent:
             yield PatternOptions(pattern)
         if pattern == "fused" and (
-            fixed.persistent or (fixed.persistent is None and made)
+            fixed.persistent or (fixed.persistent is None and produced)
         ):
             yield PatternOptions(pattern, persistent=True)
 
@@ -185,7 +188,7 @@ class Variation:
     """Other tiles of one kernel, each with the seconds of the kernel with them."""
     cuts: Rows = ()
     """Factors of one dimension of messages."""
-    made: bool = False
+    produced: bool = False
     """Whether kernels compute all messages, so that some patterns copy none."""
     sources: bool = False
     """Whether consumers visit all sources at once."""
@@ -196,7 +199,7 @@ class Variation:
             yield replace(candidate, sources="all")
         for entry in self.kernels:
             yield candidate.with_tiles(entry)
-        if not (self.made and candidate.pattern in SENT_AS_MADE):
+        if not (self.produced and candidate.pattern in SENT_AS_MADE):
             for dim, factor in self.cuts:
                 yield candidate.with_block(dim, factor)
 
@@ -213,11 +216,11 @@ def _variations(module: ModuleOp, fixed: FixedOptions) -> Iterator[Variation]:
                     entries = other_tiles(kernel, attached_system(module))
                     yield Variation(kernels=dict(entries))
     if fixed.blocks is None:
-        made = all(moved_result(kernel) is not None for kernel in collectives)
+        produced = all(moved_result(kernel) is not None for kernel in collectives)
         for dim, extent in _longest_sent(collectives):
             cuts = [-(-extent // tile) for tile in reversed(TILES) if tile < extent]
             loops = tuple((dim, factor) for factor in (1, *cuts))
-            yield Variation(cuts=loops, made=made)
+            yield Variation(cuts=loops, produced=produced)
 
 
 def _collectives(module: ModuleOp) -> list[KernelOp]:
@@ -247,9 +250,9 @@ class _Prices:
         self._kernel_seconds = kernel_seconds
         """The seconds of the kernel that an entry gives other tiles."""
         self._levels = gpu_levels(system)
-        self._machines = [machine_for(each, system) for each in _programs(module)]
-        self._least: dict[PatternOptions, float] = {}
-        """Seconds that a candidate takes at least, however its messages are cut."""
+        self._machines = [machine_for(program, system) for program in _programs(module)]
+        self._uncut: dict[PatternOptions, float] = {}
+        """Lower bounds in seconds: the price of a candidate without cut messages."""
         self.taxes: dict[PatternOptions, Taxes] = {}
         self.refused: dict[PatternName, str] = {}
         self._reasons: dict[PatternOptions, str] = {}
@@ -270,9 +273,9 @@ class _Prices:
         That is the slowest kernel with other tiles, or what was found when the same
         candidate was priced with messages that are not cut.
         """
-        kernels = [self._kernel_seconds[each] for each in candidate.tiles]
-        least = self._least.get(replace(candidate, blocks=()), 0.0)
-        return round(max(*kernels, 0.0, least) * 1e9)
+        kernels = [self._kernel_seconds[entry] for entry in candidate.tiles]
+        uncut = self._uncut.get(replace(candidate, blocks=()), 0.0)
+        return round(max(*kernels, 0.0, uncut) * 1e9)
 
     def found(self, candidate: PatternOptions) -> Found[PatternOptions]:
         """Return the price of a candidate, or raise why it has none."""
@@ -308,7 +311,7 @@ class _Prices:
             for program, machine in zip(changed, self._machines, strict=True)
         ]
         if not candidate.blocks:
-            self._least[candidate] = sum(starmap(plan_bound, plans))
+            self._uncut[candidate] = sum(starmap(plan_bound, plans))
         found = list(starmap(price_plan, plans))
         return Taxes(
             sum(taxes.busy for taxes in found),

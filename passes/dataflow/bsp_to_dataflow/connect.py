@@ -40,7 +40,7 @@ from comet.passes.dataflow.bsp_to_dataflow.kernels import (
     insert_copy_into,
     insert_signal_into,
     read_from_channel,
-    send_as_made,
+    send_from_producer,
 )
 from comet.passes.dataflow.bsp_to_dataflow.plan import (
     PATTERN_RULES,
@@ -168,7 +168,7 @@ def check_blocks(program: ProgramOp, blocks: Mapping[str, Mapping[str, int]]) ->
         if name not in (EVERY, *kernels):
             raise PassFailedException(
                 f"bsp-to-dataflow: blocks is for @{name}, which is no collective of "
-                f"the program; it has {', '.join(f'@{known}' for known in kernels)}"
+                f"the program; it has {', '.join(f'@{kernel}' for kernel in kernels)}"
             )
         chosen = kernels.values() if name == EVERY else (kernels[name],)
         dims = {dim for kernel in chosen for dim in extents_of(kernel.ins[0])}
@@ -248,11 +248,11 @@ def _copy_for_others(kernel: KernelOp, rules: CopyRules) -> None:
     producers store its whole tiles.
     """
     value = kernel.results_[0]
-    others = [use for use in value.uses if not _computes(use) or _splits(_inside(use))]
-    if not others:
+    uses = [use for use in value.uses if not _computes(use) or _splits(_inside(use))]
+    if not uses:
         return
     copy = copy_to_buffer(kernel, value, rules)
-    for use in others:
+    for use in uses:
         use.operation.operands[use.index] = copy.results_[0]
     buffer = copy.outs[0].owner
     assert isinstance(buffer, Operation)
@@ -314,7 +314,7 @@ def connect(program: ProgramOp, transfer: ChannelPlan) -> None:
     Rewriter.erase_op(kernel)
     Rewriter.erase_op(buffer)
     if transfer.producer is not None:
-        send_as_made(transfer.producer, transfer, channel)
+        send_from_producer(transfer.producer, transfer, channel)
 
 
 def _channel(program: ProgramOp, transfer: ChannelPlan) -> SSAValue:
@@ -363,14 +363,14 @@ def can_merge(producer: KernelOp, consumer: KernelOp) -> bool:
     The consumer waits for a channel of the producer, before it reads any other result
     of the producer.
     """
-    given = {program_value(op.channel) for op in _ops(producer, PushOp, StageOp)}
+    sent = {program_value(op.channel) for op in _ops(producer, PushOp, StageOp)}
     awaited = {program_value(op.channel) for op in _ops(consumer, WaitOp)}
     nodes = [op for op in consumer.body.block.ops if isinstance(op, SpatialOp)]
     early = [value for node in nodes for value in unawaited(node, producer)]
     pairs = (producer, consumer), (consumer, producer)
-    known = all(extents_tell_shards(*pair) for pair in pairs)
+    unambiguous = all(extents_tell_shards(*pair) for pair in pairs)
     same = _same_global_extents(producer, consumer)
-    return bool(given & awaited) and not early and same and known
+    return bool(sent & awaited) and not early and same and unambiguous
 
 
 def _ops(
@@ -381,8 +381,8 @@ def _ops(
 
 def _same_global_extents(producer: KernelOp, consumer: KernelOp) -> bool:
     """Whether both have the same unevenly sharded dimensions."""
-    one, other = producer.shard_extents, consumer.shard_extents
-    return all(one[dim] == other[dim] for dim in one.keys() & other.keys())
+    first, second = producer.shard_extents, consumer.shard_extents
+    return all(first[dim] == second[dim] for dim in first.keys() & second.keys())
 
 
 @dataclass(frozen=True)
@@ -403,8 +403,8 @@ def merge_signals(program: ProgramOp) -> None:
     for kernel in program.kernels():
         for plan in list(plan_signals(kernel)):
             channels = [op.channel for op in plan.covered]
-            one = SignalOp(plan.signal.channel, covered=channels)
-            Rewriter.replace_op(plan.signal, one)
+            merged = SignalOp(plan.signal.channel, covered=channels)
+            Rewriter.replace_op(plan.signal, merged)
             for op in plan.covered:
                 Rewriter.erase_op(op)
 
@@ -422,7 +422,10 @@ def plan_signals(kernel: KernelOp) -> Iterator[Coalescing]:
 
 def _covers(later: SignalOp, signal: SignalOp) -> bool:
     """Whether `later` can cover the channel of `signal`, block by block."""
-    one, other = program_value(later.channel).owner, program_value(signal.channel).owner
-    assert isinstance(one, ChannelOp)
-    assert isinstance(other, ChannelOp)
-    return one.blocks == other.blocks and can_cover(later, other.result)
+    covering, channel = (
+        program_value(later.channel).owner,
+        program_value(signal.channel).owner,
+    )
+    assert isinstance(covering, ChannelOp)
+    assert isinstance(channel, ChannelOp)
+    return covering.blocks == channel.blocks and can_cover(later, channel.result)

@@ -29,8 +29,8 @@ class CopyRules:
 
     level: str
     """The memory through which they copy."""
-    least_elements: int
-    most_elements: int
+    min_elements: int
+    max_elements: int
     """The elements that one program moves, if it can choose."""
     programs: int
     """With fewer programs than this, tiles are made smaller."""
@@ -60,14 +60,14 @@ class CopyTiles:
     ranks: int = 1
 
 
-def even_power(extent: int, most: int) -> int:
+def even_power(extent: int, limit: int) -> int:
     """
-    Return the largest power of two, up to `most`, that cuts `extent` evenly.
+    Return the largest power of two, up to `limit`, that cuts `extent` evenly.
 
     That is, ceil(extent / ceil(extent / tile)) is the tile again. The extent itself
-    fits if it is not larger than `most`.
+    fits if it is not larger than `limit`.
     """
-    tile = _power_within(extent, most)
+    tile = _power_within(extent, limit)
     while block_extent(extent, -(-extent // tile)) != tile:
         tile //= 2
     return tile
@@ -85,7 +85,7 @@ def communication_tiles(
     innermost first, and then to larger blocks.
     """
     shared = prod(extents.values()) // rules.programs
-    work = max(rules.least_elements, min(rules.most_elements, shared))
+    work = max(rules.min_elements, min(rules.max_elements, shared))
     tiles: dict[str, int] = {}
     for dim, read in awaited.items():
         tiles[dim] = even_power(extents[dim], min(read, rules.flag_rows))
@@ -99,9 +99,9 @@ def communication_tiles(
     return {dim: tiles[dim] for dim in extents}
 
 
-def _power_within(extent: int, most: int) -> int:
-    """Return the extent if it is not larger than `most`, else a power of two."""
-    return extent if extent <= most else 1 << (most.bit_length() - 1)
+def _power_within(extent: int, limit: int) -> int:
+    """Return the extent if it is not larger than `limit`, else a power of two."""
+    return extent if extent <= limit else 1 << (limit.bit_length() - 1)
 
 
 def copy_node(value: SSAValue, copy: CopyTiles) -> SpatialOp:

@@ -56,11 +56,11 @@ def plan_tiles(program: ProgramOp, text: str) -> tuple[KernelTiles, ...]:
     for entry in parse_plan(text):
         node = nodes.get(entry.name)
         if node is None:
-            known = ", ".join(f"@{name}" for name, node in nodes.items() if node)
+            names = ", ".join(f"@{name}" for name, node in nodes.items() if node)
             raise OpError(
                 program,
                 f"bsp-to-dataflow: tiles are for @{entry.name}, which is no kernel "
-                f"that computes; there are {known}",
+                f"that computes; there are {names}",
             )
         looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
         for dim, _ in entry.loops:
@@ -129,7 +129,7 @@ def other_tiles(
     found = ranked("other tiles", f"@{name}", priced.candidates(summary.grid))
     looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
     present = tile_blocks(node)
-    for tiling in (each.result for each in found):
+    for tiling in (candidate.result for candidate in found):
         tiles = tuple((dim, tiling.blocks[dim]) for dim in looped)
         same = node.launch == tiling.launch and all(present[d] == n for d, n in tiles)
         if not same and tiling.seconds <= WORTH_TRYING * found[0].result.seconds:

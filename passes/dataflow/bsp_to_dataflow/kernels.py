@@ -69,11 +69,11 @@ def insert_copy_into(
     Its stores come before its waits, so that those programs run first.
     """
     body = kernel.body.block
-    taken = body.args[list(kernel.ins).index(channel)]
+    argument = body.args[list(kernel.ins).index(channel)]
     sent = transfer.kernel.ins
-    own = [body.insert_arg(value.type, len(body.args)) for value in sent]
+    inputs = [body.insert_arg(value.type, len(body.args)) for value in sent]
     first = next(op for op in body.ops if isinstance(op, WaitOp | ReadOp | PullOp))
-    for op in _copy_ops(transfer, (*own, taken)):
+    for op in _copy_ops(transfer, (*inputs, argument)):
         Rewriter.insert_op(op, InsertPoint.before(first))
     _keep_shards(transfer.kernel, kernel)
     if transfer.type.split is not None:
@@ -83,10 +83,10 @@ def insert_copy_into(
 
 def insert_signal_into(kernel: KernelOp, channel: SSAValue) -> None:
     """Let the consumer of a channel first signal that its input has arrived."""
-    taken = kernel.body.block.args[list(kernel.ins).index(channel)]
+    argument = kernel.body.block.args[list(kernel.ins).index(channel)]
     first = kernel.body.block.first_op
     assert first is not None
-    Rewriter.insert_op(SignalOp(taken), InsertPoint.before(first))
+    Rewriter.insert_op(SignalOp(argument), InsertPoint.before(first))
 
 
 def _copy_ops(transfer: ChannelPlan, arguments: Sequence[SSAValue]) -> list[Operation]:
@@ -118,12 +118,12 @@ def _keep_shards(
     collective = collective_of(exchange)
     assert isinstance(collective, MovingCollective)
     gather, split = moved_dims(collective)
-    value, whole = collective.input, split
+    value, unsharded = collective.input, split
     if received:
-        value, whole = collective.result, gather
-    dims = extents_of(value).keys() - {whole}
-    kept = {dim: n for dim, n in exchange.shard_extents.items() if dim in dims}
-    kernel.shards = shards_attr(kernel.shard_extents | kept)
+        value, unsharded = collective.result, gather
+    dims = extents_of(value).keys() - {unsharded}
+    extents = {dim: n for dim, n in exchange.shard_extents.items() if dim in dims}
+    kernel.shards = shards_attr(kernel.shard_extents | extents)
 
 
 def _send_ops(
@@ -136,18 +136,20 @@ def _send_ops(
     return [store, SignalOp(channel)] if transfer.signals else [store]
 
 
-def send_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> None:
+def send_from_producer(
+    result: OpResult, transfer: ChannelPlan, channel: SSAValue
+) -> None:
     """
     Let the kernel that computes a value store it to a channel.
 
     It keeps its buffer only if other kernels of the rank read it.
     """
-    old = made.op
+    old = result.op
     assert isinstance(old, KernelOp)
     body = old.body.block
     terminator = body.last_op
     assert terminator is not None
-    value = terminator.operands[made.index]
+    value = terminator.operands[result.index]
     node = value.owner
     assert isinstance(node, SpatialOp)
     split = transfer.type.split
@@ -157,7 +159,7 @@ def send_as_made(made: OpResult, transfer: ChannelPlan, channel: SSAValue) -> No
     argument = body.insert_arg(channel.type, len(body.args))
     for op in _send_ops(value, argument, transfer):
         Rewriter.insert_op(op, InsertPoint.before(terminator))
-    kept = [i for i, r in enumerate(old.results_) if r is not made or list(r.uses)]
+    kept = [i for i, r in enumerate(old.results_) if r is not result or list(r.uses)]
     yielded = [terminator.operands[i] for i in kept]
     Rewriter.replace_op(terminator, dataflow.YieldOp(*yielded))
     rebuild_kernel(old, [*old.ins, channel], kept)
@@ -179,8 +181,8 @@ def read_from_channel(
     reads = transfer.type.mode is ChannelMode.PUSH
     op = (ReadOp if reads else PullOp)(argument)
     op.result.name_hint = before.name_hint
-    taken = [other for other in body.ops if isinstance(other, ReadOp | PullOp)]
-    place = taken[-1].next_op if taken else body.first_op
+    received = [read for read in body.ops if isinstance(read, ReadOp | PullOp)]
+    place = received[-1].next_op if received else body.first_op
     assert place is not None
     if transfer.signals:
         Rewriter.insert_op(WaitOp(argument), InsertPoint.before(place))
@@ -210,10 +212,10 @@ def copy_to_buffer(kernel: KernelOp, value: SSAValue, rules: CopyRules) -> Kerne
     node = copy_node(body.args[0], CopyTiles(tiles, rules.level))
     body.add_ops([node, dataflow.YieldOp(node.outs[0])])
     name = f"{kernel.sym_name.data}_land"
-    made = KernelOp(name, [value], [buffer.result], Region(body))
-    _keep_shards(kernel, made, received=True)
-    made.results_[0].name_hint = value.name_hint
-    return made
+    copy = KernelOp(name, [value], [buffer.result], Region(body))
+    _keep_shards(kernel, copy, received=True)
+    copy.results_[0].name_hint = value.name_hint
+    return copy
 
 
 def split_by_rank(node: NodeOp, dim: str, ranks: int) -> None:

@@ -148,8 +148,9 @@ def plan_transfer(
     type_ = ChannelType(
         rules.mode, gather, split, collective.input.type, collective.result.type
     )
-    made = moved_result(kernel) if rules.by_producer else None
-    producer = made if made is not None and obstacle(made, split) is None else None
+    result = moved_result(kernel) if rules.by_producer else None
+    can_send = result is not None and obstacle(result, split) is None
+    producer = result if can_send else None
     awaited = _awaited(kernel.results_[0]) if rules.by_block else {}
     ranks = collective.group_size
     copy = _copy_tiles(type_, awaited, factors, ranks, config.copies)
@@ -233,9 +234,9 @@ def input_in_place(kernel: KernelOp) -> SSAValue | None:
     assert collective is not None
     if not isinstance(value, BlockArgument) or not kernel.results_[0].uses:
         return None
-    one_reader = all(len(list(each.uses)) == 1 for each in _up_to_function(value))
+    single_use = all(len(list(outer.uses)) == 1 for outer in _up_to_function(value))
     unchanged = collective.operands[0] is kernel.body.block.args[0]
-    return value if one_reader and unchanged else None
+    return value if single_use and unchanged else None
 
 
 def _grid_node(result: OpResult) -> SpatialOp | None:
@@ -248,12 +249,12 @@ def _grid_node(result: OpResult) -> SpatialOp | None:
     return node if isinstance(node, SpatialOp) else None
 
 
-def obstacle(made: OpResult, split: str | None) -> str | None:
+def obstacle(result: OpResult, split: str | None) -> str | None:
     """Return why the kernel of a result cannot store it to a channel, None: it can."""
-    node = _grid_node(made)
+    node = _grid_node(result)
     if node is None:
         return "the kernel forwards what it has not made on its grid"
-    if _viewed(made):
+    if _viewed(result):
         return "the collective takes it under other dimension names"
     for dim in node.factors:
         tile = tile_of(node, dim)
@@ -267,14 +268,14 @@ def obstacle(made: OpResult, split: str | None) -> str | None:
     return None
 
 
-def _viewed(made: OpResult) -> bool:
+def _viewed(result: OpResult) -> bool:
     """Whether a collective takes the value through a view."""
-    readers = [use.operation for use in made.uses]
+    users = [use.operation for use in result.uses]
     return any(
         isinstance(op, RenameOp)
-        for reader in readers
-        if isinstance(reader, KernelOp) and collective_of(reader) is not None
-        for op in reader.body.block.ops
+        for user in users
+        if isinstance(user, KernelOp) and collective_of(user) is not None
+        for op in user.body.block.ops
     )
 
 
@@ -352,7 +353,7 @@ def _nearest(extent: int, factor: int) -> int:
     """Return the factor nearest to one, and if there are two the larger, that fits."""
     tiles = [1 << power for power in range(extent.bit_length() + 1)]
     fitting = [f for tile in tiles if _fits(extent, f := block_extent(extent, tile))]
-    return min(fitting, key=lambda other: (abs(other - factor), -other))
+    return min(fitting, key=lambda candidate: (abs(candidate - factor), -candidate))
 
 
 def _producer_tiles(

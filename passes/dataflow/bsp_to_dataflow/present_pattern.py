@@ -35,9 +35,9 @@ def check_present_pattern(function: FuncOp, program: ProgramOp, pattern: str) ->
     found = [_patterns(channel, uses) for channel, uses in _channels(program)]
     if not found or pattern == "auto":
         return
-    own = [kind for kind in Pattern if all(kind in each for each in found)]
-    if pattern not in own:
-        names = [*own, "auto"]
+    common = [kind for kind in Pattern if all(kind in patterns for patterns in found)]
+    if pattern not in common:
+        names = [*common, "auto"]
         raise PassFailedException(
             f"bsp-to-dataflow: pattern={pattern} does not apply to "
             f"@{function.sym_name.data}: it already has channels, with another "

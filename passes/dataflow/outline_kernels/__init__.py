@@ -214,8 +214,8 @@ class _PlanBuilder:
         buffers: list[SSAValue] = []
         for result in launch.results:
             zeroed = isinstance(result.owner, ScatterAddOp)
-            made = dataflow.BufferOp(result.type, zeroed=zeroed)
-            buffer = self._builder.insert(made)
+            op = dataflow.BufferOp(result.type, zeroed=zeroed)
+            buffer = self._builder.insert(op)
             buffer.result.name_hint = result.name_hint
             buffers.append(buffer.result)
         ins = [self._values[value] for value in launch.ins]
@@ -242,8 +242,8 @@ class _PlanBuilder:
         if value not in self._values:
             assert isinstance(value.owner, RenameOp)
             inner = {value.owner.input: self._renamed(value.owner.input)}
-            made = self._builder.insert(value.owner.clone(value_mapper=inner))
-            self._values[value] = made.result
+            rename = self._builder.insert(value.owner.clone(value_mapper=inner))
+            self._values[value] = rename.result
         return self._values[value]
 
 
@@ -255,14 +255,14 @@ def _kernel_body(launch: PlannedKernel) -> Region:
         argument.name_hint = value.name_hint
         inner[value] = argument
     for view in launch.views:
-        made = view.clone(value_mapper=inner)
-        body.add_op(made)
-        inner[view.result] = made.result
+        clone = view.clone(value_mapper=inner)
+        body.add_op(clone)
+        inner[view.result] = clone.result
     copy = launch.op.clone(value_mapper=inner)
     inner |= zip(launch.op.results, copy.results, strict=True)
     scatters = [op.clone(value_mapper=inner) for op in launch.scatters]
-    for op, made in zip(launch.scatters, scatters, strict=True):
-        inner[op.result] = made.result
+    for op, clone in zip(launch.scatters, scatters, strict=True):
+        inner[op.result] = clone.result
     stored = (inner[value] for value in launch.results)
     body.add_ops([copy, *scatters, dataflow.YieldOp(*stored)])
     return Region(body)

@@ -33,11 +33,11 @@ def uneven_extents(region: SpmdOp) -> UnevenExtents:
     Raises `PassFailedException` for a node that has a shard and the whole of one.
     """
     mesh, states = lookup_mesh(region, region.mesh), region_states(region)
-    wholes = global_extents(region)
+    extents = global_extents(region)
     found = {
         value: uneven
         for value, state in states.items()
-        if (uneven := _uneven(value, state.sharded, wholes.get(value, {}), mesh))
+        if (uneven := _uneven(value, state.sharded, extents.get(value, {}), mesh))
     }
     for node in region.body.block.ops:
         uneven = {dim for value in node.operands for dim in found.get(value, {})}
@@ -55,21 +55,21 @@ def uneven_extents(region: SpmdOp) -> UnevenExtents:
 
 def global_extents(region: SpmdOp) -> dict[SSAValue, Mapping[str, int]]:
     """Return the extents over all ranks of the values of a region."""
-    wholes: dict[SSAValue, Mapping[str, int]] = {}
+    extents: dict[SSAValue, Mapping[str, int]] = {}
     for outer, inner, _ in region.boundary():
-        wholes[inner] = extents_of(outer)
+        extents[inner] = extents_of(outer)
     for op in region.body.block.ops:
         joined: dict[str, int] = {}
         for value in op.operands:
-            joined |= wholes.get(value, {})
+            joined |= extents.get(value, {})
         for result in op.results:
             local = extents_of(result)
-            known = {dim: n for dim, n in joined.items() if dim in local}
-            wholes.setdefault(result, known | _own_extents(op, joined))
-    return wholes
+            inherited = {dim: n for dim, n in joined.items() if dim in local}
+            extents.setdefault(result, inherited | _defined_extents(op, joined))
+    return extents
 
 
-def _own_extents(op: Operation, wholes: Mapping[str, int]) -> dict[str, int]:
+def _defined_extents(op: Operation, extents: Mapping[str, int]) -> dict[str, int]:
     """Return the extents over all ranks that `op` itself decides."""
     match op:
         case AllGatherOp():
@@ -86,15 +86,15 @@ def _own_extents(op: Operation, wholes: Mapping[str, int]) -> dict[str, int]:
             return {dim: local[dim] for dim in resized_dims(op)}
         case RenameOp():
             local, before = extents_of(op.result), extents_of(op.input)
-            whole = {
-                new: wholes.get(old, before[old]) for new, old in op.origin.items()
+            renamed = {
+                new: extents.get(old, before[old]) for new, old in op.origin.items()
             }
             if op.cut is not None:
                 outer = op.renaming[op.cut]
-                whole[outer] //= before[op.cut] // local[outer]
+                renamed[outer] //= before[op.cut] // local[outer]
             for dim in op.merged[1:]:
-                whole[op.renaming[dim]] *= before[dim]
-            return whole
+                renamed[op.renaming[dim]] *= before[dim]
+            return renamed
         case _:
             return {}
 
@@ -102,13 +102,13 @@ def _own_extents(op: Operation, wholes: Mapping[str, int]) -> dict[str, int]:
 def _uneven(
     value: SSAValue,
     sharded: Mapping[str, str],
-    wholes: Mapping[str, int],
+    extents: Mapping[str, int],
     mesh: MeshOp,
 ) -> dict[str, int]:
     uneven: dict[str, int] = {}
     for dim in dict.fromkeys(sharded.values()):
         axes = [axis for axis, split in sharded.items() if split == dim]
         shard = extents_of(value).get(dim, 0)
-        if dim in wholes and shard * mesh.size(axes) != wholes[dim]:
-            uneven[dim] = wholes[dim]
+        if dim in extents and shard * mesh.size(axes) != extents[dim]:
+            uneven[dim] = extents[dim]
     return uneven

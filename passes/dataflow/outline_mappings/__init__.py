@@ -75,17 +75,17 @@ def outline(graph: Graph, parts: Sequence[Part]) -> None:
     *ops, returned = block.ops
     for op in (*ops, returned):
         op.detach()
-    now: dict[SSAValue, SSAValue] = {}
+    values: dict[SSAValue, SSAValue] = {}
     for part, name in pairs:
         _place_views(block, part.reads)
-        reads = [now.get(value, value) for value in part.reads]
-        made = MappingOp(name, reads, [value.type for value in part.writes])
-        made.location = func.location
-        block.add_op(made)
-        now |= dict(zip(part.writes, made.outs, strict=True))
-        for before, after in zip(part.writes, made.outs, strict=True):
-            after.name_hint = before.name_hint
-            before.replace_all_uses_with(after)
+        reads = [values.get(value, value) for value in part.reads]
+        mapping = MappingOp(name, reads, [value.type for value in part.writes])
+        mapping.location = func.location
+        block.add_op(mapping)
+        values |= dict(zip(part.writes, mapping.outs, strict=True))
+        for old, new in zip(part.writes, mapping.outs, strict=True):
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
     _place_views(block, returned.operands)
     block.add_op(returned)
     for op in reversed(ops):
@@ -105,9 +105,9 @@ def _place_views(block: Block, values: Iterable[SSAValue]) -> None:
 
 def mapping_names(func: FuncOp, count: int) -> Iterator[str]:
     """Yield names for the mappings of a function that no symbol of the module has."""
-    own = func.sym_name.data
+    function_name = func.sym_name.data
     for number in range(1, count + 1):
-        name = f"{own}_{number}"
+        name = f"{function_name}_{number}"
         while SymbolTable.lookup_symbol(func, name) is not None:
             name += "_"
         yield name
@@ -116,15 +116,15 @@ def mapping_names(func: FuncOp, count: int) -> Iterator[str]:
 def mapping_module(func: FuncOp, part: Part, name: str) -> ModuleOp:
     """Return a module for one mapping: the machine, and a function with its ops."""
     block = Block(arg_types=[value.type for value in part.reads])
-    now: dict[SSAValue, SSAValue] = dict(zip(part.reads, block.args, strict=True))
+    values: dict[SSAValue, SSAValue] = dict(zip(part.reads, block.args, strict=True))
     for value, argument in zip(part.reads, block.args, strict=True):
         argument.name_hint = value.name_hint
-    block.add_ops([op.clone(now) for op in part.ops])
-    block.add_op(ReturnOp(*(now[value] for value in part.writes)))
+    block.add_ops([op.clone(values) for op in part.ops])
+    block.add_op(ReturnOp(*(values[value] for value in part.writes)))
     takes, returns = [v.type for v in part.reads], [v.type for v in part.writes]
-    made = FuncOp(name, (takes, returns), Region(block))
-    made.location = func.location
+    outlined = FuncOp(name, (takes, returns), Region(block))
+    outlined.location = func.location
     around = func.parent_op()
     assert isinstance(around, ModuleOp)
     machine = [op.clone() for op in around.ops if isinstance(op, SystemOp | MeshOp)]
-    return ModuleOp([*machine, made], sym_name=StringAttr(name))
+    return ModuleOp([*machine, outlined], sym_name=StringAttr(name))

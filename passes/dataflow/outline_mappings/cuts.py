@@ -115,9 +115,9 @@ def at_products(graph: Graph, places: Places) -> dict[Operation, int]:
 
 def joined(graph: Graph, first: Part, second: Part) -> Part | None:
     """Return two mappings that follow each other as one, None if they cannot be."""
-    known, ops = set(first.writes), (*first.ops, *second.ops)
-    views = (value for value in second.reads if value not in known)
-    if any(known & set(sources(value)) for value in views):
+    stored, ops = set(first.writes), (*first.ops, *second.ops)
+    views = (value for value in second.reads if value not in stored)
+    if any(stored & set(sources(value)) for value in views):
         return None
     if any(disagrees(ops, (op,)) for op in ops):
         return None
@@ -155,23 +155,23 @@ def given_parts(graph: Graph, text: str) -> tuple[Part, ...]:
 
 def _check_parts(parts: Sequence[Part], named: Mapping[SSAValue, str]) -> None:
     """Raise PassFailedException for what one mapping cannot hold."""
-    known: set[SSAValue] = set()
+    stored: set[SSAValue] = set()
     for part in parts:
-        own = named[part.writes[-1]]
+        name = named[part.writes[-1]]
         for value in part.reads:
             for source in sources(value):
-                if source in named and source not in known:
+                if source in named and source not in stored:
                     raise PassFailedException(
-                        f"{NAME}: the mapping of %{own} sees %{named[source]} under "
+                        f"{NAME}: the mapping of %{name} sees %{named[source]} under "
                         "other names, in part or joined, and no mapping before it "
                         f"stores %{named[source]}; name that before"
                     )
         if any(disagrees(part.ops, (op,)) for op in part.ops):
             raise PassFailedException(
-                f"{NAME}: the mapping of %{own} has a dimension with two extents; "
+                f"{NAME}: the mapping of %{name} has a dimension with two extents; "
                 "store a value in between in another mapping"
             )
-        known |= set(part.writes)
+        stored |= set(part.writes)
 
 
 def _follows(op: Operation, places: Places) -> bool:
@@ -195,8 +195,8 @@ class _Extents:
 
     def fit(self, op: Operation, place: int) -> bool:
         """Return whether the dimensions of `op` have the same extents there."""
-        known = self._known.get(place, {})
-        return all(known.get(dim, n) == n for dim, n in extents_of_op(op).items())
+        extents = self._known.get(place, {})
+        return all(extents.get(dim, n) == n for dim, n in extents_of_op(op).items())
 
     def add(self, op: Operation, place: int) -> None:
         """Note the extents of `op`."""

@@ -79,14 +79,16 @@ class Graph:
 
     def part(self, ops: Iterable[Operation]) -> Part:
         """Return the mapping that computes `ops`, with the constants they read."""
-        own = set(ops)
+        computed = set(ops)
         repeated = {op for op in self.needed if is_repeated(op)}
-        inside = own.union(*(defining_ops(read_by(op), repeated) for op in own))
+        inside = computed.union(
+            *(defining_ops(read_by(op), repeated) for op in computed)
+        )
         ordered = tuple(op for op in self.needed if op in inside)
         operands = dict.fromkeys(value for op in ordered for value in read_by(op))
         reads = tuple(v for v in operands if v.owner not in inside)
-        results = (result for op in ordered if op in own for result in op.results)
-        return Part(ordered, reads, tuple(v for v in results if _leaves(v, own)))
+        results = (result for op in ordered if op in computed for result in op.results)
+        return Part(ordered, reads, tuple(v for v in results if _leaves(v, computed)))
 
     def text(self, parts: Iterable[Part]) -> str:
         """Return the option that makes these mappings."""
@@ -108,9 +110,9 @@ def read_by(op: Operation) -> Iterator[SSAValue]:
                 yield value
 
 
-def _leaves(value: SSAValue, own: set[Operation]) -> bool:
-    """Return whether ops outside of `own`, or the caller, read a value."""
-    return any(_outermost(op, value) not in own for op in readers_of(value))
+def _leaves(value: SSAValue, ops: set[Operation]) -> bool:
+    """Return whether ops outside of `ops`, or the caller, read a value."""
+    return any(_outermost(op, value) not in ops for op in readers_of(value))
 
 
 def _outermost(op: Operation, value: SSAValue) -> Operation:

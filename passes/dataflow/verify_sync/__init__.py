@@ -86,17 +86,17 @@ def check_memory(op: Use, program: ProgramOp) -> None:
     """
     Raise `PassFailedException` unless a kernel uses a receive buffer of the program.
     """
-    made = program_value(op.channel)
-    if isinstance(made.owner, ChannelOp):
-        reason = f"{shown(made)} is a channel still; run lower-channels first"
+    buffer = program_value(op.channel)
+    if isinstance(buffer.owner, ChannelOp):
+        reason = f"{shown(buffer)} is a channel still; run lower-channels first"
     elif (
-        isinstance(made.owner, ReceiveBufferOp)
-        and made.owner.parent is program.body.block
+        isinstance(buffer.owner, ReceiveBufferOp)
+        and buffer.owner.parent is program.body.block
     ):
         return
     else:
         reason = (
-            f"{kernel_of(op)} uses {shown(made)}, which is no receive buffer of its "
+            f"{kernel_of(op)} uses {shown(buffer)}, which is no receive buffer of its "
             "program: nobody knows who else does; make it there with "
             "dataflow.receive_buffer"
         )
@@ -142,28 +142,28 @@ def _persistence(kernel: KernelOp) -> str | None:
 def _unawaited(node: SpatialOp, kernel: KernelOp) -> Iterator[SSAValue]:
     """Yield what a node loads of other nodes of a kernel without a wait."""
     for value, tile in zip(node.ins, node.tiles, strict=True):
-        made = node_result(value)
-        if made is None or made.op.parent_op() is not kernel:
+        result = node_result(value)
+        if result is None or result.op.parent_op() is not kernel:
             continue
 
         def is_awaited(
-            wait: WaitOp, value: SSAValue = value, made: OpResult = made
+            wait: WaitOp, value: SSAValue = value, result: OpResult = result
         ) -> bool:
             flags = flags_of(wait)
             return (
                 wait.own is not None
                 and flags is not None
-                and is_signalled(node, value, made, flags.buffer)
-                and _covers(made, flags)
+                and is_signalled(node, value, result, flags.buffer)
+                and _covers(result, flags)
             )
 
         if any(loads_before(tile, is_awaited)):
             yield value
 
 
-def _covers(made: OpResult, flags: FlagsOp) -> bool:
+def _covers(result: OpResult, flags: FlagsOp) -> bool:
     """Whether a signal of some flags covers what a node stores as its result."""
-    assert isinstance(made.op, SpatialOp)
-    signals = (op for op in made.op.body.block.ops if isinstance(op, SignalOp))
-    stored = made.op.yielded[made.index]
+    assert isinstance(result.op, SpatialOp)
+    signals = (op for op in result.op.body.block.ops if isinstance(op, SignalOp))
+    stored = result.op.yielded[result.index]
     return any(flags_of(op) is flags and stored in op.covered for op in signals)

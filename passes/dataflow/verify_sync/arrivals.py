@@ -94,10 +94,10 @@ def _count(arrive: ArriveOp, name: str) -> str | None:
                 "programs do not cut it; cut both alike"
             )
     programs = prod(loop.factor for loop in node.loops if loop.dim not in blocks)
-    given = arrive.arrivals.value.data
-    if given != programs:
+    stated = arrive.arrivals.value.data
+    if stated != programs:
         return (
-            f"{programs} programs of @{name} arrive at each counter, and {given} are "
+            f"{programs} programs of @{name} arrive at each counter, and {stated} are "
             f"said to; write arrivals {programs}"
         )
     return None
@@ -122,9 +122,9 @@ def _tiles(arrive: ArriveOp, name: str) -> str | None:
 def _parts(arrive: ArriveOp, name: str) -> str | None:
     """Each partial result has the cut dimensions, which its reader calls the same."""
     blocks = [dim for dim, factor in arrive.type.factors.items() if factor > 1]
-    for made, value in zip(arrive.partials, arrive.complete, strict=True):
+    for partial, value in zip(arrive.partials, arrive.complete, strict=True):
         for read, _ in readers(value):
-            names = list(zip(names_of(made), names_of(read), strict=False))
+            names = list(zip(names_of(partial), names_of(read), strict=False))
             if not is_renamed(read, value) or any((d, d) not in names for d in blocks):
                 return (
                     f"the last program of @{name} to arrive reads "

@@ -96,9 +96,9 @@ def _shared_place(wiring: Wiring, producer: Producer) -> str | None:
 def _shared_flag(wiring: Wiring, producer: Producer, flags: FlagsOp) -> str | None:
     """Say which tiles share a flag, None if each has one."""
     blocks = {loop.dim: loop.factor for loop in flags.type.blocks}
-    whole = extents_of(producer.channel_type.message)
+    message = extents_of(producer.channel_type.message)
     for dim, factor in blocks.items():
-        block = block_extent(whole[dim], factor)
+        block = block_extent(message[dim], factor)
         tile = extents_of(producer.value)[dim]
         if tile != block:
             return (
@@ -135,19 +135,19 @@ def coresidency(kernel: KernelOp) -> str | None:
         if isinstance(node, SpatialOp) and node.on_mesh
     ]
     needed = max(sizes, default=0)
-    given = 0 if kernel.coresident is None else kernel.coresident.value.data
-    if given == needed:
+    stated = 0 if kernel.coresident is None else kernel.coresident.value.data
+    if stated == needed:
         return None
     name = kernel.sym_name.data
     if not needed:
         return (
-            f"@{name} says that {given} programs wait for each other, and none do; "
+            f"@{name} says that {stated} programs wait for each other, and none do; "
             "leave out coresident"
         )
     return (
         f"@{name} has {needed} programs that wait for each other, and says that "
-        f"{given} have to run at the same time: a launch with fewer than {needed} would"
-        f" wait for ever; write coresident {needed}"
+        f"{stated} have to run at the same time: a launch with fewer than {needed} "
+        f"would wait for ever; write coresident {needed}"
     )
 
 

@@ -104,7 +104,7 @@ def epochs_are_shared(wiring: Wiring) -> str | None:
                 "that launches do not take slots in turn; count with dataflow.epoch"
             )
         ops = kernel_op(op).body.block.ops
-        counters = [other for other in ops if isinstance(other, EpochOp)]
+        counters = [counter for counter in ops if isinstance(counter, EpochOp)]
         if len(counters) > 1:
             return (
                 f"{kernel_of(op)} counts its launches {len(counters)} times, so that "
@@ -299,14 +299,14 @@ def _crossed_blocks(
     wiring: Wiring, producer: Producer, node: SpatialOp, flags: FlagsOp
 ) -> str | None:
     """Say which tiles are in two blocks, None if each is in one."""
-    whole = extents_of(producer.channel_type.sent)
+    sent = extents_of(producer.channel_type.sent)
     extents = extents_of(producer.channel_type.message)
     for loop in flags.type.blocks:
         dim, extent = loop.dim, extents[loop.dim]
         block = block_extent(extent, loop.factor)
         looped = dim in node.factors
         tile = min(tile_of(node, dim), extent) if looped else extent
-        part = node.last_cut(dim, whole[dim]).extent
+        part = node.last_cut(dim, sent[dim]).extent
         crossed = part < extent and part % block > 0
         if tile != block or crossed:
             parts = f", in parts of {part}," if crossed else ""
@@ -322,11 +322,11 @@ def writers_are_counted(wiring: Wiring) -> str | None:
     for flags in wiring.flags:
         writers = flags.writers.value.data
         for producer in wiring.producers:
-            made = _tiles_per_block(wiring, producer, flags)
-            if writers != made:
+            tiles = _tiles_per_block(wiring, producer, flags)
+            if writers != tiles:
                 return (
                     f"the flags of {wiring.name} count {writers} writers, but "
-                    f"{kernel_of(producer)} makes {made} tiles of each block; count "
+                    f"{kernel_of(producer)} makes {tiles} tiles of each block; count "
                     "these"
                 )
         if wiring.of_input and writers > 1:
