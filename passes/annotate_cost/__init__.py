@@ -65,8 +65,8 @@ def plan_estimates(
                 return found
     else:
         from comet.passes.annotate_cost.gpu import PRICED, function_estimates
-    name, taken = AnnotateCostPass.name, (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
-    functions = list(functions_at(module, name, *taken))
+    name, levels = AnnotateCostPass.name, (IRLevel.SCHEDULE, IRLevel.DATAFLOW)
+    functions = list(functions_at(module, name, *levels))
     for func in functions:
         if not any(isinstance(op, PRICED) for op in func.walk()):
             raise OpError(

@@ -60,7 +60,7 @@ def chain_estimates(
     mapping that cannot be priced, PassFailedException for one that is not lowered.
     """
     for func in compute_functions(module):
-        wholes: list[tuple[Operation, Figures]] = []
+        mappings: list[tuple[Operation, Figures]] = []
         for op in chained_mappings(func):
             if op.function() is not None:
                 raise OpError(
@@ -68,13 +68,13 @@ def chain_estimates(
                     f"annotate-cost: the mapping @{op.symbol} has no COMET files yet; "
                     "run lower-to-comet in its module, by nested{module=.. passes=..}",
                 )
-            whole, *nodes = _mapping_and_nodes(op.module(), model)
-            yield whole
+            total, *nodes = _mapping_and_nodes(op.module(), model)
+            yield total
             yield from nodes
-            wholes.append((op, whole[1]))
-        if wholes:
-            yield from wholes
-            yield func, sum_of_figures(figures for _, figures in wholes)
+            mappings.append((op, total[1]))
+        if mappings:
+            yield from mappings
+            yield func, sum_of_figures(figures for _, figures in mappings)
 
 
 def function_estimates(
@@ -119,9 +119,9 @@ def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:
     module = func.parent_op()
     assert isinstance(module, ModuleOp)
     copy = module.clone()
-    for other in compute_functions(copy):
-        if other.sym_name == func.sym_name:
-            lower_function(other, plan_lowering(other, system, absorb=absorb))
+    for function in compute_functions(copy):
+        if function.sym_name == func.sym_name:
+            lower_function(function, plan_lowering(function, system, absorb=absorb))
     return copy
 
 

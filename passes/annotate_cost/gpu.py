@@ -40,7 +40,7 @@ def _launched_one_by_one(func: FuncOp, system: SystemOp, model: ModelName) -> Fi
     """Return the sum of all kernels and their launches."""
     kernels = [op for op in func.walk() if isinstance(op, SpatialOp)]
     figures = [estimate_of(op) for op in kernels]
-    latencies = [each.latency for each in figures if each is not None]
+    latencies = [cost.latency for cost in figures if cost is not None]
     if len(latencies) != len(kernels):
         raise OpError(
             func,
@@ -57,8 +57,8 @@ def _program_estimates(
 ) -> list[tuple[Operation, Figures]]:
     """Return the figures of a launch plan, then those of its kernels and barriers."""
     price = priced(program, system)
-    whole = _tax_figures(price.taxes, model)
-    found: list[tuple[Operation, Figures]] = [(program, whole)]
+    total = _tax_figures(price.taxes, model)
+    found: list[tuple[Operation, Figures]] = [(program, total)]
     by_step = taxes_by_step(price.timeline)
     for name, op in steps_of(program).items():
         if name in by_step:

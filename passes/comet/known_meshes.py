@@ -83,9 +83,9 @@ def check_unsharded(module: ModuleOp) -> None:
 def narrow(module: ModuleOp, system: SystemOp, plan: tuple[Narrowed, ...]) -> None:
     """Set the meshes of `plan`; write on the machine which instances are left out."""
     system.attributes[LEFT_OUT] = StringAttr("; ".join(map(str, plan)))
-    for each in plan:
-        for node in each.nodes:
-            set_mesh(node, each.edge)
+    for narrowed in plan:
+        for node in narrowed.nodes:
+            set_mesh(node, narrowed.edge)
     mesh = hardware_mesh(system)
     for op in module.ops:
         if isinstance(op, MeshOp) and op.sym_name == mesh.sym_name:
@@ -96,7 +96,7 @@ def narrow(module: ModuleOp, system: SystemOp, plan: tuple[Narrowed, ...]) -> No
 def set_mesh(node: NodeOp, edge: int) -> None:
     """Give a node of the machine a square mesh."""
     link = {} if node.link is None else fields_of(node.link)
-    kept = {name: field for name, field in link.items() if name != "mesh"}
-    node.properties["link"] = dictionary_of(kept | {"meshX": edge, "meshY": edge})
+    fields = {name: field for name, field in link.items() if name != "mesh"}
+    node.properties["link"] = dictionary_of(fields | {"meshX": edge, "meshY": edge})
     if node.range is not None:
         node.properties["range"] = StringAttr(f"[0..{edge**2 - 1}]")

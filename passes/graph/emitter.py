@@ -45,11 +45,11 @@ class Emitter:
         )
         self._builder = Builder(point)
 
-    def insert(self, made: Operation, name: str | None = None) -> SSAValue:
+    def insert(self, op: Operation, name: str | None = None) -> SSAValue:
         """Insert an operation and return its first result."""
-        self._builder.insert(made)
-        made.results[0].name_hint = name
-        return made.results[0]
+        self._builder.insert(op)
+        op.results[0].name_hint = name
+        return op.results[0]
 
     def contract(
         self,
@@ -100,8 +100,8 @@ class Emitter:
         if tuple(extents) == names:
             return value
         renamed = dict(zip(names, extents.values(), strict=True))
-        made = RenameOp(value, tensor(renamed, element_type_of(value)))
-        return self.insert(made, value.name_hint)
+        op = RenameOp(value, tensor(renamed, element_type_of(value)))
+        return self.insert(op, value.name_hint)
 
     def split(
         self, value: SSAValue, dim: str, into: tuple[str, str], parts: int
@@ -111,16 +111,16 @@ class Emitter:
         for name, extent in extents_of(value).items():
             pair = {into[0]: parts, into[1]: extent // parts}
             extents |= pair if name == dim else {name: extent}
-        made = RenameOp(value, tensor(extents, element_type_of(value)), split=dim)
-        return self.insert(made, value.name_hint)
+        op = RenameOp(value, tensor(extents, element_type_of(value)), split=dim)
+        return self.insert(op, value.name_hint)
 
     def merge(self, value: SSAValue, dims: tuple[str, str], into: str) -> SSAValue:
         """View two adjacent dimensions of `value`, outer and inner, as one."""
         extents: dict[str, int] = {}
-        whole = extents_of(value)
-        for name, extent in whole.items():
+        sizes = extents_of(value)
+        for name, extent in sizes.items():
             if name == dims[0]:
-                extents[into] = extent * whole[dims[1]]
+                extents[into] = extent * sizes[dims[1]]
             elif name != dims[1]:
                 extents[name] = extent
         type_ = tensor(extents, element_type_of(value))

@@ -46,9 +46,9 @@ class ExpandMapsPass(FunctionPass):
     LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        for each in tuple(function.walk()):
-            if isinstance(each, MapOp) and is_expandable(each):
-                expand(each)
+        for op in tuple(function.walk()):
+            if isinstance(op, MapOp) and is_expandable(op):
+                expand(op)
 
 
 def is_expandable(op: MapOp) -> bool:

@@ -106,8 +106,8 @@ def _first(value: SSAValue, sizes: dict[str, int], before: Operation) -> SSAValu
     """Return the first positions of `value` along some dimensions."""
     for dim, size in sizes.items():
         if extents_of(value)[dim] != size:
-            taken = SliceOp(value, with_extents(value.type, {dim: size}), dim)
-            value = _inserted(taken, before, value)
+            prefix = SliceOp(value, with_extents(value.type, {dim: size}), dim)
+            value = _inserted(prefix, before, value)
     return value
 
 
@@ -115,10 +115,10 @@ def _padded(op: PadOp) -> SSAValue:
     """Return the concat of the true positions of a value and a constant."""
     value = op.input
     for dim, true in op.extents.items():
-        whole = extents_of(op.result)[dim]
+        padded = extents_of(op.result)[dim]
         value = _first(value, {dim: true}, op)
-        if whole > true:
-            end = FillOp(op.number, with_extents(value.type, {dim: whole - true}))
+        if padded > true:
+            end = FillOp(op.number, with_extents(value.type, {dim: padded - true}))
             after = _inserted(end, op, op.result)
             value = _inserted(ConcatOp(dim, [value, after]), op, op.result)
     return value
@@ -138,8 +138,8 @@ def factor_signs(func: FuncOp) -> None:
                 signs.append(_inserted(sign, op, value))
             joined = _inserted(ConcatOp(dim, parts), op, op.result)
             factors = _inserted(ConcatOp(dim, signs), op, op.result)
-            made = MapOp(MapKind.MULT, [joined, factors], type_)
-            Rewriter.replace_op(op, (), [_inserted(made, op, op.result)])
+            product = MapOp(MapKind.MULT, [joined, factors], type_)
+            Rewriter.replace_op(op, (), [_inserted(product, op, op.result)])
 
 
 def _negated(value: SSAValue) -> SSAValue | None:
@@ -150,10 +150,10 @@ def _negated(value: SSAValue) -> SSAValue | None:
     return None
 
 
-def _inserted(made: Operation, before: Operation, like: SSAValue) -> SSAValue:
-    made.results[0].name_hint = like.name_hint
-    Rewriter.insert_op(made, InsertPoint.before(before))
-    return made.results[0]
+def _inserted(op: Operation, before: Operation, like: SSAValue) -> SSAValue:
+    op.results[0].name_hint = like.name_hint
+    Rewriter.insert_op(op, InsertPoint.before(before))
+    return op.results[0]
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,8 @@ def copy_scattered(func: FuncOp) -> None:
     for op in ops:
         if isinstance(op, ScatterAddOp):
             before = defining_ops((op.ids,), set(ops))
-            maker = op.values.owner
-            if not isinstance(maker, COMPUTING) or maker in before:
+            producer = op.values.owner
+            if not isinstance(producer, COMPUTING) or producer in before:
                 copy = MapOp(MapKind.COPY, [op.values], op.values.type)
                 op.operands[0] = _inserted(copy, op, op.values)
 

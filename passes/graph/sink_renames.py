@@ -86,11 +86,11 @@ def names_below(op: Operation) -> Names | None:
     old = _old_names(renames[0])
     for value in op.operands:
         rename, touched = _rename_of(value), old.keys() & set(names_of(value))
-        own = {} if rename is None else _old_names(rename)
-        if touched and own != {name: old[name] for name in touched}:
+        renamed = {} if rename is None else _old_names(rename)
+        if touched and renamed != {name: old[name] for name in touched}:
             return None
-    taken = set(iteration_dims(op)) & set(old.values())
-    return None if taken else old
+    conflicts = set(iteration_dims(op)) & set(old.values())
+    return None if conflicts else old
 
 
 def _is_returned(op: Operation) -> bool:
@@ -123,15 +123,15 @@ class _SinkRename(RewritePattern):
             return
         (result,) = op.results
         sizes = {names.get(dim, dim): n for dim, n in extents_of(result).items()}
-        made = op.create(
+        sunk = op.create(
             operands=[_before(value, names) for value in op.operands],
             result_types=[tensor(sizes, element_type_of(result))],
             properties=op.properties.copy(),
             attributes=op.attributes.copy(),
         )
-        made.results[0].name_hint = result.name_hint
+        sunk.results[0].name_hint = result.name_hint
         renames = dict.fromkeys(_rename_of(value) for value in op.operands)
-        rewriter.replace(op, (made, RenameOp(made.results[0], result.type)))
+        rewriter.replace(op, (sunk, RenameOp(sunk.results[0], result.type)))
         for rename in renames:
             if rename is not None and not rename.result.uses:
                 rewriter.erase(rename)

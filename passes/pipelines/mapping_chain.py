@@ -76,9 +76,9 @@ class ChainSearch:
     graph: Graph
     pipeline: AcceleratorPipeline
     """What maps a function that one mapping holds."""
-    whole: NothingFits | None = None
+    misfit: NothingFits | None = None
     """Why one mapping does not hold the graph, if its tiles are the reason."""
-    _known: dict[tuple[Operation, ...], Mapped | Rejected] = field(
+    _mapped: dict[tuple[Operation, ...], Mapped | Rejected] = field(
         default_factory=dict[tuple[Operation, ...], "Mapped | Rejected"]
     )
 
@@ -127,15 +127,15 @@ class ChainSearch:
         if mappings == MERGED:
             _, parts = next(cuts(self.graph))
             yield Candidate(MERGED, partial(self.merged, parts))
-        if self.whole is not None:
-            yield Candidate("one mapping", partial(refuse, self.whole))
+        if self.misfit is not None:
+            yield Candidate("one mapping", partial(refuse, self.misfit))
 
     def different_cuts(self) -> Iterator[tuple[str, tuple[Part, ...]]]:
         """Yield the ways to cut the graph, each once, and not what fits nowhere."""
-        known: list[tuple[Part, ...]] = []
+        seen: list[tuple[Part, ...]] = []
         for label, parts in cuts(self.graph):
-            if parts not in known and (self.whole is None or len(parts) > 1):
-                known.append(parts)
+            if parts not in seen and (self.misfit is None or len(parts) > 1):
+                seen.append(parts)
                 yield f"{label}: {len(parts)} mappings", parts
 
     def price(self, parts: Sequence[Part]) -> Found[tuple[Part, ...]]:
@@ -150,7 +150,7 @@ class ChainSearch:
         for part, name in zip(parts, names, strict=True):
             found.append(self.mapped(part, name, total))
             total = both(total, found[-1].cost)
-        latencies = [each.cost.latency for each in found]
+        latencies = [mapping.cost.latency for mapping in found]
         longest = latencies.index(max(latencies))
         limit = f"mapping {longest + 1} of {len(parts)}: {found[longest].limit}"
         return Found(tuple(parts), total, limit)
@@ -177,7 +177,7 @@ class ChainSearch:
             with suppress(PassFailedException, CostError), session() as current:
                 with current.trying(f"merging {index} and {index + 1}", found.cost):
                     chain = self.price((*before, pair, *after))
-                    best = min(best, chain, key=lambda each: goal.order(each.cost))
+                    best = min(best, chain, key=lambda priced: goal.order(priced.cost))
         return None if best is found else best
 
     def mapped(self, part: Part, name: str, spent: Cost = FREE) -> Mapped:
@@ -189,11 +189,11 @@ class ChainSearch:
         """
         with session() as current:
             ceiling = self._left(current.ceilings, spent)
-        found = self._known.get(part.ops)
+        found = self._mapped.get(part.ops)
         if found is None or (
             isinstance(found, Rejected) and not found.holds_below(ceiling)
         ):
-            found = self._known[part.ops] = self._search(part, name, ceiling)
+            found = self._mapped[part.ops] = self._search(part, name, ceiling)
         if isinstance(found, Rejected):
             raise found.error
         return found
@@ -212,10 +212,10 @@ class ChainSearch:
         """Return what the rest of a chain may cost, if the objective is a sum."""
         if not ceilings or self.pipeline.objective == "edp":
             return None
-        known = ceilings[-1]
+        ceiling = ceilings[-1]
         return Cost(
-            max(0.0, known.latency - spent.latency),
-            max(0.0, known.energy - spent.energy),
+            max(0.0, ceiling.latency - spent.latency),
+            max(0.0, ceiling.energy - spent.energy),
         )
 
 
@@ -239,11 +239,11 @@ def options_for(pipeline: AcceleratorPipeline, module: ModuleOp) -> AcceleratorP
 
     A mapping with none of the named dimensions chooses its own.
     """
-    own, dim, pad = set(dims_in(module)), pipeline.dim, pipeline.pad
+    present, dim, pad = set(dims_in(module)), pipeline.dim, pipeline.pad
     if dim not in (None, AUTO_DIM) and (named := parse_dims(dim)):
-        kept = [each for each in named if each.dim in own]
-        dim = (format_dims(kept),) if kept else None
+        entries = [entry for entry in named if entry.dim in present]
+        dim = (format_dims(entries),) if entries else None
     if pad not in (AUTO, UNPADDED):
-        extents = {d: n for d, n in parse_extents(pad).items() if d in own}
+        extents = {d: n for d, n in parse_extents(pad).items() if d in present}
         pad = format_extents(extents) if extents else UNPADDED
     return replace(pipeline, dim=dim, pad=pad)

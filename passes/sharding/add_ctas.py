@@ -47,9 +47,9 @@ class AddCtasPass(ModulePass):
         require_gpu(self.name, system)
         mesh = select_mesh(self.name, op, self.mesh)
         levels = gpu_levels(system)
-        own = {axis: levels.memory for axis in mesh.axis_extents} | mesh.axis_levels
-        made = with_ctas(op, mesh, self.ctas, own | {AXIS: levels.shared})
-        Rewriter.replace_op(mesh, made)
+        default = dict.fromkeys(mesh.axis_extents, levels.memory)
+        axis_levels = default | mesh.axis_levels | {AXIS: levels.shared}
+        Rewriter.replace_op(mesh, with_ctas(op, mesh, self.ctas, axis_levels))
 
 
 def with_ctas(

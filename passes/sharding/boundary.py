@@ -71,13 +71,13 @@ def check_boundary(func: FuncOp, mesh: MeshOp, name: str) -> None:
 
     Raises PassFailedException if one does not; `name` is that of the pass.
     """
-    boundary, types = boundary_of(func), func.function_type
+    boundary, signature = boundary_of(func), func.function_type
     sides = (
-        ("argument", types.inputs, boundary.arguments),
-        ("result", types.outputs, boundary.results),
+        ("argument", signature.inputs, boundary.arguments),
+        ("result", signature.outputs, boundary.results),
     )
-    for side, own, shardings in sides:
-        for index, (type_, sharding) in enumerate(zip(own, shardings, strict=True)):
+    for side, types, shardings in sides:
+        for index, (type_, sharding) in enumerate(zip(types, shardings, strict=True)):
             if sharding is not None:
                 what = f"{name}: {side} {index} of @{func.sym_name.data}"
                 with about(func):
@@ -99,9 +99,9 @@ def drop_shardings(func: FuncOp) -> None:
 
 
 def _without_shard(attributes: Attributes) -> Attributes | None:
-    kept = [_others(own.data) for own in attributes]
-    return ArrayAttr(map(DictionaryAttr, kept)) if any(kept) else None
+    remaining = [_without_shard_entry(entry.data) for entry in attributes]
+    return ArrayAttr(map(DictionaryAttr, remaining)) if any(remaining) else None
 
 
-def _others(own: Mapping[str, Attribute]) -> dict[str, Attribute]:
-    return {name: value for name, value in own.items() if name != SHARD}
+def _without_shard_entry(entry: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    return {name: value for name, value in entry.items() if name != SHARD}

@@ -49,17 +49,17 @@ def parse_dims(words: Iterable[str]) -> Dims:
     text = ",".join(words)
     entries = text.split(";") if text.strip() else ()
     found = tuple(chain.from_iterable(map(_parse_entry, entries)))
-    _check_distinct("dimension", [each.dim for each in found])
-    _check_distinct("axis", [axis for each in found for axis in each.axes or ()])
+    _check_distinct("dimension", [entry.dim for entry in found])
+    _check_distinct("axis", [axis for entry in found for axis in entry.axes or ()])
     return found
 
 
 def format_dims(dims: Sequence[DimAxes]) -> str:
     """Return the option for `dims`."""
-    separator = "," if all(each.axes is None for each in dims) else ";"
+    separator = "," if all(entry.axes is None for entry in dims) else ";"
     return separator.join(
-        each.dim if each.axes is None else f"{each.dim}:{','.join(each.axes)}"
-        for each in dims
+        entry.dim if entry.axes is None else f"{entry.dim}:{','.join(entry.axes)}"
+        for entry in dims
     )
 
 
@@ -104,19 +104,19 @@ def assign_axes(
     for a dimension that `module` does not have, an axis that `mesh` does not have, and
     axes that do not divide their dimension.
     """
-    named = {axis for each in dims for axis in each.axes or ()}
+    named = {axis for entry in dims for axis in entry.axes or ()}
     left = tuple(axis for axis in mesh.axis_extents if axis not in named)
     shards: list[ShardedDim] = []
-    for each in dims:
-        extents = _extents(name, module, each.dim)
-        if each.axes is not None:
-            _check_axes(name, mesh, each, () if uneven else extents)
-            shards.append((each.dim, each.axes))
+    for entry in dims:
+        extents = _extents(name, module, entry.dim)
+        if entry.axes is not None:
+            _check_axes(name, mesh, entry, () if uneven else extents)
+            shards.append((entry.dim, entry.axes))
             continue
-        last = uneven and each is dims[-1]
+        last = uneven and entry is dims[-1]
         axes = left if last else _dividing(mesh, left, extents)
         left = left[len(axes) :]
-        shards.append((each.dim, axes))
+        shards.append((entry.dim, axes))
     return tuple((dim, axes) for dim, axes in shards if axes)
 
 
@@ -151,14 +151,14 @@ def extents_along(module: ModuleOp, dim: str) -> list[int]:
 def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
     """Return the extents of the values of `module` along `dim`, at least one."""
     if not (extents := extents_along(module, dim)):
-        known = ", ".join(dims_in(module))
-        others = (
-            f"there are {known}; name them in the option 'dim'"
-            if known
+        names = ", ".join(dims_in(module))
+        way_out = (
+            f"there are {names}; name them in the option 'dim'"
+            if names
             else "the program has none"
         )
         raise PassFailedException(
-            f"{name}: there is no dimension {dim} to shard; {others}"
+            f"{name}: there is no dimension {dim} to shard; {way_out}"
         )
     return extents
 

@@ -39,7 +39,7 @@ class MergeCollectivesPass(FunctionPass):
     LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        for region in [each for each in function.walk() if isinstance(each, SpmdOp)]:
+        for region in [op for op in function.walk() if isinstance(op, SpmdOp)]:
             for later, first in equal_collectives(region):
                 Rewriter.replace_op(later, (), first.results)
             while (merge := next(plan_merges(region), None)) is not None:
@@ -91,10 +91,10 @@ def _merges_with(
 
 def _reduction(value: SSAValue, reader: MapOp) -> Reduction | None:
     """Return what makes `value`, if it only reduces as `reader` combines."""
-    made = value.owner
-    if not isinstance(made, Reduction) or not _is_term(value, reader):
+    producer = value.owner
+    if not isinstance(producer, Reduction) or not _is_term(value, reader):
         return None
-    return made if str(made.kind.data) == str(reader.kind.data) else None
+    return producer if str(producer.kind.data) == str(reader.kind.data) else None
 
 
 def _is_term(value: SSAValue, reader: MapOp) -> bool:
@@ -114,14 +114,14 @@ def apply_merge(merge: ReductionPair) -> None:
     first, second, outer = merge.first, merge.second, merge.outer
     both = MapOp(outer.kind.data, [first.input, second.input], second.input.type)
     both.result.name_hint = second.input.name_hint
-    made = second.clone({second.input: both.result})
-    made.result.name_hint = second.result.name_hint
-    Rewriter.insert_op([both, made], InsertPoint.before(outer))
+    merged = second.clone({second.input: both.result})
+    merged.result.name_hint = second.result.name_hint
+    Rewriter.insert_op([both, merged], InsertPoint.before(outer))
     if merge.inner is outer:
-        Rewriter.replace_op(outer, (), made.results)
+        Rewriter.replace_op(outer, (), merged.results)
         Rewriter.erase_op(second)
     else:
-        (kept,) = (value for value in merge.inner.inputs if value is not first.result)
-        Rewriter.replace_op(merge.inner, (), (kept,))
-        Rewriter.replace_op(second, (), made.results)
+        (term,) = (value for value in merge.inner.inputs if value is not first.result)
+        Rewriter.replace_op(merge.inner, (), (term,))
+        Rewriter.replace_op(second, (), merged.results)
     Rewriter.erase_op(first)

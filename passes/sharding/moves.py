@@ -32,30 +32,30 @@ def scattered_dim(pending: Sequence[str], wanted: Sharding) -> str | None:
     return next((dim for dim, axes in wanted.items() if axes == tuple(pending)), None)
 
 
-def received(held: Held, wanted: Sharding, whole: float, mesh: MeshOp) -> float | None:
+def received(held: Held, wanted: Sharding, size: float, mesh: MeshOp) -> float | None:
     """
     Return the bytes that an instance receives to have a value in `wanted`.
 
-    `whole` is the size of the whole value in bytes. Of a group of n instances each gets
+    `size` is the size of the whole value in bytes. Of a group of n instances each gets
     (n - 1) / n of what it gathers, or of what it reduces; an all-reduce is a
     reduce-scatter and an all-gather. None if a whole value would be scattered.
     """
     now, moved = dict(held.sharding), 0.0
     if axes := held.pending:
-        moved += _others(whole, axes, mesh)
+        moved += _missing_bytes(size, axes, mesh)
         if (dim := scattered_dim(axes, wanted)) is not None and dim not in now:
             now[dim] = axes
         else:
-            moved += _others(whole, axes, mesh)
+            moved += _missing_bytes(size, axes, mesh)
     if (swap := swapped(now, wanted)) is not None:
         axes = wanted[swap[0]]
-        return moved + _others(whole / mesh.size(axes), axes, mesh)
+        return moved + _missing_bytes(size / mesh.size(axes), axes, mesh)
     if any(now.get(dim) != axes for dim, axes in wanted.items()):
         return None
     gathered = [axes for dim, axes in now.items() if wanted.get(dim) != axes]
-    return moved + sum(_others(whole, axes, mesh) for axes in gathered)
+    return moved + sum(_missing_bytes(size, axes, mesh) for axes in gathered)
 
 
-def _others(size: float, axes: Sequence[str], mesh: MeshOp) -> float:
+def _missing_bytes(size: float, axes: Sequence[str], mesh: MeshOp) -> float:
     """Return the bytes of `size` that the other instances along `axes` hold."""
     return size * (1 - 1 / mesh.size(axes))

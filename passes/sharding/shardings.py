@@ -102,8 +102,8 @@ def read_sharding(attribute: Attribute, where: str) -> Sharding:
 def shard_op(op: Operation, sharding: Sharding) -> None:
     """Annotate an elementary op with the part of a sharding for its dimensions."""
     dims = shardable_dims(op)
-    if own := {dim: axes for dim, axes in sharding.items() if dim in dims}:
-        op.attributes[SHARD] = sharding_attr({**sharding_of_op(op), **own})
+    if split := {dim: axes for dim, axes in sharding.items() if dim in dims}:
+        op.attributes[SHARD] = sharding_attr({**sharding_of_op(op), **split})
 
 
 def check_sharding(
@@ -143,13 +143,13 @@ def select_mesh(pass_name: str, module: ModuleOp, name: str | None) -> MeshOp:
     Raises PassFailedException if there is none, or more than one to choose from.
     """
     meshes = [op for op in module.body.block.ops if isinstance(op, MeshOp)]
-    known = [mesh.sym_name.data for mesh in meshes]
+    names = [mesh.sym_name.data for mesh in meshes]
     if name is not None:
         meshes = [mesh for mesh in meshes if mesh.sym_name.data == name]
         if not meshes:
             raise PassFailedException(
                 f"{pass_name}: there is no mesh @{name}; the module has "
-                f"{', '.join(known) or 'none'}"
+                f"{', '.join(names) or 'none'}"
             )
     if not meshes:
         raise PassFailedException(
@@ -158,7 +158,7 @@ def select_mesh(pass_name: str, module: ModuleOp, name: str | None) -> MeshOp:
         )
     if len(meshes) > 1:
         raise PassFailedException(
-            f"{pass_name}: the module has the meshes {', '.join(known)}; choose one "
+            f"{pass_name}: the module has the meshes {', '.join(names)}; choose one "
             "with mesh=NAME"
         )
     return meshes[0]

@@ -32,13 +32,13 @@ def shown_sharding(
             seen = of(view.operands[0])
         case GatherOp():
             ids, names = of(view.ids), names_of(view.result)
-            taken = {axis for axes in ids.values() for axis in axes}
+            used = {axis for axes in ids.values() for axis in axes}
             table = {d: axes for d, axes in of(view.table).items() if d in names}
-            seen = ids | {d: a for d, a in table.items() if taken.isdisjoint(a)}
-    return kept_sharding(view, seen, mesh)
+            seen = ids | {d: a for d, a in table.items() if used.isdisjoint(a)}
+    return local_sharding(view, seen, mesh)
 
 
-def kept_sharding(view: View, wanted: Sharding, mesh: MeshOp) -> Sharding:
+def local_sharding(view: View, wanted: Sharding, mesh: MeshOp) -> Sharding:
     """Return the part of `wanted` whose shards are views of shards of the operands."""
     match view:
         case RenameOp():

@@ -248,7 +248,7 @@ def _follow(
         for value, argument in zip(outer, op.body.block.args, strict=True):
             roots[argument] = roots.get(value, {})
         _follow(op.body.block, roots, found)
-        own = {loop.axis for loop in op.loops}
+        node_axes = {loop.axis for loop in op.loops}
         for inner, out in zip(op.yielded, op.outs, strict=True):
-            kept = roots.get(inner, {}).items()
-            roots[out] = {group: n for group, n in kept if not own & set(group)}
+            groups = roots.get(inner, {}).items()
+            roots[out] = {group: n for group, n in groups if not node_axes & set(group)}

@@ -185,8 +185,10 @@ class _Nodes:
             op: self._accumulation(op, item, sums, moves=op in moved).below
             for op in _ops_below(node)
         }
-        own = {loop.axis: loop.dim for loop in node.loops if loop.axis is not None}
-        split = {**axes, **own}
+        axis_dims = {
+            loop.axis: loop.dim for loop in node.loops if loop.axis is not None
+        }
+        split = {**axes, **axis_dims}
         children = [
             (
                 self.temporal(child.node, below, split)
@@ -204,10 +206,10 @@ class _Nodes:
     ) -> tuple[Sizes, ...]:
         """Return `loops`, with factor 1 for axes along which one instance computes."""
         idle = self.plan.idle.get(transfer.op, frozenset[str]())
-        one = self.plan.sizes({})
+        single = self.plan.sizes({})
         axes = [loop.axis for loop in node.loops] or [None]
         return tuple(
-            one if axis in idle else loop
+            single if axis in idle else loop
             for axis, loop in zip(axes, loops, strict=True)
         )
 
@@ -353,8 +355,10 @@ def unit_for(op: ComputeOp, system: SystemOp) -> UnitOp:
     common: dict[str, UnitOp] | None = None
     for name in levels:
         units = {unit.level_name: unit for unit in system.level(name).units}
-        kept = units if common is None else {n: common[n] for n in common if n in units}
-        common = {n: unit for n, unit in kept.items() if unit.kind.data in wanted}
+        shared = (
+            units if common is None else {n: common[n] for n in common if n in units}
+        )
+        common = {n: unit for n, unit in shared.items() if unit.kind.data in wanted}
     if not common:
         raise OpError(
             op,
@@ -373,8 +377,8 @@ def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
     """
     batch, streamed, columns, rows = op.roles
     m, n, k = (_largest(op, dims, sizes) for dims in (streamed, columns, rows))
-    others = (*batch, *streamed, *columns, *rows)
-    return Roles(m, n, k, tuple(dim for dim in others if dim not in (m, n, k)))
+    all_dims = (*batch, *streamed, *columns, *rows)
+    return Roles(m, n, k, tuple(dim for dim in all_dims if dim not in (m, n, k)))
 
 
 def _largest(op: ContractOp, dims: Sequence[str], sizes: Mapping[str, int]) -> str:

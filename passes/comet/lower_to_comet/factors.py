@@ -72,7 +72,7 @@ class Extents:
     steps: dict[ComputeOp, dict[str, int]]
 
 
-def extents_for(paths: Mapping[ComputeOp, Factors], known: Factors) -> Extents:
+def extents_for(paths: Mapping[ComputeOp, Factors], outer_sizes: Factors) -> Extents:
     """
     Return all sizes, given those of values outside of the tree.
 
@@ -80,7 +80,7 @@ def extents_for(paths: Mapping[ComputeOp, Factors], known: Factors) -> Extents:
     factors on the op's path. Raises PassFailedException if tiles times factors are not
     exactly the size.
     """
-    sizes = dict(known)
+    sizes = dict(outer_sizes)
     for op, path in paths.items():
         for dim, extent in extents_of_op(op).items():
             covered = extent * path.get(dim, 1)
@@ -93,8 +93,8 @@ def extents_for(paths: Mapping[ComputeOp, Factors], known: Factors) -> Extents:
         for dim, size in sizes.items():
             if size % path.get(dim, 1):
                 raise _uneven(op, dim, f"{path[dim]} equal tiles", sizes)
-        whole = {dim: size // path.get(dim, 1) for dim, size in sizes.items()}
-        steps[op] = whole | extents_of_op(op)
+        tile_sizes = {dim: size // path.get(dim, 1) for dim, size in sizes.items()}
+        steps[op] = tile_sizes | extents_of_op(op)
     return Extents(sizes, steps)
 
 
@@ -123,15 +123,15 @@ def innermost_first(orders: Sequence[Sequence[str]], dims: Iterable[str]) -> lis
     Dimensions in none of them are innermost. Raises PassFailedException if the orders
     disagree.
     """
-    given = list(dims)
-    merged, disputed = merged_order(orders, given)
+    names = list(dims)
+    merged, disputed = merged_order(orders, names)
     if disputed:
         raise PassFailedException(
             "lower-to-comet: the nests below one node loop over "
             f"{' and '.join(disputed)} in different orders, and the COMET files give "
             "a node one permutation; order their loops alike"
         )
-    return [*(dim for dim in given if dim not in merged), *reversed(merged)]
+    return [*(dim for dim in names if dim not in merged), *reversed(merged)]
 
 
 def _looped(path: Loops) -> list[str]:
@@ -160,5 +160,5 @@ def accumulation_of(
     level, and the result crosses this node.
     """
     inside = set(extents_of_op(op))
-    own = [(loop.dim, loop.factor) for loop in loops if loop.dim in inside]
-    return accumulation(own, set(names_of(op.results[0])), above, moves=moves)
+    op_loops = [(loop.dim, loop.factor) for loop in loops if loop.dim in inside]
+    return accumulation(op_loops, set(names_of(op.results[0])), above, moves=moves)

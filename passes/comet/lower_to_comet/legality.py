@@ -132,10 +132,10 @@ def _check_array(op: OperationOp, system: SystemOp) -> None:
     streamed, size = op.compute.data.reduction[-1]
     reversed_tile = list(reversed(op.primitive.data))
     wanted = [extent for dim, extent in reversed_tile if dim != streamed]
-    taken = [extent for _, extent in reversed_tile]
-    taken.remove(size)
+    found = [extent for _, extent in reversed_tile]
+    found.remove(size)
     for unit in _arrays(op, system):
-        if _passes(taken, unit.sides) != _passes(wanted, unit.sides):
+        if _passes(found, unit.sides) != _passes(wanted, unit.sides):
             raise OpError(
                 op,
                 f"lower-to-comet: the tile of {op.operation.data} has {size} along "

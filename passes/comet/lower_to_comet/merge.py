@@ -166,7 +166,7 @@ def _join_columns(left: TileOp, right: TileOp) -> None:
         left.properties["permutation"] = StringAttr("".join(order))
         entries = (*left.entries, *right.entries)
     else:
-        _check_alike(left, right)
+        _check_same_factors(left, right)
         again = _read_again(left, right)
         entries = (*left.entries, *(e for e in right.entries if e not in again))
         _drop(left.parent_op(), again)
@@ -200,7 +200,7 @@ def _turns(tile: TileOp) -> int:
     )
 
 
-def _check_alike(left: TileOp, right: TileOp) -> None:
+def _check_same_factors(left: TileOp, right: TileOp) -> None:
     """Check that two spatial nodes spread alike and run equally often."""
     parent = left.parent_op()
     assert isinstance(parent, TileOp)
@@ -226,5 +226,5 @@ def _read_again(left: TileOp, right: TileOp) -> list[MovedTensor]:
 def _drop(parent: Operation | None, gone: list[MovedTensor]) -> None:
     assert isinstance(parent, TileOp)
     names = {(entry.tensor, entry.tag) for entry in gone}
-    kept = [e for e in parent.entries if (e.tensor, e.tag) not in names]
-    parent.properties["columns"] = EntriesAttr(tuple(kept))
+    remaining = [e for e in parent.entries if (e.tensor, e.tag) not in names]
+    parent.properties["columns"] = EntriesAttr(tuple(remaining))

@@ -87,8 +87,8 @@ def kind_of(op: ComputeOp) -> OperationKind:
 
 def _tag(op: ComputeOp) -> str:
     """Return GEMM, ROWMAX, SUB, EXP ...: the kind of the op in capitals."""
-    own = op.kind.data if isinstance(op, MapOp) else kind_of(op)
-    return str(own).upper()
+    kind = op.kind.data if isinstance(op, MapOp) else kind_of(op)
+    return str(kind).upper()
 
 
 def _is_letter(name: str) -> bool:
@@ -107,8 +107,8 @@ def _letter(dim: str, used: set[str]) -> str:
 
 
 def _ir_name(value: SSAValue) -> str:
-    maker = value.owner
-    source = maker.name if isinstance(maker, Operation) else "argument"
+    producer = value.owner
+    source = producer.name if isinstance(producer, Operation) else "argument"
     return f"%{value.name_hint or '?'} of {source}"
 
 

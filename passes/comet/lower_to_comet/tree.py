@@ -228,11 +228,11 @@ class _Builder:
             self._user(op, value, written=written),
             written,
         )
-        known = found.setdefault((value, written), transfer)
-        if known.inner != transfer.inner:
+        present = found.setdefault((value, written), transfer)
+        if present.inner != transfer.inner:
             raise OpError(
                 op,
-                f"lower-to-comet: {outer.type} is fetched to {known.inner} and to "
+                f"lower-to-comet: {outer.type} is fetched to {present.inner} and to "
                 f"{transfer.inner} by one node; split the node",
             )
 

@@ -86,8 +86,8 @@ def raise_mapping(problem: ProblemOp, mapping: MappingOp) -> list[Operation]:
     add_ops(program, mapping.root, tree.level_axes)
     roots = tuple(tree.trees(program))
     func = _mapping_function(tree, program, roots)
-    mesh, own_reference = MeshOp(MESH, tree.axes), _reference_function(reference)
-    raised: list[Operation] = [mesh, func, own_reference]
+    mesh, reference_func = MeshOp(MESH, tree.axes), _reference_function(reference)
+    raised: list[Operation] = [mesh, func, reference_func]
     module = ModuleOp(raised)
     _set_factors(func, roots)
     try:
@@ -134,10 +134,10 @@ def _mapping_function(tree: MappingTree, program: Program, roots: Roots) -> Func
 def _set_factors(func: FuncOp, roots: Roots) -> None:
     """Give the temporal nodes the loops of the mapping, and recompute all types."""
     raised = [node for root in roots for node in root.walk()]
-    loops = [each.loops for each in raised if isinstance(each.node, Temporal)]
+    loops = [item.loops for item in raised if isinstance(item.node, Temporal)]
     nodes = [op for op in func.walk() if isinstance(op, TemporalOp)]
-    for node, own in zip(nodes, loops, strict=True):
-        set_loops(node, own)
+    for node, node_loops in zip(nodes, loops, strict=True):
+        set_loops(node, node_loops)
     try:
         retile(func)
     except VerifyException as error:

@@ -23,14 +23,14 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import tensor
 from comet.kinds import CollectiveKind, OperationKind, ReductionKind
 
-ELEMENTWISE = {kind: own for own, kind in MAPS.items()}
+ELEMENTWISE = {kind: element_kind for element_kind, kind in MAPS.items()}
 """The elementwise function of an operation type."""
 
-ROW_REDUCTIONS = {kind: own for own, kind in REDUCES.items()}
+ROW_REDUCTIONS = {kind: element_kind for element_kind, kind in REDUCES.items()}
 """The reduction of a row operation type."""
 
 COMBINED = {
-    **{kind: own for own, kind in REDUCTIONS.items()},
+    **{kind: element_kind for element_kind, kind in REDUCTIONS.items()},
     ReductionKind.SUB: ReduceKind.ADD,
 }
 """How an all-reduce combines; the tool treats subtraction as addition."""
@@ -137,16 +137,16 @@ def add_ops(
             operation = node.operation.data
             if operation not in declared:
                 raise NotRaisable(f"the problem has no operation {operation}")
-            made = _compute(program, node, declared[operation])
+            value = _compute(program, node, declared[operation])
             name = declared[operation].out.data
         elif axes is None:
             source = _value(program, node.in_tensor.data, node.tag.data)
             program.current[node.out_tensor.data] = source
             continue
         else:
-            made, name = _exchange(program, node, axes), node.out_tensor.data
-        program.define(name, made)
-        program.of_node[node] = made
+            value, name = _exchange(program, node, axes), node.out_tensor.data
+        program.define(name, value)
+        program.of_node[node] = value
 
 
 def _works(tile: TileOp) -> Iterator[OperationOp | CollectiveOp]:

@@ -65,13 +65,13 @@ class MappingTree:
                 used = [factor for factor in factors.values() if factor > 1]
                 if len(used) > 1:
                     raise NotRaisable(f"{title(tile)} splits two dimensions in one row")
-                size, known = prod(used), axes.get(axis, 1)
-                if 1 not in (size, known) and size != known:
+                size, expected = prod(used), axes.get(axis, 1)
+                if 1 not in (size, expected) and size != expected:
                     raise NotRaisable(
                         f"{title(tile)} spreads over {size} instances where another "
-                        f"node takes {known}"
+                        f"node takes {expected}"
                     )
-                axes[axis] = max(known, size)
+                axes[axis] = max(expected, size)
         return axes
 
     @cached_property
@@ -113,9 +113,9 @@ class MappingTree:
             having = [e for e in entries if dim in dims_of(self.problem, e.tensor)]
             named = {_factor(entry, row, dim): entry.tensor for entry in having}
             if len(named) > 1:
-                one, other = list(named.values())[:2]
+                first, second = list(named.values())[:2]
                 raise NotRaisable(
-                    f"{title(tile)} cuts {dim} differently for {one} and {other}"
+                    f"{title(tile)} cuts {dim} differently for {first} and {second}"
                 )
             factors[dim] = next(iter(named), 1)
         return factors
@@ -176,7 +176,7 @@ class MappingTree:
             groups.append((loops, [child]))
         if len({loops for loops, _ in groups}) > 1:
             return groups
-        return [(groups[0][0], [child for _, own in groups for child in own])]
+        return [(groups[0][0], [child for _, children in groups for child in children])]
 
     def _spatial_loop(
         self, tile: TileOp, axis: str, factors: Mapping[str, int]
@@ -278,8 +278,8 @@ def _body_level(tile: TileOp, tensor: str) -> str | None:
         if tensor in (child.in_tensor.data, child.out_tensor.data):
             return child.target.data
     if not spatial:
-        own = next((e.target for e in tile.entries if e.tensor == tensor), None)
-        return own or _inner_level(tile, tensor)
+        level = next((e.target for e in tile.entries if e.tensor == tensor), None)
+        return level or _inner_level(tile, tensor)
     return _inner_level(tile, tensor)
 
 

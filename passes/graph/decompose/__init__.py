@@ -144,10 +144,10 @@ def _check_decomposable(op: Operation, has_names: bool) -> None:
         return
     if has_names and op.name in ELEMENTARY:
         return
-    known = ", ".join(sorted(DECOMPOSED))
+    names = ", ".join(sorted(DECOMPOSED))
     raise OpError(
         op,
-        f"decompose: '{op.name}' has no decomposition; ops with one are {known}; add a "
+        f"decompose: '{op.name}' has no decomposition; ops with one are {names}; add a "
         "rule to passes/graph/decompose/rules/",
     )
 
@@ -180,16 +180,16 @@ def decompose_function(
 def _bound_counts(func: FuncOp, named: Sequence[CompoundOp]) -> None:
     """Set `compound.at_most` on arguments that are counts."""
     arguments = func.body.block.args
-    own = [
+    attributes = [
         dict(a.data) for a in func.arg_attrs or [DictionaryAttr({})] * len(arguments)
     ]
     for op in named:
         for index, dim in op.LENGTHS.items():
             value, bound = op.inputs[index], op.named_extents()[dim]
             if isinstance(value, BlockArgument):
-                own[value.index][AT_MOST] = IntegerAttr(bound, i64)
-    if any(own):
-        func.arg_attrs = ArrayAttr(map(DictionaryAttr, own))
+                attributes[value.index][AT_MOST] = IntegerAttr(bound, i64)
+    if any(attributes):
+        func.arg_attrs = ArrayAttr(map(DictionaryAttr, attributes))
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
@@ -224,10 +224,10 @@ def _copy_sharding(
                 f"decompose: '{named.name}' is sharded in {dim}, which it does not "
                 f"have; its dimensions are {', '.join(dims)}"
             )
-    own = {dims[dim]: axes for dim, axes in sharding.items()}
+    renamed = {dims[dim]: axes for dim, axes in sharding.items()}
     op = named.prev_op
     while op is not before and op is not None:
-        shard_op(op, own)
+        shard_op(op, renamed)
         op = op.prev_op
 
 
@@ -244,10 +244,10 @@ def keep_reference(module: ModuleOp, func: FuncOp) -> None:
     Raises PassFailedException if the symbol of the copy is taken.
     """
     name = reference_name(func.sym_name.data)
-    taken = SymbolTable.lookup_symbol(module, name)
-    if isinstance(taken, FuncOp) and is_reference(taken):
+    existing = SymbolTable.lookup_symbol(module, name)
+    if isinstance(existing, FuncOp) and is_reference(existing):
         return
-    if taken is not None:
+    if existing is not None:
         raise OpError(
             func,
             f"decompose: the name @{name} is taken; the reference of "

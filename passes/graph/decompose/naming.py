@@ -41,15 +41,15 @@ class _Classes:
         """Return the set that `axis` is in."""
         return self.members.setdefault(axis, [axis])
 
-    def unify(self, one: Axis, other: Axis) -> None:
+    def unify(self, first: Axis, second: Axis) -> None:
         """Join two sets, unless the result would have two axes of one owner."""
-        kept, moved = self.of(one), self.of(other)
-        owners = {owner for owner, _ in kept}
-        if kept is moved or any(owner in owners for owner, _ in moved):
+        axes, moved = self.of(first), self.of(second)
+        owners = {owner for owner, _ in axes}
+        if axes is moved or any(owner in owners for owner, _ in moved):
             return
-        kept.extend(moved)
+        axes.extend(moved)
         for axis in moved:
-            self.members[axis] = kept
+            self.members[axis] = axes
 
 
 def name_dimensions(
@@ -92,17 +92,17 @@ def names_in_types(
     taken = {name for names in values.values() for name in names}
     ops: dict[Operation, Mapping[str, str]] = {}
     for op in named:
-        own: dict[str, str] = {}
+        names: dict[str, str] = {}
         *operands, result = _uses(op)
         for value, dims in (result, *operands):
             for dim, name in zip(dims, values[value], strict=True):
-                if name not in own.values():
-                    own.setdefault(dim, name)
+                if name not in names.values():
+                    names.setdefault(dim, name)
         for dim in _dims(op):
-            if dim not in own:
-                own[dim] = unused(dim, taken)
-                taken.add(own[dim])
-        ops[op] = own
+            if dim not in names:
+                names[dim] = unused(dim, taken)
+                taken.add(names[dim])
+        ops[op] = names
     return Naming(values, ops)
 
 

@@ -126,7 +126,7 @@ def _slice(value: SSAValue, plan: PadPlan, returned: Operation) -> SSAValue:
     """Return a result without its padding; the argument, if it is a padded one."""
     if isinstance(value.owner, PadOp) and isinstance(value.owner.input, BlockArgument):
         return value.owner.input
-    made = SliceOp(value, with_extents(value.type, plan.true))
-    made.result.name_hint = value.name_hint
-    Rewriter.insert_op(made, InsertPoint.before(returned))
-    return made.result
+    slice_op = SliceOp(value, with_extents(value.type, plan.true))
+    slice_op.result.name_hint = value.name_hint
+    Rewriter.insert_op(slice_op, InsertPoint.before(returned))
+    return slice_op.result

@@ -22,7 +22,7 @@ from comet.passes.sharding.distribute.auto import candidates
 Extents: TypeAlias = Mapping[str, int]
 """The extent (elements) of each of some dimensions."""
 
-MOST_PADDING = 0.25
+MAX_PADDING = 0.25
 """The most padding that is tried, as a fraction of the true extent."""
 
 LARGEST_PRIME = 64
@@ -68,12 +68,12 @@ def extents_by_dim(func: FuncOp) -> dict[str, tuple[int, ...]]:
 
 def check_extents(module: ModuleOp, wanted: Extents) -> None:
     """Raise PassFailedException for a dimension that no function of `module` has."""
-    known = {d for func in compute_functions(module) for d in extents_by_dim(func)}
+    dims = {d for func in compute_functions(module) for d in extents_by_dim(func)}
     for dim in wanted:
-        if dim not in known:
+        if dim not in dims:
             raise PassFailedException(
                 f"pad: no value has the dimension {dim}; the dimensions of the module "
-                f"are {', '.join(sorted(known)) or 'not named, run decompose first'}"
+                f"are {', '.join(sorted(dims)) or 'not named, run decompose first'}"
             )
 
 
@@ -84,8 +84,8 @@ def new_extents(func: FuncOp, wanted: Extents) -> tuple[Extents, Extents]:
     A renamed dimension has the same extent under both names. Raises PassFailedException
     for extents that are smaller than the true ones, or that contradict each other.
     """
-    name, known = func.sym_name.data, extents_by_dim(func)
-    padded = {dim: extent for dim, extent in wanted.items() if dim in known}
+    name, extents = func.sym_name.data, extents_by_dim(func)
+    padded = {dim: extent for dim, extent in wanted.items() if dim in extents}
     renames = [op for op in func.body.block.ops if isinstance(op, RenameOp)]
     views = [pair for op in renames for pair in op.renaming.items() if not op.reshapes]
     for old, new in (*views, *reversed(views)):
@@ -97,10 +97,10 @@ def new_extents(func: FuncOp, wanted: Extents) -> tuple[Extents, Extents]:
                     f"and cannot be {padded[dim]} and {padded[other]}; name one of "
                     "them",
                 )
-    true = {dim: known[dim][0] for dim in padded}
+    true = {dim: extents[dim][0] for dim in padded}
     for dim, extent in padded.items():
-        if len(known[dim]) > 1 or extent < true[dim]:
-            has = " and ".join(map(str, known[dim]))
+        if len(extents[dim]) > 1 or extent < true[dim]:
+            has = " and ".join(map(str, extents[dim]))
             raise OpError(
                 func,
                 f"pad: {dim} = {has} of @{name} cannot be padded to {extent}; choose "
@@ -144,9 +144,9 @@ def suitable_extents(module: ModuleOp, system: SystemOp) -> tuple[Extents, ...]:
 
 def _rounded(extent: int, sizes: tuple[int, ...]) -> int:
     """Return the next multiple of the first of `sizes` that needs little padding."""
-    most = extent * (1 + MOST_PADDING)
+    limit = extent * (1 + MAX_PADDING)
     multiples = (-(-extent // size) * size for size in sizes)
-    return next((n for n in multiples if n <= most), extent)
+    return next((n for n in multiples if n <= limit), extent)
 
 
 def _largest_prime(number: int) -> int:

@@ -90,7 +90,7 @@ def plan_padding(
 
 
 def _check_op(func: FuncOp, op: Operation, padded: Mapping[str, int]) -> None:
-    values = [v for each in op.walk() for v in (*each.operands, *each.results)]
+    values = [v for nested in op.walk() for v in (*nested.operands, *nested.results)]
     having = padded.keys() & {name for value in values for name in names_of(value)}
     reshaped = isinstance(op, RenameOp) and not padded.keys().isdisjoint(op.reshaped)
     if having and (reshaped or not isinstance(op, PADDED)):
@@ -113,8 +113,8 @@ def _masks(
     for op in list(block.ops)[:-1]:
         for value, (number, dims) in _needs(op, padded, held).items():
             held[value] = {
-                dim: number if dim in dims or own == number else None
-                for dim, own in held[value].items()
+                dim: number if dim in dims or current == number else None
+                for dim, current in held[value].items()
             }
             yield Mask(op, op.operands.index(value), number, dims)
         held[op.results[0]] = result_holds(op, padded, held)

@@ -41,15 +41,15 @@ STRATEGIES = (Strategy("full", whole=True), Strategy("partial"))
 
 def chosen(func: FuncOp, plan: ScalePlan, system: SystemOp) -> ScalePlan:
     """Return the sinkings of a plan that make a function faster on one GPU."""
-    forms, known = Forms(Trials(system), STRATEGIES), dict[str, bool]()
+    forms, faster = Forms(Trials(system), STRATEGIES), dict[str, bool]()
     sunk: list[Sinking] = []
     for sinking in plan:
         if (ops := _ops_of(sinking)) is None:
             continue
         extract = _extract(func, sinking, ops)
-        if (text := str(extract.clone(clone_name_hints=False))) not in known:
-            known[text] = _is_faster(extract, sinking.operand.name_hint, forms)
-        if known[text]:
+        if (text := str(extract.clone(clone_name_hints=False))) not in faster:
+            faster[text] = _is_faster(extract, sinking.operand.name_hint, forms)
+        if faster[text]:
             sunk.append(sinking)
     return tuple(sunk)
 
@@ -82,8 +82,8 @@ def _extract(func: FuncOp, sinking: Sinking, ops: frozenset[Operation]) -> FuncO
         for value in op.operands:
             if value not in copies:
                 copies[value] = _read(value, block)
-        made = op.clone(copies)
-        block.add_op(made)
+        clone = op.clone(copies)
+        block.add_op(clone)
     results = [copies[product.result] for product in sinking.products]
     block.add_op(ReturnOp(*results))
     types = block.arg_types, [value.type for value in results]
@@ -97,8 +97,8 @@ def _read(value: SSAValue, block: Block) -> SSAValue:
     For a product that `fuse` may store narrow, it is a cast of a narrow argument.
     """
     if isinstance(op := value.owner, Operation) and not op.operands:
-        block.add_op(made := op.clone())
-        return made.results[0]
+        block.add_op(clone := op.clone())
+        return clone.results[0]
     narrow = narrow_type(value)
     type_ = value.type if narrow is None else with_element_type(value.type, narrow)
     argument = block.insert_arg(type_, len(block.args))
@@ -114,7 +114,7 @@ def _is_faster(func: FuncOp, name: str | None, forms: Forms) -> bool:
 
     def priced(sunk: bool) -> Found[bool]:
         copy = func.clone()
-        kernels = _sunk(copy) if sunk else _kept(copy)
+        kernels = _sunk(copy) if sunk else _not_sunk(copy)
         return Found(sunk, Cost(sum(forms.seconds(*kernel) for kernel in kernels)))
 
     candidates = [
@@ -124,7 +124,7 @@ def _is_faster(func: FuncOp, name: str | None, forms: Forms) -> bool:
     return cheapest("scales", f"%{name}", candidates).result
 
 
-def _kept(func: FuncOp) -> Iterator[Kernel]:
+def _not_sunk(func: FuncOp) -> Iterator[Kernel]:
     """Yield the kernel that computes the operands of products, then the products."""
     ops = _ops(func)
     products = [op for op in ops if isinstance(op, ContractOp)]

@@ -104,7 +104,7 @@ def _invariant(
     if not isinstance(op, MapOp) or op.kind.data not in PRODUCTS:
         return
     factors = [Factor(op, index, path) for index in _scaling(op)]
-    if sunk := [each for each in factors if _may_scale(each, product)]:
+    if sunk := [factor for factor in factors if _may_scale(factor, product)]:
         factors = sunk[:1]
         yield sunk[0]
     for factor in factors:
@@ -120,12 +120,14 @@ def _scaling(op: MapOp) -> Sequence[int]:
 def _may_scale(factor: Factor, product: ContractOp) -> bool:
     """Whether a factor may scale a product: it fits dimensions and element types."""
     dims = set(names_of(factor.value))
-    whole = set(extents_of(factor.scaled)) == set(extents_of(factor.op.result))
-    given, made = element_type_of(factor.value), element_type_of(product.result)
-    exact = given == made or (
-        isinstance(given, AnyFloat) and given.bitwidth < made.bitwidth
+    same_dims = set(extents_of(factor.scaled)) == set(extents_of(factor.op.result))
+    factor_type = element_type_of(factor.value)
+    product_type = element_type_of(product.result)
+    exact = factor_type == product_type or (
+        isinstance(factor_type, AnyFloat)
+        and factor_type.bitwidth < product_type.bitwidth
     )
-    return whole and exact and dims.isdisjoint(product.contracted)
+    return same_dims and exact and dims.isdisjoint(product.contracted)
 
 
 def _keeps_range(cast: CastOp) -> bool:

@@ -63,34 +63,34 @@ def _without(value: SSAValue, chain: _Chain) -> SSAValue:
     ]
     if operands == list(op.operands):
         return value
-    made = op.create(
+    new_op = op.create(
         operands=operands,
         result_types=[value.type],
         properties=op.properties.copy(),
         attributes=op.attributes.copy(),
     )
-    made.results[0].name_hint = value.name_hint
-    Rewriter.insert_op(made, InsertPoint.before(op))
-    return made.results[0]
+    new_op.results[0].name_hint = value.name_hint
+    Rewriter.insert_op(new_op, InsertPoint.before(op))
+    return new_op.results[0]
 
 
 def _scale(product: ContractOp, factors: tuple[Factor, ...]) -> None:
     """Insert the factors after a product, in the order in which they were applied."""
     scaled, uses = product.result, list(product.result.uses)
-    made: list[Operation] = []
+    inserted: list[Operation] = []
     for factor in reversed(factors):
         value = factor.value
         if (type_ := element_type_of(product.result)) != element_type_of(value):
             cast = CastOp(value, with_element_type(value.type, type_))
             cast.result.name_hint, value = value.name_hint, cast.result
-            made.append(cast)
+            inserted.append(cast)
         op = MapOp(factor.op.kind.data, (scaled, value), product.result.type)
-        made.append(op)
+        inserted.append(op)
         scaled = op.result
     name = product.result.name_hint
     product.result.name_hint = f"{name or 'product'}_sum"
     scaled.name_hint = name
-    Rewriter.insert_op(made, InsertPoint.after(product))
+    Rewriter.insert_op(inserted, InsertPoint.after(product))
     for use in uses:
         use.operation.operands[use.index] = scaled
 

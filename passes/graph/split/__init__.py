@@ -44,10 +44,10 @@ class SplitPass(ModulePass):
         functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
         having = [func for func in functions if self.dim in _extents(func)]
         if not having:
-            known = sorted({dim for func in functions for dim in _extents(func)})
+            dims = sorted({dim for func in functions for dim in _extents(func)})
             raise PassFailedException(
                 f"split: no value has the dimension {self.dim}; the dimensions of the "
-                f"module are {', '.join(known) or 'not named, run decompose first'}",
+                f"module are {', '.join(dims) or 'not named, run decompose first'}",
             )
         for func in having:
             split_function(func, plan_split(func, self.dim, self.parts))

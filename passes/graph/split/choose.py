@@ -90,7 +90,7 @@ def _fastest(
         for dim, splits in open_splits.items():
             for split in splits:
                 yield Candidate(f"{dim}={split.parts}", partial(price, split))
-                best = min(tried, key=lambda each: tried[each])
+                best = min(tried, key=tried.__getitem__)
                 if best is not None and best.dim == dim and best != split:
                     break  # More parts would be slower still.
 
@@ -116,10 +116,10 @@ def few_results(
                 continue
             extents = joined_extents(op.operands)
             if isinstance(op, FoldOp):
-                dims, most = (op.dim.data,), MAX_ROWS
+                dims, max_rows = (op.dim.data,), MAX_ROWS
             else:
-                dims, most = op.contracted, MAX_ROWS**2
-            if _results(op) < gpu.multiprocessors * most:
+                dims, max_rows = op.contracted, MAX_ROWS**2
+            if _results(op) < gpu.multiprocessors * max_rows:
                 found |= {dim: extents[dim] for dim in dims if _takes(func, dim)}
     return found
 
@@ -174,14 +174,14 @@ def _takes(func: FuncOp, dim: str) -> bool:
 
 def part_counts(extent: int, ranks: int, gpu: Device) -> Iterator[int]:
     """Yield the numbers of parts to try: powers of two per rank, which divide."""
-    own = 2
-    while own <= WAVES * gpu.multiprocessors:
-        parts = own * ranks
+    per_rank = 2
+    while per_rank <= WAVES * gpu.multiprocessors:
+        parts = per_rank * ranks
         if parts * MIN_PART > extent:
             return
         if extent % parts == 0:
             yield parts
-        own *= 2
+        per_rank *= 2
 
 
 def _seconds(module: ModuleOp, passes: Sequence[ModulePass], gpu: Device) -> float:
@@ -200,5 +200,5 @@ def kernel_seconds(module: ModuleOp, gpu: Device) -> float:
         if isinstance(op, SpatialOp | CollectiveOp)
     ]
     figures = [estimate_of(op) for op in steps]
-    running = sum(each.latency for each in figures if each is not None)
+    running = sum(cost.latency for cost in figures if cost is not None)
     return running * 1e-9 + gpu.launch * len(steps)

@@ -86,8 +86,8 @@ def is_merged_from(op: Operation, dim: str, parts: int) -> bool:
     if not isinstance(op, RenameOp) or not op.merged:
         return False
     outer = op.merged[0]
-    made = op.renaming[outer] == dim and dim not in names_of(op.input)
-    return made and extents_of(op.input)[outer] % parts == 0
+    merges = op.renaming[outer] == dim and dim not in names_of(op.input)
+    return merges and extents_of(op.input)[outer] % parts == 0
 
 
 def split_function(func: FuncOp, split: Split) -> None:
@@ -179,13 +179,13 @@ class _Rewriting:
         length = emit.fill(float(split.length), element, name="length")
         start = emit.map(MapKind.MULT, part, length, name="start")
         inner = emit.index(split.inner, split.length, element, name="in_index")
-        whole = emit.map(MapKind.ADD, start, inner)
+        position = emit.map(MapKind.ADD, start, inner)
         users = [use.operation for use in op.result.uses]
         sharding = split.sharding(sharding_of_op(users[0])) if users else {}
-        for value in (start, whole):
+        for value in (start, position):
             assert isinstance(value.owner, Operation)
             shard_op(value.owner, sharding)
-        return whole
+        return position
 
     def _copied(self, op: Operation) -> Operation:
         """Return a copy of `op` with the new values of its operands."""
@@ -257,7 +257,7 @@ class _Rewriting:
         for before, after in zip(old.args, block.args, strict=True):
             after.name_hint, self.values[before] = before.name_hint, after
         for op in old.ops:
-            block.add_op(made := self._copied(op))
-            for before, after in zip(op.results, made.results, strict=True):
+            block.add_op(copy := self._copied(op))
+            for before, after in zip(op.results, copy.results, strict=True):
                 after.name_hint, self.values[before] = before.name_hint, after
         return Region(block)

@@ -49,9 +49,9 @@ class StreamPass(ModulePass):
         for func in functions:
             for dim in dims_of_reductions(func) if self.dim is None else (self.dim,):
                 found = [
-                    each
-                    for each in plan_folds(func, dim)
-                    if self.counts or not each.form.counts
+                    plan
+                    for plan in plan_folds(func, dim)
+                    if self.counts or not plan.form.counts
                 ]
                 if self.dim is not None and not found:
                     _check_independent(func, dim)
@@ -98,12 +98,12 @@ def _check_independent(func: FuncOp, dim: str) -> None:
     results: set[SSAValue] = {op.result for op in reductions}
     for op in reductions:
         if (other := needed(op.input, results)) is not None:
-            known = ", ".join(form.name for form in FORMS)
+            names = ", ".join(form.name for form in FORMS)
             raise OpError(
                 op,
                 f"stream: {_named(op.result)} reduces {dim} and needs "
                 f"{_named(other)}, which reduces {dim}, too, and no form matches both "
-                f"({known}); write them as a compound.fold, or leave stream out",
+                f"({names}); write them as a compound.fold, or leave stream out",
             )
 
 

@@ -55,8 +55,8 @@ class SoftmaxForm(StreamForm):
         """Update m to the maximum of the chunk, rescale l and add the chunk's terms."""
         m, terms = chunk_terms(emit, dim, chunks[0], now[0])
         added = emit.reduce(ReduceKind.ADD, terms, dim, name="added")
-        kept = rescaled(emit, now[0], m, now[1])
-        return m, emit.map(MapKind.ADD, *kept, added, name="l")
+        sums = rescaled(emit, now[0], m, now[1])
+        return m, emit.map(MapKind.ADD, *sums, added, name="l")
 
     def merge(self, emit: Emitter, one: IterArgs, other: IterArgs) -> IterArgs:
         """Rescale all sums to the larger maximum; an empty partial's sums are 0."""

@@ -97,7 +97,7 @@ def rewrite(plan: Exp2Plan) -> None:
 class _Scaled:
     """The products of values and constants with factors, each inserted once."""
 
-    made: dict[tuple[SSAValue, float], SSAValue] = field(
+    products: dict[tuple[SSAValue, float], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, float], SSAValue]
     )
 
@@ -105,9 +105,9 @@ class _Scaled:
         """Let a use read its value times `factor`."""
         value = use.operation.operands[use.index]
         key = (value, factor)
-        if key not in self.made:
-            self.made[key] = _times(value, factor)
-        use.operation.operands[use.index] = self.made[key]
+        if key not in self.products:
+            self.products[key] = _times(value, factor)
+        use.operation.operands[use.index] = self.products[key]
         if isinstance(op := value.owner, FillOp) and not op.result.uses:
             Rewriter.erase_op(op)
 
@@ -120,18 +120,18 @@ def _times(value: SSAValue, factor: float) -> SSAValue:
     """
     lowest = lowest_finite(float_type_of(value))
     if (number := constant_of(value)) is not None:
-        made: list[Operation] = [
+        ops: list[Operation] = [
             FillOp(min(max(number * factor, lowest), -lowest), value.type)
         ]
     else:
         scalar = tensor({}, element_type_of(value))
         fills = FillOp(factor, scalar), FillOp(lowest, scalar)
         product = MapOp(MapKind.MULT, (value, fills[0].result), value.type)
-        kept = MapOp(MapKind.MAX, (product.result, fills[1].result), value.type)
-        made = [*fills, product, kept] if factor > 1 else [fills[0], product]
-    Rewriter.insert_op(made, _after(value))
-    made[-1].results[0].name_hint = value.name_hint
-    return made[-1].results[0]
+        clamped = MapOp(MapKind.MAX, (product.result, fills[1].result), value.type)
+        ops = [*fills, product, clamped] if factor > 1 else [fills[0], product]
+    Rewriter.insert_op(ops, _after(value))
+    ops[-1].results[0].name_hint = value.name_hint
+    return ops[-1].results[0]
 
 
 def _after(value: SSAValue) -> InsertPoint:

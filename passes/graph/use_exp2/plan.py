@@ -108,9 +108,9 @@ def plan_exp2(
 
 def _values(func: FuncOp) -> list[SSAValue]:
     """Return the values of f32 and f64: scaling rounds them, which costs precision."""
-    made = [result for op in func.walk() for result in op.results]
+    results = [result for op in func.walk() for result in op.results]
     blocks = [block for op in func.walk() for block in _blocks(op)]
-    values = [*(arg for block in blocks for arg in block.args), *made]
+    values = [*(arg for block in blocks for arg in block.args), *results]
     return [value for value in values if _is_precise(value)]
 
 
@@ -143,27 +143,29 @@ def _edges(value: SSAValue) -> Iterator[Edge]:
     Only values that are returned may be divided again. A quotient is rounded, so ops
     that read it would not agree with ops that read the scaled value.
     """
-    maker = maker_of(value)
+    producer = producer_of(value)
     for use in value.uses:
-        reader, returned = reader_of(use), use.operation.has_trait(IsTerminator)
-        if reader != UNSCALED:
-            yield reader, maker, _cost(use)
-        if maker != UNSCALED:
-            yield maker, reader, _cost(use) if returned else inf
+        consumer, returned = consumer_of(use), use.operation.has_trait(IsTerminator)
+        if consumer != UNSCALED:
+            yield consumer, producer, _cost(use)
+        if producer != UNSCALED:
+            yield producer, consumer, _cost(use) if returned else inf
 
 
 def _differing(
     value: SSAValue, side: Collection[Node], multiplied: bool
 ) -> Iterator[Use]:
     """Yield the uses of a value across the cut, to be multiplied, or to be divided."""
-    made = maker_of(value) in side
+    producer_inside = producer_of(value) in side
     for use in value.uses:
-        read = reader_of(use) in side
-        if made != read and multiplied == (read != _is_divisor(use)):
+        inside = consumer_of(use) in side
+        if producer_inside == inside:
+            continue
+        if multiplied == (inside != _is_divisor(use)):
             yield use
 
 
-def maker_of(value: SSAValue) -> Node:
+def producer_of(value: SSAValue) -> Node:
     """Return the node that decides whether a value is scaled."""
     match op := value.owner:
         case MapOp() if op.kind.data in SCALABLE:
@@ -187,7 +189,7 @@ def _argument_of_fold(fold: FoldOp, value: SSAValue) -> Node:
     return fold, "iter_arg", (value.index - inputs) % len(fold.outs)
 
 
-def reader_of(use: Use) -> Node:
+def consumer_of(use: Use) -> Node:
     """Return the node that decides whether a use reads a scaled value."""
     op, index = use.operation, use.index
     match op:

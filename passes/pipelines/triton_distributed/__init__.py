@@ -252,7 +252,7 @@ class TritonDistributedPass(Pipeline):
                 if isinstance(part, AnnotateCostPass):
                     break
             found = map(estimate_of, compute_functions(copy))
-            nanoseconds = sum(each.latency for each in found if each is not None)
+            nanoseconds = sum(cost.latency for cost in found if cost is not None)
             return Found(ctas, Cost(nanoseconds * 1e-9))
 
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))

@@ -53,13 +53,13 @@ def distribute_over_ranks(
     trial = with_collectives(ctx, module, sharded)
     if trial is not None and (found := unsupported(trial)) is not None:
         axes = tuple(mesh.axis_extents)
-        others = [
+        options = [
             f"dim={dim}"
             for dim in dims_in(module)
             if (tried := with_collectives(ctx, module, ((dim, axes),))) is not None
             and unsupported(tried) is None
         ]
-        way_out = f"use {' or '.join(others)}" if others else "use one rank"
+        way_out = f"use {' or '.join(options)}" if options else "use one rank"
         raise PassFailedException(
             f"{NAME}: ranks that split {' and '.join(d for d, _ in sharded)} "
             f"need {found.name} of %{found.input.name_hint or 'a value'}, which "
@@ -134,15 +134,16 @@ def group_sizes(
     `dims` are those of the option `dim`. Programs share the first one, of which ranks
     have shards, or the one with their axis.
     """
-    shared = next((each for each in dims if CTAS in (each.axes or ())), dims[0])
+    shared = next((entry for entry in dims if CTAS in (entry.axes or ())), dims[0])
     over_ranks = 1 if shared.axes == (CTAS,) else ranks
     copy = module.clone()
     if plan_start(copy, ranks)[0] is IRLevel.GRAPH:
         DecomposePass(accumulator="f32").apply(ctx, copy)
     extent = -(-max(extents_along(copy, shared.dim), default=0) // over_ranks)
     gpu = device_of(attached_system(module))
-    least, most = gpu.compiled.least_group_elements, gpu.compiled.most_group_elements
+    smallest = gpu.compiled.least_group_elements
+    largest = gpu.compiled.most_group_elements
     sizes = (2**power for power in range(1, gpu.multiprocessors.bit_length()))
     for size in sizes:
-        if size <= gpu.multiprocessors and least * size <= extent <= most * size:
+        if size <= gpu.multiprocessors and smallest * size <= extent <= largest * size:
             yield size

@@ -44,11 +44,11 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
                 f"{NAME}: @{func.sym_name.data} is written for {written} "
                 f"ranks, not {ranks}; use ranks={written}",
             )
-        if ranks > (most := prod(attached_system(module).axes.values())):
+        if ranks > (available := prod(attached_system(module).axes.values())):
             raise OpError(
                 func,
                 f"{NAME}: @{func.sym_name.data} is written for {written} "
-                f"ranks, and the hardware has {most}; attach hardware with more",
+                f"ranks, and the hardware has {available}; attach hardware with more",
             )
     levels = dict.fromkeys(level_of_function(func) for func in functions)
     found = [level for level in levels if level is not None]

@@ -92,9 +92,9 @@ def plan_distribution(
     in it or over one of the axes.
     """
     ops = {op: shardable_dims(op) for op in func.body.block.ops}
-    known = sorted({name for names in ops.values() for name in names})
+    dims = sorted({name for names in ops.values() for name in names})
     targets = [op for op, names in ops.items() if dim in names and chosen.has(op)]
-    if not known:
+    if not dims:
         raise OpError(
             func,
             f"distribute: @{func.sym_name.data} computes nothing along a dimension, so "
@@ -105,7 +105,7 @@ def plan_distribution(
         raise OpError(
             func,
             f"distribute: no {chosen}op of @{func.sym_name.data} has the dimension "
-            f"{dim}; dimensions of the function are {', '.join(known)}",
+            f"{dim}; dimensions of the function are {', '.join(dims)}",
         )
     return {op: {**_unused(op, dim, axes), dim: axes} for op in targets}
 
@@ -119,11 +119,11 @@ def _unused(op: Operation, dim: str, axes: tuple[str, ...]) -> Sharding:
             f"distribute: '{op.name}' is already sharded in {dim} over "
             f"{', '.join(present[dim])}",
         )
-    for other, used in present.items():
+    for split, used in present.items():
         if shared := [axis for axis in axes if axis in used]:
             raise OpError(
                 op,
-                f"distribute: axis {shared[0]} of '{op.name}' splits {other} already; "
+                f"distribute: axis {shared[0]} of '{op.name}' splits {split} already; "
                 f"an axis splits one dimension, choose another for {dim}",
             )
     return present

@@ -125,31 +125,33 @@ def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
     check_boundary(func, mesh, "insert-collectives")
     boundary = boundary_of(func)
     held = zip(func.body.block.args, boundary.arguments, strict=True)
-    own = _own_shardings(func.body.block, computing)
+    shardings = _loaded_shardings(func.body.block, computing)
     computed = map(unsliced, terminator.operands)
     return RegionPlan(
         mesh,
-        _shardings_of(own, boundary.results),
+        _shardings_of(shardings, boundary.results),
         {argument: sharding for argument, sharding in held if sharding},
         _returned(list(zip(computed, boundary.results, strict=True))),
     )
 
 
 def _shardings_of(
-    own: Mapping[Operation, Sharding], results: Sequence[Sharding | None]
+    shardings: Mapping[Operation, Sharding], results: Sequence[Sharding | None]
 ) -> dict[Operation, Sharding]:
-    """Return the sharding of every op of `own`; `results` are the function's."""
+    """Return the sharding of every op of `shardings`; `results` are the function's."""
     tail: dict[Operation, Sharding] = {}
-    for op in reversed(list(own)):
+    for op in reversed(list(shardings)):
         if isinstance(op, Elementwise) and SHARD not in op.attributes:
             wishes = [_wish(use, results, tail) for use in op.result.uses]
             wish = wishes[0] if wishes else None
             if wish is not None and wishes.count(wish) == len(wishes):
                 tail[op] = wish
-    return {op: tail.get(op) or sharding for op, sharding in own.items()}
+    return {op: tail.get(op) or sharding for op, sharding in shardings.items()}
 
 
-def _own_shardings(block: Block, ops: Sequence[Operation]) -> dict[Operation, Sharding]:
+def _loaded_shardings(
+    block: Block, ops: Sequence[Operation]
+) -> dict[Operation, Sharding]:
     """
     Return the shardings of `ops` in dimensions that loaded values have.
 

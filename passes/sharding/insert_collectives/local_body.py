@@ -41,7 +41,7 @@ from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.padding import argument_of, is_border
 from comet.passes.sharding.moves import scattered_dim, swapped
 from comet.passes.sharding.through_views import (
-    kept_sharding,
+    local_sharding,
     operand_sharding,
     shown_sharding,
 )
@@ -138,8 +138,8 @@ class LocalBody:
                 )
             case IndexOp() as index:
                 axes = wanted.get(index.dim, ())
-                whole = index.extent if axes else None
-                return self.insert(IndexOp(type_, whole, axes), outer.name_hint)
+                extent = index.extent if axes else None
+                return self.insert(IndexOp(type_, extent, axes), outer.name_hint)
             case Operation() as op if is_constant(outer):
                 local = type(op).create(
                     operands=[self.fetch(value, wanted) for value in op.operands],
@@ -161,10 +161,10 @@ class LocalBody:
         """Return the local value of a view: of shards, or of the whole and moved."""
         if isinstance(view, GatherOp):
             self._check_table(view)
-        kept = kept_sharding(view, wanted, self.mesh)
-        if kept == wanted:
+        local = local_sharding(view, wanted, self.mesh)
+        if local == wanted:
             return self._view(view, operand_sharding(view, wanted), type_)
-        self.hold(view.result, self.fetch(view.result, kept))
+        self.hold(view.result, self.fetch(view.result, local))
         return self._reshard(view.result, wanted)
 
     def _view(self, view: View, wanted: Sharding, type_: Attribute) -> SSAValue:
@@ -206,8 +206,8 @@ class LocalBody:
         if now == wanted:
             return local
         # A value that is already whole need not be gathered again.
-        if now and (whole := self._fetched.get((outer, ()))) is not None:
-            local, now = whole, {}
+        if now and (gathered := self._fetched.get((outer, ()))) is not None:
+            local, now = gathered, {}
         if (swap := swapped(now, wanted)) is not None:
             return self._exchange(outer, local, wanted, swap)
         for dim in [dim for dim, axes in now.items() if wanted.get(dim) != axes]:
@@ -226,28 +226,28 @@ class LocalBody:
             if dim is not None and dim not in state.sharded.values():
                 shards = {**sharding_of_state(state), dim: axes}
                 type_ = local_type(outer.type, shards, self.mesh)
-                made = ReduceScatterOp(
+                op = ReduceScatterOp(
                     local, self.mesh_name, axes, type_, kind=kind_, dim=dim
                 )
             else:
-                made = AllReduceOp(local, self.mesh_name, axes, kind=kind_)
-            local = self.insert(made, name)
+                op = AllReduceOp(local, self.mesh_name, axes, kind=kind_)
+            local = self.insert(op, name)
         return local
 
     def _gather(self, outer: SSAValue, local: SSAValue, dim: str) -> SSAValue:
         now = sharding_of_state(self.states[local])
         axes = now.pop(dim)
         type_ = local_type(outer.type, now, self.mesh)
-        made = AllGatherOp(local, self.mesh_name, axes, type_, dim=dim)
-        return self.insert(made, local.name_hint)
+        op = AllGatherOp(local, self.mesh_name, axes, type_, dim=dim)
+        return self.insert(op, local.name_hint)
 
     def _scatter(
         self, outer: SSAValue, local: SSAValue, dim: str, axes: tuple[str, ...]
     ) -> SSAValue:
         shards = {**sharding_of_state(self.states[local]), dim: axes}
         type_ = local_type(outer.type, shards, self.mesh)
-        made = ScatterOp(local, self.mesh_name, axes, type_, dim=dim, root=0)
-        return self.insert(made, local.name_hint)
+        op = ScatterOp(local, self.mesh_name, axes, type_, dim=dim, root=0)
+        return self.insert(op, local.name_hint)
 
     def _exchange(
         self,
@@ -259,8 +259,8 @@ class LocalBody:
         split, concat = swap
         type_, axes = local_type(outer.type, wanted, self.mesh), wanted[split]
         mesh = self.mesh_name
-        made = AllToAllOp(local, mesh, axes, type_, split=split, concat=concat)
-        return self.insert(made, local.name_hint)
+        op = AllToAllOp(local, mesh, axes, type_, split=split, concat=concat)
+        return self.insert(op, local.name_hint)
 
     def local_region(self, region: Region, sharding: Sharding) -> Region:
         """Copy the region of an op, with local types for all values in it."""

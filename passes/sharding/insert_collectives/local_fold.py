@@ -39,16 +39,16 @@ class GroupEmitter(Emitter):
         self._body = body
         self._axes = axes
 
-    def insert(self, made: Operation, name: str | None = None) -> SSAValue:
+    def insert(self, op: Operation, name: str | None = None) -> SSAValue:
         """Insert an operation and return its first result."""
-        return self._body.insert(made, name)
+        return self._body.insert(op, name)
 
     def reduce(
         self, kind: ReduceKind, value: SSAValue, dim: str, name: str | None = None
     ) -> SSAValue:
         """Reduce `value` over the instances along the axes, which are `dim`."""
-        made = AllReduceOp(value, self._body.mesh_name, self._axes, kind=kind)
-        return self.insert(made, name)
+        op = AllReduceOp(value, self._body.mesh_name, self._axes, kind=kind)
+        return self.insert(op, name)
 
 
 def reduce_partials(
@@ -123,12 +123,12 @@ def _kinds_of(merge: Block) -> list[ReduceKind] | None:
     kinds: list[ReduceKind] = []
     for index, value in enumerate(terminator.operands):
         pair = {merge.args[index], merge.args[len(terminator.operands) + index]}
-        made = value.owner
-        if not isinstance(made, MapOp) or set(made.inputs) != pair:
+        combine = value.owner
+        if not isinstance(combine, MapOp) or set(combine.inputs) != pair:
             return None
-        if str(made.kind.data) not in set(map(str, ReduceKind)):
+        if str(combine.kind.data) not in set(map(str, ReduceKind)):
             return None
-        kinds.append(ReduceKind(str(made.kind.data)))
+        kinds.append(ReduceKind(str(combine.kind.data)))
     return kinds
 
 

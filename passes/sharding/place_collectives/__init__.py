@@ -127,10 +127,10 @@ class PlaceCollectivesPass(ChoosingPass, FunctionPass):
             for op in func.walk()
             if isinstance(op, CollectiveOp) and op.is_explicit
         ]
-        kinds = {KIND_OF[made] for made in explicit if made in KIND_OF} or {"allreduce"}
+        kinds = {KIND_OF[type_] for type_ in explicit if type_ in KIND_OF}
         if len(kinds) > 1 or (GatherOp in explicit and AllGatherOp in explicit):
             return self
-        return replace(self, kind=kinds.pop())
+        return replace(self, kind=kinds.pop() if kinds else "allreduce")
 
 
 KIND_OF: Mapping[type[CollectiveOp], Kind] = {
@@ -154,12 +154,12 @@ class Placement:
 
 def place(region: SpmdOp, options: PlaceCollectivesPass) -> None:
     """Place the collectives of a region."""
-    own: dict[CollectiveOp, PlaceCollectivesPass] = {}
-    for collective, steps, each in plan_levels(region, options):
+    options_of: dict[CollectiveOp, PlaceCollectivesPass] = {}
+    for collective, steps, op_options in plan_levels(region, options):
         mesh = lookup_mesh(region, region.mesh)
         for part in split_by_level(collective, steps, mesh):
-            own[part] = each
-    for choice in plan_choices(region, own):
+            options_of[part] = op_options
+    for choice in plan_choices(region, options_of):
         apply_choice(choice)
     separate_gathered_dims(region)
 
@@ -176,15 +176,15 @@ def plan_levels(
     hierarchical = options.algorithm == "hierarchical"
     mesh = lookup_mesh(region, region.mesh)
     ops = [op for op in region.body.block.ops if isinstance(op, CollectiveOp)]
-    own = [options] * len(ops) if options.each is None else options_of_each(options)
-    if len(own) != len(ops):
+    per_op = [options] * len(ops) if options.each is None else options_of_each(options)
+    if len(per_op) != len(ops):
         raise PassFailedException(
-            f"place-collectives: 'each' places {len(own)} collectives, and the region "
-            f"has {len(ops)}; give a kind and a level for each"
+            f"place-collectives: 'each' places {len(per_op)} collectives, and the "
+            f"region has {len(ops)}; give a kind and a level for each"
         )
     return [
-        (op, plan_steps(op, mesh, each.at, hierarchical=hierarchical), each)
-        for op, each in zip(ops, own, strict=True)
+        (op, plan_steps(op, mesh, entry.at, hierarchical=hierarchical), entry)
+        for op, entry in zip(ops, per_op, strict=True)
     ]
 
 
@@ -213,19 +213,19 @@ def options_of_each(options: PlaceCollectivesPass) -> list[PlaceCollectivesPass]
 
 
 def plan_choices(
-    region: SpmdOp, own: Mapping[CollectiveOp, PlaceCollectivesPass]
+    region: SpmdOp, options_of: Mapping[CollectiveOp, PlaceCollectivesPass]
 ) -> list[Placement]:
     """
     Choose form and algorithm of every explicit collective in a region, once placed.
 
-    `own` are the options of each. Raises PassFailedException for a kind that needs a
-    dimension to scatter where there is none, and for an algorithm that does not run
-    there.
+    `options_of` has the options of each. Raises PassFailedException for a kind that
+    needs a dimension to scatter where there is none, and for an algorithm that does not
+    run there.
     """
     states = region_states(region)
     try:
         return [
-            _choice(op, region, states, own[op])
+            _choice(op, region, states, options_of[op])
             for op in region.body.block.ops
             if isinstance(op, CollectiveOp) and op.is_explicit
         ]
@@ -241,15 +241,15 @@ def _choice(
     if isinstance(op, AllReduceOp):
         dim = _scatter_dim(op, set(states[op.input].sharded.values()))
         return Placement(op, _reduction(op, dim, options, pricer), dim)
-    own = form_of_op(op, pricer)
+    form = form_of_op(op, pricer)
     if options.kind not in ("gather", "auto") or not isinstance(op, AllGatherOp):
-        return Placement(op, own)
+        return Placement(op, form)
     if not root_suffices(region, op):
-        return Placement(op, own)
+        return Placement(op, form)
     rooted = form_to_root(op, pricer)
     if options.kind == "gather":
         return Placement(op, rooted)
-    return Placement(op, cheapest_form(op, [own, rooted], options.goal))
+    return Placement(op, cheapest_form(op, [form, rooted], options.goal))
 
 
 def _scatter_dim(op: AllReduceOp, split: set[str]) -> str | None:
@@ -282,20 +282,20 @@ def _reduction(
 def apply_choice(choice: Placement) -> None:
     """Give a collective its form, and write algorithms and estimates on its parts."""
     op, form = choice.op, choice.form
-    made: list[Operation] = [op]
+    ops: list[Operation] = [op]
     if isinstance(op, AllReduceOp) and form.kind != "allreduce":
         assert form.kind is not None
-        made = ops_of_form(op, form.kind, choice.scatter_dim)
+        ops = ops_of_form(op, form.kind, choice.scatter_dim)
     elif isinstance(op, AllGatherOp) and form.kind == "gather":
-        made = [gather_to_root(op)]
-    parts = [part for part in made if isinstance(part, CollectiveOp)]
+        ops = [gather_to_root(op)]
+    parts = [part for part in ops if isinstance(part, CollectiveOp)]
     for part, price in zip(parts, form.prices, strict=True):
         part.from_level, part.to_level = op.from_level, op.to_level
         write_price(part, price)
-    if made != [op]:
-        for new in made:
+    if ops != [op]:
+        for new in ops:
             new.results[0].name_hint = op.results[0].name_hint
-        Rewriter.replace_op(op, made, made[-1].results)
+        Rewriter.replace_op(op, ops, ops[-1].results)
 
 
 def separate_gathered_dims(region: SpmdOp) -> None:

@@ -66,10 +66,10 @@ def steps_by_level(
     levels = list(dict.fromkeys(level_of.values()))
     steps: list[LevelStep] = []
     for depth, level in reversed(list(enumerate(levels))):
-        if own := tuple(axis for axis in axes if level_of[axis] == level):
+        if level_axes := tuple(axis for axis in axes if level_of[axis] == level):
             below = depth > levels.index(explicit)
             between = (level, levels[depth - 1]) if below else (explicit, explicit)
-            steps.append(LevelStep(own, *between))
+            steps.append(LevelStep(level_axes, *between))
     return tuple(steps)
 
 
@@ -100,18 +100,18 @@ def _merged(steps: Sequence[LevelStep], axes: Sequence[str]) -> tuple[LevelStep,
     """Return the steps with the explicit ones as one, over axes of several levels."""
     places = [step for step in steps if step.explicit]
     together = tuple(axis for axis in axes if any(axis in s.axes for s in places))
-    whole = [LevelStep(together, s.from_level, s.to_level) for s in places[:1]]
-    return (*(step for step in steps if not step.explicit), *whole)
+    merged = [LevelStep(together, s.from_level, s.to_level) for s in places[:1]]
+    return (*(step for step in steps if not step.explicit), *merged)
 
 
 def _has_parts(op: AllGatherOp | ScatterOp, steps: Sequence[LevelStep]) -> bool:
     dim, nested = op.dim.data, [axis for s in reversed(steps) for axis in s.axes]
-    shards, wholes = extents_of(op.input), extents_of(op.result)
+    shards, extents = extents_of(op.input), extents_of(op.result)
     if isinstance(op, ScatterOp):
         if op.root.value.data != 0:
             return False
-        shards, wholes = wholes, shards
-    even = dim in shards and shards[dim] * op.group_size == wholes[dim]
+        shards, extents = extents, shards
+    even = dim in shards and shards[dim] * op.group_size == extents[dim]
     return even and tuple(nested) == op.axis_names
 
 
@@ -124,12 +124,12 @@ def split_by_level(
         return [op]
     value, parts = op.input, list[CollectiveOp]()
     for step in steps:
-        made = _part(op, value, step, mesh)
-        made.results[0].name_hint = op.results[0].name_hint
-        Rewriter.insert_op(made, InsertPoint.before(op))
-        _set_place(made, step)
-        parts.append(made)
-        value = made.results[0]
+        part = _part(op, value, step, mesh)
+        part.results[0].name_hint = op.results[0].name_hint
+        Rewriter.insert_op(part, InsertPoint.before(op))
+        _set_place(part, step)
+        parts.append(part)
+        value = part.results[0]
     Rewriter.replace_op(op, (), (value,))
     return parts
 

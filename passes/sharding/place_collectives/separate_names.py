@@ -114,8 +114,8 @@ def plan_names(region: SpmdOp, gather: Gather) -> NamePlan | None:
     users = [op for op in ops if op in chosen and not isinstance(op, FillOp)]
     outside = [use.operation for out in region.outs for use in out.uses]
     outside = [op for op in outside if not is_border(op)]
-    known = all(isinstance(op, KNOWN) for op in users)
-    if old not in names_of(gather.input) or not known:
+    supported = all(isinstance(op, KNOWN) for op in users)
+    if old not in names_of(gather.input) or not supported:
         return None
     if not all(isinstance(op, ReturnOp) for op in outside):
         return None

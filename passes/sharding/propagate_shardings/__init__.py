@@ -67,12 +67,13 @@ def plan_shardings(func: FuncOp, mesh: MeshOp) -> Shardings:
     """
     check_boundary(func, mesh, PropagateShardingsPass.name)
     ops = [op for op in list(func.body.block.ops)[:-1] if not follows_readers(op)]
-    given = {op: sharding_of_op(op) for op in ops if SHARD in op.attributes}
-    known, left = Known(func, mesh, given), [op for op in ops if op not in given]
+    annotated = {op: sharding_of_op(op) for op in ops if SHARD in op.attributes}
+    known = Known(func, mesh, annotated)
+    left = [op for op in ops if op not in annotated]
     while found := _from_operands(known, left) or _from_readers(known, left):
         known = known.with_ops(found)
         left = [op for op in left if op not in found]
-    return {op: known.ops.get(op, {}) for op in ops if op not in given}
+    return {op: known.ops.get(op, {}) for op in ops if op not in annotated}
 
 
 def _from_operands(known: Known, ops: Sequence[Operation]) -> Shardings:
@@ -98,11 +99,11 @@ def _from_readers(known: Known, ops: Sequence[Operation]) -> Shardings:
 def _splits_of_operands(known: Known, op: Operation) -> Iterator[ShardedDim]:
     """Yield the dimensions that are split in operands, and that `op` may split."""
     operands = operands_of(op)
-    kept = {dim for result in op.results for dim in names_of(result)}
+    result_dims = {dim for result in op.results for dim in names_of(result)}
     for operand in operands:
         for dim, axes in known.sharding(operand).items():
             others = (known.sharding(v) for v in operands if dim in names_of(v))
-            if dim in kept or all(other.get(dim) == axes for other in others):
+            if dim in result_dims or all(other.get(dim) == axes for other in others):
                 yield dim, axes
 
 
@@ -129,8 +130,8 @@ def _cheapest(
         combinations(possible, n) for n in range(len(possible), -1, -1)
     )
     candidates = [dict(chosen) for chosen in sets if _is_sharding(chosen)]
-    moved = ((each, known.received(op, each)) for each in candidates)
-    able = ((each, size) for each, size in moved if size is not None)
+    moved = ((sharding, known.received(op, sharding)) for sharding in candidates)
+    able = ((sharding, size) for sharding, size in moved if size is not None)
 
     def rank(candidate: tuple[Sharding, float]) -> tuple[int, float]:
         sharding, size = candidate

@@ -28,7 +28,7 @@ from comet.passes.sharding.insert_collectives.local_body import (
 )
 from comet.passes.sharding.moves import Held, received
 from comet.passes.sharding.through_views import (
-    kept_sharding,
+    local_sharding,
     operand_sharding,
     shown_sharding,
 )
@@ -66,11 +66,11 @@ class Known:
             return self._shown(op)
         if (sharding := self.ops.get(op)) is None:
             return None
-        own, pending = restricted(sharding, value), tuple[str, ...]()
+        split, pending = restricted(sharding, value), tuple[str, ...]()
         if isinstance(op, ContractOp | ReduceOp | ScatterAddOp):
-            summed = [axes for dim, axes in sharding.items() if dim not in own]
+            summed = [axes for dim, axes in sharding.items() if dim not in split]
             pending = tuple(axis for axes in summed for axis in axes)
-        return Held(own, pending)
+        return Held(split, pending)
 
     def _shown(self, view: View) -> Held | None:
         """Return how instances hold what a view shows."""
@@ -78,7 +78,7 @@ class Known:
         if not any(held):
             return None
         shown = shown_sharding(view, self.sharding, self.mesh)
-        return Held(shown, next(each.pending for each in held if each))
+        return Held(shown, next(operand.pending for operand in held if operand))
 
     def sharding(self, value: SSAValue) -> Sharding:
         """Return the sharding in which instances hold `value`, if they do."""
@@ -96,8 +96,8 @@ class Known:
                     yield from self.wanted(reader.result)
                 case _ if isinstance(reader, View):
                     for sharding in self.wanted(reader.result):
-                        kept = kept_sharding(reader, sharding, self.mesh)
-                        yield restricted(operand_sharding(reader, kept), value)
+                        local = local_sharding(reader, sharding, self.mesh)
+                        yield restricted(operand_sharding(reader, local), value)
                 case _ if reader in self.ops:
                     yield restricted(self.ops[reader], value)
                 case _:
@@ -129,8 +129,8 @@ class Known:
         if isinstance(op, FoldOp) and (axes := sharding.get(op.dim.data)):
             others = self.mesh.size(axes) - 1
             moves += [float(others * bytes_of(result)) for result in op.results]
-        known = [moved for moved in moves if moved is not None]
-        return sum(known) if len(known) == len(moves) else None
+        sizes = [moved for moved in moves if moved is not None]
+        return sum(sizes) if len(sizes) == len(moves) else None
 
     def _operand_bytes(self, value: SSAValue, wanted: Sharding) -> float | None:
         """Return the bytes that an instance receives to read `value` in a sharding."""
@@ -146,7 +146,7 @@ class Known:
         view = value.owner
         if not isinstance(view, View) or is_border(view):
             return True
-        if kept_sharding(view, wanted, self.mesh) != wanted:
+        if local_sharding(view, wanted, self.mesh) != wanted:
             return False
         inner = operand_sharding(view, wanted)
         return all(
