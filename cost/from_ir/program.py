@@ -30,6 +30,7 @@ from comet.cost.gpu.launch_plan import (
     Step,
     in_place,
 )
+from comet.cost.gpu.persistent import persistent_work
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.gpu.taxes import Taxes, taxes_of
 from comet.cost.gpu.tiling import held_bytes, kernel_work, merging_work, tensor_traffic
@@ -188,9 +189,16 @@ class _Reader:
             n for v, n in moved.items() if isinstance(viewed(v).owner, ArriveOp)
         )
         held = float(held_bytes(partials, gpu))
+        work = kernel_work(summary, blocks, numbers, gpu)
+        launch = node.launch
+        if launch is not None and launch.persistent and not receives:
+            resident = launch.resident
+            work = persistent_work(
+                work, summary, blocks, launch.persistent, gpu, resident=resident
+            )
         return Part(
             name,
-            merging_work(kernel_work(summary, blocks, numbers, gpu), partials, gpu),
+            merging_work(work, partials, gpu),
             intermediates=sum((*kept, *spilled)) - held,
             copies=copies,
             counts=bool(sends or receives),

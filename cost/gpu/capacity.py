@@ -16,7 +16,12 @@ from comet.cost.reals import Real, longest
 
 
 def shared_need(
-    summary: KernelSummary, blocks: Blocks, stages: Real, gpu: Device
+    summary: KernelSummary,
+    blocks: Blocks,
+    stages: Real,
+    gpu: Device,
+    *,
+    resident: bool = False,
 ) -> Real:
     """
     Return the bytes of shared memory of one program.
@@ -24,13 +29,15 @@ def shared_need(
     A tile has a buffer for each stage, except the stage that is computed on: that one
     is in registers, unless matrix instructions read shared memory. Without a pipeline
     one buffer remains, through which the tile reaches registers. A loop-invariant tile
-    is always the stage that is computed on. After the loops, tiles of products that are
+    is always the stage that is computed on, and so is what programs that are `resident`
+    load once. After the loops, tiles of products that are
     added to memory go through shared memory, one after another: Triton 3.9 converts
     their layout.
     """
     computed_on = reads_shared(summary, blocks, gpu)
     buffers = np.maximum(stages - 1 + computed_on, 1)
-    loops = summary.peak(summary.shared, blocks, buffers, computed_on)
+    kept = computed_on if resident else None
+    loops = summary.peak(summary.shared, blocks, buffers, computed_on, kept)
     added = longest((0.0, *(tile.per_tile(blocks) for tile in summary.added)))
     return np.maximum(loops, added)
 

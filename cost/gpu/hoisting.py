@@ -32,3 +32,17 @@ def loops_around(
             changed = np.logical_or(changed, np.greater(trips, 1))
         around.append(changed)
     return around[::-1]
+
+
+def same_in_all_tiles(tile: Collection[str], grid: Sequence[tuple[str, Real]]) -> Truth:
+    """
+    Return whether all tiles of the launch grid read the same tile of a tensor.
+
+    `tile` has the dimensions of the tensor's tile; `grid` are the dimensions of the
+    grid, each with its number of tiles. A persistent program can load it once.
+    """
+    changed: Truth = False
+    for dim, tiles in grid:
+        if dim in tile:
+            changed = np.logical_or(changed, np.greater(tiles, 1))
+    return np.logical_not(changed)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips
-from comet.cost.gpu.hoisting import loops_around
+from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
 from comet.cost.gpu.launch_order import l2_swizzle, successive_programs
 from comet.cost.reals import Real, Truth, longest, product, total
 
@@ -333,6 +333,14 @@ class KernelSummary:
             invariant = np.logical_or(invariant, still)
         return np.where(invariant, 1.0, 0.0)
 
+    def is_resident(self, tile: Term, blocks: Blocks) -> Real:
+        """Return 1 if a persistent program can load a tile once, else 0."""
+        grid = [(dim, self.trips(dim, blocks)) for dim in self.grid]
+        same = same_in_all_tiles(tile.dims, grid)
+        for _, around in self._loops_around(tile, blocks):
+            same = np.logical_and(same, np.logical_not(around))
+        return np.where(same, 1.0, 0.0)
+
     def iterations(self, blocks: Blocks) -> Real:
         """Return how often one program waits for loads."""
         return total(
@@ -346,17 +354,23 @@ class KernelSummary:
         blocks: Blocks,
         copies: Real = 1.0,
         invariant: Real = 1.0,
+        resident: Real | None = None,
     ) -> Real:
         """
         Return the largest sum of terms that are alive at the same time, bytes.
 
-        There are `copies` of each tile, but `invariant` of a loop-invariant one.
+        There are `copies` of each tile, but `invariant` of a loop-invariant one, and
+        `resident` of one that a persistent program loads once, if that is given.
         """
 
         def alive(tile: Term) -> Real:
             still = self.is_invariant(tile, blocks)
             single = (np.equal(self.trips(dim, blocks), 1) for dim in tile.inner)
             size = tile.per_tile(blocks) * product(each * 1.0 for each in single)
-            return size * (still * invariant + (1 - still) * copies)
+            count = still * invariant + (1 - still) * copies
+            if resident is not None:
+                kept = self.is_resident(tile, blocks)
+                count = kept * resident + (1 - kept) * count
+            return size * count
 
         return longest(total(map(alive, terms)) for terms in groups)

@@ -36,6 +36,8 @@ GRID_AXES = 3
 """The number of axes of a launch grid."""
 PERSISTENT = "persistent"
 """The keyword before the number of persistent programs."""
+RESIDENT = "resident"
+"""The keyword for persistent programs that keep what all of their tiles read."""
 
 
 @irdl_attr_definition
@@ -190,11 +192,13 @@ class LaunchAttr(ParametrizedAttribute):
     `warps` per program, num_stages of the software pipeline (`stages`), and L2 swizzle
     (`group`): the number of programs along the first grid axis before the next axis
     advances. `persistent` is the number of persistent programs, each of which computes
-    one tile after another; without it each tile has a program.
+    one tile after another; without it each tile has a program. With `resident` these
+    programs load the operands of products that all tiles read once.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
     #schedule.launch<warps = 4, stages = 3, group = 8, persistent = 132>
+    #schedule.launch<warps = 8, stages = 2, group = 1, persistent = 132, resident>
     ```
     """
 
@@ -204,11 +208,19 @@ class LaunchAttr(ParametrizedAttribute):
     stages_: IntAttr = param_def()
     group_: IntAttr = param_def()
     persistent_: IntAttr = param_def()
+    resident_: IntAttr = param_def()
 
     def __init__(
-        self, warps: int = 4, stages: int = 3, group: int = 1, persistent: int = 0
+        self,
+        warps: int = 4,
+        stages: int = 3,
+        group: int = 1,
+        persistent: int = 0,
+        *,
+        resident: bool = False,
     ):
-        super().__init__(*map(IntAttr, (warps, stages, group, persistent)))
+        numbers = warps, stages, group, persistent, int(resident)
+        super().__init__(*map(IntAttr, numbers))
 
     @property
     def warps(self) -> int:
@@ -231,6 +243,11 @@ class LaunchAttr(ParametrizedAttribute):
         return self.persistent_.data
 
     @property
+    def resident(self) -> bool:
+        """Whether persistent programs load what all of their tiles read once."""
+        return bool(self.resident_.data)
+
+    @property
     def numbers(self) -> dict[str, int]:
         """Warps, stages and swizzle, by name."""
         values = self.warps, self.stages, self.group
@@ -239,6 +256,8 @@ class LaunchAttr(ParametrizedAttribute):
     def verify(self) -> None:
         if min(self.warps, self.stages, self.group) < 1 or self.persistent < 0:
             raise VerifyException("launch numbers are positive")
+        if self.resident and not self.persistent:
+            raise VerifyException("only persistent programs are resident")
         if self.warps & (self.warps - 1):
             raise VerifyException(f"warps is a power of two, got {self.warps}")
 
@@ -252,25 +271,30 @@ class LaunchAttr(ParametrizedAttribute):
                 parser.parse_keyword(key)
                 parser.parse_punctuation("=")
                 numbers.append(IntAttr(parser.parse_integer()))
-            numbers.append(IntAttr(_parse_persistent(parser)))
+            numbers += map(IntAttr, _parse_persistent(parser))
         return numbers
 
     def print_parameters(self, printer: Printer) -> None:
         numbers = self.numbers
         if self.persistent:
             numbers[PERSISTENT] = self.persistent
+        texts = [f"{key} = {number}" for key, number in numbers.items()]
+        texts += [RESIDENT] * self.resident
         with printer.in_angle_brackets():
-            texts = (f"{key} = {number}" for key, number in numbers.items())
             printer.print_string(", ".join(texts))
 
 
-def _parse_persistent(parser: AttrParser) -> int:
-    """Parse the number of persistent programs, 0 if there is none."""
+def _parse_persistent(parser: AttrParser) -> tuple[int, int]:
+    """Parse the number of persistent programs, or 0, and whether they are resident."""
     if parser.parse_optional_punctuation(",") is None:
-        return 0
+        return 0, 0
     parser.parse_keyword(PERSISTENT)
     parser.parse_punctuation("=")
-    return parser.parse_integer()
+    programs = parser.parse_integer()
+    if parser.parse_optional_punctuation(",") is None:
+        return programs, 0
+    parser.parse_keyword(RESIDENT)
+    return programs, 1
 
 
 def power_of_two(extent: int) -> int:

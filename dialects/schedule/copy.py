@@ -29,8 +29,9 @@ class CopyOp(IRDLOperation):
     If a tile is shorter than its type, the elements after its end are the neutral
     element of `pad`, or zeros. In a kernel, `mask` has the dimensions along which a
     tile may be shorter than its block, see `mask-copies`. With `descriptor`, the copy
-    uses a tensor descriptor, see `use-descriptors`. In a tile tree with copies, borders
-    of nodes do not transfer.
+    uses a tensor descriptor, see `use-descriptors`. With `resident`, a persistent
+    program does the copy once, before its first tile, see `hoist-copies`. In a tile
+    tree with copies, borders of nodes do not transfer.
 
     ```mlir
     %b = schedule.copy %a mask ["K"] pad max
@@ -44,11 +45,12 @@ class CopyOp(IRDLOperation):
     mask = opt_prop_def(ArrayAttr[StringAttr])
     pad = opt_prop_def(ReduceKindAttr)
     descriptor = opt_prop_def(UnitAttr)
+    resident = opt_prop_def(UnitAttr)
     result = result_def(base(TensorType))
     traits = traits_def(Pure())
     assembly_format = (
         "$source (`mask` $mask^)? (`pad` $pad^)? (`descriptor` $descriptor^)? "
-        "attr-dict `:` type($source) `->` type($result)"
+        "(`resident` $resident^)? attr-dict `:` type($source) `->` type($result)"
     )
 
     def __init__(self, source: SSAValue, level: str, pad: ReduceKind | None = None):
@@ -87,4 +89,22 @@ class CopyOp(IRDLOperation):
             if dim not in names_of(self.source):
                 raise VerifyException(
                     f"'{self.name}' op is masked along {dim}, which {source} lacks"
+                )
+        if self.resident is not None:
+            self._verify_resident()
+
+    def _verify_resident(self) -> None:
+        """Check that all tiles of the launch grid copy the same tile."""
+        node, source = self.parent_op(), self.source
+        assert isinstance(node, NodeOp)
+        if not node.is_grid or source not in node.tiles:
+            raise VerifyException(
+                f"'{self.name}' op is resident, so it copies an operand of the node on "
+                "the launch grid that it is in"
+            )
+        for loop in node.loops:
+            if loop.factor > 1 and loop.dim in names_of(source):
+                raise VerifyException(
+                    f"'{self.name}' op is resident, and the tiles of the launch grid "
+                    f"have different slices of {source.type} along {loop.dim}"
                 )

@@ -7,9 +7,15 @@ more tiles than that stay as they are. That saves starting programs, which the m
 does not price. What overlaps depends on who loads: where warps of their own do
 (`specialize-warps`), the loop over tiles is theirs, too, and they load the next tile
 while the others still store the last one: one pipeline for all tiles of a program, in
-what Triton 3.6 and 3.9 make of it. Otherwise the pipeline of the loop inside ends with
-each tile, and nothing overlaps that did not. Where a mask bounds loops, tiles differ,
-and a program with short ones cannot take over others: `auto` leaves such a kernel.
+what Triton 3.6 and 3.9 make of it. Where a tile has no loop of several iterations, the
+pipeline is that of the loop over tiles, too; a launch of one stage gets as many as fit.
+Otherwise the pipeline of the loop inside ends with each tile, and nothing overlaps that
+did not. Where a mask bounds loops, tiles differ, and a program with short ones cannot
+take over others: `auto` leaves such a kernel.
+
+Programs are *resident* if they keep an operand of products that all tiles read, such as
+the right one where a tile has all columns and terms, and matrix instructions read it
+from shared memory: `hoist-copies` moves its copy before the loop over tiles.
 
 Needs launch numbers. In a kernel of several nodes each gets so many programs. Groups of
 programs that exchange do their rows in turns already, and stay as they are.
@@ -17,7 +23,7 @@ programs that exchange do their rows in turns already, and stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -29,8 +35,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.kernel import Device, KernelWork, kernel_time, resident_programs
+from comet.cost.gpu.persistent import (
+    can_be_resident,
+    persistent_work,
+    pipelines_tiles,
+)
+from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
@@ -38,6 +52,7 @@ from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.merging import launched_nodes
 from comet.dialects.dataflow.persistence import unfit_for_tiles
+from comet.dialects.dataflow.transfer import WaitOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import LaunchAttr
@@ -46,6 +61,7 @@ from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import AUTO, ChoosingPass
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
+from comet.passes.schedule.tile.gpu.space import STAGES
 from comet.passes.search import Candidate, Cost, Found, cheapest
 from comet.passes.triton.specialize_warps import SpecializeWarpsPass
 from comet.passes.triton.use_descriptors import UseDescriptorsPass
@@ -73,11 +89,14 @@ class PersistProgramsPass(ChoosingPass):
     specialize: bool = False
     """Whether `use-descriptors` and `specialize-warps` follow."""
 
+    resident: bool = True
+    """Whether programs may keep operands that all of their tiles read."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
         require_gpu(self.name, system)
         ahead = loading_ahead(ctx, op) if self.specialize else frozenset[str]()
-        gpu = GpuModel(device_of(system), gpu_levels(system), ahead)
+        gpu = GpuModel(device_of(system), gpu_levels(system), ahead, self.resident)
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
             plan = plan_programs(function, gpu, self.kernels)
             function.attributes[PERSIST] = StringAttr(format_programs(plan))
@@ -93,6 +112,8 @@ class GpuModel:
     levels: GpuLevels
     ahead: frozenset[str]
     """The names of the kernels with warps that only load (warp specialization)."""
+    resident: bool
+    """Whether programs may be resident."""
 
 
 def loading_ahead(ctx: Context, module: ModuleOp) -> frozenset[str]:
@@ -114,10 +135,15 @@ def loading_ahead(ctx: Context, module: ModuleOp) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class PersistentKernel:
-    """A kernel, and how many programs each of its nodes is launched with, at most."""
+    """A kernel, and how it is launched with persistent programs."""
 
     kernel: KernelOp
     programs: int
+    """The most programs that each of its nodes is launched with."""
+    stages: int
+    """num_stages of the software pipeline."""
+    resident: frozenset[SpatialOp]
+    """The nodes whose programs are resident."""
 
     @property
     def is_useful(self) -> bool:
@@ -139,7 +165,7 @@ def plan_programs(
     if kernels == NONE:
         return ()
     able = [op for op in found.values() if unfit_for_tiles(op) is None and op.launch]
-    plans = [PersistentKernel(op, programs_at_a_time(op, gpu)) for op in able]
+    plans = [plan_launch(op, gpu) for op in able]
     return tuple(
         plan
         for plan in plans
@@ -157,8 +183,10 @@ def persist(plan: PersistentKernel) -> None:
     """Write how many programs a kernel is launched with, where that are fewer."""
     for node in launched_nodes(plan.kernel):
         if _tiles(node) > plan.programs:
-            launch = node.launch or LaunchAttr()
-            node.launch = LaunchAttr(**launch.numbers, persistent=plan.programs)
+            numbers = (node.launch or LaunchAttr()).numbers | {"stages": plan.stages}
+            node.launch = LaunchAttr(
+                **numbers, persistent=plan.programs, resident=node in plan.resident
+            )
 
 
 def _named_kernels(
@@ -180,13 +208,14 @@ def _named_kernels(
         op = found[name]
         if (reason := unfit_for_tiles(op)) is not None:
             raise OpError(op, f"persist-programs: {reason}")
-        programs = int(number) if number else programs_at_a_time(op, gpu)
-        yield PersistentKernel(op, programs)
+        yield plan_launch(op, gpu, int(number) if number else None)
 
 
-def programs_at_a_time(kernel: KernelOp, gpu: GpuModel) -> int:
+def plan_launch(
+    kernel: KernelOp, gpu: GpuModel, programs: int | None = None
+) -> PersistentKernel:
     """
-    Return how many programs of a kernel a GPU runs at the same time.
+    Return the launch of a kernel; without `programs`, as many as run at a time.
 
     Raises PassFailedException if the kernel has no launch numbers.
     """
@@ -195,28 +224,95 @@ def programs_at_a_time(kernel: KernelOp, gpu: GpuModel) -> int:
             f"persist-programs: kernel @{kernel.sym_name.data} has no launch numbers; "
             "run tile before outline-kernels"
         )
-    resident = min(resident_programs(work, gpu.device) for work in _works(kernel, gpu))
-    return gpu.device.multiprocessors * max(int(resident), 1)
+    models = _models(kernel, gpu)
+    stages = _stages(models, kernel.launch.stages)
+    if programs is None:
+        works = [each.persistent(stages, 1) for each in models]
+        resident = min(resident_programs(work, gpu.device) for work in works)
+        programs = gpu.device.multiprocessors * max(int(resident), 1)
+    kept = frozenset(each.node for each in models if each.is_resident)
+    return PersistentKernel(kernel, programs, stages, kept)
 
 
-def _works(kernel: KernelOp, gpu: GpuModel) -> list[KernelWork]:
-    """
-    Return the work of the programs of each node, one for each tile.
+def _stages(models: Sequence[_NodeModel], stages: int) -> int:
+    """Return num_stages: one stage becomes the most that fit a loop over tiles."""
+    if stages > 1 or not all(each.pipelines_tiles for each in models):
+        return stages
+    return max(n for n in STAGES if n == 1 or all(each.fits(n) for each in models))
 
-    Three groups of warps, of which one loads, get all registers of a multiprocessor:
-    168 a thread, in what Triton 3.6 and 3.9 make for sm_90.
-    """
-    launch, device = kernel.launch, gpu.device
-    assert launch is not None
-    numbers = launch_numbers(launch)
-    works: list[KernelWork] = []
-    for node in launched_nodes(kernel):
-        summary = summarize(node, gpu.levels, device)
-        work = kernel_work(summary, tile_blocks(node), numbers, device)
-        if kernel.sym_name.data in gpu.ahead:
-            work = replace(work, registers=device.register_bytes)
-        works.append(work)
-    return works
+
+def _models(kernel: KernelOp, gpu: GpuModel) -> list[_NodeModel]:
+    """Return the models of all nodes of a kernel."""
+    waits = any(isinstance(op, WaitOp) for op in kernel.walk())
+    assert kernel.launch is not None
+    return [
+        _NodeModel(
+            node,
+            summarize(node, gpu.levels, gpu.device),
+            tile_blocks(node),
+            kernel.launch,
+            waits,
+            kernel.sym_name.data in gpu.ahead,
+            gpu,
+        )
+        for node in launched_nodes(kernel)
+    ]
+
+
+@dataclass(frozen=True)
+class _NodeModel:
+    """The work of a node of a kernel, for some launch numbers."""
+
+    node: SpatialOp
+    summary: KernelSummary
+    blocks: Mapping[str, int]
+    launch: LaunchAttr
+    waits: bool
+    """Whether programs wait for other ranks: they load nothing before."""
+    ahead: bool
+    """Whether warps of their own load."""
+    gpu: GpuModel
+
+    @property
+    def pipelines_tiles(self) -> bool:
+        """Whether the software pipeline is that of the loop over tiles."""
+        return not self.waits and bool(pipelines_tiles(self.summary, self.blocks))
+
+    @property
+    def is_resident(self) -> bool:
+        """Whether programs keep operands that all of their tiles read."""
+        possible = can_be_resident(self.summary, self.blocks, self.gpu.device)
+        return self.gpu.resident and not self.waits and bool(possible)
+
+    def work(self, stages: int) -> KernelWork:
+        """
+        Return the work of programs that compute a tile each.
+
+        Three groups of warps, of which one loads, get all registers of a
+        multiprocessor: 168 a thread, in what Triton 3.6 and 3.9 make for sm_90.
+        """
+        device, numbers = self.gpu.device, LaunchNumbers(self.launch.warps, stages)
+        work = kernel_work(self.summary, self.blocks, numbers, device)
+        return replace(work, registers=device.register_bytes) if self.ahead else work
+
+    def persistent(self, stages: int, programs: int) -> KernelWork:
+        """Return the same for so many persistent programs."""
+        work = replace(self.work(stages), loads_ahead=self.ahead)
+        if self.waits:
+            return work
+        return persistent_work(
+            work,
+            self.summary,
+            self.blocks,
+            programs,
+            self.gpu.device,
+            resident=self.is_resident,
+        )
+
+    def fits(self, stages: int) -> bool:
+        """Return whether a persistent program with so many stages fits."""
+        work = self.persistent(stages, 1)
+        return bool(fits(self.summary, self.blocks, work, self.gpu.device))
 
 
 def _tiles(node: SpatialOp) -> int:
@@ -226,19 +322,18 @@ def _tiles(node: SpatialOp) -> int:
 
 def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
     """Whether a launch takes less time if its programs do several tiles, all alike."""
-    nodes = launched_nodes(plan.kernel)
-    summaries = (summarize(node, gpu.levels, gpu.device) for node in nodes)
-    if any(summary.bounds for summary in summaries):
+    models, launch = _models(plan.kernel, gpu), plan.kernel.launch
+    if launch is None or any(each.summary.bounds for each in models):
         return False
-    works, ahead = _works(plan.kernel, gpu), plan.kernel.sym_name.data in gpu.ahead
 
-    def price(persistent: bool) -> Found[bool]:
-        tried = (replace(work, loads_ahead=persistent and ahead) for work in works)
-        times = (kernel_time(work, gpu.device).seconds for work in tried)
+    def price(works: Iterable[KernelWork], persistent: bool) -> Found[bool]:
+        times = (kernel_time(work, gpu.device).seconds for work in works)
         return Found(persistent, Cost(sum(map(float, times))))
 
+    alone = [each.work(launch.stages) for each in models]
+    several = [each.persistent(plan.stages, plan.programs) for each in models]
     candidates = [
-        Candidate("a program for each tile", partial(price, False)),
-        Candidate(f"{plan.programs} programs", partial(price, True)),
+        Candidate("a program for each tile", partial(price, alone, False)),
+        Candidate(f"{plan.programs} programs", partial(price, several, True)),
     ]
     return cheapest("programs", f"@{plan.kernel.sym_name.data}", candidates).result

@@ -6,6 +6,10 @@ loop-invariant copy moves before the loop; a node is split if the copy has to be
 its loops. Equal copies at one position become one. Stores stay, and so do loads after a
 loop in the body of their node: before the outer loop, registers would hold the tile
 while the inner loop runs.
+
+The loop over the tiles of a persistent program is no op. A copy of an operand of
+products that all tiles read is `resident` instead, if the launch says that programs are
+(`persist-programs`): it comes before that loop.
 """
 
 from __future__ import annotations
@@ -13,15 +17,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from comet.cost.gpu.hoisting import loops_around
+from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
+from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import names_of
-from comet.dialects.schedule import CopyOp, TemporalOp, YieldOp
+from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.late_loads import is_late
+from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.schedule.split_loops import split_loops
@@ -38,6 +44,8 @@ class HoistCopiesPass(FunctionPass):
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         hoist(function)
+        for copy in plan_residents(function):
+            copy.resident = UnitAttr()
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ def plan_hoist(copy: CopyOp) -> Hoist | None:
             before = node.loops.data[:index]
             repeats = any(loop.factor > 1 for loop in before)
             return Hoist(copy, node, index if repeats else 0)
-    return None
+    return Hoist(copy, nodes[-1], 0) if nodes and is_resident(copy) else None
 
 
 def source_arguments(copy: CopyOp) -> Iterator[BlockArgument]:
@@ -153,3 +161,47 @@ def _drop(tile: BlockArgument) -> None:
     kept = (*node.ins[:index], *node.ins[index + 1 :])
     node.set_operands(kept, node.with_args)
     tile.block.erase_arg(tile)
+
+
+def plan_residents(function: FuncOp) -> tuple[CopyOp, ...]:
+    """Return the copies in nodes on the grid that resident programs do once."""
+    copies = (op for op in function.walk() if isinstance(op, CopyOp))
+    return tuple(
+        op for op in copies if is_resident(op) and isinstance(op.parent_op(), SpatialOp)
+    )
+
+
+def is_resident(copy: CopyOp) -> bool:
+    """
+    Return whether a copy can come before the loop over the tiles of a program.
+
+    It is of an argument of the kernel, for products only, and equal for all tiles and
+    all iterations; and the launch says that programs are resident.
+    """
+    tile, dims = copy.source, names_of(copy.source)
+    for each in source_arguments(copy):
+        node = _node_of(each)
+        if any(loop.factor > 1 and loop.dim in dims for loop in node.loops):
+            return False
+        tile = node.ins[each.index]
+    grid = tile.owner.parent_op() if isinstance(tile, BlockArgument) else None
+    if not isinstance(grid, SpatialOp) or tile not in grid.tiles:
+        return False
+    tiles = [(loop.dim, loop.factor) for loop in grid.loops]
+    return (
+        grid.launch is not None
+        and grid.launch.resident
+        and isinstance(grid.ins[grid.tiles.index(tile)], BlockArgument)
+        and bool(same_in_all_tiles(dims, tiles))
+        and _feeds_products(copy.result)
+    )
+
+
+def _feeds_products(value: SSAValue) -> bool:
+    """Whether only products read a value, and nodes that pass it on to them."""
+    return all(
+        _feeds_products(use.operation.tiles[use.index])
+        if isinstance(use.operation, NodeOp)
+        else isinstance(use.operation, ContractOp)
+        for use in value.uses
+    )

@@ -22,6 +22,7 @@ from comet.passes.triton.lower_to_triton.buffers import (
     Stride,
     TableRows,
 )
+from comet.passes.triton.lower_to_triton.offsets import Prologue
 from comet.passes.triton.lower_to_triton.values import (
     Scope,
     Tile,
@@ -120,14 +121,19 @@ def _load_ids(
     dimensions.
     """
     slices, loaded = [scope.slices[dim] for dim in ids.dims], scope.memory.loaded_ids
-    homes = [part.home for part in slices] or [scope.prologue]
-    home = max(homes, key=lambda each: _depth(each.block))
+    home = home_of(scope, ids.dims)
     key = ids.identity, home.block, tuple(part.offsets() for part in slices)
     if key not in loaded:
         before = replace(scope, early=home)
         mask = LoadMask([dim for dim in ids.dims if dim in masked], 0.0)
         loaded[key] = load(before, ids, element, mask, "ids").value
     return Tile(loaded[key], scope.axes(ids.dims))
+
+
+def home_of(scope: Scope, dims: Sequence[str]) -> Prologue:
+    """Return where the last of the current slices of `dims` begins."""
+    homes = [scope.slices[dim].home for dim in dims] or [scope.prologue]
+    return max(homes, key=lambda each: _depth(each.block))
 
 
 def _depth(block: Block) -> int:

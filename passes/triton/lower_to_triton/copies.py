@@ -24,6 +24,7 @@ from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.types import BinaryKind
 from comet.passes.triton.lower_to_triton.access import (
     LoadMask,
+    home_of,
     load,
     scaled,
     store,
@@ -61,7 +62,13 @@ def lower_body(
 
 @lowers(CopyOp)
 def lower_copy(op: CopyOp, scope: Scope) -> Tile | Buffer:
-    """Write a copy: a load, a store, or nothing between levels of the chip."""
+    """
+    Write a copy: a load, a store, or nothing between levels of the chip.
+
+    A resident one is loaded before the loop over tiles, where its slices begin.
+    """
+    if op.resident is not None:
+        scope = replace(scope, early=home_of(scope, names_of(op.source)))
     found, target = scope.values[op.source], target_of(scope, op.result)
     if isinstance(found, Buffer):
         element, mask = (

@@ -53,7 +53,7 @@ from comet.passes.triton.lower_to_triton.ranks import (
     rank_parameters,
 )
 from comet.passes.triton.lower_to_triton.sends import lower_signal
-from comet.passes.triton.lower_to_triton.values import Scope
+from comet.passes.triton.lower_to_triton.values import Scope, scope_in
 from comet.passes.triton.lower_to_triton.workarounds import (
     keep_branches_apart,
     permute_before_loops,
@@ -291,11 +291,13 @@ class _KernelLowering:
 
     def _lower_node(self, node: SpatialOp, programs: ProgramRange) -> Scope:
         """Write what some programs do; return the scope of the node's body."""
+        scope = self._scope(node, programs.block, programs.home, programs.number)
         if _is_persistent(node):
             assert node.programs is not None
             tiles, launched = prod(node.programs.tiles), node.programs.persistent
-            programs = programs.for_each_tile(tiles, launched)
-        scope = self._scope(node, programs.block, programs.home, programs.number)
+            tile = programs.for_each_tile(tiles, launched)
+            scope = scope_in(tile.block, scope)
+            scope.program = tile.number
         lower_grid(node, scope)
         return scope
 

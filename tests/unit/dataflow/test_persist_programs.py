@@ -17,8 +17,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.persistent import persistent_work
+from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.tiling import kernel_work
 from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.schedule import SpatialOp
@@ -97,6 +102,65 @@ def persistent_merge() -> str:
     return source
 
 
+ROWS = 'factors="p: M=7 warps=4 stages=1"'
+"""Tiles of 64 rows and all columns and terms: matrix instructions of sm_90."""
+
+
+@pytest.mark.parametrize("options", [ROWS, f"copies=descriptors {ROWS}"])
+def test_resident_operands_are_loaded_once(options: str, tmp_path: Path):
+    """Before the loop over tiles, with a mask for odd columns and terms."""
+    text = SOFTMAX.format(M=7 * 64 - 5, N=72, K=40)
+    options = f'persist="f_kernel=2" {options}'
+    before, loop = emitted(text, f"{H200},triton-distributed{{{options}}}").split(
+        "for tile in range(program, 7, 2):"
+    )
+    assert "b_tile = " in before
+    assert "b_tile = " not in loop
+    module = before + "for tile in range(program, 7, 2):" + loop
+    (facts,) = check_all({"resident": module}, tmp_path).values()
+    assert facts["ok"], facts
+    reference = run_passes(parse_module(text), f"{H200},decompose{{accumulator=f32}}")
+    copies = run_passes(plan(text, options), "materialize-copies,hoist-copies")
+    assert str(copies).count(" resident :") == 1
+    assert_same_meaning(reference, copies, "f")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tiles", "machine"),
+    [
+        pytest.param({"K": 128}, "p: M=4; c_k: K=4", H200, id="terms in a loop"),
+        pytest.param({"K": 32}, "p: M=16", H200, id="operands in registers"),
+        pytest.param({"K": 32}, "p: M=4", MI300X, id="no operands in shared memory"),
+    ],
+)
+def test_no_operand_stays(sizes: dict[str, int], tiles: str, machine: str):
+    """A loop changes it, or matrix instructions do not read it from shared memory."""
+    text = SOFTMAX.format(M=256, N=64, **sizes)
+    factors = tiles.replace("; ", " warps=4 stages=1; ", 1)
+    factors += "" if "warps" in factors else " warps=4 stages=1"
+    module = plan(text, f'persist="f_kernel=2" factors="{factors}"', machine)
+    assert "persistent = 2>" in str(module)
+
+
+def test_what_residents_save():
+    """Loads of all but the first tile, the buffers of other stages, and waits."""
+    text = SOFTMAX.format(M=256 * 64, N=64, K=64)
+    module = plan(text, 'factors="p: M=256 warps=4 stages=2"')
+    system = attached_system(module)
+    gpu = device_of(system)
+    (node,) = (op for op in module.walk() if isinstance(op, SpatialOp))
+    summary, blocks = summarize(node, gpu_levels(system), gpu), tile_blocks(node)
+    work = kernel_work(summary, blocks, LaunchNumbers(4, 2), gpu)
+    found = persistent_work(work, summary, blocks, 64, gpu, resident=True)
+    one = 64 * 64 * 2
+    assert work.shared == 4 * one
+    assert found.shared == 3 * one
+    assert work.moved_bytes - found.moved_bytes == pytest.approx(3 / 4 * one)
+    assert found.loads_ahead
+    plain = persistent_work(work, summary, blocks, 64, gpu, resident=False)
+    assert plain == replace(work, loads_ahead=True)
+
+
 RANKS = [
     ("ag_gemm", 2, "pattern=wait"),
     ("ag_gemm", 3, "pattern=push"),
@@ -148,6 +212,7 @@ def test_other_kernels_compile_without_spills(tmp_path: Path):
         "sm_90": {
             "gemm": emitted(LARGE, f"{H200},{options} {tiles}}}"),
             "causal": attention(H200),
+            "resident": resident(),
         },
         "gfx942": {
             "gemm": emitted(LARGE, f"{MI300X},{options} {tiles_of_amd}}}"),
@@ -158,6 +223,13 @@ def test_other_kernels_compile_without_spills(tmp_path: Path):
         assert all(LOOP.search(source) for source in sources.values())
         for facts in compile_all(sources, tmp_path, target):
             assert facts["spills"] == 0, facts
+
+
+def resident() -> str:
+    """Return a product whose right operand stays in shared memory, 128 KiB of it."""
+    rows = 'factors="p: M=1024 warps=8 stages=1"'
+    text = SOFTMAX.format(M=65536, N=256, K=256)
+    return emitted(text, f"{H200},triton-distributed{{persist=all {rows}}}")
 
 
 def attention(machine: str) -> str:

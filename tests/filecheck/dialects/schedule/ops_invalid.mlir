@@ -40,6 +40,11 @@
 
 // -----
 
+// CHECK: only persistent programs are resident
+"test.op"() {launch = #schedule.launch<warps = 4, stages = 1, group = 1, persistent = 0, resident>} : () -> ()
+
+// -----
+
 // CHECK: warps is a power of two, got 3
 "test.op"() {launch = #schedule.launch<warps = 3, stages = 1, group = 1>} : () -> ()
 
@@ -756,6 +761,37 @@ func.func @f(%c: !C) -> !C {
     %u = schedule.copy %t mask ["M", "K"] : !t -> !u
     %v = schedule.copy %u : !u -> !t
     schedule.yield %v : !t
+  }
+  func.return %r : !C
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @GB>>
+!t = tensor<3x12xf16, #compound.dims<M, N @GB>>
+!u = tensor<3x12xf16, #compound.dims<M, N @OB>>
+func.func @f(%c: !C) -> !C {
+  %r = schedule.spatial on grid [g0: M = 2] ins(%c : !C) outs(!C) {
+  ^bb0(%t: !t):
+    // CHECK: 'schedule.copy' op is resident, and the tiles of the launch grid have different slices of tensor<3x12xf16, #compound.dims<M, N @GB>> along M
+    %u = schedule.copy %t resident : !t -> !u
+    %v = schedule.copy %u : !u -> !t
+    schedule.yield %v : !t
+  }
+  func.return %r : !C
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @GB>>
+!u = tensor<6x12xf16, #compound.dims<M, N @OB>>
+func.func @f(%c: !C) -> !C {
+  %r = schedule.temporal [M = 1] ins(%c : !C) outs(!C) {
+  ^bb0(%t: !C):
+    // CHECK: 'schedule.copy' op is resident, so it copies an operand of the node on the launch grid that it is in
+    %u = schedule.copy %t resident : !C -> !u
+    %v = schedule.copy %u : !u -> !C
+    schedule.yield %v : !C
   }
   func.return %r : !C
 }

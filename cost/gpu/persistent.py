@@ -1,0 +1,66 @@
+"""
+The work of persistent programs, each of which computes several tiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from comet.cost.gpu.capacity import shared_need
+from comet.cost.gpu.kernel import Device, KernelWork
+from comet.cost.gpu.layouts import reads_shared
+from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.reals import Real, product
+
+
+def persistent_work(
+    work: KernelWork,
+    summary: KernelSummary,
+    blocks: Blocks,
+    programs: Real,
+    gpu: Device,
+    *,
+    resident: bool,
+) -> KernelWork:
+    """
+    Return the work of a kernel whose tiles are computed by so many `programs`.
+
+    Without a loop of several iterations in a tile, the software pipeline is that of the
+    loop over tiles: it loads the next tile ahead. Programs that are `resident` load the
+    operands that all tiles read once, and have one buffer for each.
+    """
+    ahead = work.loads_ahead or bool(pipelines_tiles(summary, blocks))
+    if not resident:
+        return replace(work, loads_ahead=ahead)
+    again = 1 - np.minimum(programs / work.programs, 1)
+    saved = again * resident_bytes(summary, blocks)
+    return replace(
+        work,
+        moved_bytes=work.moved_bytes - saved,
+        shared=shared_need(summary, blocks, work.stages, gpu, resident=True),
+        loads_ahead=ahead,
+    )
+
+
+def pipelines_tiles(summary: KernelSummary, blocks: Blocks) -> Real:
+    """Return 1 if no loop in a tile has several iterations, else 0."""
+    trips = product(summary.trips(dim, blocks) for dim in summary.loops)
+    return np.where(np.greater(trips, 1), 0.0, 1.0)
+
+
+def resident_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
+    """Return the bytes of the staged tiles that all tiles of the launch grid read."""
+    return summary.peak(summary.shared, blocks, copies=0.0, invariant=0.0, resident=1.0)
+
+
+def can_be_resident(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
+    """
+    Return 1 if programs can keep operands of products, which are then read, else 0.
+
+    Matrix instructions have to read them from shared memory: registers would not hold
+    them.
+    """
+    some = np.greater(resident_bytes(summary, blocks), 0)
+    return some * reads_shared(summary, blocks, gpu)
