@@ -7,11 +7,10 @@ Products are known before the tile tree is built, and rule out tiles early.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from math import inf, prod
+from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.gpu.kernel import Device, product_rate
 from comet.cost.gpu.summary import KernelSummary, Operands, Point, Product, Term
 from comet.dialects.arch.gpu import rate_name
 from comet.dialects.compound import ContractOp, FoldOp, MapKind, MapOp
@@ -68,7 +67,7 @@ def summarize_products(
     products, points, extents = Products(), list[Point](), dict[str, int]()
     for op in ops:
         extents |= joined_extents((*op.operands, *op.results))
-        for product in _products_in(op):
+        for product in products_in(op):
             products.add(product, ())
             points.append(_point(product, loops))
     return KernelSummary(
@@ -100,14 +99,7 @@ def operations_of(op: ContractOp) -> int:
     return 2 * prod(extents[dim] for dim in iteration_dims(op))
 
 
-def seconds_of_products(ops: Iterable[Operation], gpu: Device) -> float:
-    """Return the seconds of the products of a kernel, on the whole GPU."""
-    products = [product for op in ops for product in _products_in(op)]
-    rates = (product_rate(rate_of(product), gpu) for product in products)
-    return sum(map(operations_of, products)) / max(rates, default=inf)
-
-
-def _products_in(op: Operation) -> Iterator[ContractOp]:
+def products_in(op: Operation) -> Iterator[ContractOp]:
     """Yield `op` if it is a contraction, or those in the step of a fold."""
     ops = op.step.block.ops if isinstance(op, FoldOp) else (op,)
     yield from (each for each in ops if isinstance(each, ContractOp))

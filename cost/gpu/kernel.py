@@ -288,32 +288,6 @@ def waiting_time(work: KernelWork, waves: Real, device: Device) -> Real:
     return fills * device.load_latency * pipelined
 
 
-def least_seconds(
-    tensor_bytes: Real,
-    device: Device,
-    computing: Real = 0.0,
-    programs: Real = inf,
-    rounds: Real = 0.0,
-) -> Real:
-    """
-    Return a lower bound of the seconds of a launch, for any tiles.
-
-    `tensor_bytes` are the bytes of its inputs and results: each goes through device
-    memory (see `tensor_traffic`) and L2 at least once, and a program waits at least
-    once for a load. `computing` are the seconds of its products on the whole GPU.
-    `programs` is the most that there can be: with fewer programs than multiprocessors,
-    some of these idle. `rounds` are the iterations that wait for loads, at least. So
-    four of the parts in `KernelTime.seconds` have a bound, and `control`.
-    """
-    idle = np.maximum(device.multiprocessors / programs, 1)
-    moved = np.maximum(
-        tensor_bytes / device.hbm_bandwidth, idle * tensor_bytes / device.l2_bandwidth
-    )
-    busy = np.maximum(moved, idle * computing)
-    busy = np.maximum(busy, device.load_latency)
-    return device.launch + busy + device.iteration * rounds
-
-
 def product_rate(element: str, device: Device) -> float:
     """
     Return the operations per second of products, infinite for a type without a rate.

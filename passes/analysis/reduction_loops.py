@@ -78,7 +78,7 @@ def nested_loops(
     """
     folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
     batched = {dim for op in ops if isinstance(op, ContractOp) for dim in op.batched}
-    outer = {dim: _result_dims_over(ops, dim) & set(dims) for dim in dims}
+    outer = {dim: result_dims_over(ops, dim) & set(dims) for dim in dims}
     left, nest = list(dims), list[str]()
     while left:
         free = [dim for dim in left if not outer[dim] & set(left)]
@@ -100,7 +100,7 @@ def nested_loops(
     return tuple(nest)
 
 
-def _result_dims_over(ops: Sequence[Operation], dim: str) -> set[str]:
+def result_dims_over(ops: Sequence[Operation], dim: str) -> set[str]:
     """Return the dimensions of all values that are reductions over `dim`."""
     values = (v for op in ops if dim in reduced_dims(op) for v in op.results)
     return {name for value in values for name in names_of(value)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import product
+from math import isinf
 
 import pytest
 from gpu_graphs import H200
@@ -27,7 +28,7 @@ from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.summary import KernelSummary
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.compound import View
+from comet.dialects.compound import ContractOp, View
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
@@ -200,6 +201,21 @@ def test_the_lower_bound_is_below_the_time(tokens: int):
     forms = Forms(Trials(attached_system(module)), FORMS)
     for group, outs in windows(func):
         assert forms.least(group, outs) <= forms.seconds(group, outs)
+
+
+def test_the_lower_bound_of_products_is_near_their_time():
+    """It counts repeated loads and rounds, and is infinite for rows that do not fit."""
+    module = block({"M": 2048, "N": 2048, "D": 4096})
+    (func,) = compute_functions(module)
+    forms, found = Forms(Trials(attached_system(module)), FORMS), list[float]()
+    for group, outs in windows(func):
+        if len(group) == 1 and isinstance(group[0], ContractOp):
+            found.append(forms.least(group, outs) / forms.seconds(group, outs))
+    assert len(found) > 2
+    assert min(found) > 0.9
+    never = [forms.seconds(*k) for k in windows(func) if isinf(forms.least(*k))]
+    assert never
+    assert all(map(isinf, never))
 
 
 def test_products_rule_out_only_kernels_without_tilings():

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from math import inf, isinf, prod
+from collections.abc import Iterable
+from math import inf, isinf
 
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.from_ir.products import seconds_of_products
-from comet.cost.gpu.kernel import least_seconds
-from comet.dialects.compound import IndexOp
-from comet.dialects.compound.dims import bytes_of, joined_extents
 from comet.passes.dataflow.launches import Needs
-from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values, inputs_of
+from comet.passes.schedule.fuse.gpu.bound import least_seconds
+from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values
 from comet.passes.schedule.fuse.gpu.launching import seconds_of_launches
-from comet.passes.schedule.fuse.gpu.plan import grid_dims, plan_forms
-from comet.passes.schedule.fuse.gpu.scatters import computed, scatters_of
+from comet.passes.schedule.fuse.gpu.plan import plan_forms
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
@@ -79,28 +75,5 @@ class Forms:
         return seconds_of_launches(Needs(tuple(read), read), self._trials.launches)
 
     def least(self, group: Group, outs: Values) -> float:
-        """
-        Return a lower bound of `seconds`.
-
-        Only bytes count if a mask compares positions: it may end the loops of products.
-        """
-        gpu, read = self._trials.gpu, inputs_of(group)
-        moved = sum(map(bytes_of, (*read, *outs)))
-        if _reads_positions(group):
-            return float(least_seconds(moved, gpu))
-        computing = seconds_of_products(group, gpu)
-        programs = prod(_grid_extents(group, outs))
-        rounds = 1 if read else 0
-        return float(least_seconds(moved, gpu, computing, programs, rounds))
-
-
-def _reads_positions(group: Group) -> bool:
-    values = (value for op in group for value in op.operands)
-    return any(isinstance(value.owner, IndexOp) for value in values)
-
-
-def _grid_extents(group: Group, outs: Values) -> Iterator[int]:
-    """Yield the extents of the grid: the most programs that there can be."""
-    made, scatters = computed(outs), scatters_of(group)
-    extents, ops = joined_extents(made), [op for op in group if op not in scatters]
-    yield from (extents[dim] for dim in grid_dims(ops, made))
+        """Return a lower bound of `seconds`."""
+        return least_seconds(group, outs, self._trials.gpu)

@@ -41,6 +41,7 @@ compiled for sm_90.
 """
 LARGE_LAUNCHES: Sizes = {"warps": (16,), "stages": STAGES}
 """Tried if nothing else fits: with more warps, a thread needs fewer registers."""
+ALL_WARPS = (*LAUNCHES["warps"], *LARGE_LAUNCHES["warps"])
 
 DOT_BLOCKS = (16, 32, 64, 128, 256)
 DOT_DEPTHS = (32, 64)
@@ -230,8 +231,7 @@ def may_have_tiling(summary: KernelSummary, gpu: Device) -> bool:
         summary, {dim: (size,) for dim, size in smallest.items()}
     ):
         return False
-    warps = (*LAUNCHES["warps"], *LARGE_LAUNCHES["warps"])
-    return any(may_fit(summary, smallest, each, gpu) > 0 for each in warps)
+    return any(may_fit(summary, smallest, each, gpu) > 0 for each in ALL_WARPS)
 
 
 def wasted_product(summary: KernelSummary, sizes: Sizes) -> bool:

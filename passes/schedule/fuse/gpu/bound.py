@@ -1,0 +1,200 @@
+"""
+A lower bound of the time of a kernel, before it is built and its tiles are chosen.
+
+It is the price of the least work, for all blocks of the dimensions that programs split.
+Along the others a program loads whole values and computes whole products, in any form
+of the kernel: so few large tiles leave multiprocessors idle or fill the registers, and
+many small ones load the same values again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from math import inf, isfinite
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from comet.cost.from_ir.products import (
+    operations_of,
+    products_in,
+    rate_of,
+    summarize_products,
+)
+from comet.cost.gpu.capacity import may_fit
+from comet.cost.gpu.kernel import Device, KernelWork, kernel_time, product_rate
+from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.reals import Real, longest, total
+from comet.cost.reals import product as product_of
+from comet.dialects.compound import ContractOp, IndexOp
+from comet.dialects.compound.dims import (
+    bytes_of,
+    extents_of,
+    iteration_dims,
+    joined_extents,
+    names_of,
+)
+from comet.passes.analysis.reduction_loops import (
+    reduced_dims,
+    reduction_loop_count,
+    result_dims_over,
+)
+from comet.passes.schedule.fuse.gpu.groups import Group, Values, inputs_of
+from comet.passes.schedule.fuse.gpu.plan import grid_dims
+from comet.passes.schedule.fuse.gpu.scatters import computed, scatters_of
+from comet.passes.schedule.tile.gpu.space import (
+    ALL_WARPS,
+    STAGES,
+    WHOLE_DEPTH,
+    block_sizes,
+    may_have_tiling,
+    smallest_blocks,
+)
+
+
+def least_seconds(group: Group, outs: Values, gpu: Device) -> float:
+    """
+    Return a lower bound of the seconds of a launch, with any loops and tiles.
+
+    The kernel computes `outs` by `group`. Infinite if no tiles fit.
+    """
+    made, scatters = computed(outs), scatters_of(group)
+    ops = tuple(op for op in group if op not in scatters)
+    return _Least(ops, made, grid_dims(ops, made), gpu).seconds()
+
+
+@dataclass(frozen=True)
+class _Least:
+    """The least work of a kernel that stores `outs`."""
+
+    ops: Group
+    outs: Values
+    grid: tuple[str, ...]
+    """The dimensions that programs split."""
+    gpu: Device
+
+    @cached_property
+    def cut(self) -> frozenset[str]:
+        """
+        The dimensions of loops that a mask may end, as it compares positions.
+
+        What has one of them counts only as bytes of device memory.
+        """
+        read = (value.owner for op in self.ops for value in op.operands)
+        dims = (op.dim for op in read if isinstance(op, IndexOp))
+        return frozenset(dims).difference(self.grid)
+
+    @cached_property
+    def values(self) -> Values:
+        """What the kernel loads and stores."""
+        return (*inputs_of(self.ops), *self.outs)
+
+    def seconds(self) -> float:
+        """Return the least seconds of a launch, infinite if no tiles fit."""
+        reduced = {dim for op in self.ops for dim in reduced_dims(op)}
+        looped = [dim for dim in reduced if self._is_looped(dim)]
+        summary = summarize_products(self.ops, self.grid, tuple(looped))
+        summary = replace(
+            summary,
+            extents={**joined_extents(self.values), **summary.extents},
+            loops=tuple(reduced),
+        )
+        if not may_have_tiling(summary, self.gpu):
+            return inf
+        blocks = _columns(
+            tuple((dim, tuple(block_sizes(summary, dim))) for dim in self.grid)
+        )
+        time = kernel_time(self._work(summary, blocks, looped), self.gpu)
+        all_blocks = {**smallest_blocks(summary), **blocks}
+        fits = _any_fits(summary, all_blocks, self.gpu)
+        return float(np.min(np.where(fits, time.seconds, inf)))
+
+    def _is_looped(self, dim: str) -> bool:
+        """
+        Return whether a reduced dimension is a loop in any form.
+
+        That is if one loop over it is enough, and it need not be inside other loops.
+        """
+        kept = result_dims_over(self.ops, dim)
+        return kept.issubset(self.grid) and reduction_loop_count(self.ops, dim) == 1
+
+    def _work(
+        self, summary: KernelSummary, blocks: Blocks, looped: Sequence[str]
+    ) -> KernelWork:
+        """Return the least work of a kernel for some blocks of the grid."""
+        dots, element = self._operations(blocks)
+        exact = element == "f32"
+        return KernelWork(
+            programs=summary.programs(blocks),
+            tensor_operations=0.0 if exact else dots,
+            # Exact f32 products run on vector lanes, two operations an instruction.
+            vector_operations=dots / 2 if exact else 0.0,
+            shared_reads=0.0,
+            moved_bytes=total(
+                bytes_of(value) * _part(extents_of(value), blocks)
+                for value in self.values
+                if self.cut.isdisjoint(names_of(value))
+            ),
+            device_bytes=sum(map(self._device_bytes, self.values)),
+            rounds=self._rounds(summary, looped),
+            element=element,
+            stages=max(STAGES),
+            warps=min(ALL_WARPS),
+        )
+
+    def _operations(self, blocks: Blocks) -> tuple[Real, str]:
+        """Return the operations of products of one program, and their fastest type."""
+        products = [each for op in self.ops for each in products_in(op)]
+        types = {rate_of(each) for each in products}
+        element = max(types, key=lambda each: product_rate(each, self.gpu), default="")
+        if not isfinite(product_rate(element, self.gpu)):
+            return 0.0, element
+        return total(
+            operations_of(each) * _part(joined_extents(each.operands), blocks)
+            for each in products
+            if self.cut.isdisjoint(iteration_dims(each))
+        ), element
+
+    def _device_bytes(self, value: SSAValue) -> float:
+        """Return the bytes of a value that loops read before sequences end."""
+        ended = self.cut.intersection(names_of(value))
+        return bytes_of(value) * self.gpu.mean_length ** len(ended)
+
+    def _rounds(self, summary: KernelSummary, looped: Sequence[str]) -> int:
+        """Return how often a program waits for loads in the longest of some loops."""
+        summed = {
+            dim
+            for op in self.ops
+            if isinstance(op, ContractOp)
+            for dim in op.contracted
+        }
+        return max(
+            (
+                -(-summary.extents[dim] // max(block_sizes(summary, dim)))
+                for dim in summed.intersection(looped) - self.cut
+                if summary.extents[dim] > WHOLE_DEPTH
+            ),
+            default=int(bool(inputs_of(self.ops))),
+        )
+
+
+def _part(extents: Mapping[str, int], blocks: Blocks) -> Real:
+    """Return the part of a value or product that one program has."""
+    return product_of(
+        blocks[dim] / extent for dim, extent in extents.items() if dim in blocks
+    )
+
+
+def _any_fits(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
+    """Return whether a program may fit, with the best number of warps."""
+    fits = (may_fit(summary, blocks, warps, gpu) for warps in ALL_WARPS)
+    return np.greater(longest(fits), 0)
+
+
+@lru_cache(maxsize=256)
+def _columns(sizes: tuple[tuple[str, tuple[int, ...]], ...]) -> Blocks:
+    """Return all combinations of block sizes: an array for each dimension."""
+    grids = np.meshgrid(*(np.array(each, float) for _, each in sizes))
+    return {dim: grid.ravel() for (dim, _), grid in zip(sizes, grids, strict=True)}
