@@ -33,10 +33,16 @@ def fused(
     sizes: Sequence[int] = SIZES,
     machine: int = 16,
     place: str = "",
+    hardware: str = "",
 ) -> ModuleOp:
-    """Return a named op as a tile tree without factors, N over all cores."""
+    """
+    Return a named op as a tile tree without factors, N over all cores.
+
+    `hardware` is the quoted path of another file than that of `machine`.
+    """
+    attach = f"attach-hardware{{path={hardware}}}" if hardware else attached(machine)
     pipeline = (
-        f"{attached(machine)},decompose{{accumulator=input}},"
+        f"{attach},decompose{{accumulator=input}},"
         "distribute{dim=N axes=cx,cy,kx,ky},insert-collectives,"
         f"place-collectives{{{place}}},fuse{{strategy={strategy}}}"
     )

@@ -117,3 +117,11 @@ def longest_fill(
         needed = 1.0 if again is None else 1.0 - fill.once * again
         add_to(sums, fill.level, times(fill.cycles, needed))
     return longest(sums.values())
+
+
+def longest_once(fills: Sequence[Fill]) -> Real:
+    """Return the cycles of first reads of tiles that are read once, at most saved."""
+    sums: dict[str, Real] = {}
+    for fill in fills:
+        add_to(sums, fill.level, times(fill.cycles, fill.once))
+    return longest(sums.values())
