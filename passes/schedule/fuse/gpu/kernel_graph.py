@@ -1,0 +1,339 @@
+"""
+The graph of kernels that priority fusion merges: groups of ops, views and collectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.dialects.compound import (
+    ContractOp,
+    Elementwise,
+    FoldOp,
+)
+from comet.dialects.compound.dims import names_of
+from comet.passes.analysis.op_groups import defining_ops, disagrees
+from comet.passes.dataflow.launches import Needs
+from comet.passes.schedule.fuse.gpu.groups import (
+    Border,
+    Group,
+    Kernel,
+    Part,
+    Partition,
+    Values,
+    inputs_of,
+)
+from comet.passes.schedule.fuse.gpu.scatters import meet_in_memory, units
+
+REUSING = (ContractOp, FoldOp)
+"""Ops that may read a tile several times, and would recompute it each time."""
+
+Parts: TypeAlias = tuple[Group, ...]
+
+State: TypeAlias = tuple[dict[Operation, Group], dict[Group, Parts]]
+
+
+class KernelGraph:
+    """
+    A graph of groups of ops: kernels, views and collectives.
+
+    Ops of `recomputed` are in each group that needs them, and form no group themselves.
+    """
+
+    def __init__(self, ops: Sequence[Operation], recomputed: AbstractSet[Operation]):
+        self._recomputed = recomputed
+        self._position = {op: index for index, op in enumerate(ops)}
+        self._group_of = dict[Operation, Group]()
+        self._parts_of: dict[Group, Parts] = {}
+        """The groups that each merged group consists of."""
+        self._users_of: dict[SSAValue, frozenset[Operation]] = {}
+        self._outputs: dict[Group, Values] = {}
+        self._consumers_of: dict[Group, tuple[Group, ...]] = {}
+        """Those that were asked for since the groups last changed."""
+        for unit in units(ops):
+            self.add(unit)
+
+    # What there is.
+
+    def kernels(self) -> Iterator[Group]:
+        """Yield the groups that are kernels, not views or collectives."""
+        return filter(_is_kernel, self._groups())
+
+    def merged(self, one: Group, other: Group) -> Group:
+        """Return the ops of two groups, in program order."""
+        return self._in_order({*one, *other})
+
+    def can_merge(self, one: Group, other: Group) -> bool:
+        """Return whether both still exist, and their merge is legal."""
+        return (
+            all(self._group_of[self._first(each)] == each for each in (one, other))
+            and not disagrees(one, other)
+            and not meet_in_memory(one, other)
+            and not self._passes_third(one, other)
+            and not self._passes_third(other, one)
+        )
+
+    def outputs_of(self, group: Group) -> Values:
+        """Return the results of a group that other groups use."""
+        if group not in self._outputs:
+            inside = set(group)
+            self._outputs[group] = tuple(
+                result
+                for op in self._not_recomputed(group)
+                for result in op.results
+                if not inside.issuperset(self._used_by(result))
+            )
+        return self._outputs[group]
+
+    def neighbours(self, group: Group, *, later: bool = False) -> Iterator[Group]:
+        """
+        Yield the producers and consumers of `group`, and kernels with a common input.
+
+        With `later` only those whose first op comes after that of `group`.
+        """
+        siblings = self._users(inputs_of(group), group)
+        found = dict.fromkeys(
+            (*self._producers(group), *siblings, *self._consumers(group))
+        )
+        start = self._position[self._first(group)]
+        for other in filter(_is_kernel, found):
+            if not later or self._position[self._first(other)] > start:
+                yield other
+
+    def needs(self) -> Needs[Kernel]:
+        """Return the kernels with their outputs, and those that each one reads from."""
+        groups = [part for part in self.partition() if isinstance(part, tuple)]
+        kernels = {group: (group, self.outputs_of(group)) for group in groups}
+        read = {
+            kernel: frozenset(kernels[each] for each in self._kernels_before(group))
+            for group, kernel in kernels.items()
+        }
+        return Needs(tuple(read), read)
+
+    def partition(self) -> Partition:
+        """Return the groups in an order in which producers come first."""
+        pending = sorted(self._groups(), key=lambda group: self._position[group[-1]])
+        done, parts = set[Group](), list[Part]()
+        while pending:
+            ready = next(g for g in pending if done.issuperset(self._producers(g)))
+            pending.remove(ready)
+            done.add(ready)
+            first = ready[0]
+            parts.append(first if isinstance(first, Border) else ready)
+        return tuple(parts)
+
+    def epilogues(self) -> Iterator[Group]:
+        """
+        Yield the elementwise ops that could end a kernel of products.
+
+        They are a chain: each op is the only user of the result before it, and has its
+        dimensions. The chain begins with a value that the kernel stores, and is a part
+        of another kernel.
+        """
+        for group in self.kernels():
+            if any(isinstance(op, ContractOp) for op in group):
+                for value in self.outputs_of(group):
+                    chain = tuple(self._chain_after(value))
+                    if chain and set(chain) != set(
+                        self._not_recomputed(self._group_of[chain[0]])
+                    ):
+                        yield chain
+
+    # How it changes.
+
+    def add(self, ops: Iterable[Operation]) -> None:
+        """Make ops a group, with the recomputed ops that they need."""
+        kept = [op for op in ops if op not in self._recomputed]
+        read = (value for op in kept for value in op.operands)
+        if kept:
+            self._set(self._in_order({*kept, *defining_ops(read, self._recomputed)}))
+
+    def merge(self, one: Group, other: Group) -> Group:
+        """Merge two groups; return the merged one."""
+        merged = self.merged(one, other)
+        self._set(merged)
+        self._parts_of[merged] = one, other
+        return merged
+
+    def undo(self, group: Group) -> bool:
+        """Undo the merge that made `group`; return False if there was none."""
+        parts = self._parts_of.get(group, ())
+        for part in parts:
+            self._set(part)
+        return bool(parts)
+
+    def redo(self, group: Group) -> None:
+        """Take back `undo`."""
+        self._set(group)
+
+    def state(self) -> State:
+        """Return what `restore` needs to undo all later merges and moves."""
+        return dict(self._group_of), dict(self._parts_of)
+
+    def restore(self, state: State) -> None:
+        """Go back to a former state."""
+        self._group_of, self._parts_of = state
+        self._consumers_of.clear()
+
+    def move(self, ops: Group) -> Parts:
+        """
+        Move a part of a kernel to the only other kernel that computes its operands.
+
+        Returns the two kernels after that; empty if it is not legal.
+        """
+        kernel = self._not_recomputed(self._group_of[ops[0]])
+        rest = [op for op in kernel if op not in ops]
+        if not rest:
+            return ()
+        self.add(ops)
+        self.add(rest)
+        moved, left = self._group_of[ops[0]], self._group_of[rest[0]]
+        producers = self._producers(moved)
+        if left in producers or len(producers) != 1:
+            return ()
+        (producer,) = producers
+        if not self._merge_if_legal(moved, producer):
+            return ()
+        return self._group_of[ops[0]], left
+
+    def add_epilogues(self) -> None:
+        """
+        Merge each elementwise op with the only producer it has, if it is the only user.
+
+        Its recomputed ops must not read inputs that the producer does not read.
+        """
+        for op in self._group_of:
+            group, producers = self._group_of[op], self._producers((op,))
+            if isinstance(op, Elementwise) and len(producers) == 1:
+                (producer,) = producers
+                recomputed = tuple(each for each in group if each in self._recomputed)
+                if not set(inputs_of(recomputed)).issubset(inputs_of(producer)):
+                    continue
+                read = [value for value in op.operands if value.owner in producer]
+                if all(_is_only_for(value, op) for value in read):
+                    self._merge_if_legal(group, producer)
+
+    def add_prologues(self) -> None:
+        """Merge elementwise ops with the only op that reads them."""
+        for op in reversed(self._group_of):
+            group = self._group_of[op]
+            consumers = self._consumers(group)
+            if (
+                all(isinstance(each, Elementwise) for each in group)
+                and len(consumers) == len(self.outputs_of(group)) == 1
+                and not any(isinstance(each, REUSING) for each in consumers[0])
+            ):
+                self._merge_if_legal(group, consumers[0])
+
+    # Helpers.
+
+    def _groups(self) -> tuple[Group, ...]:
+        return tuple(dict.fromkeys(self._group_of.values()))
+
+    def _in_order(self, ops: Iterable[Operation]) -> Group:
+        return tuple(sorted(ops, key=self._position.__getitem__))
+
+    def _set(self, group: Group) -> None:
+        """Make `group` the group of its ops."""
+        self._group_of.update(dict.fromkeys(self._not_recomputed(group), group))
+        self._consumers_of.clear()
+
+    def _merge_if_legal(self, group: Group, kernel: Group) -> bool:
+        """
+        Merge a group with a kernel; return whether that is legal.
+
+        `undo` leaves them merged.
+        """
+        legal = _is_kernel(kernel) and self.can_merge(group, kernel)
+        if legal:
+            self._set(self.merged(group, kernel))
+        return legal
+
+    def _not_recomputed(self, group: Group) -> tuple[Operation, ...]:
+        """Return the ops of a group that are in no other."""
+        return tuple(op for op in group if op not in self._recomputed)
+
+    def _first(self, group: Group) -> Operation:
+        """Return the first op that is in no other group: it identifies the group."""
+        return next(op for op in group if op not in self._recomputed)
+
+    def _used_by(self, value: SSAValue) -> frozenset[Operation]:
+        """Return the ops that use a value, directly or through recomputed ops."""
+        if value not in self._users_of:
+            found = set[Operation]()
+            for user in (use.operation for use in value.uses):
+                if user in self._recomputed:
+                    found.update(*map(self._used_by, user.results))
+                else:
+                    found.add(user)
+            self._users_of[value] = frozenset(found)
+        return self._users_of[value]
+
+    def _producers(self, group: Group) -> tuple[Group, ...]:
+        """Return the groups that compute what `group` reads."""
+        owners = (value.owner for value in inputs_of(group))
+        found = (self._group_of.get(op) for op in owners if isinstance(op, Operation))
+        return tuple(dict.fromkeys(each for each in found if each is not None))
+
+    def _kernels_before(self, group: Group) -> Iterator[Group]:
+        """Yield the kernels that `group` reads from, directly or through views."""
+        for producer in self._producers(group):
+            if _is_kernel(producer):
+                yield producer
+            else:
+                yield from self._kernels_before(producer)
+
+    def _consumers(self, group: Group) -> tuple[Group, ...]:
+        """Return the groups that read what `group` computes."""
+        if group not in self._consumers_of:
+            self._consumers_of[group] = self._users(self.outputs_of(group), group)
+        return self._consumers_of[group]
+
+    def _users(self, values: Iterable[SSAValue], group: Group) -> tuple[Group, ...]:
+        """Return the other groups that read one of `values`, in program order."""
+        users = set[Operation]().union(*map(self._used_by, values))
+        known = sorted(users & self._position.keys(), key=self._position.__getitem__)
+        found = dict.fromkeys(self._group_of[op] for op in known)
+        return tuple(other for other in found if other != group)
+
+    def _passes_third(self, source: Group, target: Group) -> bool:
+        """Return whether `target` depends on `source` through another group."""
+        seen = {source}
+        pending = [group for group in self._consumers(source) if group != target]
+        while pending:
+            if (group := pending.pop()) == target:
+                return True
+            if group not in seen:
+                seen.add(group)
+                pending += self._consumers(group)
+        return False
+
+    def _chain_after(self, value: SSAValue) -> Iterator[Operation]:
+        """Yield the elementwise ops of one group that only read `value`, in a chain."""
+        group: Group | None = None
+        while len(users := self._used_by(value)) == 1:
+            (op,) = users
+            group_of_op = self._group_of.get(op, ())
+            ends = not isinstance(op, Elementwise) or not _same_dims(value, op)
+            if ends or group_of_op != (group or group_of_op):
+                return
+            yield op
+            group, value = group_of_op, op.results[0]
+
+
+def _is_only_for(value: SSAValue, op: Operation) -> bool:
+    """Return whether only `op` reads a value, and has the same dimensions."""
+    return _same_dims(value, op) and all(use.operation is op for use in value.uses)
+
+
+def _same_dims(value: SSAValue, op: Operation) -> bool:
+    """Return whether the result of an op has the dimensions of a value."""
+    return set(names_of(value)) == set(names_of(op.results[0]))
+
+
+def _is_kernel(group: Group) -> bool:
+    return not isinstance(group[0], Border)
