@@ -33,7 +33,7 @@ class Trips:
 
     mean: Real
     """The mean over all programs."""
-    most: Real
+    longest: Real
     """Those of the longest program."""
     tail: Real
     """
@@ -51,7 +51,7 @@ class Trips:
         equal share of the others (Graham, "Bounds on multiprocessing timing anomalies",
         1969, for list scheduling).
         """
-        return self.mean + (self.most - self.mean) / np.maximum(turns, 1)
+        return self.mean + (self.longest - self.mean) / np.maximum(turns, 1)
 
     def served_longest_first(self, turns: Real, share: Real) -> Real:
         """
@@ -60,8 +60,8 @@ class Trips:
         `share` is the number of programs over that of processors, `turns` the same
         rounded up: short programs fill the last turn.
         """
-        whole = np.maximum(self.most, share * self.mean + self.tail)
-        return np.minimum(self.served(turns), whole / np.maximum(turns, 1))
+        seconds = np.maximum(self.longest, share * self.mean + self.tail)
+        return np.minimum(self.served(turns), seconds / np.maximum(turns, 1))
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,12 @@ def _trips(
         hidden = np.maximum(starts + loop.offset, 0)
         trips = np.where(hidden < loop.extent, blocks - hidden // block, 0)
         some_hidden = np.clip(ends - 1 + loop.offset, 0, loop.extent)
-        whole = np.maximum(blocks + -some_hidden // block, 0)
+        unmasked = np.maximum(blocks + -some_hidden // block, 0)
     else:
         trips = -(-np.clip(ends + loop.offset, 0, loop.extent) // block)
-        whole = np.clip(starts + loop.offset + 1, 0, loop.extent) // block
-    masked = np.maximum(trips - whole, 0)
+        unmasked = np.clip(starts + loop.offset + 1, 0, loop.extent) // block
+    masked = np.maximum(trips - unmasked, 0)
     after = successive * (np.cumsum(trips) - trips)
     tail = trips - (trips + after) / processors
-    mean, most = float(trips.mean()), float(trips.max())
-    return mean, most, float(tail.max()), float(masked.mean())
+    mean, longest = float(trips.mean()), float(trips.max())
+    return mean, longest, float(tail.max()), float(masked.mean())

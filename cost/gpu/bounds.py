@@ -31,11 +31,11 @@ def _without_waits(step: Launch, machine: Machine) -> float:
     return float(total(body_time(time) for time in times))
 
 
-def program_bound(plan: Plan, machine: Machine, least_bytes: float) -> float:
+def program_bound(plan: Plan, machine: Machine, tensor_bytes: float) -> float:
     """
     Return a lower bound of the latency of any plan with these operations and messages.
 
-    `least_bytes` are the bytes of the inputs and results. A rank launches at least one
+    `tensor_bytes` are the bytes of the inputs and results. A rank launches at least one
     kernel; then products run at most at the peak, inputs and results go through device
     memory at least once, and values that a kernel sends to peers, or loads from them,
     cross the links.
@@ -47,14 +47,15 @@ def program_bound(plan: Plan, machine: Machine, least_bytes: float) -> float:
     )
     crossing = (max(map(_crosses_links, step.parts), default=0.0) for step in launches)
     sending = sum(float(send_time(message, machine.net)) for message in crossing)
-    memory = least_bytes / machine.device.hbm_bandwidth
+    memory = tensor_bytes / machine.device.hbm_bandwidth
     return machine.launch + max(float(computing), memory, sending)
 
 
 def _crosses_links(part: Part) -> float:
     """Return the larger of the bytes to and from each peer: links are full duplex."""
     sent = sum(send.message for send in part.sends if send.remote)
-    return max(sent, sum(each.message for each in part.receives if each.remote))
+    received = sum(load.message for load in part.receives if load.remote)
+    return max(sent, received)
 
 
 def _on_links(step: Launch, machine: Machine) -> float:

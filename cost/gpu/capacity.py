@@ -10,7 +10,7 @@ import numpy as np
 
 from comet.cost.gpu.kernel import Device, KernelWork
 from comet.cost.gpu.layouts import reads_shared
-from comet.cost.gpu.registers import REGISTER, alive_bytes, least_registers
+from comet.cost.gpu.registers import REGISTER, alive_bytes, register_bound
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Real, longest
 
@@ -70,7 +70,7 @@ def fits(summary: KernelSummary, blocks: Blocks, work: KernelWork, gpu: Device) 
     """
     needed = work.registers / (gpu.warp_threads * work.warps) / REGISTER
     room = holds(summary, blocks, work.shared, gpu, gpu.compiled.shared_fraction)
-    return np.less_equal(needed, most_registers(work.warps, gpu)) * room
+    return np.less_equal(needed, register_limit(work.warps, gpu)) * room
 
 
 def may_fit(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) -> Real:
@@ -79,11 +79,11 @@ def may_fit(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) ->
 
     `summary` may lack live tiles, as that of `summarize_products` does.
     """
-    needed = least_registers(summary, blocks, warps, gpu)
-    return np.less_equal(needed, most_registers(warps, gpu)) * 1.0
+    needed = register_bound(summary, blocks, warps, gpu)
+    return np.less_equal(needed, register_limit(warps, gpu)) * 1.0
 
 
-def most_registers(warps: Real, gpu: Device) -> Real:
+def register_limit(warps: Real, gpu: Device) -> Real:
     """Return the most registers per thread that `thread_registers` may estimate."""
     held = gpu.register_bytes / REGISTER / (gpu.warp_threads * warps)
     rules = gpu.compiled

@@ -220,9 +220,9 @@ class KernelTime:
     @property
     def seconds(self) -> Real:
         """The time of the launch; infinite if a program does not fit."""
-        whole = self.launch + longest(self.parts.values()) + self.control
-        whole = whole + self.exchange
-        return np.where(np.greater(self.fits, 0), whole, np.inf)
+        seconds = self.launch + longest(self.parts.values()) + self.control
+        seconds = seconds + self.exchange
+        return np.where(np.greater(self.fits, 0), seconds, np.inf)
 
 
 def resident_programs(work: KernelWork, device: Device) -> Real:
@@ -309,10 +309,10 @@ def compute_time(work: KernelWork, device: Device) -> Real:
     if not np.any(np.greater(work.tensor_operations, 0)):
         return vector
     if (rate := device.tensor.get(work.element)) is None:
-        known = ", ".join(device.tensor)
+        names = ", ".join(device.tensor)
         raise CostError(
             f"the hardware file has no tensor_tflops for {work.element}; it has "
-            f"{known}; add it, or take one of these element types"
+            f"{names}; add it, or take one of these element types"
         )
     return work.tensor_operations / rate + vector
 

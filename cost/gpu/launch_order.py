@@ -26,11 +26,11 @@ def l2_swizzle(trips: Sequence[Real], processors: int) -> Real:
     second loop advances. If a grid takes several waves, the programs of a wave then
     share more of their operands in L2.
     """
-    two = np.equal(total(np.greater(each, 1) * 1.0 for each in trips), 2)
+    two = np.equal(total(np.greater(count, 1) * 1.0 for count in trips), 2)
     several_waves = np.greater(product(trips), processors)
     first: Real = 1.0
-    for each in reversed(trips):
-        first = np.where(np.greater(each, 1), each, first)
+    for count in reversed(trips):
+        first = np.where(np.greater(count, 1), count, first)
     return np.where(two & several_waves, np.minimum(GROUP, first), 1.0)
 
 
@@ -45,7 +45,7 @@ def successive_programs(
     first axis, where the last of them advances fastest. With a swizzle, the first of
     two loops advances fastest.
     """
-    split = [np.greater(each, 1) * 1.0 for each in trips]
+    split = [np.greater(count, 1) * 1.0 for count in trips]
 
     def shares(loop: int) -> Real:
         """Return 1 if a loop is on the first axis, else 0."""

@@ -206,6 +206,6 @@ def _without_waits(part: Part, channels: set[str]) -> Part:
     receives = (
         replace(r, waits=r.waits and r.channel not in channels) for r in part.receives
     )
-    used = {each.channel for each in (*part.sends, *part.receives)}
+    used = {message.channel for message in (*part.sends, *part.receives)}
     counts = part.counts and not used <= channels
     return replace(part, receives=tuple(receives), counts=counts)

@@ -78,71 +78,72 @@ class Layouts:
         the last one with either; else the last product.
         """
 
-        def common(made: Product) -> int:
-            return bool(made.rows & set(dims)) + bool(made.columns & set(dims))
+        def common(dot: Product) -> int:
+            return bool(dot.rows & set(dims)) + bool(dot.columns & set(dims))
 
         return max(reversed(self.summary.products), key=common)
 
-    def trips_of(self, made: Product) -> Real:
+    def trips_of(self, dot: Product) -> Real:
         """Return the iterations of the loops that sum into a product."""
-        dims = (dim for dim in made.loops if dim in made.summed)
+        dims = (dim for dim in dot.loops if dim in dot.summed)
         return product(self.summary.trips(dim, self.blocks) for dim in dims)
 
     @cached_property
     def fragments(self) -> Mapping[Product, Fragment]:
         """The matrix instruction of each product: the first one that it fills."""
-        return {made: self._fragment(made) for made in self.summary.products}
+        return {dot: self._fragment(dot) for dot in self.summary.products}
 
-    def _fragment(self, made: Product) -> Fragment:
-        rows, columns = self._extents(made)
-        *larger, least = self.gpu.compiled.matrix_instructions
-        found = Fragment(*least)
-        for each in reversed(larger):
-            filled = np.greater_equal(rows, each.rows)
-            filled = filled & np.greater_equal(columns, each.columns)
-            pairs = zip(each, (found.rows, found.columns, found.lanes), strict=True)
-            found = Fragment(*(np.where(filled, own, other) for own, other in pairs))
+    def _fragment(self, dot: Product) -> Fragment:
+        rows, columns = self._extents(dot)
+        *larger, smallest = self.gpu.compiled.matrix_instructions
+        found = Fragment(*smallest)
+        for instruction in reversed(larger):
+            filled = np.greater_equal(rows, instruction.rows)
+            filled = filled & np.greater_equal(columns, instruction.columns)
+            smaller = found.rows, found.columns, found.lanes
+            pairs = zip(instruction, smaller, strict=True)
+            found = Fragment(*(np.where(filled, new, old) for new, old in pairs))
         return found
 
     @cached_property
     def of(self) -> Mapping[Product, Layout]:
         """The layout of the result of each product."""
-        return {made: self._layout(made) for made in self.summary.products}
+        return {dot: self._layout(dot) for dot in self.summary.products}
 
-    def _layout(self, made: Product) -> Layout:
+    def _layout(self, dot: Product) -> Layout:
         """Return the layout of the result of a product."""
-        others = self._others(made)
-        shared = self._rows_of_chain(made, others)
-        registers = self._rows_from_registers(made, others)
+        others = self._others(dot)
+        shared = self._rows_of_chain(dot, others)
+        registers = self._rows_from_registers(dot, others)
         along = np.where(np.greater(self.reads_shared, 0), shared, registers)
         return Layout(along, self.warps / along)
 
-    def _rows_of_chain(self, made: Product, others: Sequence[Other]) -> Real:
+    def _rows_of_chain(self, dot: Product, others: Sequence[Other]) -> Real:
         """
         Return the warps along rows of a product that reads another one, or is read.
 
         Also those of all products if matrix instructions read shared memory.
         """
-        rows, _ = self._extents(made)
-        some = np.clip(rows / self.fragments[made].rows, 1, self.warps)
-        return np.where(_any(_reading(made, others)), self.warps, some)
+        rows, _ = self._extents(dot)
+        some = np.clip(rows / self.fragments[dot].rows, 1, self.warps)
+        return np.where(_any(_reading(dot, others)), self.warps, some)
 
-    def _rows_from_registers(self, made: Product, others: Sequence[Other]) -> Real:
+    def _rows_from_registers(self, dot: Product, others: Sequence[Other]) -> Real:
         """Return the warps along rows if instructions read registers."""
-        single = self._balanced(made)
+        single = self._balanced(dot)
         if self.gpu.compiled.warps_along_rows:
-            chained = _any((*_reading(made, others), *_read(made, others)))
-            return np.where(chained, self._rows_of_chain(made, others), single)
-        rows, columns = self._extents(made)
-        for each in others:
-            if each.later:
-                last_rows, last_columns = self._extents(each.product)
-                rows = np.where(each.same_body, last_rows, rows)
-                columns = np.where(each.same_body, last_columns, columns)
+            chained = _any((*_reading(dot, others), *_read(dot, others)))
+            return np.where(chained, self._rows_of_chain(dot, others), single)
+        rows, columns = self._extents(dot)
+        for other in others:
+            if other.later:
+                last_rows, last_columns = self._extents(other.product)
+                rows = np.where(other.same_body, last_rows, rows)
+                columns = np.where(other.same_body, last_columns, columns)
         several = np.where(np.greater_equal(rows, columns), self.warps, 1.0)
-        return np.where(_any(each.same_body for each in others), several, single)
+        return np.where(_any(other.same_body for other in others), several, single)
 
-    def _balanced(self, made: Product) -> Real:
+    def _balanced(self, dot: Product) -> Real:
         """
         Return the warps along rows of a product alone, a power of two.
 
@@ -150,8 +151,8 @@ class Layouts:
         `warp_instructions`. The sides are swapped if columns have too few for that and
         the file says so.
         """
-        fragment, units = self.fragments[made], self.gpu.compiled.warp_instructions
-        rows, columns = self._extents(made)
+        fragment, units = self.fragments[dot], self.gpu.compiled.warp_instructions
+        rows, columns = self._extents(dot)
         rows, columns = rows / fragment.rows, columns / fragment.columns
         along, across = np.ones_like(rows + self.warps), np.ones_like(rows + self.warps)
         while np.any(more := along * across < self.warps):
@@ -163,26 +164,26 @@ class Layouts:
             return np.where(across > columns, across, along)
         return along
 
-    def _others(self, made: Product) -> tuple[Other, ...]:
+    def _others(self, dot: Product) -> tuple[Other, ...]:
         """Return the other products of the program."""
         products = self.summary.products
-        place = products.index(made)
+        place = products.index(dot)
         return tuple(
-            Other(other, self._in_one_body(made, other), position > place)
+            Other(other, self._in_one_body(dot, other), position > place)
             for position, other in enumerate(products)
             if position != place
         )
 
-    def _extents(self, made: Product) -> tuple[Real, Real]:
+    def _extents(self, dot: Product) -> tuple[Real, Real]:
         """Return the rows and columns of the tile of a product."""
         return (
-            product(self.blocks[dim] for dim in made.rows - made.batch),
-            product(self.blocks[dim] for dim in made.columns - made.batch),
+            product(self.blocks[dim] for dim in dot.rows - dot.batch),
+            product(self.blocks[dim] for dim in dot.columns - dot.batch),
         )
 
-    def _in_one_body(self, made: Product, other: Product) -> Truth:
+    def _in_one_body(self, dot: Product, other: Product) -> Truth:
         """Return whether the same loops, of several trips, are around both products."""
-        only = set(made.loops) ^ set(other.loops)
+        only = set(dot.loops) ^ set(other.loops)
         trips = (self.summary.trips(dim, self.blocks) for dim in only)
         return np.less_equal(product(trips), 1)
 
@@ -191,30 +192,31 @@ def reads_shared(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
     """Return 1 if matrix instructions read rows from shared memory, else 0."""
     if summary.dot_type == "f32":
         return 0.0
-    least = gpu.compiled.shared_operand_rows
-    if least == 0:
+    rows = gpu.compiled.shared_operand_rows
+    if rows == 0:
         return 0.0
     return product(
-        np.greater_equal(blocks[dim], least) * 1.0 for dim in summary.dot_rows
+        np.greater_equal(blocks[dim], rows) * 1.0 for dim in summary.dot_rows
     )
 
 
-def _reading(made: Product, others: Sequence[Other]) -> Iterator[Truth]:
+def _reading(dot: Product, others: Sequence[Other]) -> Iterator[Truth]:
     """Yield for each later product that may read one whether their body is the same."""
-    for each in others:
-        if each.later and each.product.summed & (made.rows | made.columns):
-            yield each.same_body
+    for other in others:
+        if other.later and other.product.summed & (dot.rows | dot.columns):
+            yield other.same_body
 
 
-def _read(made: Product, others: Sequence[Other]) -> Iterator[Truth]:
+def _read(dot: Product, others: Sequence[Other]) -> Iterator[Truth]:
     """Yield the same for each earlier product that one may read."""
-    for each in others:
-        if not each.later and made.summed & (each.product.rows | each.product.columns):
-            yield each.same_body
+    for other in others:
+        sides = other.product.rows | other.product.columns
+        if not other.later and dot.summed & sides:
+            yield other.same_body
 
 
 def _any(found: Iterable[Truth]) -> Truth:
     result: Truth = np.bool_(False)
-    for each in found:
-        result = np.logical_or(result, each)
+    for truth in found:
+        result = np.logical_or(result, truth)
     return result

@@ -46,7 +46,7 @@ def thread_registers(
     shared = summary.peak(summary.shared, blocks) / threads / REGISTER
     loaded = np.where(np.equal(numbers.stages, 1), rules.load_fraction, 0.0) * shared
     if _has_instructions(summary):
-        tiles = _most_registers(summary, blocks, numbers, loaded, gpu)
+        tiles = _peak_registers(summary, blocks, numbers, loaded, gpu)
     else:
         tiles = longest(_bytes(point, blocks) for point in summary.points)
         tiles = tiles / threads / REGISTER * (rules.f32_multiple if summary.dots else 1)
@@ -56,7 +56,7 @@ def thread_registers(
     return rules.thread_registers + tiles + narrow + passed
 
 
-def least_registers(
+def register_bound(
     summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
 ) -> Real:
     """
@@ -82,8 +82,8 @@ def replication(
     layouts = Layouts(summary, blocks, warps, gpu)
 
     def threads_per_element(dims: Sequence[str]) -> Real:
-        made = layouts.product_of(dims)
-        if not made.rows & set(dims) or set(dims) <= made.rows:
+        dot = layouts.product_of(dims)
+        if not dot.rows & set(dims) or set(dims) <= dot.rows:
             return 1.0
         tile = Term(tuple(dims), REGISTER)
         held = _tile_registers(tile, layouts) * warps * gpu.warp_threads * REGISTER
@@ -109,7 +109,7 @@ def _bytes(point: Point, blocks: Blocks) -> Real:
     return total(tile.per_tile(blocks) for tile in (*point.tiles, *read))
 
 
-def _most_registers(
+def _peak_registers(
     summary: KernelSummary,
     blocks: Blocks,
     numbers: LaunchNumbers,
@@ -153,21 +153,21 @@ def _tile_registers(tile: Term, layouts: Layouts) -> Real:
 
     A tile without rows is distributed over all threads.
     """
-    made, blocks = layouts.product_of(tile.dims), layouts.blocks
-    if not made.rows & set(tile.dims):
+    dot, blocks = layouts.product_of(tile.dims), layouts.blocks
+    if not dot.rows & set(tile.dims):
         threads = layouts.warps * layouts.gpu.warp_threads
-        each = np.maximum(tile.per_tile(blocks) / threads, tile.weight)
-        return each / REGISTER
-    layout, fragment = layouts.of[made], layouts.fragments[made]
-    rows = product(blocks[dim] for dim in tile.dims if dim in made.rows)
-    columns = product(blocks[dim] for dim in tile.dims if dim not in made.rows)
+        registers = np.maximum(tile.per_tile(blocks) / threads, tile.weight)
+        return registers / REGISTER
+    layout, fragment = layouts.of[dot], layouts.fragments[dot]
+    rows = product(blocks[dim] for dim in tile.dims if dim in dot.rows)
+    columns = product(blocks[dim] for dim in tile.dims if dim not in dot.rows)
     lanes = layouts.gpu.warp_threads / fragment.lanes
-    own_rows = np.maximum(rows / layout.rows, fragment.rows) / lanes
-    own_columns = (
+    thread_rows = np.maximum(rows / layout.rows, fragment.rows) / lanes
+    thread_columns = (
         np.maximum(columns / layout.columns, fragment.columns) / fragment.lanes
     )
-    own = own_rows * np.where(np.greater(columns, 1), own_columns, 1.0)
-    return tile.weight / REGISTER * own
+    elements = thread_rows * np.where(np.greater(columns, 1), thread_columns, 1.0)
+    return tile.weight / REGISTER * elements
 
 
 def _vector_registers(tile: Term, layouts: Layouts) -> Real:
@@ -178,16 +178,20 @@ def _vector_registers(tile: Term, layouts: Layouts) -> Real:
     """
     trips = product(layouts.summary.trips(dim, layouts.blocks) for dim in tile.loops)
     needed = np.greater(trips, 1) if tile.loops else 1.0
-    made = layouts.product_of(tile.dims)
-    if made.rows & set(tile.dims):
+    dot = layouts.product_of(tile.dims)
+    if dot.rows & set(tile.dims):
         return 0.0
-    fragment = layouts.fragments[made]
+    fragment = layouts.fragments[dot]
     columns = product(layouts.blocks[dim] for dim in tile.dims)
-    own = (
-        np.maximum(columns / layouts.of[made].columns, fragment.columns)
-        / fragment.lanes
+    elements = (
+        np.maximum(columns / layouts.of[dot].columns, fragment.columns) / fragment.lanes
     )
-    return needed * tile.weight / REGISTER * np.where(np.greater(columns, 1), own, 0.0)
+    return (
+        needed
+        * tile.weight
+        / REGISTER
+        * np.where(np.greater(columns, 1), elements, 0.0)
+    )
 
 
 def _operand_registers(operands: Operands, layouts: Layouts) -> Real:
@@ -205,8 +209,8 @@ def _operand_registers(operands: Operands, layouts: Layouts) -> Real:
 
 def _transposed_registers(operands: Operands, layouts: Layouts) -> Real:
     """Return the registers of a thread for whole transposed operands."""
-    each = _registers_per_term(operands, operands.transposed, layouts)
-    return _depth(operands, layouts) * each
+    per_term = _registers_per_term(operands, operands.transposed, layouts)
+    return _depth(operands, layouts) * per_term
 
 
 def _depth(operands: Operands, layouts: Layouts) -> Real:
@@ -219,17 +223,17 @@ def _registers_per_term(
     operands: Operands, tiles: Collection[Term], layouts: Layouts
 ) -> Real:
     """Return the registers of a thread for one term of the sums, of some operands."""
-    made, lanes = operands.product, layouts.gpu.warp_threads
-    layout, fragment = layouts.of[made], layouts.fragments[made]
+    dot, lanes = operands.product, layouts.gpu.warp_threads
+    layout, fragment = layouts.of[dot], layouts.fragments[dot]
     sides = (
         (operands.left, layout.rows, fragment.rows),
         (operands.right, layout.columns, fragment.columns),
     )
     found: Real = 0.0
-    for tile, warps, least in sides:
+    for tile, warps, minimum in sides:
         if tile in tiles:
-            dims = (dim for dim in tile.dims if dim not in made.summed)
-            kept = product(layouts.blocks[dim] for dim in dims)
-            own = np.maximum(kept / warps, least) / lanes
-            found = found + tile.weight / REGISTER * own
+            dims = (dim for dim in tile.dims if dim not in dot.summed)
+            extent = product(layouts.blocks[dim] for dim in dims)
+            elements = np.maximum(extent / warps, minimum) / lanes
+            found = found + tile.weight / REGISTER * elements
     return found

@@ -33,10 +33,10 @@ def scaled_machines(machine: Machine, factor: float) -> Mapping[str, Machine]:
         "barrier time": replace(net, barrier=net.barrier / factor),
     }
     return {
-        **{name: replace(machine, device=one) for name, one in devices.items()},
+        **{name: replace(machine, device=scaled) for name, scaled in devices.items()},
         "launch time": replace(machine, launch=machine.launch / factor),
         **(
-            {name: replace(machine, net=one) for name, one in nets.items()}
+            {name: replace(machine, net=scaled) for name, scaled in nets.items()}
             if net.ranks > 1
             else {}
         ),

@@ -71,15 +71,15 @@ class Product:
     loops: tuple[str, ...] = ()
     """The loops of the program around it, the innermost last."""
 
-    def wastes_dot(self, blocks: Blocks, least: int) -> Real:
+    def wastes_dot(self, blocks: Blocks, minimum: int) -> Real:
         """
         Return 1 if it is no dot although it is large enough for one, else 0.
 
-        A dot needs at least `least` rows, columns and terms.
+        A dot needs at least `minimum` rows, columns and terms.
         """
         sides = (self.rows, self.columns, self.summed)
         large = (
-            np.greater_equal(product(blocks[dim] for dim in dims), least) * 1.0
+            np.greater_equal(product(blocks[dim] for dim in dims), minimum) * 1.0
             for dims in sides
         )
         return product(large) * (1 - _all_single(tuple(self.batch), blocks))
@@ -235,7 +235,7 @@ class KernelSummary:
         """Return how many successive programs have the same tile of a dimension."""
         if dim not in self.grid:
             return 1.0
-        trips = [self.trips(each, blocks) for each in self.grid]
+        trips = [self.trips(loop, blocks) for loop in self.grid]
         index, swizzle = self.grid.index(dim), self.swizzle(blocks)
         return successive_programs(trips, index, self.axes, swizzle)
 
@@ -366,7 +366,7 @@ class KernelSummary:
         def alive(tile: Term) -> Real:
             still = self.is_invariant(tile, blocks)
             single = (np.equal(self.trips(dim, blocks), 1) for dim in tile.inner)
-            size = tile.per_tile(blocks) * product(each * 1.0 for each in single)
+            size = tile.per_tile(blocks) * product(truth * 1.0 for truth in single)
             count = still * invariant + (1 - still) * copies
             if resident is not None:
                 kept = self.is_resident(tile, blocks)

@@ -116,13 +116,13 @@ def part_time(part: Part, machine: Machine) -> PartTime:
             f"a program of {part.name} does not fit a multiprocessor; choose smaller "
             "tiles"
         )
-    kept = work.device_bytes - part.intermediates
-    busy = float(body_time(replace(local, device=kept / device.hbm_bandwidth)))
-    here, whole = float(body_time(local)), float(body_time(remote, link))
+    external = work.device_bytes - part.intermediates
+    busy = float(body_time(replace(local, device=external / device.hbm_bandwidth)))
+    base, seconds = float(body_time(local)), float(body_time(remote, link))
     if part.copies:
-        return PartTime(0.0, whole - (here - busy), here - busy, int(waves))
+        return PartTime(0.0, seconds - (base - busy), base - busy, int(waves))
     exchange = float(time.exchange)
-    return PartTime(busy, whole - here, here - busy, int(waves), exchange)
+    return PartTime(busy, seconds - base, base - busy, int(waves), exchange)
 
 
 def exchange_time(step: LibraryCollective, machine: Machine) -> float:
@@ -138,19 +138,19 @@ class _Arrival:
     """When the tiles of one sender are in its own memory, and at its peers."""
 
     start: float
-    made: float
+    stored: float
     """Seconds from `start` until the sender has computed and stored all tiles."""
     sent: float
-    """Seconds from `start` until the links have transferred them, at least `made`."""
+    """Seconds from `start` until the links have transferred them, at least `stored`."""
     blocks: int
     delay: float
     """Seconds until the last bytes, and their flag, are at a peer."""
 
-    def at(self, share: float, *, own: bool) -> float:
+    def at(self, share: float, *, local: bool) -> float:
         """Return when this fraction of the message has arrived and is signalled."""
         done = ceil(share * self.blocks) / self.blocks
-        if own:
-            return self.start + self.made * done
+        if local:
+            return self.start + self.stored * done
         return self.start + self.sent * done + self.delay
 
 
@@ -272,10 +272,10 @@ class _Player:
         for turn in range(turns):
             for group in range(groups):
                 rows = (wave + (group + 1) / groups) / waves
-                whole = [self._release(r, rank, turn, rows) for r in waited]
+                releases = [self._release(r, rank, turn, rows) for r in waited]
                 flags = sum(turn == 0 or receive.by_source for receive in waited)
                 polling = flags * self.machine.device.load_latency / groups
-                yield max(whole, default=0.0), polling
+                yield max(releases, default=0.0), polling
 
     def _blocks(self, receive: Receive) -> int:
         return max(arrival.blocks for arrival in self._arrivals(receive))
@@ -286,7 +286,7 @@ class _Player:
         needed = rows if receive.by_block else 1.0
         ranks = len(self.ranks)
         sources = [(rank + turn) % ranks] if receive.by_source else list(self.ranks)
-        return max(arrivals[s].at(needed, own=s == rank) for s in sources)
+        return max(arrivals[s].at(needed, local=s == rank) for s in sources)
 
     def _arrivals(self, receive: Receive) -> list[_Arrival]:
         if (arrivals := self.arrivals.get(receive.channel)) is None:
@@ -301,11 +301,11 @@ class _Player:
         done, net = self.clocks[rank], self.machine.net
         link = sum(_link_time(send, part, self.machine) for send in part.sends)
         for send in part.sends:
-            made = self.clocks[rank] - begin
+            stored = self.clocks[rank] - begin
             flight = net.latency if send.remote else 0.0
-            sent = max(made, link)
+            sent = max(stored, link)
             signalled = net.signal if send.signals else 0.0
-            arrival = _Arrival(begin, made, sent, send.blocks, flight + signalled)
+            arrival = _Arrival(begin, stored, sent, send.blocks, flight + signalled)
             self.arrivals.setdefault(send.channel, []).append(arrival)
             done = max(done, begin + sent + flight)
         for send in part.sends:
@@ -321,17 +321,17 @@ class _Player:
         """
         net, device = self.machine.net, self.machine.device
         begun = 2 * device.load_latency
-        own, last = (begun + n * device.iteration for n in (1, net.ranks))
+        first, last = (begun + n * device.iteration for n in (1, net.ranks))
         self.arrivals[channel] = [
-            _Arrival(clock, own, last, 1, net.signal) for clock in self.clocks
+            _Arrival(clock, first, last, 1, net.signal) for clock in self.clocks
         ]
 
     def _signal(self, send: Send, time: PartTime, rank: int) -> None:
         """Spend the sender's time for the fence after its stores, and for the flags."""
         net, device = self.machine.net, self.machine.device
         fence = net.latency if send.remote else device.load_latency
-        each = fence + net.peers * device.iteration
-        self.spend(rank, "signal", time.waves * each)
+        seconds = fence + net.peers * device.iteration
+        self.spend(rank, "signal", time.waves * seconds)
 
 
 def _waited(part: Part) -> Iterator[Receive]:

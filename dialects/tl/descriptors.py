@@ -25,11 +25,11 @@ from comet.dialects.tl.blocks import InferredTypeOp, static_extents
 from comet.dialects.tl.memory import pointee_of
 from comet.dialects.tl.types import block_of, element_of, shape_of
 
-MOST_ROWS = 2**31 - 1
+MAX_ROWS = 2**31 - 1
 """The most elements along an axis: indices are i32."""
-MOST_AXES = 5
+MAX_AXES = 5
 """The most axes of a descriptor: CUDA driver API, cuTensorMapEncodeTiled."""
-LEAST_BYTES = 16
+MIN_BYTES = 16
 """The least bytes of a block along the last axis, from the same source."""
 
 
@@ -45,13 +45,13 @@ class DescriptorType(ParametrizedAttribute, TypeAttribute):
         shape, element = self.block.get_shape(), self.block.element_type
         if not isinstance(element, AnyFloat | IntegerType):
             raise VerifyException(f"!tl.descriptor copies numbers, not {element}")
-        if not 1 <= len(shape) <= MOST_AXES:
+        if not 1 <= len(shape) <= MAX_AXES:
             raise VerifyException(
-                f"!tl.descriptor has 1 to {MOST_AXES} axes, not {len(shape)}"
+                f"!tl.descriptor has 1 to {MAX_AXES} axes, not {len(shape)}"
             )
-        if shape[-1] * element.bitwidth < 8 * LEAST_BYTES:
+        if shape[-1] * element.bitwidth < 8 * MIN_BYTES:
             raise VerifyException(
-                f"!tl.descriptor copies at least {LEAST_BYTES} bytes along its last "
+                f"!tl.descriptor copies at least {MIN_BYTES} bytes along its last "
                 f"axis, not {shape[-1]} elements of {element}"
             )
 

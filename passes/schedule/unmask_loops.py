@@ -20,7 +20,7 @@ from xdsl.dialects.func import FuncOp
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
-from comet.cost.gpu.capacity import most_registers
+from comet.cost.gpu.capacity import register_limit
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import thread_registers
 from comet.cost.gpu.tiling import price
@@ -93,7 +93,7 @@ def _is_faster(
     numbers = launch_numbers(launch)
     summary = summarize(grid, levels, gpu)
     rules, registers = gpu.compiled, thread_registers(summary, blocks, numbers, gpu)
-    room = most_registers(numbers.warps, gpu) + rules.spare_registers
+    room = register_limit(numbers.warps, gpu) + rules.spare_registers
     if registers + rules.second_loop_registers > room:
         return False
 

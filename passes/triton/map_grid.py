@@ -58,15 +58,15 @@ def map_grids(function: FuncOp) -> None:
 
 def grid_programs(node: SpatialOp) -> ProgramsAttr:
     """Return the programs of a grid node with blocks."""
-    loops, ranks, whole = all_loops(node), rank_loops(node), kernel_extents(node)
+    loops, ranks, extents = all_loops(node), rank_loops(node), kernel_extents(node)
     exact = exact_loops(node, ranks)
     counts: list[int] = []
     slices: list[int] = []
     for index, loop in enumerate(loops):
         is_exact = index in exact
         slices.append(loop.tile if is_exact else loop.length)
-        counts.append(loop.factor if is_exact else -(-whole[loop.dim] // slices[-1]))
-        whole[loop.dim] = loop.tile
+        counts.append(loop.factor if is_exact else -(-extents[loop.dim] // slices[-1]))
+        extents[loop.dim] = loop.tile
     slicing = [index for index, loop in enumerate(loops) if loop.factor > 1]
     group = 1 if node.launch is None or len(slicing) != 2 else node.launch.group
     axes = [0] * len(loops)

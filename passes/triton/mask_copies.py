@@ -48,8 +48,10 @@ def mask_copies(function: FuncOp) -> None:
         slices = kernel_slices(grid)
         for op in grid.walk():
             if isinstance(op, CopyOp):
-                own = slices[op.parent_op()]
-                short = [dim for dim in names_of(op.result) if not own[dim].exact]
+                node_slices = slices[op.parent_op()]
+                short = [
+                    dim for dim in names_of(op.result) if not node_slices[dim].exact
+                ]
                 _mask(op, short)
 
 

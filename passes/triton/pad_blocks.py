@@ -56,11 +56,11 @@ def pad_blocks(function: FuncOp) -> None:
 
 def block_sizes(node: SpatialOp) -> dict[tuple[str, int], int]:
     """Return the block of each dimension and tile extent in a grid node."""
-    memory, whole = memory_level(node), kernel_extents(node)
+    memory, extents = memory_level(node), kernel_extents(node)
     products = [op for op in node.walk() if isinstance(op, ContractOp)]
     # Of a batch dimension blocks have one element, whatever another product could use.
     for dim in (dim for op in products for dim in op.batched):
-        whole.pop(dim, None)
+        extents.pop(dim, None)
     tiles: dict[tuple[str, int], int] = {}
     minimum: dict[tuple[str, int], int] = {}
     for op in node.walk():
@@ -70,7 +70,7 @@ def block_sizes(node: SpatialOp) -> dict[tuple[str, int], int]:
                     key: power_of_two(key[1]) for key in extents_of(value).items()
                 }
         if isinstance(op, ContractOp):
-            minimum |= dict.fromkeys(_dot_tiles(op, whole), MIN_DOT_EXTENT)
+            minimum |= dict.fromkeys(_dot_tiles(op, extents), MIN_DOT_EXTENT)
     return {key: max(size, minimum.get(key, 1)) for key, size in tiles.items()}
 
 
@@ -97,27 +97,27 @@ def _tiles_of(op: Operation) -> tuple[SSAValue, ...]:
     return op.tiles if isinstance(op, NodeOp) else tuple(op.results)
 
 
-def _dot_tiles(op: ContractOp, whole: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def _dot_tiles(op: ContractOp, extents: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """
     Yield the dimensions and extents of the matrices that a contraction multiplies.
 
     Dimensions of one element do not count, except for the only row or column of a
-    vector that is one element in `whole`, too. Nothing is yielded if the contraction is
-    no product of two matrices.
+    vector that is one element in `extents`, too. Nothing is yielded if the contraction
+    is no product of two matrices.
     """
     lhs, rhs, out = (
         {dim for dim, extent in extents_of(value).items() if extent > 1}
         for value in (op.lhs, op.rhs, op.result)
     )
-    rows = lhs - rhs or _single(op.lhs, op.rhs, whole)
-    columns = rhs - lhs or _single(op.rhs, op.lhs, whole)
+    rows = lhs - rhs or _single(op.lhs, op.rhs, extents)
+    columns = rhs - lhs or _single(op.rhs, op.lhs, extents)
     summed = (lhs & rhs) - out
     if (len(rows), len(columns), len(summed)) == (1, 1, 1) and not lhs & rhs & out:
-        extents = extents_of(op.lhs) | extents_of(op.rhs)
-        yield from ((dim, extents[dim]) for dim in rows | columns | summed)
+        sizes = extents_of(op.lhs) | extents_of(op.rhs)
+        yield from ((dim, sizes[dim]) for dim in rows | columns | summed)
 
 
-def _single(value: SSAValue, other: SSAValue, whole: Mapping[str, int]) -> set[str]:
+def _single(value: SSAValue, other: SSAValue, extents: Mapping[str, int]) -> set[str]:
     """
     Return the dimension in which an operand is a vector, if it is worth padding.
 
@@ -126,5 +126,5 @@ def _single(value: SSAValue, other: SSAValue, whole: Mapping[str, int]) -> set[s
     """
     if isinstance(element_type_of(value), Float32Type):
         return set()
-    own = [dim for dim in names_of(value) if dim not in names_of(other)]
-    return set([dim for dim in own if whole.get(dim) == 1][-1:])
+    dims = [dim for dim in names_of(value) if dim not in names_of(other)]
+    return set([dim for dim in dims if extents.get(dim) == 1][-1:])

@@ -58,10 +58,10 @@ def all_loops(node: NodeOp) -> list[LoopSlice]:
     found: list[LoopSlice] = []
     for index, cut in enumerate(cuts):
         block = blocks.size(cut.dim, cut.tile)
-        later = [other for other in cuts[index + 1 :] if other.dim == cut.dim]
-        is_split = any(other.factor > 1 for other in later)
-        given = lengths[index] if lengths else cut.tile if node.on_mesh else block
-        is_exact = given != block
+        later = [inner for inner in cuts[index + 1 :] if inner.dim == cut.dim]
+        is_split = any(inner.factor > 1 for inner in later)
+        length = lengths[index] if lengths else cut.tile if node.on_mesh else block
+        is_exact = length != block
         bounded = is_split or is_exact or is_split_inside(node, cut.dim)
         found.append(LoopSlice(cut.dim, cut.factor, cut.tile, block, bounded))
     return found
@@ -100,7 +100,7 @@ class Slice:
     """The block size for tiles of the slice."""
     full: bool = True
     """Whether every slice has `length` elements."""
-    whole: bool = True
+    uncut: bool = True
     """Whether nothing has cut the dimension."""
     unit: int = 0
     """A number that divides every start; 0 where that of a rank is unknown, or 0."""
@@ -125,7 +125,7 @@ class Slice:
 
     def on_grid(self, loop: LoopSlice) -> Self:
         """Return a slice that a program has, and that may begin after the end."""
-        return self._cut(loop, not self.uneven and (self.whole or self.full))
+        return self._cut(loop, not self.uneven and (self.uncut or self.full))
 
     def of_rank(self, loop: LoopSlice, ranks: int) -> Self:
         """Return the shard of a rank, at most a tile of the loop over the ranks."""
@@ -143,7 +143,7 @@ class Slice:
             length=length,
             block=loop.block,
             full=full,
-            whole=False,
+            uncut=False,
             unit=gcd(self.unit, length),
         )
 
@@ -172,7 +172,7 @@ def rank_loops(node: SpatialOp) -> RankLoops:
     return RankLoops(ranks, source_dims(kernel, node), destination_dims(kernel, node))
 
 
-def whole_slices(node: SpatialOp, loops: RankLoops) -> dict[str, Slice]:
+def uncut_slices(node: SpatialOp, loops: RankLoops) -> dict[str, Slice]:
     """Return the slices of a kernel that nothing has cut; shards may be uneven."""
     kernel, blocks = node.parent_op(), blocks_of(node)
     totals = kernel.shard_extents if isinstance(kernel, KernelOp) else {}
@@ -195,11 +195,11 @@ def kernel_slices(grid: SpatialOp) -> dict[Operation | None, Mapping[str, Slice]
     loops of one node, which no op has.
     """
     ranks = rank_loops(grid)
-    whole = whole_slices(grid, ranks)
+    uncut = uncut_slices(grid, ranks)
     found: dict[Operation | None, Mapping[str, Slice]] = {}
     for node in grid.walk():
         if isinstance(node, NodeOp):
-            outer = found.get(node.parent_op(), whole)
+            outer = found.get(node.parent_op(), uncut)
             found[node] = _inside(node, outer, ranks)
     return found
 

@@ -29,7 +29,7 @@ from comet.dialects.compound.dims import element_type_of, extents_of, level_of, 
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.schedule import CopyOp
 from comet.dialects.schedule.node import nodes_around, outside
-from comet.dialects.tl.descriptors import LEAST_BYTES, MOST_AXES, MOST_ROWS
+from comet.dialects.tl.descriptors import MAX_AXES, MAX_ROWS, MIN_BYTES
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
@@ -37,7 +37,7 @@ from comet.passes.function_pass import FunctionPass
 from comet.passes.triton.mask_copies import mask_copies
 from comet.passes.triton.slices import Slice, cut_dims, kernel_slices
 
-MOST_ELEMENTS = 256
+MAX_BLOCK = 256
 """The most elements of a block along an axis: CUDA, cuTensorMapEncodeTiled."""
 
 Slices = Mapping[Operation | None, Mapping[str, Slice]]
@@ -97,15 +97,15 @@ def _is_only_read(source: SSAValue) -> bool:
 
 def _is_block(op: CopyOp, slices: Slices, alignment: int) -> bool:
     """Return whether the block of a copy has a shape that descriptors can have."""
-    own, extents = slices[op.parent_op()], extents_of(outside(op.source))
-    blocks = {d: own[d].block for d in names_of(op.source) if extents[d] > 1}
+    node_slices, extents = slices[op.parent_op()], extents_of(outside(op.source))
+    blocks = {d: node_slices[d].block for d in names_of(op.source) if extents[d] > 1}
     bits = element_type_of(op.source).bitwidth
     last = names_of(op.source)[-1]
     return (
         sum(block > 1 for block in blocks.values()) > 1
-        and len(blocks) <= MOST_AXES
-        and max(blocks.values()) <= MOST_ELEMENTS
-        and blocks.get(last, 1) * bits >= 8 * LEAST_BYTES
+        and len(blocks) <= MAX_AXES
+        and max(blocks.values()) <= MAX_BLOCK
+        and blocks.get(last, 1) * bits >= 8 * MIN_BYTES
         and extents[last] * bits % (8 * alignment) == 0
     )
 
@@ -124,19 +124,19 @@ def descriptor_axes(
     dims = tuple(dim for dim, extent in extents.items() if extent > 1)
     first = next(n for n, dim in enumerate(dims) if dim in tiled)
     rows = dims[: first + 1]
-    if dims[first] in masked or prod(extents[dim] for dim in rows) > MOST_ROWS:
+    if dims[first] in masked or prod(extents[dim] for dim in rows) > MAX_ROWS:
         return tuple((dim,) for dim in dims)
     return (rows, *((dim,) for dim in dims[first + 1 :]))
 
 
-def has_other_axes(op: CopyOp, own: Mapping[str, Slice]) -> bool:
+def has_other_axes(op: CopyOp, slices: Mapping[str, Slice]) -> bool:
     """
     Return whether the descriptor of a copy has axes that its tile lacks.
 
-    `own` are the slices where the copy is.
+    `slices` are the slices where the copy is.
     """
     extents = extents_of(outside(op.source))
-    tiled = {dim for dim in extents if own[dim].has_axis}
+    tiled = {dim for dim in extents if slices[dim].has_axis}
     axes = descriptor_axes(extents, tiled, op.masked)
     return any(dims[-1] not in tiled for dims in axes)
 
@@ -148,14 +148,14 @@ def _ends_with_tensor(op: CopyOp, dim: str, slices: Slices) -> bool:
     That is true if each slice ends with a block and with the slice that it is cut from,
     or with the tensor, and if masked elements are zeros.
     """
-    nodes, own = list(nodes_around(op))[::-1], slices[op.parent_op()][dim]
+    nodes, part = list(nodes_around(op))[::-1], slices[op.parent_op()][dim]
     loops = sum(cut_dims(node).count(dim) for node in nodes)
-    whole = extents_of(outside(op.source))[dim]
+    extent = extents_of(outside(op.source))[dim]
     lengths = dict.fromkeys(slices[node][dim].length for node in nodes)
-    cut = [length for length in lengths if length < whole]
+    cut = [length for length in lengths if length < extent]
     return (
         op.padding is ReduceKind.ADD
-        and (own.length == own.block or not cut)
+        and (part.length == part.block or not cut)
         and len(cut) == loops
         and all(outer % inner == 0 for outer, inner in pairwise(cut))
     )

@@ -40,8 +40,8 @@ class LowerToTritonPass(FunctionPass):
         prepare(function)
         program = find_program(function)
         lowered = [lower_kernel(kernel) for kernel in program.kernels()]
-        for made in lowered:
-            module.body.block.insert_op_before(made.kernel, function)
+        for result in lowered:
+            module.body.block.insert_op_before(result.kernel, function)
         lower_program(program, lowered)
 
 

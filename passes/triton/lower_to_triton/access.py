@@ -174,13 +174,14 @@ def _load_joined(
         masks = ends if mask.condition is None else [*ends, mask.condition]
         inside = reduce(partial(both, scope), masks) if masks else None
         part = replace(mask, condition=inside)
-        own = load(scope, buffer, element, part, comment)
+        tile = load(scope, buffer, element, part, comment)
         if found is not None:
-            value = scope.insert(tl.WhereOp(ends[0], own.value, found.value))
+            value = scope.insert(tl.WhereOp(ends[0], tile.value, found.value))
             # Parts without memory hold their own number beyond the end.
-            known = own.padding == found.padding
-            own = Tile(value, axes, own.padding if known else dict[str, float]())
-        found = own
+            same_padding = tile.padding == found.padding
+            padding = tile.padding if same_padding else dict[str, float]()
+            tile = Tile(value, axes, padding)
+        found = tile
     assert found is not None
     return found
 
@@ -299,10 +300,10 @@ def _in_memory(scope: Scope, buffer: Buffer, dim: str) -> SSAValue | None:
     if first != 0:
         shift = scope.insert(tl.ConstantOp.of(first, i32))
         offsets = shift if offsets is None else add(scope, offsets, shift)
-    if (one := buffer.merged.get(dim)) is None or offsets is None:
+    if (merged := buffer.merged.get(dim)) is None or offsets is None:
         return offsets
-    kind = BinaryKind.MOD if one.is_inner else BinaryKind.FLOORDIV
-    inner = scope.constexprs.extent(*one.inner)
+    kind = BinaryKind.MOD if merged.is_inner else BinaryKind.FLOORDIV
+    inner = scope.constexprs.extent(*merged.inner)
     return scope.insert(tl.BinaryOp(kind, offsets, inner))
 
 

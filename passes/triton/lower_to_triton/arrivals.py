@@ -43,7 +43,7 @@ def check_arrival(
 def lower_arrival(arrive: ArriveOp, scope: Scope) -> Block:
     """Write the arrival of a program; return the block that the last one runs."""
     index: SSAValue | None = None
-    places = {each.dim: each for each in scope.grid}
+    places = {loop.dim: loop for loop in scope.grid}
     for dim in (dim for dim, factor in arrive.type.factors.items() if factor > 1):
         place = places[dim]
         place.index.name_hint = place.index.name_hint or f"pid_{dim.lower()}"

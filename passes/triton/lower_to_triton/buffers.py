@@ -131,13 +131,13 @@ class Buffer:
             origins={renaming[dim]: value for dim, value in self.origins.items()},
             gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
             shifts={renaming[dim]: first for dim, first in self.shifts.items()},
-            merged={renaming[dim]: one for dim, one in self.merged.items()},
+            merged={renaming[dim]: part for dim, part in self.merged.items()},
         )
 
-    def merged_into(self, dim: str, whole: str, one: MergedDim) -> Self:
-        """Return the memory with `dim` as a part of the merged dimension `whole`."""
-        dims = tuple(whole if each == dim else each for each in self.dims)
-        return replace(self, dims=dims, merged={**self.merged, whole: one})
+    def merged_into(self, dim: str, into: str, part: MergedDim) -> Self:
+        """Return the memory with `dim` as a part of the merged dimension `into`."""
+        dims = tuple(into if name == dim else name for name in self.dims)
+        return replace(self, dims=dims, merged={**self.merged, into: part})
 
     def shifted(self, dim: str, first: int) -> Self:
         """Return the memory in which `first` is where `dim` begins."""
@@ -199,7 +199,7 @@ class Joined(Buffer):
         """Return the parts with another dimension than theirs seen in parts."""
         axis = self.dims.index(dim)
         dims = (*self.dims[:axis], *part, *self.dims[axis + 1 :])
-        parts = tuple(each.split(dim, part, size) for each in self.parts)
+        parts = tuple(buffer.split(dim, part, size) for buffer in self.parts)
         return replace(self, dims=dims, parts=parts)
 
 
@@ -229,18 +229,18 @@ class TableRows(Buffer):
 
     def renamed(self, renaming: Mapping[str, str]) -> Self:
         """Return the same rows under other dimension names."""
-        own = {dim: renaming[dim] for dim in self.ids.dims}
-        ids, row = self.ids.renamed(own), _renamed(self.row, renaming)
+        id_names = {dim: renaming[dim] for dim in self.ids.dims}
+        ids, row = self.ids.renamed(id_names), _renamed(self.row, renaming)
         return replace(super().renamed(renaming), ids=ids, row=row)
 
     def shifted(self, dim: str, first: int) -> Self:
         """Return the rows, or their parts, of which `first` is where `dim` begins."""
         if dim not in self.ids.dims:
             return super().shifted(dim, first)
-        own = super().shifted(dim, first) if dim in self.merged else self
-        return replace(own, ids=self.ids.shifted(dim, first))
+        rows = super().shifted(dim, first) if dim in self.merged else self
+        return replace(rows, ids=self.ids.shifted(dim, first))
 
-    def pages(self, outer: str, inner: str, whole: str) -> Self:
+    def pages(self, outer: str, inner: str, into: str) -> Self:
         """
         Return the rows with two dimensions seen as one.
 
@@ -248,21 +248,21 @@ class TableRows(Buffer):
         """
         at, extents = self.dims.index(outer), self.extents
         two = inner, extents[at + 1]
-        own = self.merged_into(inner, whole, MergedDim(two, is_inner=True))
+        rows = self.merged_into(inner, into, MergedDim(two, is_inner=True))
         return replace(
-            own,
-            dims=(*own.dims[:at], *own.dims[at + 1 :]),
+            rows,
+            dims=(*rows.dims[:at], *rows.dims[at + 1 :]),
             extents=(*extents[:at], extents[at] * extents[at + 1], *extents[at + 2 :]),
-            strides=(*own.strides[:at], *own.strides[at + 1 :]),
-            ids=self.ids.merged_into(outer, whole, MergedDim(two, is_inner=False)),
+            strides=(*rows.strides[:at], *rows.strides[at + 1 :]),
+            ids=self.ids.merged_into(outer, into, MergedDim(two, is_inner=False)),
         )
 
     def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
         """Return the rows with `dim` seen as parts and the `size` elements of one."""
-        made = super().split(dim, part, size)
+        rows = super().split(dim, part, size)
         if dim in self.ids.dims:
-            return replace(made, ids=self.ids.split(dim, part, size))
-        return made
+            return replace(rows, ids=self.ids.split(dim, part, size))
+        return rows
 
 
 def table_rows(
@@ -280,8 +280,8 @@ def table_rows(
     if table.pointer is None or row is None or scattered:
         return None
 
-    def joined(own: tuple[T, ...], inserted: tuple[T, ...]) -> tuple[T, ...]:
-        return (*own[:at], *inserted, *own[at + 1 :])
+    def joined(items: tuple[T, ...], inserted: tuple[T, ...]) -> tuple[T, ...]:
+        return (*items[:at], *inserted, *items[at + 1 :])
 
     return TableRows(
         pointer=table.pointer,
@@ -323,9 +323,9 @@ def _split(
         return None
     found: Stride = ()
     for name, extent in stride:
-        whole = name == dim and extent % size == 0
+        divides = name == dim and extent % size == 0
         pair = (part[0], extent // size), (part[1], size)
-        found = (*found, *(pair if whole else ((name, extent),)))
+        found = (*found, *(pair if divides else ((name, extent),)))
     return found
 
 

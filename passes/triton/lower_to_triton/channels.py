@@ -102,7 +102,7 @@ def from_all(scope: Scope, received: Received) -> Buffer:
     shard, stored = channel.type.source_extent, channel.type.gather
     base = begin_of_slot(scope, channel, channel.pointer, ranks.world if pushed else 1)
     if not pushed:
-        base = _own_shard(scope, channel, base)
+        base = _local_shard(scope, channel, base)
     name_message(base, channel)
     message = channel.slot_stride if pushed else None
     gathered = Gathered(received.gather, shard, stored, message, ranks)
@@ -156,10 +156,10 @@ def _message(scope: Scope, channel: Channel, source: SSAValue) -> SSAValue:
         return in_receive_buffer(scope, channel, channel.pointer, source)
     there = tl.RebaseOp(channel.pointer, ranks.rank, source, ranks.bases)
     pointer = begin_of_slot(scope, channel, scope.insert(there, "there"), 1)
-    return _own_shard(scope, channel, pointer)
+    return _local_shard(scope, channel, pointer)
 
 
-def _own_shard(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
+def _local_shard(scope: Scope, channel: Channel, pointer: SSAValue) -> SSAValue:
     """
     Return where this rank's shard begins in a value, if it is split over the ranks.
     """

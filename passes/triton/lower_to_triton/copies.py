@@ -92,8 +92,8 @@ def target_of(scope: Scope, value: SSAValue) -> Buffer | None:
     target = scope.targets.get(value)
     if target is None:
         return allocate(scope, value)
-    known = target.within is None and not target.adds
-    stored = target.pointer is not None and known
+    plain = target.within is None and not target.adds
+    stored = target.pointer is not None and plain
     uses = (use.operation for use in value.uses)
     if stored or sum(not isinstance(op, SignalOp) for op in uses) == 1:
         return target
@@ -121,8 +121,8 @@ def allocate(scope: Scope, value: SSAValue) -> Buffer:
         index = combined(scope, BinaryKind.ADD, index, loop.index)
     wide = prod((*counts, *shape.values())) > MAX_INDEX
     offset = scaled(scope, index, tuple(shape.items()), wide)
-    own = scope.insert(tl.AddPtrOp(pointer, offset), f"own_{name}")
-    return buffer_at(own, shape)
+    address = scope.insert(tl.AddPtrOp(pointer, offset), f"own_{name}")
+    return buffer_at(address, shape)
 
 
 def finish_stores(op: Operation, scope: Scope) -> None:

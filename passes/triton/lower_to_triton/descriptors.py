@@ -29,9 +29,9 @@ def load_by_descriptor(
     if len(described.axes) == len(axes):
         value = scope.insert(load, f"{name}_tile", comment)
     else:
-        whole = scope.insert(load, f"{name}_block", comment)
+        block = scope.insert(load, f"{name}_block", comment)
         sizes = scope.block_sizes(buffer.dims)
-        value = scope.insert(tl.ReshapeOp(whole, sizes), f"{name}_tile")
+        value = scope.insert(tl.ReshapeOp(block, sizes), f"{name}_tile")
     return Tile(value, axes, dict.fromkeys(masked, 0.0))
 
 
@@ -70,17 +70,17 @@ class _Described:
 
         It is made at the start of the kernel, once for each size of blocks.
         """
-        pointer, made = self.buffer.pointer, self.scope.memory.descriptors
+        pointer, descriptors = self.buffer.pointer, self.scope.memory.descriptors
         assert pointer is not None
         slices = self.scope.slices
         key = pointer, tuple(slices[dims[-1]].shape.block for dims in self.axes)
-        if key not in made:
+        if key not in descriptors:
             shape = [self._product(map(self._extent, dims)) for dims in self.axes]
             strides = [self._stride(dims[-1]) for dims in self.axes[:-1]]
             sizes = [self._block(dims[-1]) for dims in self.axes]
             op = tl.MakeDescriptorOp(pointer, shape, strides, sizes)
-            made[key] = self.scope.memory.entry.add(op, hint)
-        return made[key]
+            descriptors[key] = self.scope.memory.entry.add(op, hint)
+        return descriptors[key]
 
     def _stride(self, dim: str) -> SSAValue:
         """Return the distance of neighbours, a product of extents."""

@@ -78,8 +78,8 @@ def lower_group(node: SpatialOp, scope: Scope) -> None:
         _place(loop, scope.group.rank, inner)
     targets = [target_of(scope, value) for value in node.outs]
     lower_body(node, inner, targets)
-    made = zip(node.outs, node.yielded, strict=True)
-    scope.values |= {value: inner.values[inside] for value, inside in made}
+    results = zip(node.outs, node.yielded, strict=True)
+    scope.values |= {value: inner.values[inside] for value, inside in results}
 
 
 def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None:
@@ -135,9 +135,9 @@ def _indices(
     """Return the index of the program along each loop."""
     indices: dict[int, SSAValue] = {}
     for axis, program in _on_axes(sorted(set(axes)), programs, scope):
-        own = [loop for loop, other in enumerate(axes) if other == axis]
-        found = _split(program, [counts[loop] for loop in own], scope)
-        indices |= dict(zip(own, found, strict=True))
+        on_axis = [loop for loop, other in enumerate(axes) if other == axis]
+        found = _split(program, [counts[loop] for loop in on_axis], scope)
+        indices |= dict(zip(on_axis, found, strict=True))
     return [indices[loop] for loop in range(len(axes))]
 
 

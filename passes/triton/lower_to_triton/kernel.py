@@ -55,7 +55,7 @@ from comet.passes.triton.lower_to_triton.ranks import (
 from comet.passes.triton.lower_to_triton.sends import lower_signal
 from comet.passes.triton.lower_to_triton.values import Scope, scope_in
 from comet.passes.triton.lower_to_triton.workarounds import (
-    keep_branches_apart,
+    make_branch_ends_differ,
     permute_before_loops,
 )
 from comet.passes.triton.pad_blocks import kernel_extents, memory_level
@@ -64,7 +64,7 @@ from comet.passes.triton.slices import (
     blocks_of,
     rank_count,
     rank_loops,
-    whole_slices,
+    uncut_slices,
 )
 
 WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i32, i64)
@@ -102,16 +102,16 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     if reason is not None:
         raise OpError(kernel, f"lower-to-triton: {reason}")
     types = [pointer_type(value) for value in pointed(kernel)]
-    made = tl.KernelOp(kernel.sym_name.data, types)
+    tl_kernel = tl.KernelOp(kernel.sym_name.data, types)
     comment = "; ".join(describe(node) for node in nodes)
-    made.attributes["tl.comment"] = StringAttr(comment)
-    lowering = _KernelLowering(kernel, made, nodes, world)
+    tl_kernel.attributes["tl.comment"] = StringAttr(comment)
+    lowering = _KernelLowering(kernel, tl_kernel, nodes, world)
     grid = lowering.lower(nodes)
-    _erase_unused(made)
-    permute_before_loops(made)
-    _order_parameters(made, list(lowering.extents), lowering.has_epoch)
+    _erase_unused(tl_kernel)
+    permute_before_loops(tl_kernel)
+    _order_parameters(tl_kernel, list(lowering.extents), lowering.has_epoch)
     return LoweredKernel(
-        made,
+        tl_kernel,
         tuple(grid),
         tuple(lowering.memory.scratch),
         kernel.launch or LaunchAttr(),
@@ -181,8 +181,8 @@ class ProgramRange:
         then, otherwise = branch.then.block, branch.otherwise.block
         home = Prologue(otherwise)
         rest = home.add(tl.BinaryOp(BinaryKind.SUB, self.number, first), "number")
-        one = ProgramRange(then, Prologue(then), self.number)
-        return one, ProgramRange(otherwise, home, rest)
+        first_range = ProgramRange(then, Prologue(then), self.number)
+        return first_range, ProgramRange(otherwise, home, rest)
 
     def for_each_tile(self, tiles: int, programs: int) -> ProgramRange:
         """
@@ -212,55 +212,57 @@ class _KernelLowering:
     def __init__(
         self,
         kernel: dataflow.KernelOp,
-        made: tl.KernelOp,
+        tl_kernel: tl.KernelOp,
         nodes: Sequence[SpatialOp],
         world: int,
     ):
-        self._kernel, self._made = kernel, made
+        self._kernel, self._tl_kernel = kernel, tl_kernel
         self.extents: dict[str, int] = {}
         for node in nodes:
             for dim, extent in kernel_extents(node).items():
                 self.extents[dim] = max(extent, self.extents.get(dim, 0))
-        home = Prologue(made.body.block)
-        self._constexprs = Constexprs(made, BlocksAttr({}), self.extents)
+        home = Prologue(tl_kernel.body.block)
+        self._constexprs = Constexprs(tl_kernel, BlocksAttr({}), self.extents)
         self._ranks: RankParameters | None = None
         self._group: RankParameters | None = None
         if world > 1:
-            self._ranks = rank_parameters(made, world, home, self._constexprs)
+            self._ranks = rank_parameters(tl_kernel, world, home, self._constexprs)
         if (size := group_size(nodes[0])) > 1:
             self._group = group_parameters(
-                made, size, home, self._constexprs, self._ranks
+                tl_kernel, size, home, self._constexprs, self._ranks
             )
         self.memory = KernelMemory(
-            kernel, made, self._constexprs, self._ranks, self._group
+            kernel, tl_kernel, self._constexprs, self._ranks, self._group
         )
 
     @property
     def has_epoch(self) -> bool:
         """Whether the kernel counts its launches."""
-        known = self._group or self._ranks
-        return known is not None and known.shared.counts_launches
+        parameters = self._group or self._ranks
+        return parameters is not None and parameters.shared.counts_launches
 
     def lower(self, nodes: Sequence[SpatialOp]) -> list[int]:
         """Write all nodes; return the extents of the launch grid."""
-        block, known = self._made.body.block, self._group or self._ranks
+        block, parameters = self._tl_kernel.body.block, self._group or self._ranks
         programs = sum(prod(grid_of(node)) for node in nodes)
         if arrivals := arrivals_in(self._kernel):
             return self._lower_merge(arrivals[0], nodes)
-        if known is None:
+        if parameters is None:
             node, *others = nodes
             if not others:
                 self._lower_one_node(node)
                 return list(grid_of(node))
             self._lower_nodes(nodes, self._all_programs())
             return [programs]
-        first = ProgramRange(block, known.home.insertion_point(), known.program)
+        first = ProgramRange(
+            block, parameters.home.insertion_point(), parameters.program
+        )
         if signalled := _signals_of_inputs(self._kernel):
             first = self._signal_inputs(signalled, first)
             programs += 1
         self._lower_nodes(nodes, first)
         programs *= 1 if self._group is None else self._group.world
-        known.shared.finish(programs)
+        parameters.shared.finish(programs)
         return [programs]
 
     def _lower_merge(self, arrive: ArriveOp, nodes: Sequence[SpatialOp]) -> list[int]:
@@ -270,13 +272,13 @@ class _KernelLowering:
         scope = self._lower_one_node(node)
         inside = lower_arrival(arrive, scope)
         then = self._scope(merge, inside, Prologue(inside), None)
-        then.arrived = {each.dim: each.index for each in scope.grid}
+        then.arrived = {loop.dim: loop.index for loop in scope.grid}
         lower_grid(merge, then)
         return list(grid_of(node))
 
     def _all_programs(self) -> ProgramRange:
         """Return the programs of a launch with one axis, of one rank."""
-        block = self._made.body.block
+        block = self._tl_kernel.body.block
         home = Prologue(block)
         return ProgramRange(block, home, home.add(tl.ProgramIdOp(0), "program"))
 
@@ -284,7 +286,7 @@ class _KernelLowering:
         """Write the one node of a kernel of one rank; return the scope of its body."""
         if _is_persistent(node):
             return self._lower_node(node, self._all_programs())
-        block = self._made.body.block
+        block = self._tl_kernel.body.block
         scope = self._scope(node, block, Prologue(block), None)
         lower_grid(node, scope)
         return scope
@@ -328,7 +330,7 @@ class _KernelLowering:
         parts.append(programs)
         for node, part in zip(nodes, parts, strict=True):
             self._lower_node(node, part)
-        keep_branches_apart(part.block for part in parts)
+        make_branch_ends_differ(part.block for part in parts)
 
     def _scope(
         self, node: SpatialOp, block: Block, home: Prologue, program: SSAValue | None
@@ -337,8 +339,8 @@ class _KernelLowering:
         assert block.last_op is not None
         constexprs, loops = self._constexprs.of_part(blocks_of(node)), rank_loops(node)
         slices = {
-            dim: self._whole(dim, shape, constexprs, home)
-            for dim, shape in whole_slices(node, loops).items()
+            dim: self._full_dim(dim, shape, constexprs, home)
+            for dim, shape in uncut_slices(node, loops).items()
         }
         return Scope(
             Builder(InsertPoint.before(block.last_op)),
@@ -354,14 +356,14 @@ class _KernelLowering:
             program=program,
         )
 
-    def _whole(
+    def _full_dim(
         self, dim: str, shape: Slice, constexprs: Constexprs, home: Prologue
     ) -> DimSlice:
         """Return the slice that is a whole dimension, or this rank's shard of it."""
         size, ranks = constexprs.extent(dim, shape.length), self._ranks
-        whole = DimSlice(dim, shape, None, size, home, constexprs)
+        full = DimSlice(dim, shape, None, size, home, constexprs)
         if ranks is None or not shape.uneven:
-            return whole
+            return full
         add, total = home.add, self._kernel.shard_extents[dim]
         before = add(tl.BinaryOp(BinaryKind.MUL, ranks.rank, size))
         all_ranks = constexprs.extent(dim, total)
@@ -369,13 +371,13 @@ class _KernelLowering:
         left = add(tl.BinaryOp(BinaryKind.MIN, left, size))
         zero = add(tl.ConstantOp.of(0, i32))
         stop = add(tl.BinaryOp(BinaryKind.MAX, left, zero), f"stop_{dim.lower()}")
-        return replace(whole, stop=stop)
+        return replace(full, stop=stop)
 
 
 def unwritable(kernel: dataflow.KernelOp) -> SSAValue | None:
     """Return a value whose element type no Triton kernel takes, None if all are."""
-    makers = (op for op in kernel.walk() if not isinstance(op, CopyOp))
-    for value in (result for op in makers for result in op.results):
+    producers = (op for op in kernel.walk() if not isinstance(op, CopyOp))
+    for value in (result for op in producers for result in op.results):
         if isinstance(value.type, EpochType):
             continue
         if element_type_of(value) not in WRITABLE:

@@ -82,19 +82,19 @@ def _unmasked(
             f"lower-to-triton: {node.name} has unmask, and no mask bounds "
             "its loop; run bound-loops first, or leave unmask out",
         )
-    most, least = (
+    largest, smallest = (
         converted(scope, position, i32)
         for position in _range(node, scope, outer, bound)
     )
     add, smaller = BinaryKind.ADD, BinaryKind.MIN
     if node.since is None:
         # Whole tiles end before the first of the last positions.
-        after = combined(scope, smaller, combined(scope, add, least, 1), part.stop)
+        after = combined(scope, smaller, combined(scope, add, smallest, 1), part.stop)
         middle = _tile_from(scope, after, part)
         return [replace(part, stop=middle, true=true), replace(part, first=middle)]
     # Whole tiles begin after the last of the first positions.
     within = combined(scope, BinaryKind.SUB, part.step, 1)
-    middle = _tile_from(scope, combined(scope, add, most, within), part)
+    middle = _tile_from(scope, combined(scope, add, largest, within), part)
     masked = replace(part, stop=combined(scope, smaller, middle, part.stop))
     return [masked, replace(part, first=middle, true=true)]
 
@@ -120,14 +120,14 @@ def _stop(
     """
     if (until := node.until) is None:
         return stop
-    most, least = _range(node, scope, outer, until)
+    largest, smallest = _range(node, scope, outer, until)
     if node.partial is not None:
-        _, least = _ends(node, scope, outer, until)
-    one, zero = (scope.constant(number, most.type) for number in (1.0, 0.0))
-    after = scope.insert(tl.BinaryOp(BinaryKind.ADD, most, one))
+        _, smallest = _ends(node, scope, outer, until)
+    one, zero = (scope.constant(number, largest.type) for number in (1.0, 0.0))
+    after = scope.insert(tl.BinaryOp(BinaryKind.ADD, largest, one))
     after = converted(scope, after, i32)
     after = scope.insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
-    sees = scope.insert(tl.CmpOp(CompareKind.GE, least, zero))
+    sees = scope.insert(tl.CmpOp(CompareKind.GE, smallest, zero))
     return scope.insert(tl.WhereOp(sees, after, stop), "stop")
 
 
@@ -145,12 +145,12 @@ def _start(
     """
     assert node.since is not None
     found = _range(node, scope, outer, node.since)
-    most, least = (converted(scope, position, i32) for position in found)
+    largest, smallest = (converted(scope, position, i32) for position in found)
     zero = scope.insert(tl.ConstantOp.of(0, i32))
-    first = combined(scope, BinaryKind.MAX, least, zero)
+    first = combined(scope, BinaryKind.MAX, smallest, zero)
     first = combined(scope, BinaryKind.FLOORDIV, first, step)
     first = combined(scope, BinaryKind.MUL, first, step)
-    sees = scope.insert(tl.CmpOp(CompareKind.LT, most, stop))
+    sees = scope.insert(tl.CmpOp(CompareKind.LT, largest, stop))
     return scope.insert(tl.WhereOp(sees, first, zero), "start")
 
 
@@ -164,19 +164,19 @@ def _range(
     Return the largest and the smallest of the positions in an operand, which count from
     where the loop begins.
     """
-    most, least = _ends(node, scope, outer, operand)
+    largest, smallest = _ends(node, scope, outer, operand)
     if node.start is None:
-        return most, least
+        return largest, smallest
     positions = outer[node.tiles[node.start.value.data]]
     if not isinstance(positions, Buffer):
         last, first = _ends(node, scope, outer, node.start)
     elif positions.first is None:
-        return most, least
+        return largest, smallest
     else:
-        last = first = converted(scope, positions.first, most.type)
+        last = first = converted(scope, positions.first, largest.type)
     subtract = BinaryKind.SUB
-    return combined(scope, subtract, most, first), combined(
-        scope, subtract, least, last
+    return combined(scope, subtract, largest, first), combined(
+        scope, subtract, smallest, last
     )
 
 
@@ -190,8 +190,8 @@ def _ends(
     visible = outer[node.tiles[operand.value.data]]
     assert isinstance(visible, Tile)
     (positions,) = with_a_block(scope, [visible.value])
-    most = _whole(scope, BlockReduceKind.MAX, positions)
-    return most, _whole(scope, BlockReduceKind.MIN, positions)
+    largest = _reduced_to_scalar(scope, BlockReduceKind.MAX, positions)
+    return largest, _reduced_to_scalar(scope, BlockReduceKind.MIN, positions)
 
 
 def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
@@ -201,7 +201,9 @@ def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
     return zero, scope.ranks.world_size, one
 
 
-def _whole(scope: Scope, kind: BlockReduceKind, block: SSAValue) -> SSAValue:
+def _reduced_to_scalar(
+    scope: Scope, kind: BlockReduceKind, block: SSAValue
+) -> SSAValue:
     """Return the largest or smallest element of a block."""
     while shape_of(block.type):
         block = scope.insert(tl.ReduceOp(kind, block, 0))

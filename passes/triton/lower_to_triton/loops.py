@@ -120,22 +120,23 @@ class TemporalLowering:
 
     def _check(self, result: _Result) -> None:
         """Reject what a kernel cannot hold: assembled registers, sums in memory."""
-        kept = [loop.dim for loop in self._loops if loop.dim not in result.reduced]
-        if kept and result.combiner is Combiner.FOLD:
+        parallel = [loop.dim for loop in self._loops if loop.dim not in result.reduced]
+        if parallel and result.combiner is Combiner.FOLD:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} splits an iter_arg along "
-                f"{kept[0]}; let a node of its own loop over {kept[0]}"
+                f"{parallel[0]}; let a node of its own loop over {parallel[0]}"
             )
-        if kept and result.target is None:
+        if parallel and result.target is None:
             raise PassFailedException(
-                f"lower-to-triton: {self._node.name} concatenates tiles of {kept[0]} "
-                f"in {level_of(result.outer)}, which Triton cannot; make the tile the "
-                "whole dimension, or keep the result in device memory"
+                f"lower-to-triton: {self._node.name} concatenates tiles of "
+                f"{parallel[0]} in {level_of(result.outer)}, which Triton cannot; make "
+                "the tile the whole dimension, or keep the result in device memory"
             )
-        if kept and result.reduced:
+        if parallel and result.reduced:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} reduces {self._loops[0].dim} "
-                f"outside the loop over {kept[0]}; make {kept[0]} the outer loop"
+                f"outside the loop over {parallel[0]}; make {parallel[0]} the outer "
+                "loop"
             )
         if result.reduced and result.target is not None:
             raise PassFailedException(
@@ -146,12 +147,14 @@ class TemporalLowering:
 
     def _check_split(self, argument: SSAValue, value: Tile | Buffer) -> None:
         """Reject a tile in registers that a loop would cut."""
-        own = [loop.dim for loop in self._loops if loop.dim in names_of(argument)]
-        if isinstance(value, Tile) and own:
+        split_dims = [
+            loop.dim for loop in self._loops if loop.dim in names_of(argument)
+        ]
+        if isinstance(value, Tile) and split_dims:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} splits {argument.type} along "
-                f"{own[0]} although it is in registers, which Triton cannot; keep "
-                "the value in device memory"
+                f"{split_dims[0]} although it is in registers, which Triton cannot; "
+                "keep the value in device memory"
             )
 
     def _loop(
@@ -192,20 +195,20 @@ class TemporalLowering:
         """Write a part of the iterations of a loop; return the results after it."""
         iter_args = self._iter_args(loop)
         starts = [accumulators[index] for index in iter_args]
-        made, inner = self._open(part, loop, scope, starts, depth)
+        for_op, inner = self._open(part, loop, scope, starts, depth)
         if loop.dim in inner.owners and loop.dim not in scope.owners:
             outer = {
                 argument: with_sources(inner, argument, value)
                 for argument, value in outer.items()
             }
-        arguments = made.body.block.args[1:]
+        arguments = for_op.body.block.args[1:]
         inside = accumulators | {
             index: Tile(argument, start.dims)
             for index, argument, start in zip(iter_args, arguments, starts, strict=True)
         }
         values = self._loop(depth + 1, inner, outer, inside)
-        self._close(made, inner, iter_args, values)
-        return self._after(made, iter_args, values)
+        self._close(for_op, inner, iter_args, values)
+        return self._after(for_op, iter_args, values)
 
     def _iter_args(self, loop: LoopSlice) -> list[int]:
         """Return the results that a loop passes from one iteration to the next."""
@@ -227,28 +230,28 @@ class TemporalLowering:
         depth: int,
     ) -> tuple[tl.ForOp, Scope]:
         """Insert the `tl.for` of one loop; return it and the scope of its body."""
-        whole = scope.slices[loop.dim]
+        outer = scope.slices[loop.dim]
         inits = [start.value for start in starts]
         bounds = (part.first, part.stop, part.step)
-        made = tl.ForOp(*bounds, inits, warp_specialize=self._node.specialize)
+        for_op = tl.ForOp(*bounds, inits, warp_specialize=self._node.specialize)
         if depth == 0:
             comment = describe(self._node) + (" without a mask" if part.true else "")
-            made.attributes["tl.comment"] = StringAttr(comment)
-        scope.builder.insert(made)
-        index = made.body.block.args[0]
+            for_op.attributes["tl.comment"] = StringAttr(comment)
+        scope.builder.insert(for_op)
+        index = for_op.body.block.args[0]
         index.name_hint = "i" if part.is_source else loop.dim.lower()
-        inner = scope_in(made.body.block, scope)
+        inner = scope_in(for_op.body.block, scope)
         inner.true = scope.true | part.true
         if part.is_source:
             source = peer_at(inner, index, "source")
-            inside, owner = owned_slice(inner, whole, loop, source)
+            inside, owner = owned_slice(inner, outer, loop, source)
             inner.owners[loop.dim] = owner
         else:
             inside = inner_slice(
-                whole, loop, whole.shape.in_loop(loop), index, inner.prologue
+                outer, loop, outer.shape.in_loop(loop), index, inner.prologue
             )
         inner.slices[loop.dim] = inside
-        return made, inner
+        return for_op, inner
 
     def _innermost(
         self, scope: Scope, accumulators: dict[int, Tile]
@@ -297,7 +300,7 @@ class TemporalLowering:
 
     def _close(
         self,
-        made: tl.ForOp,
+        for_op: tl.ForOp,
         inner: Scope,
         iter_args: Sequence[int],
         values: Sequence[Tile | Buffer],
@@ -305,22 +308,25 @@ class TemporalLowering:
         """Yield the next values of the iter_args."""
         tiles = [values[index] for index in iter_args]
         yielded = [tile.value for tile in tiles if isinstance(tile, Tile)]
-        terminator = made.body.block.last_op
+        terminator = for_op.body.block.last_op
         assert terminator is not None
         inner.builder.insert(tl.YieldOp(*yielded))
         terminator.detach()
         terminator.erase()
 
     def _after(
-        self, made: tl.ForOp, iter_args: Sequence[int], values: Sequence[Tile | Buffer]
+        self,
+        for_op: tl.ForOp,
+        iter_args: Sequence[int],
+        values: Sequence[Tile | Buffer],
     ) -> list[Tile | Buffer]:
         """Return the results as they come after the loop."""
         after = list(values)
         for position, index in enumerate(iter_args):
-            value, result = values[index], made.results_[position]
+            value, result = values[index], for_op.results_[position]
             assert isinstance(value, Tile)
             hint = self._results[index].outer.name_hint
-            made.body.block.args[1 + position].name_hint = hint
+            for_op.body.block.args[1 + position].name_hint = hint
             result.name_hint = hint
             after[index] = Tile(result, value.dims, value.padding)
         return after

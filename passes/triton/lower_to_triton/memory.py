@@ -76,15 +76,15 @@ class KernelMemory:
     def __init__(
         self,
         kernel: dataflow.KernelOp,
-        made: tl.KernelOp,
+        tl_kernel: tl.KernelOp,
         constexprs: Constexprs,
         ranks: RankParameters | None,
         group: RankParameters | None,
     ):
-        self._kernel, self._made = kernel, made
+        self._kernel, self._tl_kernel = kernel, tl_kernel
         self.constexprs, self.ranks, self._group = constexprs, ranks, group
         self.scratch: list[Attribute] = []
-        self.entry = Prologue(made.body.block)
+        self.entry = Prologue(tl_kernel.body.block)
         """Where the kernel begins."""
         self.descriptors: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = {}
         """The descriptors of a tensor, by its pointer and the size of blocks."""
@@ -106,12 +106,14 @@ class KernelMemory:
         """Name the pointers; return those that this program uses, by value."""
         pointers: dict[SSAValue, SSAValue] = {}
         values = pointed(self._kernel)
-        for value, pointer in zip(values, self._made.body.block.args, strict=False):
+        for value, pointer in zip(
+            values, self._tl_kernel.body.block.args, strict=False
+        ):
             pointer.name_hint = f"{_name_of(value)}_ptr"
-            pointers[value] = self._own_copy(pointer)
+            pointers[value] = self._symmetric_address(pointer)
         return pointers
 
-    def _own_copy(self, pointer: SSAValue) -> SSAValue:
+    def _symmetric_address(self, pointer: SSAValue) -> SSAValue:
         if self.ranks is None:
             return pointer
         return self.ranks.shared.symmetric_address(pointer)
@@ -196,15 +198,15 @@ class KernelMemory:
 
     def _rows_added_to(self, op: ScatterAddOp) -> Buffer:
         """Return the rows of a result that its ids name."""
-        whole, ids = self.buffers[op.result], self.buffers[op.ids]
-        rows = table_rows(whole, ids, element_type_of(op.ids), op.into)
+        table, ids = self.buffers[op.result], self.buffers[op.ids]
+        rows = table_rows(table, ids, element_type_of(op.ids), op.into)
         assert rows is not None  # a result of a kernel has strides
         return replace(rows, adds=True)
 
     def _cache(self) -> SSAValue:
         """Return how stores that other programs of this GPU load treat caches."""
         if self._write_through is None:
-            self._write_through = write_through(self._made)
+            self._write_through = write_through(self._tl_kernel)
         return self._write_through
 
     def scratch_pointer(
@@ -212,7 +214,9 @@ class KernelMemory:
     ) -> SSAValue:
         """Add a pointer to a buffer that only this kernel uses."""
         self.scratch.append(TensorType(element, shape))
-        return self._own_copy(add_parameter(self._made, tl.PtrType(element), name))
+        return self._symmetric_address(
+            add_parameter(self._tl_kernel, tl.PtrType(element), name)
+        )
 
 
 def _name_of(value: SSAValue) -> str:
@@ -315,12 +319,12 @@ def view_joined(op: ConcatOp, memory: KernelMemory) -> Buffer:
         memory.buffers[value].shifted(dim, -first)
         for value, first in zip(op.inputs, op.firsts, strict=True)
     )
-    whole = buffer_at(None, extents)
+    layout = buffer_at(None, extents)
     return Joined(
         None,
-        whole.dims,
-        whole.extents,
-        whole.strides,
+        layout.dims,
+        layout.extents,
+        layout.strides,
         along=dim,
         parts=parts,
         firsts=op.firsts,
@@ -332,9 +336,9 @@ def view_rows(op: GatherOp, memory: KernelMemory) -> Buffer:
     """Return the rows of a table in memory; of a constant, the constant."""
     table, ids = memory.buffers[op.table], memory.buffers[op.ids]
     if isinstance(table, Filled):
-        whole = buffer_at(None, extents_of(op.result))
-        sizes, strides = whole.extents, whole.strides
-        return replace(table, dims=whole.dims, extents=sizes, strides=strides)
+        layout = buffer_at(None, extents_of(op.result))
+        sizes, strides = layout.extents, layout.strides
+        return replace(table, dims=layout.dims, extents=sizes, strides=strides)
     rows = table_rows(table, ids, element_type_of(op.ids), op.along)
     if rows is None:
         raise OpError(
@@ -348,7 +352,7 @@ def view_rows(op: GatherOp, memory: KernelMemory) -> Buffer:
 @views(FillOp)
 def view_filled(op: FillOp, memory: KernelMemory) -> Buffer:
     """Return the number that a constant has everywhere."""
-    whole = buffer_at(None, extents_of(op.result))
+    layout = buffer_at(None, extents_of(op.result))
     return Filled(
-        None, whole.dims, whole.extents, whole.strides, number=op.value.value.data
+        None, layout.dims, layout.extents, layout.strides, number=op.value.value.data
     )

@@ -53,18 +53,18 @@ class Constexprs:
 
     kernel: tl.KernelOp
     blocks: BlocksAttr
-    whole: Mapping[str, int]
+    extents: Mapping[str, int]
     """The largest extent of each dimension in the kernel, in elements."""
     _values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
     def of_part(self, blocks: BlocksAttr) -> Constexprs:
         """Return the parameters for another node of the same kernel."""
-        return Constexprs(self.kernel, blocks, self.whole, self._values)
+        return Constexprs(self.kernel, blocks, self.extents, self._values)
 
     def named(self, name: str, value: int) -> SSAValue:
         """Return the parameter called `name`; the value too, if nodes differ in it."""
-        taken = self._values.get(name)
-        if taken is not None and taken.type != tl.ConstexprType.of(value):
+        present = self._values.get(name)
+        if present is not None and present.type != tl.ConstexprType.of(value):
             name = f"{name}_{value}"
         if name not in self._values:
             block = self.kernel.body.block
@@ -81,10 +81,10 @@ class Constexprs:
         K is the largest extent that the nodes of the kernel have, K_SHARD is smaller,
         such as what one rank has of it, and K_ALL is larger.
         """
-        whole = self.whole.get(dim, size)
-        if size == whole:
+        largest = self.extents.get(dim, size)
+        if size == largest:
             return self.named(dim, size)
-        return self.named(f"{dim}_SHARD" if size < whole else f"{dim}_ALL", size)
+        return self.named(f"{dim}_SHARD" if size < largest else f"{dim}_ALL", size)
 
     def block(self, dim: str, size: int) -> SSAValue:
         """

@@ -173,7 +173,7 @@ def accumulated(
     scope: Scope, kind: ReduceKind, accumulator: SSAValue, value: SSAValue
 ) -> SSAValue:
     """Add a value to an accumulator, or take the larger one: in f32, as maps are."""
-    wide = [in_f32(scope, each) for each in (accumulator, value)]
+    wide = [in_f32(scope, operand) for operand in (accumulator, value)]
     result = scope.insert(tl.BinaryOp(COMBINE[kind], *with_a_block(scope, wide)))
     return converted(scope, result, element_of(accumulator.type))
 
@@ -300,8 +300,8 @@ def _tanh(scope: Scope, value: SSAValue) -> SSAValue:
     """
 
     def binary(kind: BinaryKind, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
-        other = rhs if isinstance(rhs, SSAValue) else scope.constant(rhs, f32)
-        return scope.insert(tl.BinaryOp(kind, lhs, other))
+        right = rhs if isinstance(rhs, SSAValue) else scope.constant(rhs, f32)
+        return scope.insert(tl.BinaryOp(kind, lhs, right))
 
     add, mul = BinaryKind.ADD, BinaryKind.MUL
     sigmoid = scope.insert(tl.UnaryOp(UnaryKind.SIGMOID, binary(mul, value, 2.0)))

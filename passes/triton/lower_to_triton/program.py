@@ -44,8 +44,8 @@ def find_program(function: func.FuncOp) -> dataflow.ProgramOp:
     outer = function.body.block.first_op
     program = outer.body.block.first_op if isinstance(outer, SpmdOp) else outer
     ends = [op and op.next_op for op in (outer, program)]
-    is_whole = all(isinstance(end, YieldOp | func.ReturnOp) for end in ends)
-    if not is_whole or not isinstance(program, dataflow.ProgramOp):
+    is_single = all(isinstance(end, YieldOp | func.ReturnOp) for end in ends)
+    if not is_single or not isinstance(program, dataflow.ProgramOp):
         raise PassFailedException(
             f"lower-to-triton: @{function.sym_name.data} is not one dataflow.program; "
             "run outline-kernels first"
@@ -85,8 +85,8 @@ def _lower_counting(
     results = _lower_steps(program, builder, body.args, lowered)
     builder.insert(PlanYieldOp(*results))
     types = [value.type for value in program.results_]
-    whole = [""] * len(program.ins), [""] * len(types)
-    plan = PlanOp(1, program.ins, *whole, types, Region(body))
+    unsplit = [""] * len(program.ins), [""] * len(types)
+    plan = PlanOp(1, program.ins, *unsplit, types, Region(body))
     Rewriter.replace_op(program, plan)
 
 
@@ -124,12 +124,14 @@ def _plan_inputs(spmd: SpmdOp) -> list[tuple[SSAValue, SSAValue | None]]:
     These are the arguments of the function, in order. One that the region takes in two
     shardings is passed twice, one that it does not take, which has no place there, too.
     """
-    taken = dict[SSAValue, list[SSAValue | None]]()
+    inner_values = dict[SSAValue, list[SSAValue | None]]()
     for outer, inner in zip(spmd.ins, spmd.body.block.args, strict=True):
-        taken.setdefault(outer, []).append(inner)
+        inner_values.setdefault(outer, []).append(inner)
     function = spmd.parent
     assert function is not None
-    return [(arg, inner) for arg in function.args for inner in taken.get(arg, [None])]
+    return [
+        (arg, inner) for arg in function.args for inner in inner_values.get(arg, [None])
+    ]
 
 
 @dataclass
@@ -168,8 +170,8 @@ def _lower_steps(
     for op in program.body.block.ops:
         if (write := STEPS.find(op)) is None:
             continue
-        if (made := write(op, scope)) is not None:
-            scope.values[op.results[0]] = scope.insert(made, op.results[0].name_hint)
+        if (new_op := write(op, scope)) is not None:
+            scope.values[op.results[0]] = scope.insert(new_op, op.results[0].name_hint)
     terminator = program.body.block.last_op
     assert isinstance(terminator, dataflow.YieldOp)
     return [scope.values[value] for value in terminator.values]
@@ -178,10 +180,10 @@ def _lower_steps(
 @steps(dataflow.BufferOp)
 def lower_buffer(op: dataflow.BufferOp, scope: Steps) -> None:
     """Allocate memory of one rank, and make it 0 if a kernel adds to it."""
-    made = scope.insert(tl.EmptyOp(op.result.type), op.result.name_hint)
-    scope.values[op.result] = made
+    tensor = scope.insert(tl.EmptyOp(op.result.type), op.result.name_hint)
+    scope.values[op.result] = tensor
     if op.zeroed is not None:
-        scope.builder.insert(tl.ClearOp(made))
+        scope.builder.insert(tl.ClearOp(tensor))
 
 
 @steps(RenameOp)
@@ -234,24 +236,24 @@ def lower_barrier(op: dataflow.BarrierOp, scope: Steps) -> None:
 @steps(dataflow.KernelOp)
 def lower_launch(op: dataflow.KernelOp, scope: Steps) -> None:
     """Write one launch, after what only this kernel needs."""
-    made, name = next(scope.kernels), op.sym_name.data
+    lowered, name = next(scope.kernels), op.sym_name.data
     outs = [scope.values[value] for value in op.outs]
     arguments = [*(scope.values[value] for value in op.ins), *outs]
-    arguments += [scope.insert(tl.EmptyOp(type), "scratch") for type in made.scratch]
-    if made.has_epoch:
+    arguments += [scope.insert(tl.EmptyOp(type), "scratch") for type in lowered.scratch]
+    if lowered.has_epoch:
         arguments.append(scope.insert(ZerosOp(COUNTERS), f"{name}_counters"))
     if scope.ranks > 1:
         arguments.append(scope.insert(RankOp()))
         arguments.append(scope.insert(HeapBasesOp(scope.ranks)))
-    launch = made.launch
+    launch = lowered.launch
     scope.builder.insert(
         tl.LaunchOp(
             name,
-            made.grid,
+            lowered.grid,
             arguments,
             launch.warps,
             launch.stages,
-            cooperative=made.coresident > 0,
+            cooperative=lowered.coresident > 0,
         )
     )
     scope.values |= dict(zip(op.results_, outs, strict=True))

@@ -65,14 +65,15 @@ def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
     It has one receiver, or all ranks, which a loop visits, its own rank first; or the
     programs of a group, which share one memory.
     """
-    channel, (target, within) = scope.memory.channel(op.channel), _kept(op, scope)
+    channel = scope.memory.channel(op.channel)
+    target, within = _stored_target(op, scope)
     tile, comment = scope.tile(op.value), f"push: {_moved(op)}"
     split = channel.type.split
     if split is not None and split in scope.owners:
         _store(scope, channel, tile, scope.owners[split], comment, within)
         return target
-    if (own := channel.ranks).shares_memory:
-        _store(scope, channel, tile, Owner(own.rank, own.rank), comment, within)
+    if (ranks := channel.ranks).shares_memory:
+        _store(scope, channel, tile, Owner(ranks.rank, ranks.rank), comment, within)
         return target
     if op.root is not None:
         scope = at_root(scope)
@@ -93,7 +94,8 @@ def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
 @lowers(StageOp)
 def lower_stage(op: StageOp, scope: Scope) -> Buffer | None:
     """Write the store of a tile to its own rank's memory, from which others load it."""
-    channel, (target, within) = scope.memory.channel(op.channel), _kept(op, scope)
+    channel = scope.memory.channel(op.channel)
+    target, within = _stored_target(op, scope)
     base = begin_of_slot(scope, channel, channel.pointer, 1)
     base.name_hint = message_name(channel)
     message, cache = buffer_at(base, channel.in_memory), channel.ranks.shared.cache()
@@ -102,18 +104,20 @@ def lower_stage(op: StageOp, scope: Scope) -> Buffer | None:
     return target
 
 
-def _kept(op: PushOp | StageOp, scope: Scope) -> tuple[Buffer | None, SSAValue | None]:
+def _stored_target(
+    op: PushOp | StageOp, scope: Scope
+) -> tuple[Buffer | None, SSAValue | None]:
     """
     Return where a tile that is sent is stored as well, and the mask of these stores.
 
     Programs that do not store the tile where it is yielded do not send it either.
     """
     assert op.stored is not None
-    target, other = scope.targets.get(op.stored), op.prev_op
-    while isinstance(other, PushOp | StageOp):
-        other = other.prev_op
-    if isinstance(other, CopyOp) and other.source is op.value:
-        copied = scope.values[other.result]
+    target, previous = scope.targets.get(op.stored), op.prev_op
+    while isinstance(previous, PushOp | StageOp):
+        previous = previous.prev_op
+    if isinstance(previous, CopyOp) and previous.source is op.value:
+        copied = scope.values[previous.result]
         target = (copied.copy or copied) if isinstance(copied, Buffer) else None
     return target, target and target.within
 
@@ -191,7 +195,7 @@ def lower_signal(op: SignalOp, scope: Scope) -> None:
     channel, flags = scope.memory.channel(op.channel), scope.memory.flags(op.flags, op)
     ranks, split = channel.ranks, channel.type.split
     _check_signal(op, ranks)
-    made: Operation
+    signal: Operation
     if ranks.shares_memory:
         flag = _flag(scope, channel, flags)
         scope.builder.insert(tl.SignalProgramsOp(flag))
@@ -203,11 +207,11 @@ def lower_signal(op: SignalOp, scope: Scope) -> None:
     if split is not None and split in scope.owners:
         to_one = tl.SignalOp if once else tl.SignalAddOp
         dest = scope.owners[split].rank
-        made = to_one(flag, value, ranks.rank, dest, ranks.bases)
+        signal = to_one(flag, value, ranks.rank, dest, ranks.bases)
     else:
         to_all = tl.SignalAllOp if once else tl.SignalAddAllOp
-        made = to_all(flag, value, ranks.rank, ranks.bases, ranks.world_size)
-    scope.builder.insert(made)
+        signal = to_all(flag, value, ranks.rank, ranks.bases, ranks.world_size)
+    scope.builder.insert(signal)
 
 
 def _check_signal(op: SignalOp, ranks: RankParameters) -> None:
@@ -233,7 +237,7 @@ def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
         size = block_extent(extents[block.dim], block.factor)
         if flag is not None:
             flag = combined(scope, BinaryKind.MUL, flag, block.factor)
-        index = _block_made(scope, channel, block.dim, size, block.factor)
+        index = _block_of_slice(scope, channel, block.dim, size, block.factor)
         if index is not None and flag is not None:
             index = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
         flag = flag if index is None else index
@@ -242,7 +246,7 @@ def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
     return scope.insert(tl.AddPtrOp(flags.pointer, flag))
 
 
-def _block_made(
+def _block_of_slice(
     scope: Scope, channel: Channel, dim: str, size: int, count: int
 ) -> SSAValue | None:
     """

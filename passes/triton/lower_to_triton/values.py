@@ -160,13 +160,13 @@ def scope_in(block: Block, scope: Scope) -> Scope:
 
 def aligned(scope: Scope, tile: Tile, dims: Sequence[str]) -> SSAValue:
     """Return the block with its axes as in `dims`, of extent 1 where it lacks one."""
-    kept = [dim for dim in dims if dim in tile.dims]
+    present = [dim for dim in dims if dim in tile.dims]
     value = tile.value
-    if tuple(kept) != tile.dims:
-        order = [tile.dims.index(dim) for dim in kept]
+    if tuple(present) != tile.dims:
+        order = [tile.dims.index(dim) for dim in present]
         value = scope.insert(tl.PermuteOp(value, order))
-    missing = [axis for axis, dim in enumerate(dims) if dim not in kept]
-    if not kept or not missing:
+    missing = [axis for axis, dim in enumerate(dims) if dim not in present]
+    if not present or not missing:
         return value
     return scope.insert(tl.ExpandDimsOp(value, missing))
 

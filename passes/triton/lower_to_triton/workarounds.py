@@ -115,7 +115,7 @@ def end_at_run_time(
     return scope.insert(tl.BinaryOp(BinaryKind.ADD, end, zero), "end")
 
 
-def keep_branches_apart(branches: Iterable[Block]) -> None:
+def make_branch_ends_differ(branches: Iterable[Block]) -> None:
     """
     Put barriers at the end of branches that end with the same ops as an earlier one.
 
@@ -142,7 +142,7 @@ def _after_products(block: Block) -> list[Operation]:
     for op in reversed(block.ops):
         found.append(op)
         if isinstance(op, tl.ForOp) and any(
-            isinstance(each, tl.DotOp) for each in op.walk()
+            isinstance(nested, tl.DotOp) for nested in op.walk()
         ):
             return found[:-1]
     return []

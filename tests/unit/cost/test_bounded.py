@@ -51,7 +51,7 @@ def test_iterations_are_those_with_a_visible_position(
         for first in range(0, rows, row_block)
     ]
     found = BoundedLoop(rows, extent, offset).trips(row_block, block)
-    assert (found.mean, found.most) == (sum(counts) / len(counts), max(counts))
+    assert (found.mean, found.longest) == (sum(counts) / len(counts), max(counts))
 
 
 @given(st.integers(1, 200), st.integers(1, 200), st.integers(-50, 50), BLOCKS, BLOCKS)
@@ -70,7 +70,7 @@ def test_iterations_begin_with_a_visible_position(
         for first in range(0, rows, row_block)
     ]
     found = BoundedLoop(rows, extent, offset, since=True).trips(row_block, block)
-    assert (found.mean, found.most) == (sum(counts) / len(counts), max(counts))
+    assert (found.mean, found.longest) == (sum(counts) / len(counts), max(counts))
 
 
 @pytest.mark.parametrize("since", [False, True])
@@ -132,7 +132,7 @@ def test_processors_are_busy_as_long_as_is_said_at_most(
         heapq.heapreplace(ends, ends[0] + length)
     share = len(lengths) / processors
     turns = math.ceil(share)
-    bound = max(trips.most, share * trips.mean + trips.tail)
+    bound = max(trips.longest, share * trips.mean + trips.tail)
     assert max(ends) <= bound + 1e-9
     served = float(trips.served_longest_first(turns, share))
     assert trips.mean * share <= served * turns + 1e-9
@@ -183,7 +183,7 @@ def test_blocks_may_be_arrays():
     blocks = np.array([64.0, 128.0]), np.array([64.0, 32.0])
     found = BoundedLoop(256, 256, 0).trips(*blocks)
     assert list(np.ravel(found.mean)) == [2.5, 6.0]
-    assert list(np.ravel(found.most)) == [4.0, 8.0]
+    assert list(np.ravel(found.longest)) == [4.0, 8.0]
 
 
 def test_one_program_at_a_time_is_as_long_as_the_longest():

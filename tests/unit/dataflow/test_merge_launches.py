@@ -220,7 +220,7 @@ func.func @f(%x: !X, %p: !W, %q: !W) -> (!Y, !Y) {
 
 
 def test_equal_kernels_of_a_launch_have_the_same_shared_memory(tmp_path: Path):
-    """Triton would add up that of both (see `keep_branches_apart`)."""
+    """Triton would add up that of both (see `make_branch_ends_differ`)."""
     factors = "{0}: M=4 N=4 warps=4 stages=3; {0}_k: K=4"
     passes = (
         f"{H200},decompose,fuse{{strategy=none}},"
