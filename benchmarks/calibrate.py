@@ -18,8 +18,8 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -126,6 +126,8 @@ def _edits(gpu: Entries, calibration: Calibration) -> Iterator[Edit]:
         yield Edit(others.start_mark.index, others.end_mark.index, "{}")
     remark = _remark(calibration)
     for field, rates in _rates(calibration).items():
+        if field not in gpu:
+            continue
         key, value = gpu[field]
         yield _line_above(key, remark)
         if not isinstance(rates, Mapping):
@@ -138,6 +140,7 @@ def _edits(gpu: Entries, calibration: Calibration) -> Iterator[Edit]:
 
 def _rates(calibration: Calibration) -> dict[str, float | Mapping[str, float]]:
     """Return what was measured by the fields it belongs to, and by element type."""
+    exchange = calibration.exchange_us
     return {
         "tensor_tflops": calibration.tensor_tflops,
         "vector_tflops": {"f32": calibration.vector_tflops},
@@ -145,6 +148,7 @@ def _rates(calibration: Calibration) -> dict[str, float | Mapping[str, float]]:
         "l2_gb_per_s": calibration.l2_gb_per_s,
         "launch_us": calibration.launch_us,
         "graph_launch_us": calibration.graph_launch_us,
+        **({} if exchange is None else {"exchange_us": exchange}),
     }
 
 
@@ -190,8 +194,16 @@ def calibration_in(path: Path) -> Calibration:
             found = Calibration.from_json(result["calibration"])
             if found.dry_run:
                 raise ValueError(f"{path} is of a dry run, whose rates mean nothing")
-            return found
+            return replace(found, exchange_us=_exchange_in(results.values()))
     raise ValueError(f"{path} has no calibration; name results of benchmarks/gpu.py")
+
+
+def _exchange_in(results: Iterable[dict[str, Any]]) -> float | None:
+    """Return what an exchange between programs took, if it was measured."""
+    found = (
+        each["exchanges"]["exchange_us"] for each in results if "exchanges" in each
+    )
+    return next(found, None)
 
 
 def calibrated(dry_run: bool) -> Calibration:

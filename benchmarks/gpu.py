@@ -36,16 +36,17 @@ class Options:
     only: Sequence[str] = ()
     minutes: float | None = None
     dry_run: bool = False
+    goals: bool = False
     listed: bool = False
     jobs: int = 1
 
 
 def emit(options: Options) -> None:
     """Write the folder that runs on the GPU, or list what would be in it."""
-    from gpu_cases import REAL, TINY, cases
+    from gpu_cases import GOALS, REAL, TINY, cases
     from gpu_emit import bytes_in, write_folder
 
-    sizes = TINY if options.dry_run else REAL
+    sizes = TINY if options.dry_run else GOALS if options.goals else REAL
     wanted = [
         each
         for each in cases(sizes)
@@ -126,6 +127,9 @@ def options_of(argv: Sequence[str] | None) -> Options:
     for verb in (emitting, whole):
         verb.add_argument("--only", nargs="+", choices=GROUPS, default=())
         verb.add_argument("--dry-run", action="store_true", help="tiny sizes")
+        verb.add_argument(
+            "--goals", action="store_true", help="what the goals are about alone"
+        )
         verb.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     showing = verbs.add_parser("table", help="print the tables of R.json")
     drawing = verbs.add_parser("plot", help="draw the figures of R.json")

@@ -6,12 +6,15 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpu_candidates import MOST
 from gpu_programs import (
     ODD,
+    RANK_FORMS,
     SAMPLES,
     SMALLEST,
     Extents,
     Program,
+    candidates,
     forms_of_one_rank,
     of_one_rank,
     of_ranks,
@@ -27,6 +30,8 @@ RANKS_ONLY = {"gemm_all_reduce", "gemm_reduce_scatter", "ring_attention"}
 
 ROWS = ("gemm_softmax", "gemm_layernorm", "gemm_rmsnorm")
 FORWARD = ("gemm", "gemm_gelu", "gated_mlp")
+LAST = 8
+"""The wave of what takes longest for each figure."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,23 @@ class Sizes:
     """The element types and small sizes of each sample for one rank."""
     in_all_forms: Collection[str]
     """The samples that are timed in every form, not only in that of comet's choice."""
+    ranked: Sequence[tuple[str, Extents]]
+    """The samples and sizes at which the model's best tilings are timed."""
+    most_ranked: int
+    """How many of these tilings."""
+    row_samples: Sequence[str] = ROWS
+    """The samples with an operation on rows."""
+    compiled_apart: bool = False
+    """Whether what takes `torch.compile` a minute is timed at the end, by itself."""
 
+
+_HEADS = {"B": 4, "H": 32, "M": 4096, "N": 4096, "D": 128, "E": 128}
+_DECODE = {
+    "H": PAPER.heads,
+    "G": PAPER.queries,
+    "D": PAPER.head_size,
+    "E": PAPER.head_size,
+}
 
 REAL = Sizes(
     rows=(
@@ -104,7 +125,37 @@ REAL = Sizes(
     checked_extents=(SAMPLES, ODD),
     element_types=(("float16", SAMPLES), ("bfloat16", ODD)),
     in_all_forms=SAMPLES,
+    ranked=(
+        ("gemm", {"M": 4096, "N": 4096, "K": 4096}),
+        ("gemm_softmax", {"M": 32768, "N": 512, "K": 1024}),
+        ("gemm_softmax", {"M": 8192, "N": 8192, "K": 1024}),
+        ("gemm_layernorm", {"M": 32768, "N": 512, "K": 1024}),
+        ("gemm_rmsnorm", {"M": 16384, "N": 1024, "K": 4096}),
+        ("gemm_gelu", {"M": 256, "N": 14336, "K": 4096}),
+        ("gated_mlp", {"M": 256, "N": 14336, "K": 4096, "L": 4096}),
+        ("attention", _HEADS),
+        ("attention_causal", _HEADS),
+        ("flash_decode", {**_DECODE, "B": 4, "S": 65536}),
+    ),
+    most_ranked=MOST,
 )
+
+GOALS = replace(
+    REAL,
+    row_samples=("gemm_softmax", "gemm_layernorm"),
+    tokens=(),
+    attention=[each for each in REAL.attention if each[4] == 128],
+    ladder_ranks=(8,),
+    ladder_decode=(),
+    exchange_rows=(),
+    checked={},
+    element_types=(),
+    ranked=[
+        each for each in REAL.ranked if each[0] not in ("gemm_rmsnorm", "gemm_gelu")
+    ],
+    compiled_apart=True,
+)
+"""What the goals are about, with what decides them first: for ten minutes on a GPU."""
 
 TINY = Sizes(
     rows=((16, 32, 16),),
@@ -124,6 +175,8 @@ TINY = Sizes(
     checked_extents=(SMALLEST,),
     element_types=(("bfloat16", SMALLEST),),
     in_all_forms=("gemm", "flash_decode"),
+    ranked=(("gemm", {"M": 16, "N": 32, "K": 16}),),
+    most_ranked=2,
 )
 
 
@@ -131,10 +184,12 @@ def cases(sizes: Sizes) -> list[Wanted]:
     """Return all cases, in the order of their waves."""
     found = [
         Wanted(Case("machine/calibrate", "machine", "calibrate", 0, 300.0)),
+        Wanted(Case("machine/exchange", "machine", "exchange", 0, 60.0, seed=1)),
         *_small(sizes),
         *_small_ranks(sizes),
         *_timed_ones(sizes),
         *_ladder(sizes),
+        *_ranked(sizes),
     ]
     return sorted(found, key=lambda wanted: wanted.case.wave)
 
@@ -182,17 +237,25 @@ def _timed_ones(sizes: Sizes) -> Iterator[Wanted]:
                 ragged=ragged,
             )
             yield Wanted(case, {name: program})
+        apart = sizes.compiled_apart and sample in (*ROWS, *FORWARD)
         for lengths in (False, True) if ragged else (False,):
             about = spelt(extents) + " ragged" * lengths
             timed = _case("speed", "time", wave, 300.0, sample, about)
-            timed = replace(timed, extents=extents, dtype="bfloat16", baselines=True)
-            yield Wanted(replace(timed, ragged=lengths), programs)
+            timed = replace(timed, extents=extents, dtype="bfloat16", ragged=lengths)
+            timed = replace(timed, baselines="quick" if apart else "all")
+            yield Wanted(timed, programs)
+        if apart:
+            about = f"{spelt(extents)} compiled"
+            timed = _case("speed", "time", LAST, 300.0, sample, about)
+            timed = replace(timed, extents=extents, dtype="bfloat16")
+            yield Wanted(replace(timed, baselines="compiled"), programs)
 
 
 def _sizes_of_one(sizes: Sizes) -> Iterator[tuple[int, str, Extents]]:
     """Yield the wave, the sample and the extents of all that one rank is timed at."""
     for m, n, k in sizes.rows:
-        yield from ((3, sample, {"M": m, "N": n, "K": k}) for sample in ROWS)
+        extents = {"M": m, "N": n, "K": k}
+        yield from ((3, sample, extents) for sample in sizes.row_samples)
     for sample, b, h, m, d in sizes.attention:
         yield 3, sample, {"B": b, "H": h, "M": m, "N": m, "D": d, "E": d}
     shared = sizes.shared
@@ -212,7 +275,8 @@ def _sizes_of_one(sizes: Sizes) -> Iterator[tuple[int, str, Extents]]:
 def _ladder(sizes: Sizes) -> Iterator[Wanted]:
     """Yield all programs of several ranks that are timed on one GPU."""
     for wave, sample, extents, ranks in _rungs(sizes):
-        programs = of_ranks(with_extents(sample, extents), ranks)
+        text = with_extents(sample, extents)
+        programs = of_ranks(text, ranks) | of_ranks(text, ranks, RANK_FORMS)
         facts = {"extents": extents, "dtype": "float16", "ranks": ranks}
         facts["ragged"] = sample == "flash_decode"
         about = f"{ranks} ranks {spelt(extents)}"
@@ -223,7 +287,21 @@ def _ladder(sizes: Sizes) -> Iterator[Wanted]:
             yield Wanted(replace(case, **facts), {pattern: program})
         timed = _case("ladder", "time", wave, 300.0, sample, about)
         facts["ragged"] = False
-        yield Wanted(replace(timed, baselines=True, **facts), programs)
+        yield Wanted(replace(timed, baselines="all", **facts), programs)
+
+
+def _ranked(sizes: Sizes) -> Iterator[Wanted]:
+    """Yield the tilings that the model ranks first, all of an op in one case."""
+    for sample, extents in sizes.ranked:
+        programs = candidates(sample, extents, sizes.most_ranked)
+        tasks: tuple[tuple[Group, Task], ...] = (
+            ("correctness", "compare"),
+            ("candidates", "time"),
+        )
+        for group, task in tasks:
+            about = f"{spelt(extents)} candidates"
+            case = _case(group, task, 6, 180.0, sample, about)
+            yield Wanted(replace(case, extents=extents, dtype="bfloat16"), programs)
 
 
 def _rungs(sizes: Sizes) -> Iterator[tuple[int, str, Extents, int]]:

@@ -11,11 +11,12 @@ from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 
+from gpu_candidates import with_tiling
 from gpu_cases import Wanted
-from gpu_programs import FORMS, Program
+from gpu_programs import Program
 from gpu_run.case import MANIFEST, MODULES, Case, Manifest, Predicted
+from ladder_programs import PATTERNS, after_passes, predicted_times
 from ladder_programs import Case as Source
-from ladder_programs import after_passes, predicted_times
 from xdsl.context import Context
 from xdsl.utils.exceptions import DiagnosticException
 
@@ -56,6 +57,7 @@ def emitted_program(program: Program) -> Emitted:
     ranks = program.compiler.ranks
     source = Source("", ranks, program.text)
     try:
+        program = with_tiling(program)
         plan = after_passes(source, program.hardware, [program.compiler])
         seconds = predicted_times(plan, one_gpu=ranks > 1)
         # The passes of the pipeline behind the plan, which is priced between them.
@@ -110,10 +112,10 @@ def _make_room(folder: Path) -> None:
 
 
 def _distinct(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """Return cases without comparisons of a module that is compared before."""
+    """Return cases without comparisons of modules that are compared before."""
     found: dict[object, Case] = {}
     for case in cases:
-        form = case.task == "compare" and case.ranks == 1 and case.modules
+        form = case.task == "compare" and case.modules
         modules = frozenset(case.modules.values())
         found.setdefault((case.kind, modules) if form else case.id, case)
     return tuple(found.values())
@@ -123,12 +125,18 @@ def _with_modules(wanted: Wanted, modules: Mapping[Program, Emitted]) -> Case:
     """
     Return a case with the modules that it needs, or why there are none.
 
-    A form that changes nothing is no alternative.
+    A form whose module another alternative has is not run again.
     """
     found: dict[str, Emitted] = {}
+    same: dict[str, str] = {}
     for name, program in wanted.programs.items():
-        if name not in FORMS or modules[program] not in found.values():
-            found[name] = modules[program]
+        made = modules[program]
+        twins = (other for other, each in found.items() if each.text == made.text)
+        twin = next(twins, None) if made.text and name not in PATTERNS else None
+        if twin is None:
+            found[name] = made
+        else:
+            same[name] = twin
     refused = {n: e.refused for n, e in found.items() if e.refused}
     inapplicable = {n for n, e in found.items() if e.inapplicable}
     return replace(
@@ -137,6 +145,7 @@ def _with_modules(wanted: Wanted, modules: Mapping[Program, Emitted]) -> Case:
         predicted={n: e.predicted for n, e in found.items() if e.predicted},
         refused={n: why for n, why in refused.items() if n not in inapplicable},
         inapplicable={n: why for n, why in refused.items() if n in inapplicable},
+        same=same,
     )
 
 

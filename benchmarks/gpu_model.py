@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpu_run.case import OURS
 from gpu_run.results import Results
 from markdown import markdown
 
@@ -50,7 +49,7 @@ def _pairs(results: Results) -> Iterator[Pair]:
         for name, predicted in case.predicted.items():
             times = found.get(name, {}).get("times", {})
             expected = {"eager": predicted.eager, "graph": predicted.graph}
-            if name == OURS:
+            if case.ranks == 1:
                 expected = {} if case.ragged else {"cold": predicted.eager}
             for condition in filter(times.__contains__, expected):
                 about = f"{case.about} {name} {condition}"

@@ -76,6 +76,8 @@ class Program:
     hardware: str
     """Of samples/hardware."""
     compiler: TritonDistributedPass
+    place: int = 0
+    """The place of its tiling in the order of the model, from 1; 0: comet's choice."""
 
 
 def with_extents(sample: str, extents: Extents) -> str:
@@ -98,6 +100,11 @@ FORMS = {
     "ahead": {"copies": "descriptors", "specialize": True, "persist": "all"},
     "grouped": {"ctas": "auto"},
     "two_launches": {"merge": "launch"},
+    "unsplit": {"split": "none"},
+    "masked": {"unmask": "none"},
+    "by_index": {"order": "index"},
+    "exp": {"exp": "exp"},
+    "scaled": {"scales": "none"},
 }
 """What is compared with the kernels that comet takes by default, by its options."""
 WIDE = ("specialized", "ahead")
@@ -126,9 +133,26 @@ def wide_tiles(extents: Extents) -> str:
     return f"c: M={rows} N={columns} warps=4 stages=3 group=8; c_k: K={terms}"
 
 
-def of_ranks(text: str, ranks: int) -> dict[str, Program]:
-    """Return a function for so many ranks, by every pattern."""
+def candidates(sample: str, extents: Extents, count: int) -> dict[str, Program]:
+    """Return a sample with each of the tilings that the model ranks first, by name."""
+    first = of_one_rank(sample, extents, "bfloat16")
+    places = range(1, count + 1)
+    return {f"candidate_{place}": replace(first, place=place) for place in places}
+
+
+RANK_FORMS = {
+    "push_each": TritonDistributedPass(pattern="push", sources="each"),
+    "push_all": TritonDistributedPass(pattern="push", sources="all"),
+    "auto": TritonDistributedPass(pattern="auto"),
+}
+"""Waits for each source or for all of them at a time, and what comet would choose."""
+
+
+def of_ranks(
+    text: str, ranks: int, forms: Mapping[str, TritonDistributedPass] = PATTERNS
+) -> dict[str, Program]:
+    """Return a function for so many ranks, by every pattern or in other forms."""
     return {
         name: Program(text, "h200x8", replace(compiler, ranks=ranks, to="dataflow"))
-        for name, compiler in PATTERNS.items()
+        for name, compiler in forms.items()
     }

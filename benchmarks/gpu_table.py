@@ -13,6 +13,7 @@ from gpu_goals import LADDER, MICROSECONDS, SOURCE
 from gpu_run.case import GROUPS, OURS, Case
 from gpu_run.results import Alternative, Result, Results, is_lost, is_wrong
 from gpu_summary import summary
+from gpu_verdict import choices, goals
 from markdown import markdown
 
 Done: TypeAlias = tuple[Case, Result]
@@ -23,9 +24,11 @@ def tables(results: Results) -> str:
     """Return the summary, the tables of each group, and what is missing."""
     sections = {
         "Summary": summary(results),
+        "Goals": goals(results),
         "Machine": machine(results),
         "Correctness": correctness(results),
         "Speed on one rank": speed(results),
+        "The model's first choice": choices(results),
         "The ladder: all ranks on one GPU": ladder(results),
         "The model": gpu_model.section(gpu_model.pairs(results)),
         "Failures": failures(results),
@@ -58,6 +61,9 @@ def machine(results: Results) -> Iterator[str]:
         if "calibration" in result:
             facts = result["calibration"].items()
             yield markdown(("rate", "measured"), ([n, _shown(v)] for n, v in facts))
+        if "exchanges" in result:
+            times = result["exchanges"].items()
+            yield markdown(("exchange", "us"), ([n, _shown(v)] for n, v in times))
 
 
 def _shown(value: object) -> str:

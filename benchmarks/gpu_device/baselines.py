@@ -20,6 +20,7 @@ from types import FunctionType
 from typing import TypeAlias
 
 import torch
+from gpu_run.case import Baselines
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -176,9 +177,13 @@ def baseline(name: str, kind: str, inputs: Sequence[Tensor]) -> Baseline:
     return Baseline(name, work, "", part, own_graph)
 
 
-def baselines(kind: str, inputs: Sequence[Tensor]) -> dict[str, Baseline]:
-    """Prepare all baselines of an op, by name; missing ones say why."""
-    return {name: baseline(name, kind, inputs) for name in names(kind)}
+def baselines(
+    kind: str, inputs: Sequence[Tensor], wanted: Baselines = "all"
+) -> dict[str, Baseline]:
+    """Prepare the wanted baselines of an op, by name; missing ones say why."""
+    taken = {"none": (), "quick": (False,), "compiled": (True,), "all": (False, True)}
+    found = (name for name in names(kind) if (name in MODES) in taken[wanted])
+    return {name: baseline(name, kind, inputs) for name in found}
 
 
 def reason(error: Exception, warned: Sequence[str]) -> str:

@@ -57,6 +57,8 @@ class Calibration:
     """The same in a CUDA graph."""
     dry_run: bool
     """Whether it ran in the interpreter, so that no figure means anything."""
+    exchange_us: float | None = None
+    """Microseconds of an exchange between programs, if it was measured, too."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields by name."""
@@ -66,10 +68,10 @@ class Calibration:
     def from_json(given: Mapping[str, Any]) -> Calibration:
         """Return what `as_json` was made of; `ValueError` where a field is missing."""
         names = [field.name for field in fields(Calibration)]
-        missing = [name for name in names if name not in given]
+        missing = [n for n in names if n not in given and n != "exchange_us"]
         if missing:
             raise ValueError(f"a calibration without {', '.join(missing)}")
-        return Calibration(**{name: given[name] for name in names})
+        return Calibration(**{name: given.get(name) for name in names})
 
 
 @dataclass(frozen=True)

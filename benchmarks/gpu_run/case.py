@@ -9,20 +9,24 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-Group: TypeAlias = Literal["machine", "correctness", "speed", "ladder"]
+Group: TypeAlias = Literal["machine", "correctness", "speed", "candidates", "ladder"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 
-Task: TypeAlias = Literal["calibrate", "check", "compare", "time"]
+Task: TypeAlias = Literal["calibrate", "exchange", "check", "compare", "time"]
 """
-calibrate: measure the rates of the machine. check: the module's own numpy reference.
-compare: a torch reference on the GPU. time: alternatives in turns.
+calibrate: measure the rates of the machine. exchange: what it costs that programs wait
+for each other. check: the module's own numpy reference. compare: a torch reference on
+the GPU. time: alternatives in turns.
 """
+
+Baselines: TypeAlias = Literal["none", "quick", "compiled", "all"]
+"""quick: all but those that `torch.compile` takes a minute for, which are compiled."""
 
 MANIFEST = "manifest.json"
 MODULES = "modules"
 """The folder of the emitted modules, each called by the hash of its text."""
 
-FORMAT = 1
+FORMAT = 2
 """Of the manifest and of the results; another number is another meaning."""
 
 OURS = "comet"
@@ -68,9 +72,11 @@ class Case:
     """Why there is no module, in the compiler's words."""
     inapplicable: Mapping[str, str] = field(default_factory=dict[str, str])
     """Why a pattern has no meaning for the op, in the compiler's words."""
+    same: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Forms that are not run, as their module is that of another alternative."""
     predicted: Mapping[str, Predicted] = field(default_factory=dict[str, Predicted])
-    baselines: bool = False
-    """Whether what users of torch would run instead is timed beside it."""
+    baselines: Baselines = "none"
+    """What users of torch would run instead, and is timed beside it."""
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ class Result(TypedDict, total=False):
     """The number of the run, from 0."""
     alternatives: dict[str, Alternative]
     calibration: Facts
+    exchanges: dict[str, float]
+    """Microseconds of what programs wait for, see `gpu_device.exchanges`."""
 
 
 def is_lost(result: Result) -> bool:
@@ -97,7 +99,7 @@ class Results:
 
     def pending(self, cases: list[Case]) -> list[Case]:
         """Return the cases that can be run and of which nothing is known."""
-        runs = (case for case in cases if case.modules or case.task == "calibrate")
+        runs = (case for case in cases if case.modules or case.group == "machine")
         return [case for case in runs if case.id not in self.done]
 
     def lost_modules(self) -> dict[str, str]:

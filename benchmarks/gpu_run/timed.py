@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,6 +20,7 @@ from gpu_device.timing import (
     time_in_turns,
 )
 
+from comet.runtime.program import Program
 from comet.runtime.virtual import Device
 from gpu_run.checked import alone, fitting
 from gpu_run.rank_runs import DeviceHost, host_of, on_device, ready
@@ -79,16 +80,23 @@ def timed(order: Order) -> dict[str, Alternative]:
 def _timed_one(order: Order, clock: Clock, rounds: Rounds) -> dict[str, Alternative]:
     """Time a kernel of one rank, with a cold and with a warm L2."""
     together = _Together()
+    inputs: Sequence[torch.Tensor] = ()
     for name, path in order.modules().items():
         program = alone(path)
-        inputs = drawn(program.inputs, order.case.seed, order.device, order.lengths)
-        together.prepare(name, lambda: partial(program.launch, *inputs))
-        if order.case.baselines:
-            together.add_baselines(baselines(order.case.kind, inputs).values())
+        inputs = inputs or _drawn(order, program)
+        together.prepare(name, partial(partial, program.launch, *inputs))
+    if inputs and order.case.baselines != "none":
+        wanted = baselines(order.case.kind, inputs, order.case.baselines)
+        together.add_baselines(wanted.values())
     for condition, cold in (("cold", True), ("warm", False)):
         times = time_in_turns(together.works, clock, rounds, cold=cold)
         together.note(condition, times)
     return together.found
+
+
+def _drawn(order: Order, program: Program) -> Sequence[torch.Tensor]:
+    """Return the inputs of a case, the same for all its modules."""
+    return drawn(program.inputs, order.case.seed, order.device, order.lengths)
 
 
 def _timed_ranks(
@@ -99,7 +107,7 @@ def _timed_ranks(
     hosts = {name: host_of(order, path) for name, path in order.modules().items()}
     for name, host in hosts.items():
         together.prepare(name, partial(_launches, together, device, name, host))
-    if hosts and order.case.baselines:
+    if hosts and order.case.baselines != "none":
         host = next(iter(hosts.values()))
         together.add_baselines(bare(order.case.kind, host.drawn(0), order.case.ranks))
     for name in together.works.keys() - together.graphs.keys():

@@ -61,6 +61,10 @@ def perform(order: Order) -> Result:
         from gpu_device.calibrate import measure
 
         return Result(calibration=measure(order.dry_run).as_json())
+    if order.case.task == "exchange":
+        from gpu_device.exchanges import measure
+
+        return Result(exchanges=measure(order.dry_run))
     done = _done(order)
     if not order.dry_run:
         _give_back()

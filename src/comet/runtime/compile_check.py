@@ -108,7 +108,7 @@ class Compiled:
     """What makes it slow: one sentence each."""
 
 
-class _Elsewhere:
+class Elsewhere:
     """Replaces the driver of a GPU that is not there; kernels ask it for the target."""
 
     def __init__(self, target: GPUTarget):
@@ -219,7 +219,7 @@ def compile_launch(launch: RequestedLaunch, target: str) -> Any:
         constexprs=constexprs,
         attrs=facts,
     )
-    elsewhere: Any = _Elsewhere(gpu)
+    elsewhere: Any = Elsewhere(gpu)
     driver.set_active(elsewhere)
     return triton.compile(source, target=gpu, options=dict(launch.options))
 

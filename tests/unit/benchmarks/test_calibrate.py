@@ -33,6 +33,7 @@ MEASURED = Calibration(
     graph_launch_us=1.125,
     dry_run=False,
 )
+EXCHANGES = {"exchange_us": 0.875, "flag_us": 0.5}
 REMARK = "# measured on NVIDIA H200, 2026-11-22, torch 2.11.0, Triton 3.6.0"
 
 
@@ -51,6 +52,9 @@ def test_kernels_have_what_they_measure_in_their_assembly() -> None:
         "exponential": 16 * 8,
         "copy": 2 * 2,
         "nothing": 1,
+        "exchange": 1,
+        "system_exchange": 1,
+        "cluster_exchange": 1,
     }
 
 
@@ -88,7 +92,8 @@ def test_the_file_can_be_attached(tmp_path: Path) -> None:
     """Given results of a GPU, with nothing measured here."""
     results, out = tmp_path / "R.json", tmp_path / "H.yaml"
     calibration = {"calibration": MEASURED.as_json()}
-    report = {"results": {"speed/one": {"state": "done"}, "machine/rates": calibration}}
+    cases = {"machine/rates": calibration, "exchange": {"exchanges": EXCHANGES}}
+    report = {"results": {"speed/one": {"state": "done"}, **cases}}
     results.write_text(json.dumps(report))
     assert calibrate.main(["--from", str(results), "--out", str(out)]) == 0
     module = run_passes(
@@ -99,6 +104,7 @@ def test_the_file_can_be_attached(tmp_path: Path) -> None:
     assert machine.device.tensor["f32"] == pytest.approx(494.7e12)
     assert machine.device.hbm_bandwidth == pytest.approx(4313e9)
     assert machine.launch == pytest.approx(1.125e-6)
+    assert machine.device.exchange == pytest.approx(0.875e-6)
 
 
 def test_the_file_lies_beside_the_base(tmp_path: Path) -> None:

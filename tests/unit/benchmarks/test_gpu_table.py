@@ -89,8 +89,10 @@ CASES = (
         1.0,
         "ag_gemm",
         "4 ranks 16x3584x8192",
+        extents={"M": 16, "N": 3584, "K": 8192},
         ranks=4,
         modules={"bsp": "d.py", "pull": "e.py", "push": "f.py"},
+        same={"auto": "pull"},
         predicted={
             "bsp": Predicted(60e-6, 50e-6),
             "pull": Predicted(40e-6, 40e-6),
@@ -108,6 +110,32 @@ CASES = (
         ranks=8,
         modules={"bsp": "g.py"},
     ),
+    Case("machine/exchange", "machine", "exchange", 0, 1.0),
+    Case(
+        f"candidates/time/gemm/{SQUARE}",
+        "candidates",
+        "time",
+        6,
+        1.0,
+        "gemm",
+        SQUARE,
+        modules={f"candidate_{place}": f"{place}.py" for place in (1, 2, 3, 4)},
+        predicted={
+            f"candidate_{place}": Predicted(time * 1e-6, time * 1e-6)
+            for place, time in zip((1, 2, 3, 4), (200, 210, 220, 230), strict=True)
+        },
+    ),
+    Case(
+        "speed/time/flash_decode/small",
+        "speed",
+        "time",
+        3,
+        1.0,
+        "flash_decode",
+        "small",
+        extents={"B": 2, "H": 4, "G": 8, "S": 4321, "D": 64, "E": 61},
+        modules={"comet": "h.py", "unsplit": "i.py"},
+    ),
 )
 ALTERNATIVES: Mapping[str, Mapping[str, Alternative]] = {
     CASES[1].id: {"comet": checked(0.002, True)},
@@ -123,6 +151,16 @@ ALTERNATIVES: Mapping[str, Mapping[str, Alternative]] = {
         "push": Alternative(missing="OutOfResources: shared memory"),
         "product": times(eager=30.0, graph=29.0),
     },
+    CASES[8].id: {
+        "candidate_1": times(cold=210.0, warm=200.0),
+        "candidate_2": times(cold=200.0, warm=200.0),
+        "candidate_3": times(cold=220.0, warm=200.0),
+        "candidate_4": Alternative(missing="OutOfResources: shared memory"),
+    },
+    CASES[9].id: {
+        "comet": times(cold=4.0, warm=3.0),
+        "unsplit": times(cold=2.5, warm=2.0),
+    },
 }
 
 
@@ -136,6 +174,7 @@ def results(tmp_path: Path) -> Results:
     )
     calibration = {"hbm_gb_per_s": 4321.0, "launch_us": 2.5}
     found.add(CASES[0], {"state": "done", "calibration": {**calibration}})
+    found.add(CASES[7], {"state": "done", "exchanges": {"exchange_us": 0.875}})
     reason = "it took longer than 1 s"
     found.add(CASES[2], {"state": "lost", "reason": reason, "seconds": 1.0})
     for case in CASES:
@@ -147,6 +186,15 @@ def results(tmp_path: Path) -> Results:
 
 def test_tables(results: Results) -> None:
     assert tables(results) + "\n" == GOLDEN.read_text()
+
+
+def test_goals_and_choices(results: Results) -> None:
+    """2 us for 8,642,000 bytes at 4321 GB/s; 210 and 200 us of the best tilings."""
+    text = tables(results)
+    assert "| flash_decode than its bytes | 1 | at most 1.03 | 2.00 | 1.25 |" in text
+    assert "| gemm_softmax than compile | 1 | 1.25, each 1.00 | 0.80 | 0.80 |" in text
+    assert "| ag_gemm, M <= 64 than bsp | 1 | 1.25 | 1.50 | 1.50 | 1.50 |" in text
+    assert f"| {SQUARE} | 3 | 210.0 | 200.0 | candidate_2 | 5.0% | 0.50 |" in text
 
 
 def test_wrong_results_are_failures(results: Results) -> None:
@@ -161,7 +209,7 @@ def test_wrong_results_are_failures(results: Results) -> None:
 def test_nothing_is_a_table_too(tmp_path: Path) -> None:
     text = tables(results_for(tmp_path / "R.json", Manifest(False, "0", CASES)))
     assert text.startswith("# The kernels on nothing")
-    assert "Cases: 0 run, **0 lost, 0 wrong**, 6 not reached." in text
+    assert "Cases: 0 run, **0 lost, 0 wrong**, 9 not reached." in text
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,12 @@ class PricedTilings:
                     label = " ".join(f"{key}={n}" for key, n in numbers.items())
                     yield Candidate(label, partial(_found, tiling))
 
+    def best(self, count: int) -> list[KernelTiling]:
+        """Return the tilings that fit with the lowest ranks, at most so many."""
+        first = np.argsort(self._ranks, kind="stable")[:count]
+        fitting = first[np.isfinite(self._ranks[first])]
+        return [self._tiling(int(row)) for row in fitting]
+
     def varied(self) -> Sequence[str]:
         """Return the names of the numbers to list: of the grid, of loops, or launch."""
         for names in (self._summary.grid, self._summary.loops):
