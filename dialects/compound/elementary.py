@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import auto
+from functools import lru_cache
 
 from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerType, StringAttr, f64
 from xdsl.dialects.utils import EnumAttribute
@@ -38,6 +39,7 @@ from comet.dialects.compound.dims import (
     element_type_of,
     extents_of,
     float_type_of,
+    joined_extents,
     level_of,
     merged_extents,
     names_of,
@@ -97,6 +99,32 @@ def check_one_type(op: IRDLOperation, values: Sequence[SSAValue]) -> None:
             )
 
 
+# The roles of dimensions are asked for very often, and few names occur.
+@lru_cache(maxsize=1 << 10)
+def _roles(
+    lhs: tuple[str, ...], rhs: tuple[str, ...], result: tuple[str, ...]
+) -> tuple[tuple[str, ...], ...]:
+    """Return `ContractOp.roles` of tensors with these dimensions."""
+    return (
+        tuple(name for name in lhs if name in rhs and name in result),
+        tuple(name for name in lhs if name not in rhs),
+        tuple(name for name in rhs if name not in lhs),
+        tuple(name for name in lhs if name not in result),
+    )
+
+
+@lru_cache(maxsize=1 << 10)
+def _batched(
+    roles: tuple[tuple[str, ...], ...], larger: frozenset[str]
+) -> tuple[str, ...]:
+    """Return `ContractOp.batched`; `larger` dimensions have more than one element."""
+    batch, *sides = roles
+    for side in sides:
+        matrix_dim = ([dim for dim in side if dim in larger] or side)[-1:]
+        batch += tuple(dim for dim in side if dim not in matrix_dim)
+    return batch
+
+
 @irdl_op_definition
 class ContractOp(IRDLOperation):
     """
@@ -136,14 +164,7 @@ class ContractOp(IRDLOperation):
         All three tensors have the batch dimensions. Each role is in the order of the
         left operand; columns are in that of the right operand.
         """
-        lhs, rhs = names_of(self.lhs), names_of(self.rhs)
-        result_dims = set(names_of(self.result))
-        return (
-            tuple(name for name in lhs if name in rhs and name in result_dims),
-            tuple(name for name in lhs if name not in rhs),
-            tuple(name for name in rhs if name not in lhs),
-            self.contracted,
-        )
+        return _roles(*map(names_of, (*self.operands, self.result)))
 
     @property
     def batched(self) -> tuple[str, ...]:
@@ -154,13 +175,9 @@ class ContractOp(IRDLOperation):
         dimensions each. That one is the last with more than one element, as its
         elements are nearest in memory, or the last if all have one element.
         """
-        extents = extents_of(self.lhs) | extents_of(self.rhs)
-        batch, *sides = self.roles
-        for side in sides:
-            larger = [dim for dim in side if extents[dim] > 1]
-            matrix_dim = (larger or side)[-1:]
-            batch += tuple(dim for dim in side if dim not in matrix_dim)
-        return batch
+        extents = joined_extents(self.operands)
+        larger = frozenset(dim for dim, extent in extents.items() if extent > 1)
+        return _batched(self.roles, larger)
 
     def verify_(self) -> None:
         check_names(self, self.result, merged_extents(self.operands, self.name))

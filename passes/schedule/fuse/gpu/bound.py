@@ -9,7 +9,7 @@ many small ones load the same values again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import inf, isfinite
@@ -43,7 +43,7 @@ from comet.passes.analysis.reduction_loops import (
 )
 from comet.passes.schedule.fuse.gpu.groups import Group, Values, inputs_of
 from comet.passes.schedule.fuse.gpu.plan import grid_dims
-from comet.passes.schedule.fuse.gpu.scatters import computed, scatters_of
+from comet.passes.schedule.fuse.gpu.scatters import computed, without_scatters
 from comet.passes.schedule.tile.gpu.space import (
     ALL_WARPS,
     STAGES,
@@ -54,14 +54,19 @@ from comet.passes.schedule.tile.gpu.space import (
 )
 
 
+def moving_seconds(group: Group, outs: Values, gpu: Device) -> float:
+    """Return a lower bound of `least_seconds`, by the bytes of device memory alone."""
+    kernel = _Least(without_scatters(group), computed(outs), (), gpu)
+    return float(kernel_time(kernel.moving(), gpu).seconds)
+
+
 def least_seconds(group: Group, outs: Values, gpu: Device) -> float:
     """
     Return a lower bound of the seconds of a launch, with any loops and tiles.
 
     The kernel computes `outs` by `group`. Infinite if no tiles fit.
     """
-    made, scatters = computed(outs), scatters_of(group)
-    ops = tuple(op for op in group if op not in scatters)
+    ops, made = without_scatters(group), computed(outs)
     return _Least(ops, made, grid_dims(ops, made), gpu).seconds()
 
 
@@ -94,8 +99,8 @@ class _Least:
     def seconds(self) -> float:
         """Return the least seconds of a launch, infinite if no tiles fit."""
         reduced = {dim for op in self.ops for dim in reduced_dims(op)}
-        looped = [dim for dim in reduced if self._is_looped(dim)]
-        summary = summarize_products(self.ops, self.grid, tuple(looped))
+        looped = tuple(filter(self._is_looped, self._summed))
+        summary = summarize_products(self.ops, self.grid, looped)
         summary = replace(
             summary,
             extents={**joined_extents(self.values), **summary.extents},
@@ -110,6 +115,12 @@ class _Least:
         all_blocks = {**smallest_blocks(summary), **blocks}
         fits = _any_fits(summary, all_blocks, self.gpu)
         return float(np.min(np.where(fits, time.seconds, inf)))
+
+    @cached_property
+    def _summed(self) -> Collection[str]:
+        """The dimensions that products sum, except those in the step of a fold."""
+        products = (op for op in self.ops if isinstance(op, ContractOp))
+        return dict.fromkeys(dim for op in products for dim in op.contracted)
 
     def _is_looped(self, dim: str) -> bool:
         """
@@ -126,20 +137,31 @@ class _Least:
         """Return the least work of a kernel for some blocks of the grid."""
         dots, element = self._operations(blocks)
         exact = element == "f32"
-        return KernelWork(
+        return replace(
+            self.moving(),
             programs=summary.programs(blocks),
             tensor_operations=0.0 if exact else dots,
             # Exact f32 products run on vector lanes, two operations an instruction.
             vector_operations=dots / 2 if exact else 0.0,
-            shared_reads=0.0,
             moved_bytes=total(
                 bytes_of(value) * _part(extents_of(value), blocks)
                 for value in self.values
                 if self.cut.isdisjoint(names_of(value))
             ),
-            device_bytes=sum(map(self._device_bytes, self.values)),
             rounds=self._rounds(summary, looped),
             element=element,
+        )
+
+    def moving(self) -> KernelWork:
+        """Return the work of one program that only moves bytes of device memory."""
+        return KernelWork(
+            programs=1.0,
+            tensor_operations=0.0,
+            vector_operations=0.0,
+            shared_reads=0.0,
+            moved_bytes=0.0,
+            device_bytes=sum(map(self._device_bytes, self.values)),
+            rounds=int(bool(inputs_of(self.ops))),
             stages=max(STAGES),
             warps=min(ALL_WARPS),
         )
@@ -164,17 +186,11 @@ class _Least:
 
     def _rounds(self, summary: KernelSummary, looped: Sequence[str]) -> int:
         """Return how often a program waits for loads in the longest of some loops."""
-        summed = {
-            dim
-            for op in self.ops
-            if isinstance(op, ContractOp)
-            for dim in op.contracted
-        }
         return max(
             (
                 -(-summary.extents[dim] // max(block_sizes(summary, dim)))
-                for dim in summed.intersection(looped) - self.cut
-                if summary.extents[dim] > WHOLE_DEPTH
+                for dim in looped
+                if dim not in self.cut and summary.extents[dim] > WHOLE_DEPTH
             ),
             default=int(bool(inputs_of(self.ops))),
         )

@@ -8,7 +8,7 @@ from math import inf, isinf
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.dataflow.launches import Needs
-from comet.passes.schedule.fuse.gpu.bound import least_seconds
+from comet.passes.schedule.fuse.gpu.bound import least_seconds, moving_seconds
 from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values
 from comet.passes.schedule.fuse.gpu.launching import seconds_of_launches
 from comet.passes.schedule.fuse.gpu.plan import plan_forms
@@ -77,3 +77,7 @@ class Forms:
     def least(self, group: Group, outs: Values) -> float:
         """Return a lower bound of `seconds`."""
         return least_seconds(group, outs, self._trials.gpu)
+
+    def roughly(self, group: Group, outs: Values) -> float:
+        """Return a lower bound of `least`: the time of the bytes in device memory."""
+        return moving_seconds(group, outs, self._trials.gpu)

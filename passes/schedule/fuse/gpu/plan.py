@@ -19,7 +19,6 @@ from comet.dialects.compound import (
     FoldOp,
     GatherOp,
     IndexOp,
-    ScatterAddOp,
     SliceOp,
 )
 from comet.dialects.compound.dims import names_of
@@ -40,7 +39,11 @@ from comet.passes.schedule.fuse.gpu.groups import (
     with_own_casts_and_positions,
 )
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels, kernel_tree
-from comet.passes.schedule.fuse.gpu.scatters import computed, scatters_of
+from comet.passes.schedule.fuse.gpu.scatters import (
+    computed,
+    scatters_of,
+    without_scatters,
+)
 from comet.passes.schedule.fuse.rewrite import FusionPlan
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Leaf, Spatial, chunks_of
@@ -130,7 +133,7 @@ def plan_forms(
 ) -> tuple[Spatial, ...]:
     """Return the kernels of strategies, each once, see `plan_kernel`."""
     outs = computed(outs)
-    ops = tuple(op for op in ops if not isinstance(op, ScatterAddOp))
+    ops = without_scatters(ops)
     grid = grid_dims(ops, outs)
     return tuple(
         kernel_tree(ops, outs, grid, loops, spilled)

@@ -6,7 +6,8 @@ consumer. Then the two kernels whose merge saves most time are merged, until no 
 saves time. A merge is legal if no value goes from one kernel to the other through a
 third, and if no dimension has two extents. The gain of a merge is the time of two
 launches less that of one, with the best tiles. It is priced only when its upper bound,
-which needs no tiles, is the largest gain or bound of all.
+which needs no tiles, is the largest gain or bound of all; a rough bound comes before a
+close one.
 
 These gains count one launch for each kernel, but kernels that do not depend on each
 other may share one. So then, merges are undone as long as that saves time. At last,
@@ -56,6 +57,10 @@ class Prices(Protocol):
         """Return a lower bound of `seconds`, which is quicker to compute."""
         ...
 
+    def roughly(self, group: Group, outs: Values) -> float:
+        """Return a lower bound of `least`, which is quicker still."""
+        ...
+
     def launched(self, needs: Needs[Kernel]) -> float:
         """Return the time of all kernels with the best launches."""
         ...
@@ -94,15 +99,22 @@ def _merge_by_gain(
     If some kernels are `changed`, only merges with these are new.
     """
     number, pending = count(), list[_Merge]()
+    estimates = (prices.roughly, prices.least, prices.seconds)
+
+    def propose(one: Group, other: Group) -> None:
+        estimate(_Merge(0.0, next(number), -1, one, other))
+
+    def estimate(merge: _Merge) -> None:
+        """Put a merge back with its next, closer estimate."""
+        merged = graph.merged(merge.one, merge.other)
+        before = sum(seconds(each) for each in (merge.one, merge.other))
+        known = merge.known + 1
+        after = estimates[known](merged, graph.outputs_of(merged))
+        loss = after - before if isfinite(after) else inf
+        heappush(pending, replace(merge, loss=loss, known=known))
 
     def seconds(group: Group) -> float:
         return prices.seconds(group, graph.outputs_of(group))
-
-    def propose(one: Group, other: Group) -> None:
-        merged = graph.merged(one, other)
-        least = prices.least(merged, graph.outputs_of(merged))
-        bound = seconds(one) + seconds(other) - least
-        heappush(pending, _Merge(-bound, next(number), False, one, other))
 
     if changed is None:
         for group in graph.kernels():
@@ -115,15 +127,12 @@ def _merge_by_gain(
         best = heappop(pending)
         if not graph.can_merge(best.one, best.other):
             continue
-        if best.priced:
-            merged = graph.merge(best.one, best.other)
-            for other in graph.neighbours(merged):
-                propose(merged, other)
-        else:
-            before = seconds(best.one) + seconds(best.other)
-            after = seconds(graph.merged(best.one, best.other))
-            loss = after - before if isfinite(after) else inf
-            heappush(pending, replace(best, loss=loss, priced=True))
+        if best.known + 1 < len(estimates):
+            estimate(best)
+            continue
+        merged = graph.merge(best.one, best.other)
+        for other in graph.neighbours(merged):
+            propose(merged, other)
 
 
 def _undo_merges(graph: KernelGraph, prices: Prices) -> None:
@@ -165,9 +174,10 @@ class _Merge:
     """A possible merge of two kernels; the heap has the largest gain first."""
 
     loss: float
-    """Minus the gain, or minus its upper bound if it is not `priced` yet."""
+    """Minus the gain, or minus an upper bound of it if it is not priced yet."""
     number: int
     """The order of insertion, which decides between equal gains."""
-    priced: bool
+    known: int
+    """Which estimate this is, the last of which is the price."""
     one: Group = field(compare=False)
     other: Group = field(compare=False)

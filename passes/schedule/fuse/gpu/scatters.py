@@ -26,6 +26,11 @@ def scatters_of(ops: Iterable[Operation]) -> tuple[ScatterAddOp, ...]:
     return tuple(op for op in ops if isinstance(op, ScatterAddOp))
 
 
+def without_scatters(ops: Iterable[Operation]) -> tuple[Operation, ...]:
+    """Return those of `ops` that a tile tree has."""
+    return tuple(op for op in ops if not isinstance(op, ScatterAddOp))
+
+
 def computed(values: Iterable[SSAValue]) -> tuple[SSAValue, ...]:
     """Return the results of a tile tree for what its kernel leaves in memory."""
     found = (v.owner.values if isinstance(v.owner, ScatterAddOp) else v for v in values)
