@@ -52,9 +52,9 @@ def _states_in_step(fold: FoldOp, states: States) -> States:
     inner = {argument: without_axes(states[v], axes) for v, argument in arguments}
     known = {**states, **inner}
     for op in list(fold.step.block.ops)[:-1]:
-        made = result_states(op, known)
-        known |= made
-        inner |= made
+        states = result_states(op, known)
+        known |= states
+        inner |= states
     return {
         value: replace(state, sharded={**state.sharded, **dict.fromkeys(axes, dim)})
         if dim in names_of(value)

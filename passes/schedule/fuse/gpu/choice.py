@@ -193,8 +193,10 @@ def _narrowed(
     if not products:
         return wide.result, ()
     casts = [store_narrow(product) for product in products]
-    made = {fused: fused.with_casts(casts) for fused, found in storing.items() if found}
-    choices, start = list(made.values()), made.get(wide.result)
+    with_casts = {
+        fused: fused.with_casts(casts) for fused, found in storing.items() if found
+    }
+    choices, start = list(with_casts.values()), with_casts.get(wide.result)
     with unrounded(casts):
         if forms is not None and start is not None and start.choice.name == "priority":
             choices.append(_merged_further(start, forms))

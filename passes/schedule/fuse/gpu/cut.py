@@ -23,10 +23,10 @@ def cut_in_two(partition: Partition, kernel: Spatial) -> Partition | None:
     the most even halves.
     """
     groups = [part for part in partition if isinstance(part, tuple)]
-    own = next((group for group in groups if kernel.outs[0].owner in group), ())
+    whole = next((group for group in groups if kernel.outs[0].owner in group), ())
     ops = {*kernel.ops, *chain.from_iterable(map(scatterings, kernel.outs))}
-    halved = [op for op in own if op in ops]
-    sizes = [n for n in range(1, len(halved)) if halved[n] not in scatters_of(own)]
+    halved = [op for op in whole if op in ops]
+    sizes = [n for n in range(1, len(halved)) if halved[n] not in scatters_of(whole)]
     if not sizes:
         return None
     best = min(
@@ -36,7 +36,7 @@ def cut_in_two(partition: Partition, kernel: Spatial) -> Partition | None:
             abs(2 * size - len(halved)),
         ),
     )
-    index = partition.index(own)
+    index = partition.index(whole)
     halves = tuple(halved[:best]), tuple(halved[best:])
     return (*partition[:index], *halves, *partition[index + 1 :])
 

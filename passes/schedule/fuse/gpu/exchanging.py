@@ -256,18 +256,18 @@ def stages_of(ops: Stage) -> Iterator[Stage]:
     An elementwise op that reads only inputs is in the first stage that needs it, so
     that no register holds its result while programs wait.
     """
-    made = {value for op in ops for value in op.results}
+    results = {value for op in ops for value in op.results}
     depth: dict[Operation, int] = {}
     for op in ops:
         exchanges = isinstance(op, CollectiveOp)
         before = [
-            depth[made] + (isinstance(made, CollectiveOp) != exchanges)
-            for made in (value.owner for value in op.operands)
-            if isinstance(made, Operation) and made in depth
+            depth[producer] + (isinstance(producer, CollectiveOp) != exchanges)
+            for producer in (value.owner for value in op.operands)
+            if isinstance(producer, Operation) and producer in depth
         ]
         depth[op] = max(before, default=int(exchanges))
     for op in ops:
-        if isinstance(op, Elementwise) and not made & set(op.operands):
+        if isinstance(op, Elementwise) and not results & set(op.operands):
             users = {use.operation for value in op.results for use in value.uses}
             if not any(isinstance(user, CollectiveOp) for user in users):
                 needed = (depth[user] for user in users if user in depth)

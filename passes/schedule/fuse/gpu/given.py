@@ -73,8 +73,8 @@ def _kernel(
     loaded: set[SSAValue],
 ) -> tuple[Operation, ...]:
     """Return the ops that compute `values` from `loaded` values and arguments."""
-    makers = {value.owner for value in loaded}
-    inside = {op for op in ops if not isinstance(op, Border) and op not in makers}
+    producers = {value.owner for value in loaded}
+    inside = {op for op in ops if not isinstance(op, Border) and op not in producers}
     needed = defining_ops(values, inside)
     return tuple(op for op in ops if op in needed)
 

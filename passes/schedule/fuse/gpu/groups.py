@@ -38,7 +38,7 @@ from comet.dialects.errors import OpError
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.reduction_loops import without_constants
 from comet.passes.schedule.fuse.gpu.scatters import (
-    beside_values,
+    after_their_values,
     meet_in_memory,
     scatters_of,
     units,
@@ -84,7 +84,7 @@ def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
     for op in ops:
         _check_op(func, op)
     kept = (op for op in without_constants(ops) if not isinstance(op, IndexOp))
-    return beside_values(tuple(kept))
+    return after_their_values(tuple(kept))
 
 
 def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
@@ -177,8 +177,8 @@ def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
         begins &= not _narrows_last(op, group)
-        apart = disagrees(group, unit) or meet_in_memory(group, unit)
-        if group and (between or begins or apart):
+        separate = disagrees(group, unit) or meet_in_memory(group, unit)
+        if group and (between or begins or separate):
             yield tuple(group)
             group = []
         if isinstance(op, Border):
@@ -205,11 +205,11 @@ def with_own_casts_and_positions(partition: Partition) -> Partition:
     """
     groups = [part for part in partition if isinstance(part, tuple)]
     ops = tuple(dict.fromkeys(op for group in groups for op in group))
-    own, parts = casts_and_positions(ops), list[Part]()
+    repeated, parts = casts_and_positions(ops), list[Part]()
     for part in partition:
         if isinstance(part, tuple):
             computing = tuple(op for op in part if not isinstance(op, ScatterAddOp))
-            read = defining_ops(values_read(computing), own)
+            read = defining_ops(values_read(computing), repeated)
             parts.append((*(op for op in ops if op in read), *part))
         else:
             parts.append(part)
@@ -245,10 +245,10 @@ def with_products(group: Group, earlier: Sequence[Group]) -> Group:
     A value is a product if contractions and elementwise ops compute it from values in
     device memory. Results of reductions are loaded instead.
     """
-    made = {op for other in earlier for op in other}
+    producers = {op for other in earlier for op in other}
     recomputed: dict[Operation, None] = {}
     for value in dict.fromkeys(value for op in group for value in op.operands):
-        ops = defining_ops((value,), made)
+        ops = defining_ops((value,), producers)
         cheap = all(isinstance(op, PRODUCTS) for op in ops)
         if cheap and not any(disagrees(group, (op,)) for op in ops):
             recomputed |= dict.fromkeys(ops)

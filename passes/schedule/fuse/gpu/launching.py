@@ -31,23 +31,23 @@ def seconds_of_launches(needs: Needs[Trial], prices: LaunchPrices[Trial]) -> flo
 
 def needs_of(steps: Iterable[Step], trials: Trials) -> Needs[Trial]:
     """Return the kernels among `steps`, and which each one reads from."""
-    makers: dict[SSAValue, frozenset[Trial]] = {}
+    producers: dict[SSAValue, frozenset[Trial]] = {}
     read: dict[Trial, frozenset[Trial]] = {}
     for step in steps:
         if isinstance(step, Spatial):
             trial = trials.fitting(step)
             ids = (op.ids for value in step.outs for op in scatterings(value))
-            read[trial] = _kernels_of((*values_read(step.ops), *ids), makers)
-            makers |= dict.fromkeys(step.outs, frozenset((trial,)))
+            read[trial] = _kernels_of((*values_read(step.ops), *ids), producers)
+            producers |= dict.fromkeys(step.outs, frozenset((trial,)))
         else:
             for op in step.ops:
-                found = _kernels_of(op.operands, makers)
-                makers |= dict.fromkeys(op.results, found)
+                found = _kernels_of(op.operands, producers)
+                producers |= dict.fromkeys(op.results, found)
     return Needs(tuple(read), read)
 
 
 def _kernels_of(
-    values: Iterable[SSAValue], makers: Mapping[SSAValue, frozenset[Trial]]
+    values: Iterable[SSAValue], producers: Mapping[SSAValue, frozenset[Trial]]
 ) -> frozenset[Trial]:
     """Return the kernels that compute values, or what these are views of."""
-    return frozenset[Trial]().union(*(makers.get(v, frozenset()) for v in values))
+    return frozenset[Trial]().union(*(producers.get(v, frozenset()) for v in values))

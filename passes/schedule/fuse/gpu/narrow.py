@@ -101,9 +101,9 @@ def _elementwise_slice(value: SSAValue) -> Iterator[SSAValue]:
     """Yield `value`, and the values of the same dimensions that maps, casts read."""
     pending, seen = [value], {value}
     while pending:
-        yield (made := pending.pop())
-        if isinstance(made.owner, Elementwise):
-            new = [v for v in made.owner.operands if v not in seen]
+        yield (source := pending.pop())
+        if isinstance(source.owner, Elementwise):
+            new = [v for v in source.owner.operands if v not in seen]
             pending += (v for v in new if set(names_of(v)) == set(names_of(value)))
             seen.update(new)
 

@@ -76,8 +76,8 @@ def plan_steps(
         if not isinstance(part, tuple):
             steps.append(Leaf((part,)))
             continue
-        made = (result for op in part for result in op.results)
-        if outs := tuple(v for v in made if v in kept and v not in stored):
+        results = (result for op in part for result in op.results)
+        if outs := tuple(v for v in results if v in kept and v not in stored):
             needed = defining_ops(computed(outs), set(part))
             needed = needed.union(scatters_of(part))
             group = tuple(op for op in part if op in needed)

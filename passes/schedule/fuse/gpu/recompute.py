@@ -45,8 +45,8 @@ def free_to_recompute(ops: Sequence[Operation]) -> frozenset[Operation]:
     Without those whose result is returned or viewed: it has to be stored.
     """
     known = set(ops)
-    own = casts_and_positions(ops)
-    return frozenset(op for op in own if not _is_stored(op.results[0], known))
+    repeated = casts_and_positions(ops)
+    return frozenset(op for op in repeated if not _is_stored(op.results[0], known))
 
 
 def cheap_to_recompute(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
@@ -59,19 +59,19 @@ def cheap_to_recompute(ops: Sequence[Operation], gpu: Device) -> frozenset[Opera
     """
     known, found = set(ops), set[Operation]()
     for op in ops:
-        made = isinstance(op, Elementwise) and any(
+        follows = isinstance(op, Elementwise) and any(
             v.owner in found for v in op.operands
         )
-        grown = isinstance(op, ContractOp) and _grows(op) and _is_cheap(op, gpu)
-        if (made or grown) and not _is_stored(op.results[0], known):
+        is_large = isinstance(op, ContractOp) and _grows(op) and _is_cheap(op, gpu)
+        if (follows or is_large) and not _is_stored(op.results[0], known):
             found.add(op)
-    readers = {
+    consumers = {
         use.operation
         for op in found
         for use in op.results[0].uses
         if use.operation not in found
     }
-    return frozenset(found if len(readers) > 1 else ())
+    return frozenset(found if len(consumers) > 1 else ())
 
 
 def statistics_to_recompute(ops: Sequence[Operation]) -> frozenset[Operation]:

@@ -59,11 +59,11 @@ def _readers(value: SSAValue) -> Iterator[Operation | None]:
         yield op if block is None else block.find_ancestor_op_in_block(op)
 
 
-def beside_values(ops: Sequence[Operation]) -> tuple[Operation, ...]:
+def after_their_values(ops: Sequence[Operation]) -> tuple[Operation, ...]:
     """
-    Return `ops` with those that scatter right after the op that makes their values.
+    Return `ops` with each scatter right after the op that computes its values.
 
-    Raises PassFailedException where no op makes them, as of a constant, or where ids
+    Raises PassFailedException where no op computes them, as of a constant, or where ids
     depend on them.
     """
     scatters = scatters_of(ops)
