@@ -126,8 +126,8 @@ class Terms:
 
     def add(self, value: Real, weight: Real = 1.0) -> None:
         """Add `value` times `weight`."""
-        known = self._terms.get(identity(value))
-        sum_ = weight if known is None else known[1] + weight
+        term = self._terms.get(identity(value))
+        sum_ = weight if term is None else term[1] + weight
         self._terms[identity(value)] = value, sum_
 
     @property

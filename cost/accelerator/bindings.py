@@ -173,7 +173,7 @@ def charged_level(tile: Tile, member: Node) -> str | None:
 
 
 def may_hide(
-    member: Node, group: Group, own: BindingKind | None, *, dependent: bool
+    member: Node, group: Group, binding: BindingKind | None, *, dependent: bool
 ) -> bool:
     """
     Whether a stream may overlap with the work of a group's member (COMET tool).
@@ -183,6 +183,6 @@ def may_hide(
     """
     if isinstance(member, Collective):
         return False
-    if group.fused or own is BindingKind.SEQUENTIAL:
+    if group.fused or binding is BindingKind.SEQUENTIAL:
         return not dependent
     return True

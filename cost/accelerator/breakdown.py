@@ -123,7 +123,7 @@ def _terms(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Term, 
     A term is the sum over nodes of the cycles of one execution, times the executions.
     The last term makes the sum the latency if nodes overlap.
     """
-    whole = float(latencies(mappings, hardware, flows).root.cycles)
+    cycles = float(latencies(mappings, hardware, flows).root.cycles)
     quick = without_delays(hardware)
     latency = latencies(mappings, quick, flows)
     silent = latencies(mappings, quick, flows, collectives=False)
@@ -141,8 +141,8 @@ def _terms(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Term, 
             sums[LONG] += runs * float(nest.stalls)
     sums[EXPOSED] = float(latency.root.cycles - silent.root.cycles)
     sums[HIDDEN] -= sums[EXPOSED]
-    sums[NETWORK] = whole - float(latency.root.cycles)
-    sums[OVERLAP] = whole - sum(sums.values())
+    sums[NETWORK] = cycles - float(latency.root.cycles)
+    sums[OVERLAP] = cycles - sum(sums.values())
     return tuple(Term(name, sums[name], text) for name, text in MEANINGS.items())
 
 
@@ -159,18 +159,18 @@ def _traffic(mappings: Mappings, hardware: Hardware, flows: Flows) -> Iterator[T
     """Yield the traffic of each level and tensor, in the order of levels."""
     sums: dict[tuple[str, str], Traffic] = {}
     for visit in visits(mappings, flows):
-        for one in _accessed(hardware, flows, visit):
-            key = one.level, one.tensor
-            sums[key] = _sum(sums[key], one) if key in sums else one
-    yield from sorted(sums.values(), key=lambda one: hardware.rank[one.level])
+        for part in _accessed(hardware, flows, visit):
+            key = part.level, part.tensor
+            sums[key] = _sum(sums[key], part) if key in sums else part
+    yield from sorted(sums.values(), key=lambda part: hardware.rank[part.level])
 
 
-def _sum(one: Traffic, other: Traffic) -> Traffic:
+def _sum(first: Traffic, second: Traffic) -> Traffic:
     return replace(
-        one,
-        read=one.read + other.read,
-        written=one.written + other.written,
-        energy=one.energy + other.energy,
+        first,
+        read=first.read + second.read,
+        written=first.written + second.written,
+        energy=first.energy + second.energy,
     )
 
 
@@ -222,7 +222,9 @@ def _largest(
     """The largest demand of each level that has a capacity, in the order of levels."""
     largest: dict[str, Occupancy] = {}
     for demand, _ in limited(live_occupancy(problem, flows.tiles), hardware):
-        known = largest.get(demand.level)
-        if known is None or float(demand.total) > float(known.total):
+        previous = largest.get(demand.level)
+        if previous is None or float(demand.total) > float(previous.total):
             largest[demand.level] = demand
-    return tuple(sorted(largest.values(), key=lambda one: hardware.rank[one.level]))
+    return tuple(
+        sorted(largest.values(), key=lambda demand: hardware.rank[demand.level])
+    )

@@ -83,42 +83,42 @@ def summed_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupan
             continue
         needs = _node_bytes(problem, tile, extents[tile.index], whole=True)
         for level, parts in needs.items():
-            own = Occupancy(level, tile.name, parts)
+            demand = Occupancy(level, tile.name, parts)
             binding = _inherited_binding(problem, tile)
-            reached[level] = _combine(reached.get(level), own, binding)
+            reached[level] = _combine(reached.get(level), demand, binding)
             yield reached[level]
 
 
 def _combine(
-    before: Occupancy | None, own: Occupancy, binding: BindingKind | None
+    before: Occupancy | None, demand: Occupancy, binding: BindingKind | None
 ) -> Occupancy:
     if before is None:
-        return own
+        return demand
     match binding:
         case BindingKind.SEQUENTIAL:
-            larger = np.greater_equal(before.total, own.total)
+            larger = np.greater_equal(before.total, demand.total)
             parts = {
-                t: np.where(larger, before.parts.get(t, 0.0), own.parts.get(t, 0.0))
-                for t in (*before.parts, *own.parts)
+                t: np.where(larger, before.parts.get(t, 0.0), demand.parts.get(t, 0.0))
+                for t in (*before.parts, *demand.parts)
             }
-            return Occupancy(own.level, _where(larger, before, own), parts)
+            return Occupancy(demand.level, _where(larger, before, demand), parts)
         case BindingKind.PARALLEL | BindingKind.SHARING:
             return before
         case _:
-            names = (*before.parts, *own.parts)
-            parts = {t: before.parts.get(t, 0) + own.parts.get(t, 0) for t in names}
-            return Occupancy(own.level, own.where, parts)
+            names = (*before.parts, *demand.parts)
+            parts = {t: before.parts.get(t, 0) + demand.parts.get(t, 0) for t in names}
+            return Occupancy(demand.level, demand.where, parts)
 
 
-def _where(larger: Real, before: Occupancy, own: Occupancy) -> str:
+def _where(larger: Real, before: Occupancy, demand: Occupancy) -> str:
     """Name the node of the larger demand; of many mappings, the later node."""
-    return before.where if np.ndim(larger) == 0 and larger else own.where
+    return before.where if np.ndim(larger) == 0 and larger else demand.where
 
 
 def _inherited_binding(problem: Problem, tile: Tile) -> BindingKind | None:
     parent = problem.parent.get(tile.index)
-    if (own := binding_of(parent, tile)) is not None or parent is None:
-        return own
+    if (binding := binding_of(parent, tile)) is not None or parent is None:
+        return binding
     return binding_of(problem.parent.get(parent.index), parent)
 
 
@@ -139,8 +139,8 @@ def _node_bytes(
     for entry, reached in zip(tile.entries, extents, strict=True):
         size = _tile_bytes(problem, entry, reached)
         parts = result.setdefault(entry.source, {})
-        if (other := parts.get(entry.tensor)) is not None:
-            size = np.maximum(other, size)
+        if (previous := parts.get(entry.tensor)) is not None:
+            size = np.maximum(previous, size)
         parts[entry.tensor] = np.floor(size) if whole else size
     return result
 
@@ -204,8 +204,8 @@ class _Live:
             kinds = binding_kinds(parent)
             if any(kind is not BindingKind.SEQUENTIAL for kind in kinds):
                 siblings = [child for child in parent.children if child is not node]
-                for other in (t for s in siblings for t in walk_tiles(s)):
-                    yield from self.needs.get(other.index, {}).get(level, {}).items()
+                for sibling in (t for s in siblings for t in walk_tiles(s)):
+                    yield from self.needs.get(sibling.index, {}).get(level, {}).items()
             node, parent = parent, self.problem.parent.get(parent.index)
 
 

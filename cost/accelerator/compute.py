@@ -106,8 +106,8 @@ def vector_steps(unit: Unit, kind: str) -> int:
     if kind in ROW_REDUCTIONS:
         return row_steps(unit.width)
     if (steps := VECTOR_STEPS.get(kind)) is None:
-        known = ", ".join([*VECTOR_STEPS, *ROW_REDUCTIONS])
-        raise CostError(f"a vector unit has no operation {kind!r}; it has {known}")
+        names = ", ".join([*VECTOR_STEPS, *ROW_REDUCTIONS])
+        raise CostError(f"a vector unit has no operation {kind!r}; it has {names}")
     return steps
 
 
@@ -277,7 +277,7 @@ def _per_cycle(count: int, cycles: int) -> float:
 
 def throughput(unit: Unit, leaf: Leaf) -> float:
     """The most points of a leaf's iteration space that a unit computes per cycle."""
-    known = peak(unit, leaf.kind)
-    if known < math.inf:
-        return known
+    rate = peak(unit, leaf.kind)
+    if rate < math.inf:
+        return rate
     return math.prod(primitive_extents(leaf)) / leaf_cycles(unit, leaf)

@@ -152,8 +152,8 @@ class _Builder:
 
     def _exchange(self, node: Collective) -> None:
         """An all-gather enlarges the tile along its dimension, a scatter divides it."""
-        problem, given = self.mappings.template, self.held.get((node.level, node.input))
-        got, traffic = exchanged(problem, self.hardware, node, given)
+        problem, tile = self.mappings.template, self.held.get((node.level, node.input))
+        got, traffic = exchanged(problem, self.hardware, node, tile)
         self.held[node.level, node.output] = got
         if node.writes_back:
             self.reached[node.input, node.tag] = dict(got)
@@ -162,8 +162,8 @@ class _Builder:
     def _now(self, entry: Entry) -> Extents:
         if entry.key not in self.reached:
             # Other tags name a collective, whose tile is that of the producer.
-            known = [k for k in self.reached if k[0] == entry.tensor]
-            self.reached[entry.key] = dict(self.reached[known[-1]]) if known else {}
+            keys = [k for k in self.reached if k[0] == entry.tensor]
+            self.reached[entry.key] = dict(self.reached[keys[-1]]) if keys else {}
         return dict(self.reached[entry.key])
 
     def _grow(self, tile: Tile, position: int) -> None:
@@ -183,12 +183,12 @@ def _connect(
 ) -> None:
     """Add the flows of a node and of those below it; `above` are its parent's."""
     periods: dict[tuple[object, ...], Real] = {}
-    own = tuple(
+    node_flows = tuple(
         _flow(builder, tile, position, above, periods)
         for position in range(len(tile.entries))
     )
-    flows[tile.index] = own
-    by_key = {flow.entry.key: flow for flow in own}
+    flows[tile.index] = node_flows
+    by_key = {flow.entry.key: flow for flow in node_flows}
     for child in tile.children:
         if isinstance(child, Tile):
             _connect(builder, child, by_key, flows)
@@ -213,7 +213,7 @@ def _flow(
     rows = [mappings.row(tile, position, row) for row in range(len(entry.factors))]
     if not tile.spatial:
         count = multiply(f for row in rows for f in row.values())
-        moves = ratio(count, _known_reuse(periods, tile.order, rows[0], dims))
+        moves = ratio(count, _cached_reuse(periods, tile.order, rows[0], dims))
         return Flow(entry, writes, dependent, size, count, moves, 1.0, 1.0, back)
     if (outer := above.get(entry.key)) is None:
         raise CostError(
@@ -236,17 +236,17 @@ def _flow(
     )
 
 
-def _known_reuse(
-    known: dict[tuple[object, ...], Real],
+def _cached_reuse(
+    cache: dict[tuple[object, ...], Real],
     order: tuple[str, ...],
     factors: Extents,
     dims: frozenset[str],
 ) -> Real:
     """`reuse`, computed once for entries of a node that have the same factors."""
     key = *(identity(factors[dim]) for dim in order), dims
-    if key not in known:
-        known[key] = reuse(order, factors, dims)
-    return known[key]
+    if key not in cache:
+        cache[key] = reuse(order, factors, dims)
+    return cache[key]
 
 
 def leaf_steps(mappings: Mappings, leaf: Leaf) -> Real:

@@ -144,8 +144,8 @@ class Hardware:
     def level(self, name: str) -> Level:
         """The level of that name; raises `CostError` if there is none."""
         if (found := self.by_name.get(name)) is None:
-            known = ", ".join(level.name for level in self.levels)
-            raise CostError(f"the machine has no level {name!r}; it has {known}")
+            names = ", ".join(level.name for level in self.levels)
+            raise CostError(f"the machine has no level {name!r}; it has {names}")
         return found
 
     def instances(self, names: Iterable[str]) -> int:

@@ -195,7 +195,7 @@ def _check_collective(
 ) -> None:
     _check_exchange(hardware, node)
     _check_tensor(problem, node.name, "makes", node.output)
-    if node.input not in problem.made:
+    if node.input not in problem.produced:
         raise CostError(
             f"{node.name} exchanges tensor {node.input}, which no operation produces; "
             "name one that is produced before it"
@@ -306,9 +306,9 @@ def _check_counts(problem: Problem, extents: TileExtents) -> None:
     for tile in walk_tiles(problem.root):
         above = problem.parent.get(tile.index)
         before = 1 if above is None else iterations[above.index]
-        own = 1 if tile.spatial else max(map(_iterations, tile.entries))
-        iterations[tile.index] = before * own
-        _check_count(tile, "iterations", before * own)
+        trips = 1 if tile.spatial else max(map(_iterations, tile.entries))
+        iterations[tile.index] = before * trips
+        _check_count(tile, "iterations", before * trips)
         if above is None:  # tiles of the root are split before any of them moves
             continue
         for entry, reached in zip(tile.entries, extents[tile.index], strict=True):

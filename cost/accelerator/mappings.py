@@ -116,17 +116,17 @@ class Mappings:
 
     def accumulates(self, tile: Tile, position: int) -> Truth:
         """Whether an entry reads back what it writes."""
-        known = tile.entries[position].accumulates
-        return self.accumulating.get((tile.index, position), known)
+        default = tile.entries[position].accumulates
+        return self.accumulating.get((tile.index, position), default)
 
     def row(self, tile: Tile, position: int, row: int) -> dict[str, Real]:
         """The factors of one row of one entry."""
-        given = tile.entries[position].factors[row].items()
+        row_factors = tile.entries[position].factors[row].items()
         if not self.factors:
-            return {dim: float(factor) for dim, factor in given}
+            return {dim: float(factor) for dim, factor in row_factors}
         return {
             dim: self.factors.get((tile.index, position, row, dim), float(factor))
-            for dim, factor in given
+            for dim, factor in row_factors
         }
 
     def tile_steps(self, leaf: Leaf, tensor: str) -> dict[str, Real]:

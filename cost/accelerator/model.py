@@ -57,7 +57,7 @@ class Prices:
 
     @property
     def _figures(self) -> tuple[NDArray[np.float64], ...]:
-        return tuple(getattr(self, each.name) for each in fields(self))
+        return tuple(getattr(self, field.name) for field in fields(self))
 
 
 def price(problem: Problem, hardware: Hardware, model: ModelName = "paper") -> Estimate:
@@ -97,7 +97,10 @@ def price_many(
     priced = [costs(part, hardware, build_flows(part, hardware)) for part in parts]
     figures = zip(*priced, strict=True)
     return Prices(
-        *(_joined(parts, [np.asarray(f, np.float64) for f in each]) for each in figures)
+        *(
+            _joined(parts, [np.asarray(f, np.float64) for f in figure])
+            for figure in figures
+        )
     )
 
 
@@ -139,5 +142,5 @@ def _one_by_one(mappings: Mappings, hardware: Hardware) -> Prices:
     for index in range(mappings.count):
         with suppress(CostError):
             found = price(mappings.at(index), hardware, "tool")
-            figures[:, index] = [getattr(found, each.name) for each in fields(Prices)]
+            figures[:, index] = [getattr(found, field.name) for field in fields(Prices)]
     return Prices(*figures)

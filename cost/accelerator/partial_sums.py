@@ -101,7 +101,7 @@ def _chains(tile: Tile, above: tuple[Tile, ...]) -> Iterator[tuple[Tile, ...]]:
 def _sum_chain(problem: Problem, chain: Sequence[Tile]) -> SumChain:
     op = chain[-1].leaf.operation
     accesses = problem.operation[op].access.values()
-    written = [relevant(each.projection) for each in accesses if each.read_write]
+    written = [relevant(access.projection) for access in accesses if access.read_write]
 
     def positions(tile: Tile) -> Iterator[int]:
         for position, entry in enumerate(tile.entries):
@@ -124,7 +124,9 @@ def _in_chain(
         if not tile.spatial:
             if (rows := loops(tile.index, chain.operation)) is None:
                 return
-            own = [(dim, factor) for dim, factor in rows if dim in chain.dims]
-            found = accumulation(own, chain.result, found.below, moves=bool(written))
+            chain_rows = [(dim, factor) for dim, factor in rows if dim in chain.dims]
+            found = accumulation(
+                chain_rows, chain.result, found.below, moves=bool(written)
+            )
         for position in written:
             yield (tile.index, position), found.here

@@ -186,7 +186,7 @@ class Problem:
         return {op.name: op for op in self.operations}
 
     @cached_property
-    def made(self) -> frozenset[str]:
+    def produced(self) -> frozenset[str]:
         """The tensors that operations produce."""
         return frozenset(op.output for op in self.operations)
 

@@ -114,8 +114,8 @@ def report(
 
 
 def _without_networks(estimate: Estimate) -> Estimate:
-    kept = {k: v for k, v in estimate.energy_by_level.items() if "<->" not in k}
-    return replace(estimate, energy=sum(kept.values()), energy_by_level=kept)
+    by_level = {k: v for k, v in estimate.energy_by_level.items() if "<->" not in k}
+    return replace(estimate, energy=sum(by_level.values()), energy_by_level=by_level)
 
 
 def _tool_report(

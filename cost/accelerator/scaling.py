@@ -107,7 +107,9 @@ def _with(
     factor: float,
 ) -> Hardware:
     changed = change(level, factor)
-    levels = (changed if known is level else known for known in hardware.levels)
+    levels = (
+        changed if original is level else original for original in hardware.levels
+    )
     return replace(hardware, levels=tuple(levels))
 
 

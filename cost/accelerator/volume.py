@@ -71,33 +71,35 @@ def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Rea
 
 
 def exchanged(
-    problem: Problem, hardware: Hardware, node: Collective, given: Extents | None
+    problem: Problem, hardware: Hardware, node: Collective, tile: Extents | None
 ) -> tuple[dict[str, Real], CollectiveTraffic]:
     """
     Return the tile of a tensor after a collective, and the traffic.
 
     A gather or all-gather enlarges the tile along its dimension, a scatter divides it;
-    integers stay integers. `given` is the tile before the collective. Raises
+    integers stay integers. `tile` is the tile before the collective. Raises
     `CostError` if there is none.
     """
-    if given is None:
+    if tile is None:
         raise CostError(
             f"{node.name} exchanges tensor {node.input} at {node.level}, where no node "
             "before it holds it; place it after one"
         )
     sources = hardware.instances(node.sources)
     destinations = hardware.instances(node.destinations)
-    got, dim = dict(given), node.dimension
+    got, dim = dict(tile), node.dimension
     if dim in got:
         if node.kind in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER):
             got[dim] = got[dim] * sources
         elif node.kind is CollectiveKind.SCATTER:
-            whole = isinstance(got[dim], int)
-            got[dim] = got[dim] // destinations if whole else got[dim] / destinations
+            is_integer = isinstance(got[dim], int)
+            got[dim] = (
+                got[dim] // destinations if is_integer else got[dim] / destinations
+            )
     read, written = (problem.projection(t, "") for t in (node.input, node.output))
     return got, CollectiveTraffic(
         node.kind,
-        elements_of(read, given) * (node.bits / 8),
+        elements_of(read, tile) * (node.bits / 8),
         elements_of(written, got) * (node.bits / 8),
         sources,
         destinations,
@@ -168,14 +170,16 @@ def memory_cycles(
     some = larger(t.unique, 1)
     ports = smaller(some, source.ports)
     tiles = some if t.writes else t.unique
-    whole = source.child_write_bandwidth if t.writes else source.child_read_bandwidth
+    bandwidth = (
+        source.child_write_bandwidth if t.writes else source.child_read_bandwidth
+    )
     read = source.child_read_bandwidth
     if ported:
-        whole, read = (_shared(b, ports, source.ports) for b in (whole, read))
+        bandwidth, read = (_shared(b, ports, source.ports) for b in (bandwidth, read))
     supported = network.reduction if t.writes else network.broadcast
     copies = 1 if supported else -(-t.spatial // some)
     data = real(copies) * real(tiles) * real(t.size) * real(t.element_bytes)
-    out = np.ceil(data / real(smaller(whole, ports * network.bandwidth)))
+    out = np.ceil(data / real(smaller(bandwidth, ports * network.bandwidth)))
     if t.writes and t.accumulates is not False:
         out = out + choose(t.accumulates, np.ceil(data / real(read)), real(0))
     child = min(route.child_read if t.writes else route.child_write, network.bandwidth)

@@ -70,20 +70,20 @@ class Fabric:
         waits = (sharing - 1) * np.maximum(takes - self.hop, 0)
         return self.latency + distance * self.hop + takes + waits
 
-    def exchange(self, apart: int) -> tuple[int, int]:
+    def exchange(self, distance: int) -> tuple[int, int]:
         """
-        Return hops and messages per link of pairs of ranks at distance `apart`.
+        Return hops and messages per link of pairs of ranks at distance `distance`.
 
-        `apart` is a power of two; pairs are aligned to it.
+        `distance` is a power of two; pairs are aligned to it.
         """
         match self.topology:
             case "full":
                 return 1, 1
             case "ring":
-                return min(apart, self.ranks - apart), apart
+                return min(distance, self.ranks - distance), distance
             case "mesh":
                 columns = self.shape[0]
-                along = apart if apart < columns else apart // columns
+                along = distance if distance < columns else distance // columns
                 return along, along
 
     def line(self, position: int) -> Fabric:
@@ -143,14 +143,14 @@ def _doubling_steps(fabric: Fabric, size: Real) -> Real:
     """The messages double (or halve) with the distance of the partner."""
     n = fabric.ranks
     return total(
-        fabric.step(apart * size / n, *fabric.exchange(apart))
-        for apart in _doublings(n)
+        fabric.step(distance * size / n, *fabric.exchange(distance))
+        for distance in _doublings(n)
     )
 
 
 def _doubling_all_reduce(fabric: Fabric, size: Real) -> Real:
     steps = _doublings(fabric.ranks)
-    return total(fabric.step(size, *fabric.exchange(apart)) for apart in steps)
+    return total(fabric.step(size, *fabric.exchange(distance)) for distance in steps)
 
 
 def tree_hops(fabric: Fabric) -> list[int]:
@@ -324,11 +324,11 @@ def collective_time(
     """
     if fabric.ranks == 1:
         return 0 * size
-    known = algorithms_for(kind, fabric)
-    if algorithm not in known:
+    names = algorithms_for(kind, fabric)
+    if algorithm not in names:
         raise CostError(
             f"the algorithm {algorithm} of {kind} does not run on {fabric}; "
-            f"{'use ' + ', '.join(known) if known else 'no other does'}"
+            f"{'use ' + ', '.join(names) if names else 'no other does'}"
         )
     if isinstance(fabric, Hierarchy):
         return _hierarchical(kind, fabric, size)

@@ -201,8 +201,8 @@ def memory_energy(
     """The pJ of a collective's reads and writes at one level (COMET tool)."""
     x = exchange
     reads, writes = access_tiles(x, network)
-    given, written = x.read_bytes / memory.width, written_tile(x) / memory.width
-    return given * reads * memory.child_read_energy + (
+    read, written = x.read_bytes / memory.width, written_tile(x) / memory.width
+    return read * reads * memory.child_read_energy + (
         written * writes * memory.child_write_energy
     )
 

@@ -98,7 +98,7 @@ def _work_bounds(
         yield sum(times) + sum(cycles.values()), work
         return
     yield from ((time, COLLECTIVES) for time in times)
-    yield from ((each, OPERATIONS) for each in _by_unit(cycles))
+    yield from ((time, OPERATIONS) for time in _by_unit(cycles))
 
 
 def placed_prices(ops: Iterable[Operation], model: ModelName) -> Iterator[Price]:
@@ -128,7 +128,7 @@ def _one_by_one(
         if len(readers := {*_readers(value)}) == 1:
             read[readers.pop()] += bytes_of(value)
     for value in {*_returned(func)}:
-        written[_maker(value)] += bytes_of(value)
+        written[_defining_op(value)] += bytes_of(value)
     return sum(
         max(work, crossing_bound(read[op], written[op], hardware, "ideal")[0])
         for op, work in cycles.items()
@@ -164,9 +164,9 @@ def op_cycles(
         return 0.0
     kinds = MATRIX_UNITS if isinstance(op, ContractOp) else VECTOR_UNITS
     units = [
-        each for each in hardware.levels if each.is_unit and each.unit.kind in kinds
+        level for level in hardware.levels if level.is_unit and level.unit.kind in kinds
     ]
-    rate = sum(peak(each.unit, kind) * each.total_instances for each in units)
+    rate = sum(peak(level.unit, kind) * level.total_instances for level in units)
     parts = instances if sharded or _is_in_region(op) else 1
     points = prod(merged_extents((*op.operands, *op.results), op.name).values())
     return points * parts / rate if rate else 0.0
@@ -204,10 +204,14 @@ def _readers(value: SSAValue) -> Iterator[Operation]:
                 yield op
 
 
-def _maker(value: SSAValue) -> Operation | None:
+def _defining_op(value: SSAValue) -> Operation | None:
     """Return the op that computes `value`, inside the SPMD region if there is one."""
     owner = value.owner
     if isinstance(owner, SpmdOp):
         end = owner.body.block.last_op
-        return None if end is None else _maker(end.operands[owner.results.index(value)])
+        return (
+            None
+            if end is None
+            else _defining_op(end.operands[owner.results.index(value)])
+        )
     return owner if isinstance(owner, Operation) else None

@@ -98,9 +98,9 @@ class Moment:
     def demand(self, sizes: Mapping[Stored, Bytes]) -> Demand:
         """Return the bytes by value, given those of each stored value."""
         parts: dict[str, Bytes] = {}
-        for each in self.stored:
-            name = each.value.name_hint or "unnamed"
-            parts[name] = parts.get(name, 0) + sizes[each]
+        for stored in self.stored:
+            name = stored.value.name_hint or "unnamed"
+            parts[name] = parts.get(name, 0) + sizes[stored]
         return Demand(self.level, self.op, parts)
 
 
@@ -115,7 +115,7 @@ class Layout:
 
     limits: tuple[tuple[frozenset[Stored], int], ...]
     """Values alive at the same time, and the capacity of their level, bytes."""
-    most: int
+    largest: int
     """The bytes of the largest level."""
 
     @classmethod
@@ -132,18 +132,18 @@ class Layout:
             for stored in every
             if not any(stored < other for other in every)
         )
-        most = max((level.capacity or 0 for level in system.levels), default=0)
-        return cls(tuple(limits), most)
+        largest = max((level.capacity or 0 for level in system.levels), default=0)
+        return cls(tuple(limits), largest)
 
     def spare_bytes(self, sizes: Sizes) -> Bytes:
         """Return the least free space in bytes; negative if a level overflows."""
         every = frozenset[Stored]().union(*(stored for stored, _ in self.limits))
-        taken = {each: each.bytes(sizes) for each in every}
-        spare: Bytes = self.most
+        size_of = {value: value.bytes(sizes) for value in every}
+        spare: Bytes = self.largest
         for stored, room in self.limits:
             total: Bytes = 0
-            for each in stored:
-                total = total + taken[each]
+            for value in stored:
+                total = total + size_of[value]
             spare = np.minimum(spare, room - total)
         return spare
 
@@ -152,11 +152,11 @@ def _limited(
     block: Block, system: SystemOp, sizes: Sizes
 ) -> Iterator[tuple[Demand, int]]:
     """Yield the demands on levels below the outermost one, with their capacities."""
-    capacity, known = _capacities(system), dict[Stored, Bytes]()
+    capacity, size_of = _capacities(system), dict[Stored, Bytes]()
     for moment in moments(block):
         if (room := capacity.get(moment.level)) is not None:
-            known |= {e: e.bytes(sizes) for e in moment.stored if e not in known}
-            yield moment.demand(known), room
+            size_of |= {e: e.bytes(sizes) for e in moment.stored if e not in size_of}
+            yield moment.demand(size_of), room
 
 
 def _capacities(system: SystemOp) -> dict[str, int]:
@@ -178,7 +178,7 @@ def describe_overflow(demand: Demand, system: SystemOp) -> str:
 def demands(block: Block, sizes: Sizes) -> Iterator[Demand]:
     """Yield the demand on each level, for each op of the tile trees in a block."""
     for moment in moments(block):
-        yield moment.demand({each: each.bytes(sizes) for each in moment.stored})
+        yield moment.demand({stored: stored.bytes(sizes) for stored in moment.stored})
 
 
 def moments(block: Block) -> Iterator[Moment]:
@@ -198,19 +198,19 @@ def _moments(
     `viewed` are views of these. The init arg of an iter_arg that is updated in place
     shares the memory of the loop's result.
     """
-    own: dict[SSAValue, Stored]
-    own = {a: Stored(a, loop) for a in block.args if a not in viewed}
+    local: dict[SSAValue, Stored]
+    local = {a: Stored(a, loop) for a in block.args if a not in viewed}
     for op, alive in alive_before(block, block.args):
-        made = [r for r in op.results if r not in viewed and not _overwritten(r)]
-        own |= {result: Stored(result) for result in made}
+        results = [r for r in op.results if r not in viewed and not _overwritten(r)]
+        local |= {result: Stored(result) for result in results}
         stored = map(origin_of, (*alive, *op.results))
-        held = {**outer, **{v: own[v] for v in stored if v in own}}
+        held = {**outer, **{v: local[v] for v in stored if v in local}}
         if isinstance(op, NodeOp):
             inner = loop if isinstance(op, SpatialOp) else op
             yield from _moments(op.body.block, held, views(op), inner)
         by_level: dict[str, list[Stored]] = {}
-        for value, each in held.items():
-            by_level.setdefault(level_of(value) or "", []).append(each)
+        for value, item in held.items():
+            by_level.setdefault(level_of(value) or "", []).append(item)
         for level, stored_there in by_level.items():
             yield Moment(level, op, tuple(stored_there))
 

@@ -76,8 +76,8 @@ def price_of(op: CollectiveOp, pricer: Pricer) -> Price:
     Raises CostError as the pricer does.
     """
     values = [v for v in (op.input, *op.results) if not isinstance(v.type, TokenType)]
-    whole = max(map(payload_of, values), key=lambda payload: payload.elements)
-    return pricer.price(op.name.split(".")[-1], whole)
+    payload = max(map(payload_of, values), key=lambda payload: payload.elements)
+    return pricer.price(op.name.split(".")[-1], payload)
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def _level_fabric(system: SystemOp, axes: Sequence[str], at: str) -> Fabric:
     bandwidth = min(network.bandwidth, network.channel_width / 8)
     ports = [w for w in (memory.link_read_bandwidth, memory.link_write_bandwidth) if w]
     below = system.route(name, at)[1:]
-    links = [_entrance(hardware, each) for each in below]
+    links = [_entrance(hardware, level) for level in below]
     return Fabric(
         "mesh",
         (columns, rows),

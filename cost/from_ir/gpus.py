@@ -40,8 +40,8 @@ def device_of(system: SystemOp) -> Device:
     return Device(
         clock=figure("clock_ghz") * 1e9,
         multiprocessors=count("multiprocessors"),
-        tensor=_each(figures, "tensor_tflops", 1e12),
-        vector=_each(figures, "vector_tflops", 1e12),
+        tensor=_rates(figures, "tensor_tflops", 1e12),
+        vector=_rates(figures, "vector_tflops", 1e12),
         function_costs=_function_costs(figures),
         hbm_bandwidth=figure("hbm_gb_per_s") * 1e9,
         l2_bytes=count("l2_bytes"),
@@ -70,8 +70,8 @@ def device_of(system: SystemOp) -> Device:
             shared_fraction=figure("shared_fraction"),
             shared_operand_rows=count("shared_operand_rows"),
             matrix_instructions=tuple(
-                MatrixInstruction(*each)
-                for each in cast(Sequence[Sequence[int]], figures[INSTRUCTIONS])
+                MatrixInstruction(*shape)
+                for shape in cast(Sequence[Sequence[int]], figures[INSTRUCTIONS])
             ),
             warp_instructions=WarpInstructions(
                 *cast(Sequence[int], figures["warp_instructions"])
@@ -135,14 +135,14 @@ def _function_costs(figures: Fields) -> dict[str, float]:
     GPUs have an instruction for 2^x. Triton compiles e^x to 2^(x log2 e), for NVIDIA
     and AMD GPUs, which takes one multiplication more.
     """
-    costs = _each(figures, "function_costs")
+    costs = _rates(figures, "function_costs")
     return {"exp2": max(costs["exp"] - 1, 1.0), **costs}
 
 
-def _each(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:
+def _rates(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:
     """Return a map of figures by name, times `scale`, with the defaults."""
-    given = (fields.get(name) for fields in (GPU_DEFAULTS, figures))
+    maps = (fields.get(name) for fields in (GPU_DEFAULTS, figures))
     names = {
-        k: v for each in given if isinstance(each, Mapping) for k, v in each.items()
+        k: v for rates in maps if isinstance(rates, Mapping) for k, v in rates.items()
     }
     return {key: number(names, key) * scale for key in names}

@@ -21,10 +21,10 @@ from comet.dialects.arch import ComputeOp, LevelOp, MemoryOp, Path, SystemOp, Un
 from comet.dialects.arch.fields import fields_of, integer, number
 from comet.kinds import ROOT_MEMORY
 
-MOST_KNOWN = 16
+MAX_SYSTEMS = 16
 """The most systems whose hardware is remembered."""
 
-_known: dict[Hashable, tuple[tuple[Attribute, ...], Hardware]] = {}
+_cache: dict[Hashable, tuple[tuple[Attribute, ...], Hardware]] = {}
 """Hardware by what describes it, and the attributes whose identity is part of that."""
 
 
@@ -37,12 +37,12 @@ def hardware_of(system: SystemOp) -> Hardware:
     larger than the COMET tool can count.
     """
     key = tuple(_described(system.body.block))
-    if (found := _known.get(key)) is None:
+    if (found := _cache.get(key)) is None:
         attributes = (op.properties.values() for op in system.body.walk())
         found = (*chain.from_iterable(attributes),), _read(system)
-        if len(_known) >= MOST_KNOWN:
-            del _known[next(iter(_known))]
-        _known[key] = found
+        if len(_cache) >= MAX_SYSTEMS:
+            del _cache[next(iter(_cache))]
+        _cache[key] = found
     return found[1]
 
 
@@ -70,12 +70,12 @@ def _read(system: SystemOp) -> Hardware:
         name, above = node.level_name, node.parent_level
         if above is not None:
             networks[above.level_name, name] = _network(node)
-        if (known := levels.get(name)) is None:
+        if (level := levels.get(name)) is None:
             levels[name] = _level(node)
-        elif above and above.instances > levels[known.parent or ""].instances:
-            total = above.total_instances * known.instances
+        elif above and above.instances > levels[level.parent or ""].instances:
+            total = above.total_instances * level.instances
             levels[name] = replace(
-                known, parent=above.level_name, total_instances=total
+                level, parent=above.level_name, total_instances=total
             )
     if not levels:
         raise HardwareError(

@@ -171,8 +171,8 @@ class _Walk:
         self.rounds += [() for _ in ids]
         for op in ops:
             width = added_width(op, self.gpu.load_bytes)
-            each = addresses(op.values, width, (), self.gpu)
-            self.narrow.append(() if each is None else (each,))
+            registers = addresses(op.values, width, (), self.gpu)
+            self.narrow.append(() if registers is None else (registers,))
             if self.with_products:
                 self.added.append(tile_bytes(op.values))
 
@@ -237,10 +237,10 @@ class _Walk:
 
     def _vectors(self, op: Operation, kept: Kept) -> tuple[Term, ...]:
         """Return the vectors in the layout of a product during an op."""
-        own = tuple(broadcast_during(op))
-        others = [value for value in kept if value not in own]
+        vectors = tuple(broadcast_during(op))
+        others = [value for value in kept if value not in vectors]
         held = (tile_bytes(value, kept[value]) for value in others)
-        return (*self._in_registers(own), *held)
+        return (*self._in_registers(vectors), *held)
 
     def _before(
         self,
@@ -292,8 +292,8 @@ class _Walk:
     def _additions(self, op: Operation) -> float:
         """Return the cost of an op per element, in additions; not for products."""
         name = str(op.kind.data) if isinstance(op, MapOp) else "reduce"
-        known = isinstance(op, MapOp | ReduceOp)
-        return self.gpu.function_costs.get(name, 1) if known else 1
+        has_cost = isinstance(op, MapOp | ReduceOp)
+        return self.gpu.function_costs.get(name, 1) if has_cost else 1
 
 
 def _is_mask(op: Operation, conditions: Collection[SSAValue]) -> bool:
@@ -387,7 +387,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         dots=tuple(walk.products.dots),
         dot_results=tuple(walk.products.results),
         dot_reads=tuple(walk.products.reads),
-        products=tuple(walk.products.made),
+        products=tuple(walk.products.products),
         vectors=tuple(walk.vectors),
         rounds=tuple(walk.rounds),
         points=tuple(dict.fromkeys(walk.points)),

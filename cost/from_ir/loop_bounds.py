@@ -59,11 +59,11 @@ def _position(value: SSAValue) -> Bound | None:
     if isinstance(op, MapOp) and op.kind.data in (MapKind.ADD, MapKind.SUB):
         start, change = op.operands
         constant = copied_value(change).owner
-        known = _position(start)
-        if known is not None and isinstance(constant, FillOp):
+        position = _position(start)
+        if position is not None and isinstance(constant, FillOp):
             sign = 1 if op.kind.data is MapKind.ADD else -1
-            offset = known.offset + sign * int(constant.value.value.data)
-            return Bound(known.rows, offset)
+            offset = position.offset + sign * int(constant.value.value.data)
+            return Bound(position.rows, offset)
     return None
 
 

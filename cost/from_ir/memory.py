@@ -23,10 +23,10 @@ from comet.dialects.dataflow.transfer import PullOp, ReadOp
 from comet.dialects.schedule.node import NodeOp
 
 
-def vector_width(value: SSAValue, most: int) -> int:
-    """Return the vector width (bytes) of loads from a tensor, at most `most`."""
+def vector_width(value: SSAValue, limit: int) -> int:
+    """Return the vector width (bytes) of loads from a tensor, at most `limit`."""
     row = row_extent(value) * bits_of(value) // 8
-    return gcd(row, most)
+    return gcd(row, limit)
 
 
 def row_extent(value: SSAValue) -> int:
@@ -58,12 +58,12 @@ def _aligned(view: SliceOp | ConcatOp) -> int:
 
 def tensor_in_memory(value: SSAValue) -> SSAValue:
     """Return the tensor that a tile is part of, as it was computed or received."""
-    while (whole := _whole(value)) is not None:
-        value = whole
+    while (outer := _containing(value)) is not None:
+        value = outer
     return value
 
 
-def _whole(value: SSAValue) -> SSAValue | None:
+def _containing(value: SSAValue) -> SSAValue | None:
     """Return the value that `value` is a tile or a rename of, None for others."""
     owner = value.owner
     if isinstance(owner, RenameOp):
@@ -93,6 +93,8 @@ def id_bytes(tile: SSAValue) -> int:
 def _seen(tile: SSAValue) -> SSAValue:
     """Return the value outside of all nodes that a tile is part of, or a view of it."""
     value = tile
-    while isinstance(value, BlockArgument) and (whole := _whole(value)) is not None:
-        value = whole
+    while (
+        isinstance(value, BlockArgument) and (outer := _containing(value)) is not None
+    ):
+        value = outer
     return value

@@ -28,7 +28,7 @@ class Products:
     """Collects the products of a kernel."""
 
     def __init__(self) -> None:
-        self.made: list[Product] = []
+        self.products: list[Product] = []
         self.dots: list[Term] = []
         self.results: list[tuple[str, ...]] = []
         self.reads: list[Term] = []
@@ -42,14 +42,14 @@ class Products:
         """Add a contraction, which is a dot where the blocks of `batch` are 1."""
         dims, batch = iteration_dims(op), set(op.batched)
         left = op.rhs if _is_turned(op) else op.lhs
-        kept, summed = set(names_of(op.result)), set(names_of(left))
-        self.made.append(_product_of(op, loops))
+        result_dims, summed = set(names_of(op.result)), set(names_of(left))
+        self.products.append(_product_of(op, loops))
         self.dots.append(Term(dims, 2, loops, single=tuple(sorted(batch))))
         self.results.append(tuple(names_of(op.result)))
         self.reads += [tile_bytes(value, loops) for value in op.operands]
         self.dims |= set(dims) - batch
-        self.rows |= (kept & summed) - batch
-        self.depths |= summed - kept
+        self.rows |= (result_dims & summed) - batch
+        self.depths |= summed - result_dims
         self.batch |= batch
         self.type = rate_of(op)
 
@@ -82,7 +82,7 @@ def summarize_products(
         dots=tuple(products.dots),
         dot_results=tuple(products.results),
         dot_reads=tuple(products.reads),
-        products=tuple(products.made),
+        products=tuple(products.products),
         points=tuple(points),
         dot_type=products.type,
     )
@@ -113,8 +113,8 @@ def _point(op: ContractOp, loops: Collection[str]) -> Point:
     """
     summed = not set(loops).isdisjoint(op.contracted)
     added = any(adds(use.operation) for use in op.result.uses)
-    made = (tile_bytes(op.result),) if summed or not added else ()
-    return Point(made, operands=operands_of(op, ()))
+    result = (tile_bytes(op.result),) if summed or not added else ()
+    return Point(result, operands=operands_of(op, ()))
 
 
 def adds(op: Operation) -> bool:

@@ -183,7 +183,9 @@ class _Reader:
         values = dict.fromkeys((*node.ins, *node.outs))
         moved = dict(zip(values, map(float, traffic), strict=False))
         copies = not summary.dots and not summary.vectors
-        kept = [n for v, n in moved.items() if copies or self._is_intermediate(v)]
+        intermediate = [
+            n for v, n in moved.items() if copies or self._is_intermediate(v)
+        ]
         spilled = map(float, traffic[len(values) :])
         partials = sum(
             n for v, n in moved.items() if isinstance(viewed(v).owner, ArriveOp)
@@ -199,7 +201,7 @@ class _Reader:
         return Part(
             name,
             merging_work(work, partials, gpu),
-            intermediates=sum((*kept, *spilled)) - held,
+            intermediates=sum((*intermediate, *spilled)) - held,
             copies=copies,
             counts=bool(sends or receives),
             merges=arrival_of(node) is not None,
@@ -220,10 +222,10 @@ class _Reader:
             case _:
                 return isinstance(program_value(source).owner, KernelOp)
 
-    def _is_output(self, made: SSAValue) -> bool:
+    def _is_output(self, result: SSAValue) -> bool:
         """Whether a node computes a result of the program."""
         outputs = [program_value(viewed(v)) for v in _end(self.program).operands]
-        for use in (use for value in stored_values(made) for use in value.uses):
+        for use in (use for value in stored_values(result) for use in value.uses):
             kernel = use.operation.parent_op()
             if isinstance(kernel, KernelOp) and use.operation is _end(kernel):
                 return kernel.results_[use.index] in outputs
@@ -247,10 +249,10 @@ def _end(op: KernelOp | ProgramOp) -> Operation:
 
 def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:
     kind = op.name.partition(".")[2]
-    given, made = bytes_of(op.operands[0]), bytes_of(op.results[0])
-    whole = made if kind == "all_gather" else given
+    read, written = bytes_of(op.operands[0]), bytes_of(op.results[0])
+    size = written if kind == "all_gather" else read
     algorithm = None if op.algorithm is None else str(op.algorithm.data)
-    return LibraryCollective(name, kind, whole, given + made, algorithm)
+    return LibraryCollective(name, kind, size, read + written, algorithm)
 
 
 def message_bytes(channel: ChannelType) -> float:
@@ -260,10 +262,10 @@ def message_bytes(channel: ChannelType) -> float:
 
 def _channel_name(channel: SSAValue) -> str:
     """Return a name of the channel, the same in all kernels that use it."""
-    made = program_value(channel)
-    block = made.owner.parent if isinstance(made.owner, Operation) else None
-    position = 0 if block is None else list(block.ops).index(_owner(made))
-    return f"{made.name_hint or 'channel'} {position}"
+    value = program_value(channel)
+    block = value.owner.parent if isinstance(value.owner, Operation) else None
+    position = 0 if block is None else list(block.ops).index(_owner(value))
+    return f"{value.name_hint or 'channel'} {position}"
 
 
 def _owner(value: SSAValue) -> Operation:
@@ -272,9 +274,9 @@ def _owner(value: SSAValue) -> Operation:
 
 
 def _is_signalled(kernel: KernelOp, channel: SSAValue) -> bool:
-    made = program_value(channel)
+    value = program_value(channel)
     ops = (op for op in kernel.body.block.ops if isinstance(op, SignalOp))
-    return any(program_value(op.channel) is made for op in ops)
+    return any(program_value(op.channel) is value for op in ops)
 
 
 def _wait_for(kernel: KernelOp, channel: SSAValue) -> WaitOp | None:

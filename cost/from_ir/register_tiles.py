@@ -44,13 +44,13 @@ class RegisterTiles:
     def during(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
         """Return the tiles that take registers during `op`: `alive`, and results."""
         # An elementwise op's result replaces the operand that it is the last to use.
-        made = () if isinstance(op, MapOp) else op.results
-        return self.before(op, (*alive, *made))
+        results = () if isinstance(op, MapOp) else op.results
+        return self.before(op, (*alive, *results))
 
     def before(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
         """Return those of the tiles `alive` that take registers just before `op`."""
         different = dict.fromkeys(alive)
-        tiles = (each for each in different if self._source(each) not in different)
+        tiles = (tile for tile in different if self._source(tile) not in different)
         if self._with_products and not isinstance(op, NodeOp):
             tiles = map(self._narrow, tiles)
         return dict.fromkeys(tiles)

@@ -23,11 +23,11 @@ POINTER = 8
 """Bytes of an address."""
 
 
-def added_width(op: ScatterAddOp, most: int) -> int:
-    """Return the bytes, at most `most`, that a thread adds at a time to a row."""
+def added_width(op: ScatterAddOp, limit: int) -> int:
+    """Return the bytes, at most `limit`, that a thread adds at a time to a row."""
     if names_of(op.result)[-1] == op.into:
         return bits_of(op.result) // 8
-    return vector_width(op.result, most)
+    return vector_width(op.result, limit)
 
 
 def times_stored(node: SpatialOp) -> Iterator[tuple[SSAValue, int]]:
@@ -54,7 +54,7 @@ def scattered_bytes(value: SSAValue) -> float:
     """
     elements = max(1, prod(extents_of(value).values()))
     sums = (prod(extents_of(op.result).values()) for op in scatterings(value))
-    moved = sum(2 * min(1.0, each / elements) for each in sums)
+    moved = sum(2 * min(1.0, count / elements) for count in sums)
     return bits_of(value) / 8 * (_stores(value) + moved)
 
 
@@ -79,6 +79,6 @@ def addresses(
     rules = gpu.compiled
     if width >= rules.free_load_bytes:
         return None
-    each = POINTER if width >= rules.copy_bytes else POINTER + REGISTER
+    registers = POINTER if width >= rules.copy_bytes else POINTER + REGISTER
     per_element = bits_of(tile) / 8 / width
-    return Term(names_of(tile), each * per_element, loops)
+    return Term(names_of(tile), registers * per_element, loops)

@@ -48,7 +48,7 @@ class Traffic:
     """Pushed to all peers."""
     received: Mapping[str, float]
     """Pushed by all peers, and read by a kernel."""
-    least: float
+    tensor_bytes: float
     """The bytes of all inputs and results of the program."""
 
 
@@ -63,8 +63,8 @@ def traffic_of(program: ProgramOp, system: SystemOp) -> Traffic:
     reader = _Reader(device_of(system), gpu_levels(system), peers)
     for kernel in program.kernels():
         reader.read(kernel)
-    least = sum(reader.outside.values())
-    return Traffic(reader.device, reader.l2, reader.sent, reader.received, least)
+    tensor_bytes = sum(reader.outside.values())
+    return Traffic(reader.device, reader.l2, reader.sent, reader.received, tensor_bytes)
 
 
 def _sums() -> defaultdict[str, float]:
@@ -98,8 +98,8 @@ class _Reader:
                     self.sent[self._name(op.channel)] += self.peers * message
                 case ReadOp():
                     peers = self.peers / (1 + self.peers)
-                    whole = bytes_of(op.channel_type.received)
-                    self.received[self._name(op.channel)] = peers * whole
+                    received = bytes_of(op.channel_type.received)
+                    self.received[self._name(op.channel)] = peers * received
                 case _:
                     pass
         for node in kernel.nodes:
@@ -157,9 +157,9 @@ def _source(value: SSAValue) -> SSAValue:
             return program_value(seen)
 
 
-def _stored_in(made: SSAValue) -> Iterator[SSAValue]:
+def _stored_in(result: SSAValue) -> Iterator[SSAValue]:
     """Yield the kernel results and channels that a result of a node is stored to."""
-    for use in (use for value in stored_values(made) for use in value.uses):
+    for use in (use for value in stored_values(result) for use in value.uses):
         op, kernel = use.operation, use.operation.parent_op()
         if isinstance(op, PushOp | StageOp):
             yield program_value(op.channel)

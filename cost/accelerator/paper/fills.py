@@ -54,10 +54,10 @@ def nested_fills(
     streams: Sequence[Stream], below: Sequence[Fills]
 ) -> tuple[Fills, ...]:
     """Return the first reads below a node that reuse above the node may save, too."""
-    kept = {f.key: f.once for f in fills_of(streams)}
+    once = {f.key: f.once for f in fills_of(streams)}
     return tuple(
         tuple(
-            Fill(f.key, f.level, f.cycles, f.once * kept.get(f.key, 0.0)) for f in fills
+            Fill(f.key, f.level, f.cycles, f.once * once.get(f.key, 0.0)) for f in fills
         )
         for fills in below
     )

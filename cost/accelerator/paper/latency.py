@@ -204,11 +204,11 @@ def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> Nod
     """Return the cost of a group of children with the node's transfers for them."""
     once = _one_after_other([state.nodes[node.index] for node in group.members])
     streams = group_streams(state, tile, group)
-    own, nested = fills_of(streams), nested_fills(streams, once.fills)
+    node_fills, nested = fills_of(streams), nested_fills(streams, once.fills)
     saved, savable = saved_cycles(streams, once.fills, iterations), once.savable
     if savable is not None:
         saved = np.minimum(saved, (iterations - 1) * savable)
-        savable = most_saved((own,)) + np.minimum(most_saved(nested), savable)
+        savable = most_saved((node_fills,)) + np.minimum(most_saved(nested), savable)
     work = iterations * once.cycles - saved
     nest = nest_cost(
         state.hardware, streams, iterations, work, _shared(state, once.ports)
@@ -223,22 +223,22 @@ def _repeated(state: Latency, tile: Tile, group: Group, iterations: Real) -> Nod
         iterations * once.optional + nest.stalls,
         ports,
         add_ports([(ports, 1.0), (once.busy, iterations)]),
-        (own, *nested),
+        (node_fills, *nested),
         savable,
     )
 
 
 def group_streams(state: Latency, tile: Tile, group: Group) -> list[Stream]:
     """The node's flows to the group: those with a tag of one of its members."""
-    own = binding_of(state.mappings.template.parent.get(tile.index), tile)
+    binding = binding_of(state.mappings.template.parent.get(tile.index), tile)
     streams: list[Stream] = []
-    taken: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for member in group.members:
         tags = _tags(member)
         for flow in state.flows.flows[tile.index]:
-            if flow.entry.tag in tags and flow.entry.key not in taken:
-                taken.add(flow.entry.key)
-                hidden = may_hide(member, group, own, dependent=flow.dependent)
+            if flow.entry.tag in tags and flow.entry.key not in seen:
+                seen.add(flow.entry.key)
+                hidden = may_hide(member, group, binding, dependent=flow.dependent)
                 streams.append(stream_of(state.hardware, flow, hidden=hidden))
     return streams
 
@@ -283,21 +283,25 @@ def _overlap(
     # A collective counts at both ports, so the bus may seem busy for longer than that.
     bus = np.minimum(_busiest_bus(hardware, busy), longest_possible)
     cycles = np.maximum(np.maximum(lanes_take, longest(busy.values())), bus)
-    most, window, compulsory = (
+    slowest, window, compulsory = (
         groups[0].cycles,
         groups[0].window,
         groups[0].compulsory,
     )
     for group in groups[1:]:
-        longer = np.greater(group.cycles, most)
-        most = np.where(longer, group.cycles, most)
+        longer = np.greater(group.cycles, slowest)
+        slowest = np.where(longer, group.cycles, slowest)
         window = np.where(longer, group.window, window)
         compulsory = np.where(longer, group.compulsory, compulsory)
     without = (
         pipelined([stage.cycles - stage.most_saved for stage in lane], iterations)
         for lane in lanes
     )
-    work = (each for (name, _), each in busy.items() if hardware.level(name).is_unit)
+    work = (
+        unit_cycles
+        for (name, _), unit_cycles in busy.items()
+        if hardware.level(name).is_unit
+    )
     return NodeCost(
         cycles,
         window,

@@ -47,8 +47,8 @@ def costs(mappings: Mappings, hardware: Hardware, flows: Flows) -> tuple[Real, .
 
 
 def _node(latency: Latency, energy: Energy, node: Node) -> NodeEstimate:
-    cost, own = latency.nodes[node.index], latency.nests.get(node.index, [])
-    stalls = total(n.fill + n.drain + n.forced for n in own)
+    cost, nests = latency.nodes[node.index], latency.nests.get(node.index, [])
+    stalls = total(n.fill + n.drain + n.forced for n in nests)
     if isinstance(node, Collective):
         stalls = cost.compulsory
     return NodeEstimate(
@@ -56,7 +56,7 @@ def _node(latency: Latency, energy: Energy, node: Node) -> NodeEstimate:
         node.name,
         float(cost.cycles),
         float(stalls),
-        float(total(n.stalls for n in own)),
-        float(total(n.work for n in own)),
+        float(total(n.stalls for n in nests)),
+        float(total(n.work for n in nests)),
         float(energy.runs[node.index]),
     )

@@ -115,9 +115,9 @@ def _records(state: Energy, tile: Tile) -> list[AccessRecord]:
                 )
     if tile.is_leaf:
         first = result[0].stream
-        most = max(record.count for record in result)
+        count = max(record.count for record in result)
         result.append(
-            AccessRecord(first.destination, most, first, at_source=False, is_work=True)
+            AccessRecord(first.destination, count, first, at_source=False, is_work=True)
         )
     return result
 
@@ -176,18 +176,18 @@ def _scale(
 
     These are the maximum over all nearby tensors, whatever their tags.
     """
-    most = _largest(runs, nearby)
-    if most is None:
+    largest = _largest(runs, nearby)
+    if largest is None:
         raise CostError(
             f"{tile.name} moves tensors that no enclosing node moves, so the COMET "
             "tool cannot count its runs"
         )
-    record.count *= most
-    runs[record.key] = most
-    state.runs[tile.index] = max(state.runs.get(tile.index, 0), most)
+    record.count *= largest
+    runs[record.key] = largest
+    state.runs[tile.index] = max(state.runs.get(tile.index, 0), largest)
     if not record.at_source:
         name = f"{record.level}<->{record.level}"
-        network[name] = network.get(name, 0.0) + record.stream.network_energy * most
+        network[name] = network.get(name, 0.0) + record.stream.network_energy * largest
 
 
 def _spread(
@@ -245,9 +245,9 @@ def _work_energy(
 ) -> float:
     level = state.latency.hardware.level(record.level)
     tag, _ = record.key
-    own = {key: count for key, count in runs.items() if key[0] == tag}
-    most = _largest(own or runs, (e.tensor for e in tile.entries))
-    record.count *= 1 if most is None else most
+    tag_runs = {key: count for key, count in runs.items() if key[0] == tag}
+    largest = _largest(tag_runs or runs, (e.tensor for e in tile.entries))
+    record.count *= 1 if largest is None else largest
     return unit_energy(level.unit, tile.leaf, spread * record.count, level.instances)
 
 

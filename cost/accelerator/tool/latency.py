@@ -184,14 +184,14 @@ def _spatial_group(state: Latency, tile: Tile, group: Group) -> None:
     movements = state.nests.movements[tile.index]
     uneven = len({m.iterations for m in movements}) > 1
     setting = Setting(iterations, u32(int(windows.sum())), None, work, uneven)
-    own = binding_of(state.problem.parent.get(tile.index), tile)
+    binding = binding_of(state.problem.parent.get(tile.index), tile)
     streams: list[Stream] = []
     for member in group.members:
         tags = tags_of(member)
         for movement in movements:
             if movement.entry.tag not in tags:
                 continue
-            hidden = may_hide(member, group, own, dependent=movement.dependent)
+            hidden = may_hide(member, group, binding, dependent=movement.dependent)
             streams.append(make_stream(state.hardware, movement, setting, hidden))
     if not streams and not group.fused:
         _compute_only(state, tile, group, work)

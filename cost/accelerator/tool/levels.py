@@ -136,14 +136,14 @@ def _charge(
     start, stop = first * reuse, min(count * reuse, iterations)
     spread = stop - start
     if not stream.hidden:
-        record.forced[start:stop] += _each(times, reuse)[:spread]
-    record.stalls[start:stop] += _each(excess, reuse)[:spread]
+        record.forced[start:stop] += _repeat(times, reuse)[:spread]
+    record.stalls[start:stop] += _repeat(excess, reuse)[:spread]
     if stream.hidden:
         for other in others:
-            _take(other, start, _each(part, reuse))
+            _take(other, start, _repeat(part, reuse))
 
 
-def _each(values: Cycles, times: int) -> Cycles:
+def _repeat(values: Cycles, times: int) -> Cycles:
     return values if times == 1 else np.repeat(values, times)
 
 
@@ -177,6 +177,8 @@ def fold_levels(records: LevelRecords, iterations: int) -> NodeTotals:
                 continue
             up, down = max(up, record.ramp_up), max(down, record.ramp_down)
             compute = max(compute, record.compute)
-            own = record.stalls[port:] + record.forced[port:]
-            stalls[port:] = own if position == 0 else np.maximum(stalls[port:], own)
+            port_stalls = record.stalls[port:] + record.forced[port:]
+            stalls[port:] = (
+                port_stalls if position == 0 else np.maximum(stalls[port:], port_stalls)
+            )
     return NodeTotals(up, down, compute, stalls)

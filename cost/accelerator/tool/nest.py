@@ -183,12 +183,12 @@ class _Builder:
 
     def _produce(self, tile: Tile) -> None:
         for entry, loops in zip(tile.entries, self.loops[tile.index], strict=True):
-            if entry.tensor in self.problem.made:
+            if entry.tensor in self.problem.produced:
                 self.produced[entry.source, entry.tensor] = dict(loops.outer)
 
     def _collective(self, node: Collective) -> None:
-        given = self.produced.get((node.level, node.input))
-        got, traffic = exchanged(self.problem, self.hardware, node, given)
+        tile = self.produced.get((node.level, node.input))
+        got, traffic = exchanged(self.problem, self.hardware, node, tile)
         if (node.level, node.output) in self.produced:
             self.produced[node.level, node.output] = got
         if node.writes_back:
@@ -214,25 +214,27 @@ def _move(
         )
     else:
         movements[tile.index] = tuple(
-            _temporal(problem, tile, entry, own)
-            for entry, own in zip(tile.entries, loops[tile.index], strict=True)
+            _temporal(problem, tile, entry, entry_loops)
+            for entry, entry_loops in zip(tile.entries, loops[tile.index], strict=True)
         )
     for child in tile.children:
         if isinstance(child, Tile):
             _move(problem, loops, child, tile, movements)
 
 
-def _temporal(problem: Problem, tile: Tile, entry: Entry, own: _Loops) -> Movement:
+def _temporal(
+    problem: Problem, tile: Tile, entry: Entry, entry_loops: _Loops
+) -> Movement:
     projection = problem.projection(entry.tensor, entry.tag)
     return Movement(
         entry,
         problem.writes(entry.tensor, entry.tag),
         problem.is_dependent(entry.tensor),
-        own.iterations,
-        own.steps,
+        entry_loops.iterations,
+        entry_loops.steps,
         1,
-        int(elements_of(projection, own.inner)),
-        own.iterations,
+        int(elements_of(projection, entry_loops.inner)),
+        entry_loops.iterations,
         int(reuse(tile.order, entry.factors[-1], relevant(projection))),
         1,
     )
@@ -253,7 +255,7 @@ def _spatial(
     counts = {m.entry.key: m.iterations for m in above}
     result: list[Movement] = []
     position: int | None = None
-    for entry, own in zip(tile.entries, loops[tile.index], strict=True):
+    for entry, entry_loops in zip(tile.entries, loops[tile.index], strict=True):
         exact = positions.get(entry.key)
         position = position if exact is None else exact
         if position is None:
@@ -264,14 +266,14 @@ def _spatial(
         followed = above[position]
         counted = entry.key in counts and followed.entry.source == entry.source
         count = counts[entry.key] if counted else 1
-        result.append(_spread(problem, entry, own, count, followed))
+        result.append(_spread(problem, entry, entry_loops, count, followed))
     return tuple(result)
 
 
 def _spread(
     problem: Problem,
     entry: Entry,
-    own: _Loops,
+    entry_loops: _Loops,
     iterations: int,
     followed: Movement,
 ) -> Movement:
@@ -284,9 +286,9 @@ def _spread(
         problem.writes(entry.tensor, entry.tag),
         problem.is_dependent(entry.tensor),
         iterations,
-        own.steps,
-        own.spatial,
-        int(elements_of(projection, own.inner)),
+        entry_loops.steps,
+        entry_loops.spatial,
+        int(elements_of(projection, entry_loops.inner)),
         followed.iterations,
         followed.period,
         math.prod(f for row in rows for dim, f in row if dim in dims),

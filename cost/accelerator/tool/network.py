@@ -69,10 +69,10 @@ def tabled_hops(mesh: tuple[int, int]) -> int:
     The hops of one phase; raises `CostError` for a mesh outside the COMET tool's table.
     """
     if (hops := TABLED_MESHES.get(mesh)) is None:
-        known = ", ".join(f"{x}x{y}" for x, y in TABLED_MESHES)
+        meshes = ", ".join(f"{x}x{y}" for x, y in TABLED_MESHES)
         raise CostError(
             f"the COMET tool has no hop count for a {mesh[0]}x{mesh[1]} mesh; use one "
-            f"of {known}, or model paper"
+            f"of {meshes}, or model paper"
         )
     return hops
 

@@ -61,10 +61,10 @@ def _stages(state: Latency, tile: Tile) -> list[_Stage]:
             _Stage(cost.totals.cycles, cost.totals) for cost in state.groups[tile.index]
         ]
     stages: list[_Stage] = []
-    own = {c.group.members[0].index: c for c in state.groups.get(tile.index, ())}
+    costs = {c.group.members[0].index: c for c in state.groups.get(tile.index, ())}
     for child in tile.children:
         if isinstance(child, Collective):
-            cost = own.get(child.index)
+            cost = costs.get(child.index)
             charged = (
                 cost.totals.compute if cost is not None and not cost.group.fused else 0
             )

@@ -30,10 +30,10 @@ def record_ramps(state: Latency, tile: Tile, streams: list[Stream]) -> None:
         return
     sums = {level: u32(sum(ramps.values())) for level, ramps in by_level.items()}
     largest = max(sums.values())
-    known = state.ramps.setdefault(tile.index, {})
+    recorded = state.ramps.setdefault(tile.index, {})
     for level, ramps in by_level.items():
         if sums[level] == largest:
-            known.update(ramps)
+            recorded.update(ramps)
 
 
 def shrink(state: Latency, tile: Tile, group: Group, windows: Cycles) -> None:

@@ -177,8 +177,8 @@ def _split_ramps(
         movement.length if uneven else movement.length // reuse, dtype=np.int64
     )
     if not movement.writes:
-        kept = times[step::step]
-        result[: len(kept)] = kept
+        overlapped = times[step::step]
+        result[: len(overlapped)] = overlapped
         return int(times[0]), 0, result
     last = movement.length - reuse
     positions = np.arange(0, movement.length, step)

@@ -83,7 +83,7 @@ class PlanFigures:
     """Means over the ranks, which add up to the latency."""
     steps: Mapping[str, Taxes]
     """The same of each kernel and barrier."""
-    least: float
+    bound: float
     """A lower bound of the latency."""
     kernels: tuple[Kernel, ...]
     traffic: Traffic
@@ -166,7 +166,7 @@ def plan_figures_of(module: ModuleOp) -> PlanFigures:
         ranks=timeline.ranks,
         whole=price.taxes,
         steps=steps,
-        least=program_bound(plan, machine, traffic.least),
+        bound=program_bound(plan, machine, traffic.tensor_bytes),
         kernels=kernels,
         traffic=traffic,
         priced=_priced(plan),

@@ -32,15 +32,15 @@ def _in_microseconds(taxes: Taxes) -> dict[str, float]:
 
 def facts_of_plan(figures: PlanFigures) -> dict[str, str]:
     """Return the headline: the latency, its bound, and the taxes."""
-    whole, least = figures.latency, figures.least
+    latency, bound = figures.latency, figures.bound
     taxes = {
-        f"{name}, us": f"{_us(seconds)} ({percent(seconds, whole)})"
+        f"{name}, us": f"{_us(seconds)} ({percent(seconds, latency)})"
         for name, seconds in by_tax(figures.whole).items()
     }
     return {
-        "latency, us": _us(whole),
-        "lower bound, us": _us(least),
-        "gap": percent(whole - least, whole),
+        "latency, us": _us(latency),
+        "lower bound, us": _us(bound),
+        "gap": percent(latency - bound, latency),
         **taxes,
     }
 
@@ -192,7 +192,7 @@ def compare_plans(mine: PlanFigures, name: str, other: PlanFigures) -> Section:
     both = (mine, other)
     taxes = _in_microseconds(mine.whole), _in_microseconds(other.whole)
     latencies = (1e6 * each.latency for each in both)
-    least = (1e6 * each.least for each in both)
+    least = (1e6 * each.bound for each in both)
     numbers = [
         Pair("latency", MICROSECONDS, *latencies),
         Pair("lower bound", MICROSECONDS, *least),

@@ -79,7 +79,7 @@ def test_page_is_complete_without_its_script() -> None:
     reader = Reader(re.sub(r"(?s)<script>.*</script>", "", page()))
     shown, it = reader.text, of_sample("pattern=push to=dataflow")
     assert f"{it.latency * 1e6:.2f}" in shown
-    assert f"{it.least * 1e6:.2f}" in shown
+    assert f"{it.bound * 1e6:.2f}" in shown
     assert it.bottleneck in shown
     for name in (*it.steps, *it.gains, *(kernel.name for kernel in it.kernels)):
         assert name in shown
@@ -123,7 +123,7 @@ def test_figures_are_the_price(pattern: str) -> None:
         assert conserved(sum(it.moved[level].values()), priced, "it") == "= it"
     pushed, read = it.traffic.sent.values(), it.traffic.received.values()
     assert sum(pushed) == pytest.approx(sum(read))
-    assert 0 < it.least <= it.latency
+    assert 0 < it.bound <= it.latency
     assert all(seconds <= it.latency * (1 + 1e-9) for seconds in it.gains.values())
     assert min(it.gains.values()) < it.latency
     assert all(room.used <= room.capacity for room in it.rooms)
