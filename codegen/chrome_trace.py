@@ -86,18 +86,19 @@ def _by_start(event: Event) -> tuple[object, ...]:
 
 
 def _events(process: Process, number: int) -> Iterator[Event]:
-    for one in process.slices:
-        start, end = _thousandths(one.start), _thousandths(one.start + one.length)
+    for slice_ in process.slices:
+        start = _thousandths(slice_.start)
+        end = _thousandths(slice_.start + slice_.length)
         if end > start:
             yield {
-                "name": one.name,
-                "cat": one.kind,
+                "name": slice_.name,
+                "cat": slice_.kind,
                 "ph": "X",
                 "ts": start / 1000,
                 "dur": (end - start) / 1000,
                 "pid": number,
-                "tid": one.row,
-                "args": one.details,
+                "tid": slice_.row,
+                "args": slice_.details,
             }
 
 

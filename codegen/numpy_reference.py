@@ -105,7 +105,7 @@ class ReferencePrinter:
         values, ids = (self._variables[value] for value in op.operands)
         name, extents = self._bind(op.result), extents_of(op.result)
         axis = [*extents].index(op.into)
-        index = [*(":" for _ in range(axis)), _whole(ids, op.ids)]
+        index = [*(":" for _ in range(axis)), _as_integers(ids, op.ids)]
         self._lines.append(f"{INDENT}{name} = np.zeros({tuple(extents.values())})")
         where = f"np.s_[{', '.join(index)}]"
         self._lines += wrapped(f"np.add.at({name}, {where}, {values})", INDENT)
@@ -142,7 +142,7 @@ class ReferencePrinter:
             case compound.PadOp():
                 return _padded(op, self._variables[op.input])
             case compound.SliceOp():
-                return f"{self._variables[op.input]}{_taken(op)}"
+                return f"{self._variables[op.input]}{_slice_index(op)}"
             case compound.ConcatOp():
                 axis = names_of(op.result).index(op.dim.data)
                 operands = tuple_of([self._variables[value] for value in op.inputs])
@@ -150,7 +150,7 @@ class ReferencePrinter:
             case compound.GatherOp():
                 table, ids = (self._variables[value] for value in op.operands)
                 axis = names_of(op.table).index(op.along)
-                return f"np.take({table}, {_whole(ids, op.ids)}, axis={axis})"
+                return f"np.take({table}, {_as_integers(ids, op.ids)}, axis={axis})"
             case compound.FillOp():
                 return _filled(op)
             case compound.IndexOp():
@@ -182,16 +182,16 @@ class ReferencePrinter:
 
     def _broadcast(self, value: SSAValue, names: tuple[str, ...]) -> str:
         """Insert axes into the operand so that it broadcasts to the result, by name."""
-        text, own = self._variables[value], names_of(value)
-        if not own or own == names:
+        text, dims = self._variables[value], names_of(value)
+        if not dims or dims == names:
             return text
-        kept = [name for name in names if name in own]
-        if tuple(kept) != own:
-            order = ", ".join(str(own.index(name)) for name in kept)
+        shared = [name for name in names if name in dims]
+        if tuple(shared) != dims:
+            order = ", ".join(str(dims.index(name)) for name in shared)
             text = f"{text}.transpose({order})"
-        if len(kept) == len(names):
+        if len(shared) == len(names):
             return text
-        index = ", ".join(":" if name in own else "None" for name in names)
+        index = ", ".join(":" if name in dims else "None" for name in names)
         return f"{text}[{index}]"
 
 
@@ -214,7 +214,7 @@ def _first(extents: Mapping[str, int]) -> str:
     return f"[{', '.join(f':{extent}' for extent in extents.values())}]"
 
 
-def _taken(op: compound.SliceOp) -> str:
+def _slice_index(op: compound.SliceOp) -> str:
     """Return the index of the positions that a slice takes along every axis."""
     firsts = op.offsets
     ranges = [
@@ -224,7 +224,7 @@ def _taken(op: compound.SliceOp) -> str:
     return f"[{', '.join(ranges)}]"
 
 
-def _whole(text: str, ids: SSAValue) -> str:
+def _as_integers(text: str, ids: SSAValue) -> str:
     """Return ids, which are float64 as everything else, as integers."""
     return f"np.asarray({text}, np.int{bits_of(ids)})"
 

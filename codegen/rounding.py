@@ -99,7 +99,7 @@ def _errors(
             found |= zip(op.results, step, strict=True)
         else:
             stored = _stored_narrow(op) if narrow else 0.0
-            found[op.results[0]] = _passed_on(op, operands) + _own(op) + stored
+            found[op.results[0]] = _passed_on(op, operands) + _local_error(op) + stored
     return [found[value] for value in terminator.operands]
 
 
@@ -113,7 +113,7 @@ def _passed_on(op: Operation, errors: Sequence[float]) -> float:
     return max(errors, default=0.0) * (0.5 if kind in ROOTS else 1.0)
 
 
-def _own(op: Operation) -> float:
+def _local_error(op: Operation) -> float:
     """Return the error that an operation adds."""
     unit = eps(element_type_of(op.results[0]))
     match op:

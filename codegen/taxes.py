@@ -103,9 +103,9 @@ class TaxTable:
             _row(name, taxes, _kilobytes(left[name]))
             for name, taxes in taxes_by_step(self.price.timeline).items()
         ]
-        whole = self.price.taxes
-        rows.append(_row("total", whole, _kilobytes(sum(left.values()))))
-        fractions = (_part(number, whole.total) for number in _numbers(whole))
+        total = self.price.taxes
+        rows.append(_row("total", total, _kilobytes(sum(left.values()))))
+        fractions = (_part(number, total.total) for number in _numbers(total))
         return [*rows, ("fraction", *fractions, "")]
 
 

@@ -106,8 +106,8 @@ def write_chain(chain: Chain) -> dict[str, str]:
     """
     files = {PLAN: write_plan(chain)}
     for folder, module in chain.folders.items():
-        own = write_files(module)
-        files |= {f"{folder}/{name}": text for name, text in own.items()}
+        mapping_files = write_files(module)
+        files |= {f"{folder}/{name}": text for name, text in mapping_files.items()}
     return files
 
 

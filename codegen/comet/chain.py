@@ -50,7 +50,7 @@ class Chain:
     def folders(self) -> dict[str, ModuleOp]:
         """The module of each mapping, by the folder of its files: 1, 2, and so on."""
         modules = (op.module() for op in self.mappings)
-        return {str(number): each for number, each in enumerate(modules, 1)}
+        return {str(number): module for number, module in enumerate(modules, 1)}
 
 
 def chain_of(module: ModuleOp) -> Chain | None:
@@ -156,7 +156,7 @@ def _steps(chain: Chain, names: Mapping[SSAValue, str]) -> Iterator[Entry]:
 
 def _touched(op: MappingOp, names: Mapping[SSAValue, str]) -> Entry:
     """Return what a mapping reads and writes: its own names, and those of the plan."""
-    problems = [each for each in op.module().ops if isinstance(each, ProblemOp)]
+    problems = [child for child in op.module().ops if isinstance(child, ProblemOp)]
     if len(problems) != 1:
         raise OpError(
             op,

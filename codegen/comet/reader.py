@@ -169,8 +169,8 @@ def _located(node: Node, read: Callable[[Node], OpT]) -> OpT:
 def _read_node(node: Node) -> Operation:
     kind = node.text("node_type").lower()
     if kind not in _NODE_READERS:
-        known = ", ".join(_NODE_READERS)
-        raise node.fail(f"'{kind}' is no node_type; there are {known}", "node_type")
+        names = ", ".join(_NODE_READERS)
+        raise node.fail(f"'{kind}' is no node_type; there are {names}", "node_type")
     return _located(node, _NODE_READERS[kind])
 
 
@@ -294,8 +294,8 @@ def _read_binding(node: Node) -> BindingOp:
     for kind in BindingKind:
         if str(kind)[:4] in text:
             return BindingOp(kind)
-    known = ", ".join(str(kind) for kind in BindingKind)
-    raise node.fail(f"'{text}' is no binding; there are {known}", "binding")
+    names = ", ".join(str(kind) for kind in BindingKind)
+    raise node.fail(f"'{text}' is no binding; there are {names}", "binding")
 
 
 def _read_collective(node: Node) -> CollectiveOp:

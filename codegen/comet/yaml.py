@@ -114,8 +114,8 @@ class Node:
         for kind in kinds:
             if kind.value == text.lower():
                 return kind
-        known = ", ".join(kind.value for kind in kinds)
-        raise self.fail(f"'{text}' is no {key}; there are {known}", key)
+        names = ", ".join(kind.value for kind in kinds)
+        raise self.fail(f"'{text}' is no {key}; there are {names}", key)
 
     def number(self, key: str) -> int:
         """Return an integer field, given as digits."""

@@ -56,8 +56,8 @@ class LaunchPlanPrinter:
             self._expect(argument)
         if self._makes_descriptors():
             names = (self._variables[argument] for argument in arguments)
-            given = ", ".join(f"{name}={name}" for name in names)
-            self._emit(f"allow_descriptors({given})")
+            passed = ", ".join(f"{name}={name}" for name in names)
+            self._emit(f"allow_descriptors({passed})")
         for op in self._plan.body.block.ops:
             self._statement(op)
         return self._lines

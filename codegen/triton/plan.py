@@ -38,8 +38,8 @@ def rank_plan(function: func.FuncOp) -> tl.PlanOp | None:
 def class_name(function: func.FuncOp) -> str:
     """Return the name of the class of a function's plan: AgGemm of ag_gemm."""
     name = function.sym_name.data
-    own = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
-    return own if own not in ("", name) else f"{own}Plan"
+    camel_case = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    return camel_case if camel_case not in ("", name) else f"{camel_case}Plan"
 
 
 @dataclass
@@ -92,17 +92,17 @@ class RankPlanPrinter:
 
     def function_lines(self) -> list[str]:
         """Return the lines of a function of tensors, of the plan of one rank."""
-        name, made = self.function.sym_name.data, class_name(self.function)
+        name, plan = self.function.sym_name.data, class_name(self.function)
         return [
-            f"{name} = function_of({made})",
-            f'"""Launch the kernels, with the memory of one {made} on each GPU."""',
+            f"{name} = function_of({plan})",
+            f'"""Launch the kernels, with the memory of one {plan} on each GPU."""',
         ]
 
     def program_lines(self, reference: func.FuncOp) -> list[str]:
         """Return the lines that describe the program to `comet.runtime`."""
-        own = class_name(self.function)
+        plan_class = class_name(self.function)
         address_methods = {
-            argument.index: f"{own}.{name}"
+            argument.index: f"{plan_class}.{name}"
             for argument, (name, _) in self._symmetric.items()
         }
         return _program_lines(self.function, self.plan, reference, address_methods)
@@ -130,12 +130,12 @@ class RankPlanPrinter:
         arguments = f"{shape}, torch.{dtype}"
         match op:
             case tl.HeapZerosOp():
-                made = f'rank.heap.zeros({arguments}, "{name}")'
+                allocation = f'rank.heap.zeros({arguments}, "{name}")'
             case tl.ZerosOp():
-                made = f"rank.zeros({arguments})"
+                allocation = f"rank.zeros({arguments})"
             case _:
-                made = f"rank.empty({arguments})"
-        return wrapped(f"self.{name} = {made}", DOUBLE)
+                allocation = f"rank.empty({arguments})"
+        return wrapped(f"self.{name} = {allocation}", DOUBLE)
 
     def _call(self) -> list[str]:
         arguments = [
@@ -149,8 +149,8 @@ class RankPlanPrinter:
         count = len(self.function.function_type.outputs.data)
         returned = "torch.Tensor" if count == 1 else "tuple[torch.Tensor, ...]"
         lines = wrapped(f"def __call__({parameters}) -> {returned}:", INDENT)
-        others = "; other ranks do the same" if self.plan.ranks.value.data > 1 else ""
-        lines.append(f'{DOUBLE}"""Launch the kernels{others}."""')
+        suffix = "; other ranks do the same" if self.plan.ranks.value.data > 1 else ""
+        lines.append(f'{DOUBLE}"""Launch the kernels{suffix}."""')
         lines.append(f"{DOUBLE}rank = self.rank")
         for argument, name in zip(arguments, names, strict=True):
             shape, dtype = shape_and_type(argument.type)
@@ -182,8 +182,8 @@ class RankPlanPrinter:
             case tl.BarrierOp():
                 lines.append(f"{DOUBLE}rank.barrier()")
             case tl.PlanYieldOp():
-                given = (value for value, _ in _returned(self.function, self.plan))
-                names = [self._variables[value] for value in given]
+                values = (value for value, _ in _returned(self.function, self.plan))
+                names = [self._variables[value] for value in values]
                 lines += wrapped(f"return {', '.join(names)}", DOUBLE)
             case _ if not isinstance(op, ALLOCATIONS):
                 raise OpError(

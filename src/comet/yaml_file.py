@@ -151,26 +151,26 @@ class _Extent:
 
 
 def _measure(
-    name: str, node: yaml.Node, known: dict[yaml.Node, _Extent | None]
+    name: str, node: yaml.Node, extents: dict[yaml.Node, _Extent | None]
 ) -> _Extent:
     """
     Check a node and its descendants, each once, and return its extent.
 
-    `known` has the extents of measured nodes, and None for the ancestors of `node`: an
+    `extents` has those of measured nodes, and None for the ancestors of `node`: an
     alias to one of them would be infinite. Raises FileFormatError.
     """
-    if node in known:
-        if (found := known[node]) is None:
+    if node in extents:
+        if (found := extents[node]) is None:
             raise _error(
                 name,
                 node,
                 "an alias names a value that contains it; write the value out",
             )
         return found
-    known[node] = None
+    extents[node] = None
     if isinstance(node, yaml.MappingNode):
         _check_names(name, node)
-    below = [_measure(name, child, known) for child in _children(node)]
+    below = [_measure(name, child, extents) for child in _children(node)]
     extent = _Extent(
         1 + sum(part.size for part in below),
         max((1 + part.depth for part in below), default=0),
@@ -184,7 +184,7 @@ def _measure(
         )
     if extent.depth > DEEPEST:
         raise _too_deep(name, _start(node))
-    known[node] = extent
+    extents[node] = extent
     return extent
 
 
@@ -262,8 +262,8 @@ def _scalar(name: str, node: yaml.Node) -> Field:
             f"{described(text)} is no value of its type; correct or quote it",
         ) from error
     if isinstance(value, int | float) and not fits(value):
-        whole = isinstance(value, int)
-        reason = "does not fit in 64 bits" if whole else "is not a finite number"
+        is_integer = isinstance(value, int)
+        reason = "does not fit in 64 bits" if is_integer else "is not a finite number"
         raise _error(name, node, f"{described(text)} {reason}; write another number")
     if value is None or isinstance(value, bool | int | float | str):
         return value

@@ -252,10 +252,10 @@ class Answer:
 
     def _impossible(self) -> Iterator[str]:
         """Yield a line if no machine can be as fast as the model says."""
-        if (least := self.roofline) is not None:
+        if (cycles := self.roofline) is not None:
             yield (
-                f"impossible: the root memory alone takes {least:,.0f} cycles, and the "
-                "tool loses stalls of reads"
+                f"impossible: the root memory alone takes {cycles:,.0f} cycles, and "
+                "the tool loses stalls of reads"
             )
 
     def _pruning(self) -> Iterator[str]:
@@ -267,9 +267,9 @@ class Answer:
         if left := self.structures - self.structures_closed:
             yield f"structures left open: {left}"
         if self.bound_of_unreached is not None and not self.proven:
-            least = f" of at least {self.bound_of_unreached:,.6g}"
-            known = least if self.bound_of_unreached else ", all without a bound"
-            yield f"not reached: structures{known}"
+            bound = f" of at least {self.bound_of_unreached:,.6g}"
+            text = bound if self.bound_of_unreached else ", all without a bound"
+            yield f"not reached: structures{text}"
 
 
 def counts(by_reason: Mapping[str, int]) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from comet.tools.diagnostics import UsageError
 
 
-def expect_one_of(what: str, given: str, known: Iterable[str]) -> None:
+def expect_one_of(what: str, word: str, known: Iterable[str]) -> None:
     """Raise UsageError unless an argument, called `what`, is a known word."""
-    if given not in (words := tuple(known)):
+    if word not in (words := tuple(known)):
         raise UsageError(
-            f"there is no {what} '{given}' here; choose from {', '.join(words)}"
+            f"there is no {what} '{word}' here; choose from {', '.join(words)}"
         )

@@ -52,13 +52,13 @@ class Compiled:
         with errors_as_sentences():
             if target == "mlir" and not options:
                 return printed(self.module)
-            known = installed().all_targets
-            if target not in known:
-                raise UsageError(unknown_name("target", target, known))
+            targets = installed().all_targets
+            if target not in targets:
+                raise UsageError(unknown_name("target", target, targets))
             spec = ArgSpec(target, {name: (v,) for name, v in options.items()})
             text = StringIO()
-            made = checked("target", spec, known[target]())
-            made.emit(self.context, self.module, text)
+            emitter = checked("target", spec, targets[target]())
+            emitter.emit(self.context, self.module, text)
             return text.getvalue()
 
     @cached_property

@@ -173,16 +173,16 @@ def _lowered(state: State, best: Best) -> tuple[Best, ModuleOp]:
     model = state.goal.model
     *passes, estimate, _ = best.passes
     try:
-        made, mapped = _made(state, best, (*passes, estimate, LowerToCometPass()))
+        lowered, mapped = _rebuilt(state, best, (*passes, estimate, LowerToCometPass()))
         if model == "tool" or _costs(mapped, best):
-            return made, mapped
+            return lowered, mapped
     except PassFailedException:
         if model == "tool":
             raise
-    return _made(state, best, (*passes, LowerToCometPass(model), estimate))
+    return _rebuilt(state, best, (*passes, LowerToCometPass(model), estimate))
 
 
-def _made(
+def _rebuilt(
     state: State, best: Best, passes: tuple[ModulePass, ...]
 ) -> tuple[Best, ModuleOp]:
     """Return `best` with other passes, and the mapping that they make."""

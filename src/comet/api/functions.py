@@ -225,12 +225,12 @@ def verify(certificate: PathOrText) -> str:
         return verified(Source.of(certificate))
 
 
-def _constraints(given: PathOrText | Mapping[str, object] | None) -> Source:
-    if given is None:
+def _constraints(source: PathOrText | Mapping[str, object] | None) -> Source:
+    if source is None:
         return NOTHING
-    if isinstance(given, Mapping):
-        return Source(yaml.safe_dump(dict(given), sort_keys=False), NOTHING.name)
-    return saved_constraints(Source.of(given))
+    if isinstance(source, Mapping):
+        return Source(yaml.safe_dump(dict(source), sort_keys=False), NOTHING.name)
+    return saved_constraints(Source.of(source))
 
 
 def _default_progress() -> Notify:

@@ -82,8 +82,8 @@ def priced(
     expect_one_of("model", model, models)
     if (chain := chain_of(module)) is not None:
         parts = [
-            priced(each, hardware, model, network_energy=network_energy)
-            for each in chain.folders.values()
+            priced(mapping, hardware, model, network_energy=network_energy)
+            for mapping in chain.folders.values()
         ]
         return _in_turn(parts)
     if system.gpu is None:
@@ -180,14 +180,14 @@ def _price_of_kernels(figures: Figures) -> Price:
         "synchronization tax": figures.synchronization_tax,
         "locality tax": figures.locality_tax,
     }
-    known = {name: float(tax) for name, tax in taxes.items() if tax is not None}
-    work = figures.latency - sum(known.values())
+    numbers = {name: float(tax) for name, tax in taxes.items() if tax is not None}
+    work = figures.latency - sum(numbers.values())
     return Price(
         model="paper",
         latency=figures.latency,
         unit="ns",
         energy_pj=None,
-        time={"work": work, **known},
+        time={"work": work, **numbers},
         energy_by_level={},
         utilization={},
     )

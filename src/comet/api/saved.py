@@ -59,9 +59,9 @@ PassT = TypeVar("PassT", bound=ModulePass)
 def mapping_passes(text: str) -> tuple[ModulePass, ...]:
     """Return passes that map a program; raises ValueError for others."""
     passes = installed().all_passes
-    known = {name: passes[name] for name in MAPPING_PASSES}
+    allowed = {name: passes[name] for name in MAPPING_PASSES}
     try:
-        return PassPipeline.parse_spec(known, text).passes
+        return PassPipeline.parse_spec(allowed, text).passes
     except ArgSpecParseError as error:
         raise ValueError(str(error)) from error
 
@@ -101,12 +101,12 @@ def saved_constraints(file: Source) -> Source:
     if not file.name.endswith(".mlir"):
         return file
     passes = saved_passes(file)
-    pads, placed = _those(passes, PadPass), _those(passes, PlaceCollectivesPass)
-    (fused,), (tiled,) = _those(passes, FusePass), _those(passes, TilePass)
-    dims = [DimAxes(p.dim, tuple(p.axes)) for p in _those(passes, DistributePass)]
+    pads, placed = _passes_of(passes, PadPass), _passes_of(passes, PlaceCollectivesPass)
+    (fused,), (tiled,) = _passes_of(passes, FusePass), _passes_of(passes, TilePass)
+    dims = [DimAxes(p.dim, tuple(p.axes)) for p in _passes_of(passes, DistributePass)]
     values: dict[str, object] = {
         "pad": pads[0].extents if pads else UNPADDED,
-        "stream": bool(_those(passes, StreamPass)),
+        "stream": bool(_passes_of(passes, StreamPass)),
         "dim": format_dims(dims),
         **(_placed(placed[0]) if placed else {}),
         "strategy": fused.strategy,
@@ -115,11 +115,11 @@ def saved_constraints(file: Source) -> Source:
         "factors": tiled.factors,
     }
     if kinds := _kinds(passes):
-        found = dict.fromkeys(str(kind) for own in kinds for kind in own)
+        found = dict.fromkeys(str(kind) for body in kinds for kind in body)
         values["bindings"] = list(found)
-        values["mixed"] = any(len(own) > 1 for own in kinds)
-    given = {key: value for key, value in values.items() if value is not None}
-    return Source(yaml.safe_dump(given, sort_keys=False), file.name)
+        values["mixed"] = any(len(body) > 1 for body in kinds)
+    fields = {key: value for key, value in values.items() if value is not None}
+    return Source(yaml.safe_dump(fields, sort_keys=False), file.name)
 
 
 def _placed(place: PlaceCollectivesPass) -> dict[str, object]:
@@ -137,11 +137,11 @@ def _placed(place: PlaceCollectivesPass) -> dict[str, object]:
 def _kinds(passes: Sequence[ModulePass]) -> list[Kinds]:
     """Return the distinct bindings of bodies; none if all are sequential."""
     found: dict[Kinds, None] = {}
-    for each in _those(passes, BindPass):
-        kind = next(kind for kind in KINDS if str(kind) == each.kind)
-        found |= dict.fromkeys([(kind,), *parse_bodies(each.bodies or "").values()])
+    for bind in _passes_of(passes, BindPass):
+        kind = next(kind for kind in KINDS if str(kind) == bind.kind)
+        found |= dict.fromkeys([(kind,), *parse_bodies(bind.bodies or "").values()])
     return [] if set(found) <= {SEQUENTIAL} else list(found)
 
 
-def _those(passes: Sequence[ModulePass], kind: type[PassT]) -> list[PassT]:
-    return [each for each in passes if isinstance(each, kind)]
+def _passes_of(passes: Sequence[ModulePass], kind: type[PassT]) -> list[PassT]:
+    return [pass_ for pass_ in passes if isinstance(pass_, kind)]

@@ -14,9 +14,9 @@ PathOrText: TypeAlias = str | PathLike[str]
 """A path, or a text with a line break."""
 
 
-def is_text(given: PathOrText) -> bool:
-    """Return whether `given` is a text and not a path."""
-    return isinstance(given, str) and "\n" in given
+def is_text(source: PathOrText) -> bool:
+    """Return whether `source` is a text and not a path."""
+    return isinstance(source, str) and "\n" in source
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Source:
     """The path of the file, which errors name."""
 
     @classmethod
-    def of(cls, given: PathOrText) -> Self:
+    def of(cls, source: PathOrText) -> Self:
         """Return a text with a line break as it is, and read any other as a path."""
-        return cls(str(given), "<text>") if is_text(given) else cls.read(given)
+        return cls(str(source), "<text>") if is_text(source) else cls.read(source)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:

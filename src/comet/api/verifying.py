@@ -29,9 +29,10 @@ def verified(file: Source) -> str:
     """
     certificate = read_certificate(file.text, file.name)
     _check(certificate, file.name)
-    value, least = certificate.value, certificate.lower_bound
-    bound = f"no mapping below {least:,.6g} (gap {100 * (1 - least / value):.2f} %)"
-    if least == 0:
+    value, lower_bound = certificate.value, certificate.lower_bound
+    gap = 100 * (1 - lower_bound / value)
+    bound = f"no mapping below {lower_bound:,.6g} (gap {gap:.2f} %)"
+    if lower_bound == 0:
         bound = "and nothing is said of other mappings"
     return (
         f"{file.name}: true; model {certificate.model}, {certificate.objective} "

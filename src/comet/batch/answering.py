@@ -47,18 +47,18 @@ def results(
     an interrupted one.
     """
     distinct = dict.fromkeys(questions)
-    known: dict[Question, Result] = {}
+    answers: dict[Question, Result] = {}
     if store is not None:
         found = ((question, store.find(question)) for question in distinct)
-        known.update((question, answer) for question, answer in found if answer)
-    count(len(known), len(distinct))
-    if open_ := [question for question in distinct if question not in known]:
+        answers.update((question, answer) for question, answer in found if answer)
+    count(len(answers), len(distinct))
+    if open_ := [question for question in distinct if question not in answers]:
         for reply in engine.results(_reply, open_):
-            result = known[reply.question] = reply.result()
+            result = answers[reply.question] = reply.result()
             if store is not None and isinstance(result, Answer):
                 store.keep(reply.question, result)
-            count(len(known), len(distinct))
-    return [known[question] for question in questions]
+            count(len(answers), len(distinct))
+    return [answers[question] for question in questions]
 
 
 def _reply(question: Question) -> _Reply:

@@ -32,11 +32,13 @@ def by_strategy(question: Question) -> dict[str, Question]:
     source = question.constraints
     names = read_constraints(source.text, source.name).strategy or STRATEGIES
     texts = read_yaml(source.text, source.name).texts
-    others = texts if isinstance(texts, dict) else {}
+    texts_by_key = texts if isinstance(texts, dict) else {}
     return {
         name: replace(
             question,
-            constraints=Source(json.dumps({**others, "strategy": name}), source.name),
+            constraints=Source(
+                json.dumps({**texts_by_key, "strategy": name}), source.name
+            ),
         )
         for name in names
     }
@@ -75,8 +77,8 @@ def plot(results: Mapping[str, Result], path: Path) -> None:
         field = "latency_cycles" if what == "latency" else "energy_pj"
         axes.bar([*found], [getattr(answer, field) for answer in found.values()])
         for place, answer in enumerate(found.values()):
-            if answer.objective == what and (least := answer.lower_bound) is not None:
-                axes.hlines(least, place - 0.4, place + 0.4, "black", "dashed")
+            if answer.objective == what and (bound := answer.lower_bound) is not None:
+                axes.hlines(bound, place - 0.4, place + 0.4, "black", "dashed")
         axes.set_title(what)
         axes.set_ylabel(unit)
         axes.tick_params("x", labelrotation=20)

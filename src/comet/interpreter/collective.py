@@ -49,7 +49,7 @@ def _(op: SpmdOp, machine: Interpreter, args: Values) -> Values:
     results = machine.run_block(op.body.block, local)
     roots = roots_in(op.body.block)
     return tuple(
-        _whole(_from_root(value, roots.get(inner, {}), mesh), outer, sharding, mesh)
+        _unsharded(_from_root(value, roots.get(inner, {}), mesh), outer, sharding, mesh)
         for value, (outer, inner, sharding) in zip(results, outputs, strict=True)
     )
 
@@ -72,7 +72,9 @@ def _local(value: Tensor, inner: SSAValue, sharding: Sharding, mesh: MeshOp) -> 
     return value
 
 
-def _whole(value: Tensor, outer: SSAValue, sharding: Sharding, mesh: MeshOp) -> Tensor:
+def _unsharded(
+    value: Tensor, outer: SSAValue, sharding: Sharding, mesh: MeshOp
+) -> Tensor:
     """Concatenate the shards; replicated values that differ become NaN."""
     for dim, axes in sharding.items():
         extents = {axis: mesh.axis_extents[axis] for axis in axes}
@@ -92,8 +94,10 @@ def _idle(op: Operation) -> dict[str, int]:
     if parent is None:
         return {}
     loops = parent.loops if isinstance(parent, SpatialOp) else ()
-    own = {loop.axis: 1 for loop in loops if loop.axis is not None and loop.factor == 1}
-    return _idle(parent) | own
+    unit_axes = {
+        loop.axis: 1 for loop in loops if loop.axis is not None and loop.factor == 1
+    }
+    return _idle(parent) | unit_axes
 
 
 def _shard(op: Operation, dim: str) -> int:
@@ -107,8 +111,8 @@ def _(op: AllReduceOp, machine: Interpreter, args: Values) -> Values:
 
 @evaluate.register
 def _(op: RootReduceOp, machine: Interpreter, args: Values) -> Values:
-    whole = reduced_over(args[0], op.kind.data, _group(op))
-    return (only_at_root(whole, _group(op), op.root.value.data),)
+    reduced = reduced_over(args[0], op.kind.data, _group(op))
+    return (only_at_root(reduced, _group(op), op.root.value.data),)
 
 
 @evaluate.register
@@ -117,15 +121,15 @@ def _(op: AllGatherOp, machine: Interpreter, args: Values) -> Values:
 
 
 def _gathered(op: CollectiveOp, value: Tensor, dim: str) -> Tensor:
-    whole = join(value, dim, _group(op), _shard(op, dim))
+    joined = join(value, dim, _group(op), _shard(op, dim))
     dims = tuple(extents_of(op.results[0]))
-    return replace(whole, dims=dims, data=whole.view(whole.axes, dims))
+    return replace(joined, dims=dims, data=joined.view(joined.axes, dims))
 
 
 @evaluate.register
 def _(op: ReduceScatterOp, machine: Interpreter, args: Values) -> Values:
-    whole, dim = reduced_over(args[0], op.kind.data, _group(op)), op.dim.data
-    return (split(whole, dim, _group(op), _shard(op, dim)),)
+    reduced, dim = reduced_over(args[0], op.kind.data, _group(op)), op.dim.data
+    return (split(reduced, dim, _group(op), _shard(op, dim)),)
 
 
 @evaluate.register
@@ -135,20 +139,20 @@ def _(op: BroadcastOp, machine: Interpreter, args: Values) -> Values:
 
 @evaluate.register
 def _(op: GatherOp, machine: Interpreter, args: Values) -> Values:
-    whole = _gathered(op, args[0], op.dim.data)
-    return (only_at_root(whole, _group(op), op.root.value.data),)
+    gathered = _gathered(op, args[0], op.dim.data)
+    return (only_at_root(gathered, _group(op), op.root.value.data),)
 
 
 @evaluate.register
 def _(op: ScatterOp, machine: Interpreter, args: Values) -> Values:
-    whole, dim = instance(args[0], _group(op), op.root.value.data), op.dim.data
-    return (split(whole, dim, _group(op), _shard(op, dim)),)
+    value, dim = instance(args[0], _group(op), op.root.value.data), op.dim.data
+    return (split(value, dim, _group(op), _shard(op, dim)),)
 
 
 @evaluate.register
 def _(op: AllToAllOp, machine: Interpreter, args: Values) -> Values:
-    whole, dim = _gathered(op, args[0], op.concat.data), op.split.data
-    return (split(whole, dim, _group(op), _shard(op, dim)),)
+    gathered, dim = _gathered(op, args[0], op.concat.data), op.split.data
+    return (split(gathered, dim, _group(op), _shard(op, dim)),)
 
 
 @evaluate.register

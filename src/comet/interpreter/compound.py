@@ -163,7 +163,7 @@ def _(op: PadOp, machine: Interpreter, args: Values) -> Values:
 def _(op: SliceOp, machine: Interpreter, args: Values) -> Values:
     (value,), after = args, extents_of(op.result)
     for dim, first in op.offsets.items():
-        _check_whole(op, value, dim)
+        _check_unsharded(op, value, dim)
         data = np.moveaxis(value.data, value.position(dim), 0)
         data = np.moveaxis(data[first : first + after[dim]], 0, value.position(dim))
         value = replace(value, data=data)
@@ -174,7 +174,7 @@ def _(op: SliceOp, machine: Interpreter, args: Values) -> Values:
 def _(op: ConcatOp, machine: Interpreter, args: Values) -> Values:
     dim, axes, dims = op.dim.data, joined_axes(args), names_of(op.result)
     for value in args:
-        _check_whole(op, value, dim)
+        _check_unsharded(op, value, dim)
     views = [value.view(axes, dims) for value in args]
     instances = np.broadcast_shapes(*(view.shape[: len(axes)] for view in views))
     parts = [np.broadcast_to(v, (*instances, *v.shape[len(axes) :])) for v in views]
@@ -186,7 +186,7 @@ def _(op: ConcatOp, machine: Interpreter, args: Values) -> Values:
 @evaluate.register
 def _(op: GatherOp, machine: Interpreter, args: Values) -> Values:
     table, ids = args
-    _check_whole(op, table, op.along)
+    _check_unsharded(op, table, op.along)
     _check_ids(op, ids, op.along)
     return (rows_of(table, ids, op.along),)
 
@@ -212,13 +212,13 @@ def _resized(op: PadOp, value: Tensor) -> Tensor:
     """Return `value` with the extents of the result; new elements are NaN."""
     before, after = extents_of(op.input), extents_of(op.result)
     for dim in [dim for dim in before if before[dim] != after[dim]]:
-        _check_whole(op, value, dim)
+        _check_unsharded(op, value, dim)
         data = resized(value.data, value.position(dim), after[dim])
         value = replace(value, data=data)
     return value
 
 
-def _check_whole(op: PadOp | View, value: Tensor, dim: str) -> None:
+def _check_unsharded(op: PadOp | View, value: Tensor, dim: str) -> None:
     """Raise InterpretationError if an instance holds only a shard of `dim`."""
     if np.any(value.start(dim).data):
         raise InterpretationError(
@@ -242,10 +242,10 @@ def _(op: ExtentOp, machine: Interpreter, args: Values) -> Values:
 @evaluate.register
 def _(op: IndexOp, machine: Interpreter, args: Values) -> Values:
     extents = extents_of(op.result)
-    whole = Tensor((), tuple(extents), np.arange(op.extent, dtype=np.float64))
+    positions = Tensor((), tuple(extents), np.arange(op.extent, dtype=np.float64))
     if not op.axis_names:
-        return (whole,)
-    return (split(whole, op.dim, _split_axes(op), extents[op.dim]),)
+        return (positions,)
+    return (split(positions, op.dim, _split_axes(op), extents[op.dim]),)
 
 
 def _split_axes(op: IndexOp) -> dict[str, int]:
@@ -260,8 +260,8 @@ def _split_axes(op: IndexOp) -> dict[str, int]:
 def _(op: FoldOp, machine: Interpreter, args: Values) -> Values:
     count = len(op.ins)
     extent = next(v.extent(op.dim.data) for v in args[:count] if op.dim.data in v.dims)
-    one_by_one = op.element_by_element
-    tree = Steps((1,) * extent) if one_by_one else machine.chunks(extent)
+    single_steps = op.element_by_element
+    tree = Steps((1,) * extent) if single_steps else machine.chunks(extent)
     if elements(tree) != extent:
         raise InterpretationError(
             f"the chunks hold {elements(tree)} elements, {op.dim.data} has {extent}"

@@ -74,12 +74,12 @@ def _sliced(
     value: Tensor, dim: str, start: Tensor, size: int, extent: int
 ) -> dict[str, Tensor]:
     """Return how many elements of [start, start + size) of `dim` are real."""
-    whole = value.length(dim)
-    axes = joined_axes((whole, start))
-    left = whole.view(axes, ()) - start.view(axes, ())
+    total = value.length(dim)
+    axes = joined_axes((total, start))
+    left = total.view(axes, ()) - start.view(axes, ())
     length = Tensor(axes, (), np.clip(left, 0, size))
-    kept = {name: n for name, n in value.lengths.items() if name != dim}
-    return kept | ragged(dim, length, extent)
+    lengths = {name: n for name, n in value.lengths.items() if name != dim}
+    return lengths | ragged(dim, length, extent)
 
 
 def _moved(value: Tensor, dim: str, start: Tensor) -> dict[str, Tensor]:
@@ -109,12 +109,12 @@ def join(value: Tensor, dim: str, axes: Mapping[str, int], extent: int) -> Tenso
     """
     if dim not in value.dims:
         value = _with_dim(value, dim)
-    whole = _side_by_side(value, dim, axes)
+    joined = _side_by_side(value, dim, axes)
     if dim in value.lengths:
         real = _side_by_side(real_elements(value, dim), dim, axes)
-        whole = _compacted(whole, dim, real, extent)
-    data = resized(whole.data, whole.position(dim), extent)
-    return replace(whole, data=data)
+        joined = _compacted(joined, dim, real, extent)
+    data = resized(joined.data, joined.position(dim), extent)
+    return replace(joined, data=data)
 
 
 def _with_dim(value: Tensor, dim: str) -> Tensor:
@@ -143,9 +143,10 @@ def _side_by_side(value: Tensor, dim: str, axes: Mapping[str, int]) -> Tensor:
 def _compacted(value: Tensor, dim: str, real: Tensor, extent: int) -> Tensor:
     """Move the elements that `real` marks along `dim` to the front, in order."""
     total = Tensor(real.axes, (), real.data.sum(axis=-1))
-    if (most := int(total.data.max())) > extent:
+    if (largest := int(total.data.max())) > extent:
         raise InterpretationError(
-            f"{most} elements are concatenated along {dim}, where the type has {extent}"
+            f"{largest} elements are concatenated along {dim}, where the type has "
+            f"{extent}"
         )
     order = np.argsort(real.data == 0.0, axis=-1, kind="stable")
     named = Tensor(real.axes, real.dims, order.astype(np.float64))
@@ -164,13 +165,13 @@ def _uniform(length: Tensor, dim: str, axes: Iterable[str]) -> Tensor:
     for axis in axes:
         if axis not in length.axes:
             continue
-        one = at(length, axis, 0)
-        if np.any(one.view(length.axes, ()) != length.data):
+        first = at(length, axis, 0)
+        if np.any(first.view(length.axes, ()) != length.data):
             raise InterpretationError(
                 f"instances along the axis '{axis}' have different numbers of elements "
                 f"along {dim}, and are combined element by element"
             )
-        length = one
+        length = first
     return length
 
 
@@ -250,10 +251,10 @@ def agreed(value: Tensor, axes: Iterable[str]) -> Tensor:
     for axis in axes:
         if axis not in value.axes:
             continue
-        one = at(value, axis, 0)
-        same = np.all(_close(one, value), axis=value.axes.index(axis))
-        data = np.where(same, one.data, np.nan)
-        value = replace(one, data=data)
+        first = at(value, axis, 0)
+        same = np.all(_close(first, value), axis=value.axes.index(axis))
+        data = np.where(same, first.data, np.nan)
+        value = replace(first, data=data)
     return value
 
 
@@ -264,6 +265,6 @@ def agree(value: Tensor, axes: Iterable[str]) -> bool:
     )
 
 
-def _close(one: Tensor, other: Tensor) -> NDArray[np.bool_]:
-    view = one.view(other.axes, other.dims)
-    return np.isclose(view, other.data, rtol=TOLERANCE, atol=1e-12, equal_nan=True)
+def _close(first: Tensor, second: Tensor) -> NDArray[np.bool_]:
+    view = first.view(second.axes, second.dims)
+    return np.isclose(view, second.data, rtol=TOLERANCE, atol=1e-12, equal_nan=True)

@@ -64,22 +64,22 @@ def slices_of(op: NodeOp) -> tuple[Slices, ...]:
 
 def axes_of(slices: Iterable[Slices]) -> dict[str, int]:
     """Return the extent of each axis, the first one major."""
-    return {axis: count for each in slices for axis, count in each.axes}
+    return {axis: count for part in slices for axis, count in part.axes}
 
 
 def tiled(value: Tensor, slices: Sequence[Slices]) -> Tensor:
     """Return all tiles of `value`, along the axes of the slices."""
-    for each in slices:
-        if each.dim in value.dims:
-            value = split(value, each.dim, dict(each.axes), each.cut.tile)
+    for part in slices:
+        if part.dim in value.dims:
+            value = split(value, part.dim, dict(part.axes), part.cut.tile)
     return value
 
 
 def untiled(value: Tensor, slices: Sequence[Slices]) -> Tensor:
     """Return the value whose tiles are `value`: the inverse of `tiled`."""
-    for each in reversed(slices):
-        if each.dim in value.dims:
-            value = join(value, each.dim, dict(each.axes), each.cut.extent)
+    for part in reversed(slices):
+        if part.dim in value.dims:
+            value = join(value, part.dim, dict(part.axes), part.cut.extent)
     return value
 
 
@@ -125,7 +125,7 @@ def _all_at_once(op: NodeOp, machine: Interpreter, args: Values) -> Values:
 
 def _reduced(slices: Sequence[Slices], value: Tensor) -> tuple[Slices, ...]:
     """Return the slices of reduced dimensions, which the result `value` lacks."""
-    return tuple(each for each in slices if each.dim not in value.dims)
+    return tuple(part for part in slices if part.dim not in value.dims)
 
 
 def _result(
@@ -172,8 +172,8 @@ def _merged(op: SpatialOp, machine: Interpreter, yielded: Values) -> Values:
     partials = [yielded[i] for i in folds]
     merged = tuple(instance(value, axes, 0) for value in partials)
     for index in range(1, prod(axes.values())):
-        other = tuple(instance(value, axes, index) for value in partials)
-        merged = machine.run_block(op.merge.block, (*merged, *other))
+        partial = tuple(instance(value, axes, index) for value in partials)
+        merged = machine.run_block(op.merge.block, (*merged, *partial))
     results = dict(zip(folds, merged, strict=True))
     return tuple(results.get(i, value) for i, value in enumerate(yielded))
 
@@ -191,7 +191,7 @@ class _IterArg:
 
 
 def _iter_arg(value: Tensor, slices: Sequence[Slices]) -> _IterArg:
-    axes = axes_of(each for each in slices if each.dim in value.dims)
+    axes = axes_of(part for part in slices if part.dim in value.dims)
     tiles = tiled(value, slices)
     return _IterArg(axes, {index: _at(tiles, axes, index) for index in _indices(axes)})
 
@@ -220,16 +220,18 @@ def _one_by_one(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
     iter_args = [_iter_arg(_fitted(value, ins), slices) for value in args[count:end]]
     history: list[Values] = []
     for index in _indices(axes):
-        own = [_at(tile, axes, index) for tile in tiles]
+        current = [_at(tile, axes, index) for tile in tiles]
         position = dict(zip(axes, index, strict=True))
-        before = [each.tiles[each.key(position)] for each in iter_args]
-        yielded = machine.run_block(op.body.block, (*own, *before, *args[end:]))
+        before = [arg.tiles[arg.key(position)] for arg in iter_args]
+        yielded = machine.run_block(op.body.block, (*current, *before, *args[end:]))
         history.append(yielded)
         pairs = zip(yielded, op.combiners, strict=True)
         folds = [value for value, combiner in pairs if combiner is Combiner.FOLD]
         for iter_arg, old, new in zip(iter_args, before, folds, strict=True):
-            dims = [each.dim for each in _reduced(slices, old)]
-            iter_arg.tiles[iter_arg.key(position)] = _unless_empty(own, dims, new, old)
+            dims = [part.dim for part in _reduced(slices, old)]
+            iter_arg.tiles[iter_arg.key(position)] = _unless_empty(
+                current, dims, new, old
+            )
     return _loop_results(op, slices, iter_args, history)
 
 

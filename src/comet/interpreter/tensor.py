@@ -110,9 +110,9 @@ def joined_starts(values: Iterable[Tensor], dims: Sequence[str]) -> dict[str, Te
     return starts
 
 
-def _check_equal(one: Tensor, other: Tensor, dim: str) -> None:
-    axes = joined_axes((one, other))
-    if np.any(one.view(axes, ()) != other.view(axes, ())):
+def _check_equal(first: Tensor, second: Tensor, dim: str) -> None:
+    axes = joined_axes((first, second))
+    if np.any(first.view(axes, ()) != second.view(axes, ())):
         raise InterpretationError(
             f"operands have different numbers of elements along {dim} on some instance"
         )
@@ -137,8 +137,8 @@ def masked(value: Tensor, dims: Iterable[str], fill: float) -> Tensor:
         if dim in value.lengths:
             real = real_elements(value, dim).view(value.axes, value.dims)
             data = np.where(real != 0.0, data, fill)
-    kept = {dim: n for dim, n in value.lengths.items() if dim not in wanted}
-    return replace(value, data=data, lengths=kept)
+    lengths = {dim: n for dim, n in value.lengths.items() if dim not in wanted}
+    return replace(value, data=data, lengths=lengths)
 
 
 def with_padding(value: Tensor, extents: Mapping[str, int], number: float) -> Tensor:
@@ -154,12 +154,12 @@ def with_padding(value: Tensor, extents: Mapping[str, int], number: float) -> Te
 
 def reduced(value: Tensor, kind: ReduceKind, dims: Sequence[str]) -> Tensor:
     """Reduce the real elements along `dims`."""
-    whole = masked(value, dims, NEUTRAL[kind])
+    padded = masked(value, dims, NEUTRAL[kind])
     where = tuple(value.position(dim) for dim in dims)
-    kept = tuple(dim for dim in value.dims if dim not in dims)
-    data = REDUCE[kind].reduce(whole.data, axis=where, initial=NEUTRAL[kind])
-    starts = joined_starts((value,), kept)
-    return Tensor(value.axes, kept, np.asarray(data), whole.lengths, starts)
+    dims_left = tuple(dim for dim in value.dims if dim not in dims)
+    data = REDUCE[kind].reduce(padded.data, axis=where, initial=NEUTRAL[kind])
+    starts = joined_starts((value,), dims_left)
+    return Tensor(value.axes, dims_left, np.asarray(data), padded.lengths, starts)
 
 
 def contracted(lhs: Tensor, rhs: Tensor, dims: Sequence[str]) -> Tensor:
@@ -194,13 +194,13 @@ def rows_of(table: Tensor, ids: Tensor, dim: str) -> Tensor:
     instances = np.broadcast_shapes(rows.shape[:count], chosen.shape[:count])
     rows = np.broadcast_to(rows, (*instances, *rows.shape[count:]))
     chosen = np.broadcast_to(chosen, (*instances, *chosen.shape[count:]))
-    taken = [rows[each][chosen[each]] for each in np.ndindex(instances)]
-    data = np.stack(taken).reshape((*instances, *taken[0].shape))
+    selected = [rows[instance][chosen[instance]] for instance in np.ndindex(instances)]
+    data = np.stack(selected).reshape((*instances, *selected[0].shape))
     at, both = table.dims.index(dim), (table, ids)
     dims = (*table.dims[:at], *ids.dims, *table.dims[at + 1 :])
-    whole = Tensor(axes, (*ids.dims, *others), data)
+    ordered = Tensor(axes, (*ids.dims, *others), data)
     lengths, starts = joined_lengths(both, dims), joined_starts(both, dims)
-    return Tensor(axes, dims, whole.view(axes, dims), lengths, starts)
+    return Tensor(axes, dims, ordered.view(axes, dims), lengths, starts)
 
 
 def added_rows(
@@ -215,14 +215,14 @@ def added_rows(
     rows = np.broadcast_to(rows, (*instances, *rows.shape[count:]))
     chosen = np.broadcast_to(chosen, (*instances, *chosen.shape[count:]))
     data = np.zeros((*instances, extents[dim], *rows.shape[count + len(ids.dims) :]))
-    for each in np.ndindex(instances):
-        np.add.at(data[each], chosen[each], rows[each])
-    whole, dims = Tensor(axes, (dim, *others), data), tuple(extents)
+    for instance in np.ndindex(instances):
+        np.add.at(data[instance], chosen[instance], rows[instance])
+    ordered, dims = Tensor(axes, (dim, *others), data), tuple(extents)
     lengths, starts = (
         joined_lengths((values,), others),
         joined_starts((values,), others),
     )
-    return Tensor(axes, dims, whole.view(axes, dims), lengths, starts)
+    return Tensor(axes, dims, ordered.view(axes, dims), lengths, starts)
 
 
 def selected(condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:

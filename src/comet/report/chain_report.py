@@ -29,19 +29,19 @@ class ChainFigures:
     @property
     def latency(self) -> float:
         """Cycles."""
-        return sum(each.latency for each in self.mappings)
+        return sum(mapping.latency for mapping in self.mappings)
 
     @property
     def energy(self) -> float:
         """The energy of all mappings, in pJ."""
-        return sum(each.energy for each in self.mappings)
+        return sum(mapping.energy for mapping in self.mappings)
 
     @property
     def cycles(self) -> dict[str, float]:
         """The latency of each mapping, by its number."""
         return {
-            f"mapping {number}": each.latency
-            for number, each in enumerate(self.mappings, 1)
+            f"mapping {number}": mapping.latency
+            for number, mapping in enumerate(self.mappings, 1)
         }
 
     @property
@@ -79,10 +79,10 @@ def facts_of_chain(figures: ChainFigures) -> dict[str, str]:
 def sections_of_chain(figures: ChainFigures) -> Iterator[Section]:
     """Yield the sections on a chain: all mappings, then each one."""
     yield Section("chain", "mappings", "The mappings", tuple(_overview(figures)))
-    for number, each in enumerate(figures.mappings, 1):
+    for number, mapping in enumerate(figures.mappings, 1):
         parts: tuple[Part, ...] = (
-            *(part for part in time_parts(each) if not isinstance(part, Plot)),
-            Folded("The tile tree", tuple(tree_parts(each))),
+            *(part for part in time_parts(mapping) if not isinstance(part, Plot)),
+            Folded("The tile tree", tuple(tree_parts(mapping))),
         )
         name = f"mapping {number}"
         yield Section(f"mapping-{number}", name, f"{name.capitalize()}", parts)
@@ -95,12 +95,12 @@ def _overview(figures: ChainFigures) -> Iterator[Part]:
     rows = [
         (
             name,
-            f"{each.latency:,.0f}",
-            percent(each.latency, figures.latency),
-            f"{each.energy:,.0f}",
+            f"{mapping.latency:,.0f}",
+            percent(mapping.latency, figures.latency),
+            f"{mapping.energy:,.0f}",
             *touched,
         )
-        for name, each, touched in zip(
+        for name, mapping, touched in zip(
             figures.cycles, figures.mappings, figures.touched, strict=True
         )
     ]

@@ -60,7 +60,7 @@ class Compilation:
     """The model that prices a mapping."""
 
 
-def page_of_compiled(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
+def page_of_compiled(compiled: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
     """
     Return the page on a compiled program.
 
@@ -68,63 +68,64 @@ def page_of_compiled(made: Compilation, other: tuple[str, ModuleOp] | None) -> P
     UsageError if one has several launch plans, CostError or DiagnosticException if one
     cannot be priced, or if only one is for GPUs.
     """
-    if attached_system(made.module).gpu is not None:
-        return _page_of_plan(made, other)
-    if (chain := chain_of(made.module)) is not None:
-        return _page_of_chain(made, chain, other)
-    return _page_of_mapping(made, other)
+    if attached_system(compiled.module).gpu is not None:
+        return _page_of_plan(compiled, other)
+    if (chain := chain_of(compiled.module)) is not None:
+        return _page_of_chain(compiled, chain, other)
+    return _page_of_mapping(compiled, other)
 
 
-def _page_of_plan(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
-    figures = plan_figures_of(made.module)
-    sections = [*sections_of_plan(figures, Path(made.program).stem)]
-    sections += _choices(made, MICROSECONDS, 1e6)
+def _page_of_plan(compiled: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
+    figures = plan_figures_of(compiled.module)
+    sections = [*sections_of_plan(figures, Path(compiled.program).stem)]
+    sections += _choices(compiled, MICROSECONDS, 1e6)
     if other is not None:
         name, module = other
         sections.append(compare_plans(figures, name, plan_figures_of(module)))
-    sections.append(_reproduce(made))
+    sections.append(_reproduce(compiled))
     facts = facts_of_plan(figures)
     return Page(figures.title, facts, figures.bottleneck, NOTE, tuple(sections))
 
 
 def _page_of_chain(
-    made: Compilation, chain: Chain, other: tuple[str, ModuleOp] | None
+    compiled: Compilation, chain: Chain, other: tuple[str, ModuleOp] | None
 ) -> Page:
-    figures = chain_figures(chain, made.model)
-    title = f"{Path(made.program).stem} on {attached_system(made.module).system_name}"
+    figures = chain_figures(chain, compiled.model)
+    system = attached_system(compiled.module)
+    title = f"{Path(compiled.program).stem} on {system.system_name}"
     sections = [*sections_of_chain(figures)]
-    sections += _choices(made, CYCLES, 1)
+    sections += _choices(compiled, CYCLES, 1)
     if other is not None:
-        sections.append(compare_chains(figures, *other, made.model))
-    sections.append(_reproduce(made))
-    said = f"Model {made.model}, {energy_scope(made.model)}."
+        sections.append(compare_chains(figures, *other, compiled.model))
+    sections.append(_reproduce(compiled))
+    said = f"Model {compiled.model}, {energy_scope(compiled.model)}."
     facts = facts_of_chain(figures)
     return Page(title, facts, figures.bottleneck, said, tuple(sections))
 
 
-def _page_of_mapping(made: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
-    figures = figures_of(made.module, made.model)
-    stem = Path(made.program).stem
-    title = f"{stem} on {attached_system(made.module).system_name}"
+def _page_of_mapping(compiled: Compilation, other: tuple[str, ModuleOp] | None) -> Page:
+    figures = figures_of(compiled.module, compiled.model)
+    stem = Path(compiled.program).stem
+    title = f"{stem} on {attached_system(compiled.module).system_name}"
     sections = [*sections_of(figures, stem, title)]
-    sections += _choices(made, CYCLES, 1)
+    sections += _choices(compiled, CYCLES, 1)
     if other is not None:
-        compared = compared_with(other, made.module, figures)
+        compared = compared_with(other, compiled.module, figures)
         sections.append(compare_mappings(figures, compared))
-    sections.append(_reproduce(made))
+    sections.append(_reproduce(compiled))
     said = (
-        f"Model {made.model}, {energy_scope(made.model)}. Of all mappings, "
+        f"Model {compiled.model}, {energy_scope(compiled.model)}. Of all mappings, "
         "comet-explore finds the best, and a lower bound."
     )
     facts = facts_of(figures)
     return Page(title, facts, figures.bottleneck, said, tuple(sections))
 
 
-def _choices(made: Compilation, unit: Unit, scale: float) -> Iterator[Section]:
+def _choices(compiled: Compilation, unit: Unit, scale: float) -> Iterator[Section]:
     """Yield the section on choices if passes ran; costs times `scale` are in `unit`."""
-    if made.choices is not None:
-        yield choices_section(made.choices, unit, scale)
+    if compiled.choices is not None:
+        yield choices_section(compiled.choices, unit, scale)
 
 
-def _reproduce(made: Compilation) -> Section:
-    return reproduce_section(made.commands, made.inputs, versions())
+def _reproduce(compiled: Compilation) -> Section:
+    return reproduce_section(compiled.commands, compiled.inputs, versions())

@@ -53,8 +53,8 @@ def front_of(
         if _interrupted(other, found):
             break
     points = [
-        Point(name, one.latency_cycles, one.energy_pj, one is answer)
-        for name, one in answers.items()
+        Point(name, best.latency_cycles, best.energy_pj, best is answer)
+        for name, best in answers.items()
     ]
     return not_beaten(points)
 
@@ -82,9 +82,11 @@ def not_beaten(points: list[Point]) -> tuple[Point, ...]:
     merged: dict[tuple[float, float], Point] = {}
     for point in points:
         key = point.latency, point.energy
-        known = merged.get(key, replace(point, label=""))
-        label = ", ".join(filter(None, (known.label, point.label)))
-        merged[key] = replace(point, label=label, chosen=known.chosen or point.chosen)
+        previous = merged.get(key, replace(point, label=""))
+        label = ", ".join(filter(None, (previous.label, point.label)))
+        merged[key] = replace(
+            point, label=label, chosen=previous.chosen or point.chosen
+        )
     left = [
         point
         for key, point in merged.items()

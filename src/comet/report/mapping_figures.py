@@ -68,7 +68,9 @@ class Figures:
     @property
     def traffic_by_level(self) -> dict[str, tuple[Traffic, ...]]:
         """The traffic of each memory level, in the order of levels."""
-        return grouped(self.parts.traffic, [one.level for one in self.parts.traffic])
+        return grouped(
+            self.parts.traffic, [traffic.level for traffic in self.parts.traffic]
+        )
 
     @property
     def bottleneck(self) -> str:
@@ -138,16 +140,16 @@ def _tree(
     """Return the tile tree; nodes have no cycles under `ideal`."""
     costs = {node.index: node for node in estimate.nodes}
 
-    def made(index: int) -> TreeNode:
+    def tree_node(index: int) -> TreeNode:
         node, cost = by_index[index], costs.get(index)
         children = node.children if isinstance(node, Tile) else ()
         runs = 0.0 if cost is None else cost.executions
         cycles = 0.0 if cost is None else cost.cycles * runs
-        below = tuple(made(child.index) for child in children)
+        below = tuple(tree_node(child.index) for child in children)
         return TreeNode(index, _KINDS[type(node)], rows[index], cycles, runs, below)
 
     by_index = {node.index: node for node in problem.nodes}
-    return made(problem.root.index)
+    return tree_node(problem.root.index)
 
 
 def _rooms(parts: Breakdown, hardware: Hardware) -> Iterator[Room]:
@@ -160,18 +162,18 @@ def _roofline(
     problem: Problem, hardware: Hardware, estimate: Estimate, parts: Breakdown
 ) -> Roofline:
     """Return the roofline of the unit whose iteration spaces are the largest."""
-    works = tuple(unit_work(problem, hardware))
-    by_unit = grouped(works, [work.unit for work in works])
-    unit, own = max(by_unit.items(), key=lambda item: sum(w.points for w in item[1]))
-    operations = sum(work.points for work in own)
+    all_works = tuple(unit_work(problem, hardware))
+    by_unit = grouped(all_works, [work.unit for work in all_works])
+    unit, works = max(by_unit.items(), key=lambda item: sum(w.points for w in item[1]))
+    operations = sum(work.points for work in works)
     roofs: list[Roof] = []
     for name, traffic in grouped(
-        parts.traffic, [one.level for one in parts.traffic]
+        parts.traffic, [entry.level for entry in parts.traffic]
     ).items():
         level = hardware.level(name)
         rate = level.memory.child_read_bandwidth * level.total_instances
-        moved = sum(one.read + one.written for one in traffic)
+        moved = sum(entry.read + entry.written for entry in traffic)
         mark = Mark("", operations / moved, operations / estimate.latency)
         roofs.append(Roof(name, rate, (mark,)))
-    peak = operations / sum(work.cycles for work in own)
+    peak = operations / sum(work.cycles for work in works)
     return Roofline(unit, "cycle", peak, tuple(roofs))

@@ -149,10 +149,10 @@ def _by_tool(answer: Answer) -> dict[str, str]:
 
 
 def _bound(answer: Answer) -> dict[str, str]:
-    unit, least, gap = UNITS[answer.objective], answer.lower_bound, answer.gap_percent
+    unit, bound, gap = UNITS[answer.objective], answer.lower_bound, answer.gap_percent
     return {
         f"lower bound of the {answer.objective}, {unit}": (
-            "none" if least is None else f"{least:,.6g}"
+            "none" if bound is None else f"{bound:,.6g}"
         ),
         "gap": "unknown" if gap is None else f"{gap:.2f} %",
         "the best of all mappings?": "proven" if answer.proven else "not proven",
@@ -258,7 +258,7 @@ def _node(tree: TreeNode) -> Node:
 
 def time_parts(figures: Figures) -> Iterator[Part]:
     """Yield a plot and a table of the terms of the latency."""
-    terms, whole = figures.parts.terms, figures.latency
+    terms, latency = figures.parts.terms, figures.latency
     bars = {term.name: {"": term.cycles} for term in terms}
     draw = partial(waterfall, bars=bars, whole="latency", unit=CYCLES)
     yield Plot("waterfall", 8, 1 + 0.3 * len(terms), draw)
@@ -266,14 +266,14 @@ def time_parts(figures: Figures) -> Iterator[Part]:
         (
             term.name,
             f"{term.cycles:,.0f}",
-            percent(term.cycles, whole),
+            percent(term.cycles, latency),
             term.meaning,
         )
         for term in terms
     ]
     total = sum(term.cycles for term in terms)
-    said = conserved(total, whole, "the latency")
-    rows.append(("sum", f"{total:,.0f}", percent(total, whole), said))
+    said = conserved(total, latency, "the latency")
+    rows.append(("sum", f"{total:,.0f}", percent(total, latency), said))
     head = ("term", "cycles", "part", "what happens")
     yield table(head, rows, words=(3,), sums=(len(terms),))
 
@@ -298,28 +298,33 @@ def _traffic(figures: Figures) -> Table:
     """Return bytes and energy by level and tensor, then other energies."""
     rows: list[tuple[str, ...]] = []
     sums: list[int] = []
-    spent, whole = figures.energy_by_level, figures.energy
+    spent, total_energy = figures.energy_by_level, figures.energy
     for level, moved in figures.traffic_by_level.items():
-        for one in moved:
-            numbers = (f"{each:,.0f}" for each in (one.read, one.written, one.energy))
-            rows.append((level, one.tensor, *numbers, percent(one.energy, whole)))
+        for tensor in moved:
+            numbers = (
+                f"{number:,.0f}"
+                for number in (tensor.read, tensor.written, tensor.energy)
+            )
+            rows.append(
+                (level, tensor.tensor, *numbers, percent(tensor.energy, total_energy))
+            )
         read, written, energy = (
-            sum(getattr(one, name) for one in moved)
+            sum(getattr(tensor, name) for tensor in moved)
             for name in ("read", "written", "energy")
         )
         sums.append(len(rows))
-        numbers = (f"{each:,.0f}" for each in (read, written, energy))
+        numbers = (f"{number:,.0f}" for number in (read, written, energy))
         said = conserved(energy, spent[level], "the model")
         rows.append((level, "all", *numbers, said))
     for name, causes in figures.parts.energy.items():
         if name not in figures.traffic_by_level:
             rows += (
-                (name, cause, "", "", f"{energy:,.0f}", percent(energy, whole))
+                (name, cause, "", "", f"{energy:,.0f}", percent(energy, total_energy))
                 for cause, energy in causes.items()
             )
     total = sum(spent.values())
     sums.append(len(rows))
-    said = conserved(total, whole, "the energy")
+    said = conserved(total, total_energy, "the energy")
     rows.append(("sum", "", "", "", f"{total:,.0f}", said))
     head = ("level", "tensor", "bytes read", "bytes written", "energy, pJ", "part")
     return table(head, rows, words=(1,), sums=sums)
@@ -370,7 +375,7 @@ def compare_mappings(figures: Figures, other: Compared) -> Section:
     """Return the section that compares this mapping with another one."""
     its = other.figures
     mine, theirs = (
-        {term.name: term.cycles for term in each.parts.terms} for each in (figures, its)
+        {term.name: term.cycles for term in side.parts.terms} for side in (figures, its)
     )
     machine = "" if other.same_machine else "; the other mapping is for another machine"
     numbers = [

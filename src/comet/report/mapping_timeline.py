@@ -144,9 +144,9 @@ class _Placing:
                 length, below = 0.0, row
                 for loop in _loops(tile, group, count, nests):
                     begin = start.after(length)
-                    for one in self._loop(loop, begin, row, expand=expand):
-                        below = max(below, one.row + 1)
-                        yield one
+                    for slice_ in self._loop(loop, begin, row, expand=expand):
+                        below = max(below, slice_.row + 1)
+                        yield slice_
                     length += self._length(loop)
                 start, row = start.after(length / count), below
 
@@ -184,14 +184,14 @@ class _Placing:
         yield from self.nodes(loop.members, at, row, expand=inner)
         if count == 1 or not once:
             return
-        each = (length - once) / (count - 1)
+        repeated = (length - once) / (count - 1)
         shown = min(count, EXPANDED) if expand else 1
         for number in range(shown - 1):
-            start = at.after(once + number * each).start
-            span = _Span(start, at.scale * each / once)
+            start = at.after(once + number * repeated).start
+            span = _Span(start, at.scale * repeated / once)
             yield from self.nodes(loop.members, span, row, expand=False)
         if shown < count:
             name = f"iterations {shown + 1} to {count}"
-            rest = at.after(once + (shown - 1) * each)
-            cycles = (count - shown) * each
+            rest = at.after(once + (shown - 1) * repeated)
+            cycles = (count - shown) * repeated
             yield self._slice(loop.tile, "iterations", name, rest, cycles, row)

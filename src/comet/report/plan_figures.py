@@ -46,8 +46,8 @@ class Kernel:
     def operations(self) -> float:
         """The operations of all programs; a function counts as several additions."""
         work = self.work
-        each = work.tensor_operations + work.vector_operations
-        return float(work.programs * each)
+        per_program = work.tensor_operations + work.vector_operations
+        return float(work.programs * per_program)
 
     @property
     def device_bytes(self) -> float:
@@ -238,14 +238,14 @@ def _rooms(kernels: tuple[Kernel, ...], machine: Machine) -> Iterator[Room]:
     device = machine.device
     for kernel in kernels:
         work = kernel.work
-        most = wave_count(work.programs, device.multiprocessors)
-        count = min(kernel.resident, int(most))
-        for what, capacity, each, unit in (
+        waves = wave_count(work.programs, device.multiprocessors)
+        count = min(kernel.resident, int(waves))
+        for what, capacity, used, unit in (
             ("registers", device.register_bytes, work.registers, "bytes"),
             ("shared memory", device.shared_bytes, work.shared, "bytes"),
             ("warps", device.warps, work.warps, "warps"),
         ):
-            here = {f"program {n + 1}": float(each) for n in range(count)}
+            here = {f"program {n + 1}": float(used) for n in range(count)}
             yield Room(f"{kernel.name}: {what}", capacity, here, unit)
 
 

@@ -191,14 +191,14 @@ def compare_plans(mine: PlanFigures, name: str, other: PlanFigures) -> Section:
     """Return the section that compares this plan with another one, in file `name`."""
     both = (mine, other)
     taxes = _in_microseconds(mine.whole), _in_microseconds(other.whole)
-    latencies = (1e6 * each.latency for each in both)
-    least = (1e6 * each.bound for each in both)
+    latencies = (1e6 * plan.latency for plan in both)
+    bounds = (1e6 * plan.bound for plan in both)
     numbers = [
         Pair("latency", MICROSECONDS, *latencies),
-        Pair("lower bound", MICROSECONDS, *least),
+        Pair("lower bound", MICROSECONDS, *bounds),
         *pairs(MICROSECONDS, *taxes),
         *(
-            Pair(level, BYTES, *(sum(each.moved[level].values()) for each in both))
+            Pair(level, BYTES, *(sum(plan.moved[level].values()) for plan in both))
             for level in mine.moved
             if level in other.moved
         ),

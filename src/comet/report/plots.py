@@ -210,7 +210,7 @@ class Box:
 
 def _draw(axes: Axes, boxes: Sequence[Box], **style: str | float) -> None:
     """Draw boxes as one artist; bars would take several times as long."""
-    corners, colours = [one.corners for one in boxes], [one.colour for one in boxes]
+    corners, colours = [box.corners for box in boxes], [box.colour for box in boxes]
     drawn = PolyCollection(corners, facecolors=colours)
     drawn.set(**style)
     axes.add_collection(drawn, autolim=False)
@@ -238,8 +238,8 @@ def _name_rows(axes: Axes, count: int, names: Mapping[int, str]) -> None:
 
 def _numbered(names: Iterable[str]) -> tuple[int, Mapping[int, str]]:
     """Return how many rows there are, and their names."""
-    known = dict(enumerate(names))
-    return len(known), known
+    numbered = dict(enumerate(names))
+    return len(numbered), numbered
 
 
 def waterfall(axes: Axes, bars: Mapping[str, Stack], whole: str, unit: Unit) -> None:
@@ -317,7 +317,7 @@ def roofline(axes: Axes, line: Roofline) -> None:
         for mark in roof.marks:
             axes.plot(mark.intensity, mark.reached, "o", color=colour)
             if place == 0 and mark.name:
-                _beside(axes, mark.name, mark.intensity, mark.reached)
+                _annotate(axes, mark.name, mark.intensity, mark.reached)
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):  # powers as formulas take longer than plots
@@ -328,7 +328,7 @@ def roofline(axes: Axes, line: Roofline) -> None:
     axes.legend(title="roof and place of")
 
 
-def _beside(axes: Axes, text: str, x: float, y: float) -> None:
+def _annotate(axes: Axes, text: str, x: float, y: float) -> None:
     """Write a text beside a point."""
     axes.annotate(text, (x, y), textcoords="offset points", xytext=(8, 6))
 
@@ -357,7 +357,7 @@ def pareto(axes: Axes, front: Sequence[Point]) -> None:
     for point in front:
         if point.chosen:
             axes.plot(point.latency, point.energy, "o", color=COLOURS[1], markersize=11)
-        _beside(axes, point.label, point.latency, point.energy)
+        _annotate(axes, point.label, point.latency, point.energy)
     axes.margins(0.25)
     _label_x(axes, "latency, cycles")
     axes.set_ylabel("energy, pJ")
@@ -375,9 +375,9 @@ def savings(axes: Axes, saved: Mapping[str, float]) -> None:
 def compare(axes: Axes, mine: Stack, other: Stack, unit: Unit) -> None:
     """Draw the numbers of two programs beside each other."""
     names = list(dict.fromkeys((*mine, *other)))
-    for number, (label, known) in enumerate((("this", mine), ("the other", other))):
+    for number, (label, stack) in enumerate((("this", mine), ("the other", other))):
         colour, place = COLOURS[number], 0.38 * number - 0.19
-        values = [known.get(name, 0.0) for name in names]
+        values = [stack.get(name, 0.0) for name in names]
         boxes = [Box(0, n, row + place, colour, 0.36) for row, n in enumerate(values)]
         _draw(axes, boxes, label=label)
     _name_rows(axes, *_numbered(names))
@@ -389,29 +389,31 @@ def compare(axes: Axes, mine: Stack, other: Stack, unit: Unit) -> None:
 def gantt(axes: Axes, process: Process, unit: Unit) -> None:
     """Draw slices over time, each above its parts; those of a node are a group."""
     slices = process.slices
-    end = max(one.start + one.length for one in slices)
+    end = max(slice_.start + slice_.length for slice_ in slices)
     groups: dict[tuple[object, str | None], list[Box]] = {}
-    for one in slices:
-        if one.length < end / NARROW:
+    for slice_ in slices:
+        if slice_.length < end / NARROW:
             continue
-        colour = KIND_COLOURS.get(one.kind)
-        box = Box(one.start, one.length, one.row, colour or "none", 0.84)
-        groups.setdefault((one.details.get("node", ""), colour), []).append(box)
-        fitting = int(one.length / end * 110)
+        colour = KIND_COLOURS.get(slice_.kind)
+        box = Box(slice_.start, slice_.length, slice_.row, colour or "none", 0.84)
+        groups.setdefault((slice_.details.get("node", ""), colour), []).append(box)
+        fitting = int(slice_.length / end * 110)
         if fitting >= 4:
             text = (
-                one.name if len(one.name) <= fitting else one.name[: fitting - 1] + "…"
+                slice_.name
+                if len(slice_.name) <= fitting
+                else slice_.name[: fitting - 1] + "…"
             )
-            place = one.start + one.length / 2, one.row
+            place = slice_.start + slice_.length / 2, slice_.row
             ink = INK if colour is None else "black" if colour in BRIGHT else ON
             axes.text(*place, text, ha="center", va="center", fontsize=7, color=ink)
     for number, ((node, _), boxes) in enumerate(groups.items()):
         gid = f"slice-{node}-{number}"
         _draw(axes, boxes, edgecolor=MUTED, linewidth=0.4, gid=gid)
-    _name_rows(axes, 1 + max(one.row for one in slices), process.rows)
+    _name_rows(axes, 1 + max(slice_.row for slice_ in slices), process.rows)
     axes.set_xlim(0, end)
     _label_x(axes, unit.name)
-    _legend_of_kinds(axes, {one.kind for one in slices})
+    _legend_of_kinds(axes, {slice_.kind for slice_ in slices})
 
 
 def _legend_of_kinds(axes: Axes, shown: Collection[str]) -> None:

@@ -30,7 +30,7 @@ def timeline_section(
 
     `microsecond` is the meaning of one microsecond of the trace, as in `Trace.unit`.
     """
-    rows = 1 + max(one.row for one in process.slices)
+    rows = 1 + max(slice_.row for slice_ in process.slices)
     plot = Plot(
         "timeline", 9, 1.2 + 0.3 * rows, partial(gantt, process=process, unit=unit)
     )
@@ -160,7 +160,9 @@ def reproduce_section(
     parts: list[Part] = []
     for what, command in commands.items():
         parts += (Text(f"{what}:"), Code(command))
-    digests = [(one.name, sha256(one.text.encode()).hexdigest()) for one in inputs]
+    digests = [
+        (source.name, sha256(source.text.encode()).hexdigest()) for source in inputs
+    ]
     parts.append(table(("input", "SHA-256"), digests, words=(1,)))
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
     parts.append(Text(f"Versions: {named}."))

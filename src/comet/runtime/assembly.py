@@ -240,12 +240,12 @@ COUNTS = ("acq_rel", GPU_SCOPE)
 
 
 def _weak_atomics(code: Code) -> Iterator[str]:
-    others = "ranks" if code.scope == SYSTEM else "programs"
+    peers = "ranks" if code.scope == SYSTEM else "programs"
     for order, scope in ATOMIC.findall(code.ttir):
-        known = scope in (SYSTEM, code.scope, *code.others) and order in ORDERS
-        if not known and (order, scope) != COUNTS:
+        allowed = scope in (SYSTEM, code.scope, *code.others) and order in ORDERS
+        if not allowed and (order, scope) != COUNTS:
             yield (
-                f"an atomic is {order} at scope {scope}: other {others} need not see "
+                f"an atomic is {order} at scope {scope}: other {peers} need not see "
                 "what was stored before it; use release or acquire, at scope "
                 f"{code.scope}"
             )
@@ -253,12 +253,12 @@ def _weak_atomics(code: Code) -> Iterator[str]:
 
 def _lost_orders(code: Code) -> Iterator[str]:
     """Report flags whose order the compiler weakened."""
-    requested, made = code.requested(), code.events()
+    requested, emitted = code.requested(), code.events()
     for event, name in ((Event.RELEASE, "release"), (Event.ACQUIRE, "acquire")):
-        if made.count(event) < requested.count(event):
+        if emitted.count(event) < requested.count(event):
             yield (
                 f"of {requested.count(event)} atomics that {name} at scope "
-                f"{code.scope}, the assembly has {made.count(event)}"
+                f"{code.scope}, the assembly has {emitted.count(event)}"
             )
 
 

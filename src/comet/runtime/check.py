@@ -124,8 +124,8 @@ def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
     """
     result, reference = result.double(), reference.double()
     finite = torch.isfinite(reference)
-    alike = (result == reference) | (result.isnan() & reference.isnan())
-    if not torch.where(finite, torch.isfinite(result), alike).all():
+    equal = (result == reference) | (result.isnan() & reference.isnan())
+    if not torch.where(finite, torch.isfinite(result), equal).all():
         return math.nan
     result, reference = result[finite], reference[finite]
     if not reference.numel():

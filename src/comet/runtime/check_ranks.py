@@ -79,8 +79,8 @@ class Session:
         """Write the rank's shards of new inputs to where that launch reads them."""
         tensors, drawn = self._host.program.inputs, self._host.drawn(epoch)
         arguments = iter(self._arguments)
-        for tensor, whole in zip(tensors, drawn, strict=True):
-            shard = shard_of(whole, tensor, self._rank.rank, self._rank.world)
+        for tensor, full in zip(tensors, drawn, strict=True):
+            shard = shard_of(full, tensor, self._rank.rank, self._rank.world)
             if tensor.address is None:
                 local = next(arguments)
             else:
@@ -151,18 +151,16 @@ def local_shape(tensor: Tensor, ranks: int) -> tuple[int, ...]:
     )
 
 
-def shard_of(
-    whole: torch.Tensor, tensor: Tensor, rank: int, ranks: int
-) -> torch.Tensor:
+def shard_of(full: torch.Tensor, tensor: Tensor, rank: int, ranks: int) -> torch.Tensor:
     """Return a rank's shard; the missing elements of a short last shard are nan."""
     if tensor.split is None:
-        return whole
+        return full
     shape = local_shape(tensor, ranks)
     size = shape[tensor.split]
-    first = min(rank * size, whole.shape[tensor.split])
-    length = min(size, whole.shape[tensor.split] - first)
-    shard = torch.full(shape, torch.nan, device=whole.device).to(whole.dtype)
-    part = whole.narrow(tensor.split, first, length)
+    first = min(rank * size, full.shape[tensor.split])
+    length = min(size, full.shape[tensor.split] - first)
+    shard = torch.full(shape, torch.nan, device=full.device).to(full.dtype)
+    part = full.narrow(tensor.split, first, length)
     shard.narrow(tensor.split, 0, length).copy_(part)
     return shard
 
@@ -171,8 +169,8 @@ def joined(parts: Sequence[Array], tensor: Tensor) -> list[Array]:
     """Return the complete results: every copy, or the shards concatenated."""
     if tensor.split is None:
         return list(parts)
-    whole = np.concatenate(parts, axis=tensor.split)
-    return [whole.take(range(tensor.shape[tensor.split]), axis=tensor.split)]
+    full = np.concatenate(parts, axis=tensor.split)
+    return [full.take(range(tensor.shape[tensor.split]), axis=tensor.split)]
 
 
 class IdleRank(Rank):
@@ -237,8 +235,8 @@ def _compared(
     PROGRESS.enter(f"the reference of launch {epoch + 1} in numpy")
     copies = [
         [
-            torch.tensor(whole)
-            for whole in joined([rank[epoch][index] for rank in ranks], output)
+            torch.tensor(full)
+            for full in joined([rank[epoch][index] for rank in ranks], output)
         ]
         for index, output in enumerate(program.outputs)
     ]

@@ -108,16 +108,16 @@ def problem_with(args: argparse.Namespace) -> str | None:
         return f"--ranks {args.ranks}: the module was compiled for {of}"
     if args.compile:
         return _problem_with_targets(args)
-    known = back_ends(ranks)
-    return _problem_with_backend(args, known) or _problem_with_device(args, ranks)
+    backends = back_ends(ranks)
+    return _problem_with_backend(args, backends) or _problem_with_device(args, ranks)
 
 
 def _problem_with_targets(args: argparse.Namespace) -> str | None:
     """Return why the module cannot be compiled for the targets."""
     for target in args.compile:
         if target not in TARGETS:
-            known = " or ".join(TARGETS)
-            return f"--compile {target} is unknown; choose {known}"
+            names = " or ".join(TARGETS)
+            return f"--compile {target} is unknown; choose {names}"
     if args.backend not in (None, "gpu", "distributed"):
         return (
             f"--compile is for the launches of --backend gpu or distributed, not "
@@ -129,23 +129,25 @@ def _problem_with_targets(args: argparse.Namespace) -> str | None:
     return None
 
 
-def _problem_with_backend(args: argparse.Namespace, known: Sequence[str]) -> str | None:
+def _problem_with_backend(
+    args: argparse.Namespace, backends: Sequence[str]
+) -> str | None:
     """Return why the back end cannot run the module or obey an option."""
     backend = args.backend
     if backend not in (None, *ONE_RANK, *MANY_RANKS):
-        return f"--backend {backend} is unknown; choose {' or '.join(known)}"
-    if backend not in (None, *known):
-        ranks = "several ranks" if known is MANY_RANKS else "one rank"
+        return f"--backend {backend} is unknown; choose {' or '.join(backends)}"
+    if backend not in (None, *backends):
+        ranks = "several ranks" if backends is MANY_RANKS else "one rank"
         return (
             f"--backend {backend}: {args.module} is for {ranks}; choose "
-            f"{' or '.join(known)}"
+            f"{' or '.join(backends)}"
         )
-    backend = chosen_backend(args.backend, known)
+    backend = chosen_backend(args.backend, backends)
     if args.resident is not None and backend not in LIMITED:
         return f"--resident limits {' and '.join(LIMITED)}, not --backend {backend}"
-    if args.epochs is not None and known is ONE_RANK:
+    if args.epochs is not None and backends is ONE_RANK:
         return "--epochs is for several ranks; a function launches once"
-    if args.graph and (known is ONE_RANK or backend not in GRAPHS):
+    if args.graph and (backends is ONE_RANK or backend not in GRAPHS):
         return f"--graph is for several ranks with --backend {' or '.join(GRAPHS)}"
     if args.graph and args.epochs == 1:
         return "--graph replays from the second launch on; give --epochs 2 or more"
@@ -174,18 +176,18 @@ def _problem_with_device(args: argparse.Namespace, ranks: int | None) -> str | N
     return None
 
 
-def chosen_backend(requested: str | None, known: Sequence[str]) -> str:
-    """Return the back end to use, one of `known`."""
-    return requested or ("gpu" if has_gpu() else known[0])
+def chosen_backend(requested: str | None, backends: Sequence[str]) -> str:
+    """Return the back end to use, one of `backends`."""
+    return requested or ("gpu" if has_gpu() else backends[0])
 
 
 def request_from(args: argparse.Namespace) -> Request:
     """Return the request for the child process."""
-    known = back_ends(ranks_of(args.module))
+    backends = back_ends(ranks_of(args.module))
     requested = args.backend or ("distributed" if args.compile else None)
     return Request(
         module=args.module,
-        backend=chosen_backend(requested, known),
+        backend=chosen_backend(requested, backends),
         seed=args.seed,
         ranks=args.ranks,
         resident=args.resident,

@@ -73,8 +73,8 @@ class Multiprocessor:
 
         `registers` are per thread, `shared` is in bytes per program.
         """
-        given = max(1, -(-registers // self.granule)) * self.granule
-        slots = min(self.warps, self.registers // (given * self.threads))
+        allocated = max(1, -(-registers // self.granule)) * self.granule
+        slots = min(self.warps, self.registers // (allocated * self.threads))
         fitting = slots * self.partitions // warps
         by_shared = self.shared // max(1, shared + self.reserved)
         return min(self.programs, fitting, by_shared)

@@ -91,11 +91,11 @@ class DistributedRank(Rank):
         return tensor.cpu()
 
     def _compare_heaps(self) -> None:
-        own = torch.tensor([self.heap.log_hash()])
-        hashes = [torch.zeros_like(own) for _ in range(self.world)]
-        dist.all_gather(hashes, own)
+        local = torch.tensor([self.heap.log_hash()])
+        hashes = [torch.zeros_like(local) for _ in range(self.world)]
+        dist.all_gather(hashes, local)
         for rank, other in enumerate(hashes):
-            if not torch.equal(own, other):
+            if not torch.equal(local, other):
                 raise heaps_differ(self.rank, rank)
 
 

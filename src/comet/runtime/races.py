@@ -99,8 +99,8 @@ Release = tuple[int | None, "Clock"]
 
 def _join(clock: Clock, other: Clock) -> None:
     """Add to a clock what another one knows; the other is not longer."""
-    known = clock[: other.size]
-    np.maximum(known, other, out=known)
+    shared = clock[: other.size]
+    np.maximum(shared, other, out=shared)
 
 
 class RaceDetector:
@@ -201,9 +201,9 @@ class RaceDetector:
         if access.kind is not Kind.READ or access.addresses.size != 1:
             return False
         element = (access.low, access.width)
-        known = element in self._read[thread]
+        repeated = element in self._read[thread]
         self._read[thread].add(element)
-        return known
+        return repeated
 
     def _acquire(self, thread: int, region: Region, access: Access) -> None:
         released = self._released.get(region, {})
@@ -214,14 +214,14 @@ class RaceDetector:
                     _join(self._clocks[thread], published)
 
     def _release(self, thread: int, region: Region, access: Access) -> None:
-        own = self._clocks[thread].copy()
-        own[2 * thread] = self._fenced[thread]
+        clock = self._clocks[thread].copy()
+        clock[2 * thread] = self._fenced[thread]
         released = self._released.setdefault(region, {})
         for address in access.addresses.tolist():
             for domain in self._domains(thread, access.scope):
                 key = (address, domain)
                 history = released.setdefault(key, deque(maxlen=HISTORY))
-                published = own.copy()
+                published = clock.copy()
                 if history:
                     _join(published, history[-1][1])
                 if _falls(history, access.left):
@@ -247,20 +247,20 @@ class RaceDetector:
     ) -> None:
         """Check for races, then record the access for later checks."""
         event = self._event(thread, access, operation)
-        known = self._clocks[thread].item
+        clock_of = self._clocks[thread].item
         covered, rivals = COVERS[event.kind], CONFLICTS[event.kind]
         history = self._history(region)
-        for frontier, here in _alike(history, _cells(region, access)):
-            kept: list[_Event] = []
+        for frontier, here in _by_frontier(history, _cells(region, access)):
+            frontier_events: list[_Event] = []
             for old in self._frontiers[frontier]:
-                if old.time > known(old.column):
+                if old.time > clock_of(old.column):
                     if old.kind in rivals:
                         raise _race(region, here, old, event)
-                    kept.append(old)
+                    frontier_events.append(old)
                 elif old.kind not in covered:
-                    kept.append(old)
+                    frontier_events.append(old)
             history[here] = len(self._frontiers)
-            self._frontiers.append((*kept, event))
+            self._frontiers.append((*frontier_events, event))
 
     def _forget_frontiers(self) -> None:
         """Keep the frontiers that some element still has, and renumber them."""
@@ -327,7 +327,7 @@ def _cells(region: Region, access: Access) -> Cells:
     return np.concatenate(ranges)
 
 
-def _alike(history: Frontiers, cells: Cells) -> Iterator[tuple[int, Cells]]:
+def _by_frontier(history: Frontiers, cells: Cells) -> Iterator[tuple[int, Cells]]:
     """Yield the frontiers of the elements, each with the elements that have it."""
     before = history[cells]
     first = int(before[0])

@@ -62,10 +62,10 @@ class _Plan:
             values[target] = getattr(builder, name)(*[values[at] for at in slots])
         if self.slot is None:
             return self.result
-        made = object.__new__(tl.tensor)
-        made.__dict__.update(self.fields)
-        made.handle = values[self.slot]
-        return made
+        tensor = object.__new__(tl.tensor)
+        tensor.__dict__.update(self.fields)
+        tensor.handle = values[self.slot]
+        return tensor
 
 
 class _Recorder:
@@ -104,8 +104,8 @@ class _Recorder:
         if self._lost:
             return None
         values = zip(self._values, self._fixed, strict=True)
-        kept = tuple(value if fixed else None for value, fixed in values)
-        return _Plan(kept, tuple(self._operations), result, slot, fields)
+        constants = tuple(value if fixed else None for value, fixed in values)
+        return _Plan(constants, tuple(self._operations), result, slot, fields)
 
     def _note(self, name: str, arguments: tuple[Any, ...], result: Any) -> None:
         slots = tuple(map(self._slot, arguments))
@@ -121,8 +121,8 @@ class _Recorder:
     def _slot(self, value: Any) -> int:
         """Return the slot of a value; what is not a tensor is a new constant."""
         if isinstance(value, TensorHandle):
-            for slot, known in enumerate(self._values):
-                if known is value:
+            for slot, recorded in enumerate(self._values):
+                if recorded is value:
                     return slot
             self._lost = True
         if isinstance(value, list | tuple):
@@ -144,8 +144,8 @@ def _key(value: Any, handles: list[Any]) -> Any:
     kind = type(value)
     if kind is tl.tensor:
         handles.append(value.handle)
-        whole: Any = value.type
-        return whole.name
+        dtype: Any = value.type
+        return dtype.name
     if kind is int or value is None:
         return value
     if kind in (bool, float, str):
@@ -235,12 +235,12 @@ def _patch_attr(obj: Any, name: str, member: Any, builder: Any, scope: Any) -> N
 
 def _remembering(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Cache numpy types: the interpreter makes a table for each look-up."""
-    known: dict[str, Any] = {}
+    cache: dict[str, Any] = {}
 
     def numpy_type(dtype: Any) -> Any:
-        if dtype.name not in known:
-            known[dtype.name] = original(dtype)
-        return known[dtype.name]
+        if dtype.name not in cache:
+            cache[dtype.name] = original(dtype)
+        return cache[dtype.name]
 
     return numpy_type
 

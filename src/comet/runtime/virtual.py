@@ -137,10 +137,10 @@ def merged(launches: Sequence[KernelCall], bases: Sequence[int]) -> KernelCall:
     if len(launches) == 1:
         return first
     name: str = getattr(first.kernel, "__name__", "the kernel")
-    for rank, other in enumerate(launches):
-        if _shape(other) != _shape(first):
+    for rank, launch in enumerate(launches):
+        if _shape(launch) != _shape(first):
             raise SymmetryError(f"rank {rank} launches {name} unlike rank 0")
-    for index, values in enumerate(zip(*(each.arguments for each in launches))):
+    for index, values in enumerate(zip(*(launch.arguments for launch in launches))):
         if not _agree(values, bases):
             raise SymmetryError(
                 f"argument {index} of {name} is not the same on every rank; tensors "

@@ -51,8 +51,8 @@ def verify_module(module: ModuleOp) -> None:
 
 def _unverified(op: Operation) -> Operation:
     """Return the innermost op that does not verify, of an op that does not."""
-    inner = (each for block in _blocks(op) for each in block.ops)
-    return next((_unverified(each) for each in inner if not _verifies(each)), op)
+    inner = (nested for block in _blocks(op) for nested in block.ops)
+    return next((_unverified(nested) for nested in inner if not _verifies(nested)), op)
 
 
 def _blocks(op: Operation) -> Iterator[Block]:
@@ -127,11 +127,11 @@ def _reaches(value: SSAValue, user: Operation, numbers: dict[Operation, int]) ->
 
     `numbers` gives the position of each op in the text.
     """
-    made = value.owner
-    home = made if isinstance(made, Block) else made.parent
+    definition = value.owner
+    home = definition if isinstance(definition, Block) else definition.parent
     for op, block in _around(user):
         if block is home:
-            return isinstance(made, Block) or numbers[made] < numbers[op]
+            return isinstance(definition, Block) or numbers[definition] < numbers[op]
         if home is not None and block.parent is home.parent:
             region = block.parent
             return region is not None and DominanceInfo(region).dominates(home, block)

@@ -107,7 +107,7 @@ def _chain_keys(chain: Chain) -> dict[str, object]:
         "network_energy": first.network_energy,
         "root_cycles": cycles,
         "total_energy_pj": energy,
-        "mappings": [{"folder": name, **each.keys} for name, each in chain.items()],
+        "mappings": [{"folder": name, **report.keys} for name, report in chain.items()],
     }
 
 
@@ -120,8 +120,10 @@ def _chain_lines(chain: Chain) -> Iterator[str]:
     yield f"energy: {energy:,.0f} pJ, {scope}"
     yield ""
     rows = [("folder", "cycles", "energy (pJ)")]
-    for name, each in chain.items():
-        rows.append((name, f"{each.root_cycles:,.0f}", f"{each.total_energy_pj:,.0f}"))
+    for name, report in chain.items():
+        rows.append(
+            (name, f"{report.root_cycles:,.0f}", f"{report.total_energy_pj:,.0f}")
+        )
     yield from aligned(rows)
 
 
@@ -131,8 +133,8 @@ def _chain_sums(chain: Chain) -> tuple[float, float]:
 
     A mapping begins when the one before has ended, so cycles add up, too.
     """
-    cycles = sum(each.root_cycles for each in chain.values())
-    return cycles, sum(each.total_energy_pj for each in chain.values())
+    cycles = sum(report.root_cycles for report in chain.values())
+    return cycles, sum(report.total_energy_pj for report in chain.values())
 
 
 def _parser() -> ArgumentParser:
@@ -215,7 +217,7 @@ def _report(
     model = explained_by(options.model)
     words = [f"--{flag}={getattr(options, flag)}" for flag in FLAGS]
     command = shlex.join((TOOL, *words, f"--model={model}", "--calc_noc_energy"))
-    made = Compilation(
+    compilation = Compilation(
         module,
         options.mapping_file,
         {"The figures": command},
@@ -223,7 +225,7 @@ def _report(
         model=model,
     )
     try:
-        page = page_of_compiled(made, compared(outputs))
+        page = page_of_compiled(compilation, compared(outputs))
     except CostError as error:
         raise UsageError(f"the report is that of model {model}: {error}") from error
     outputs.write(page)

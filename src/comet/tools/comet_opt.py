@@ -190,9 +190,9 @@ class CometOptMain(xDSLOptMain):
         try:
             return super().prepare_input()
         except ValueError as error:
-            known = ", ".join(f".{name}" for name in self.available_frontends)
+            endings = ", ".join(f".{name}" for name in self.available_frontends)
             raise UsageError(
-                f"{self.get_input_name()}: the file name must end in one of {known}, "
+                f"{self.get_input_name()}: the file name must end in one of {endings}, "
                 "or -f must name the format"
             ) from error
 

@@ -46,8 +46,8 @@ class CompileReporting:
         """Return a context of passes that also keeps the program to report on."""
 
         @contextmanager
-        def watched(each: ModulePass, module: ModuleOp) -> Generator[None]:
-            with around(each, module):
+        def watched(pass_: ModulePass, module: ModuleOp) -> Generator[None]:
+            with around(pass_, module):
                 yield
             self._keep(module)
 
@@ -71,14 +71,14 @@ class CompileReporting:
                 "triton-distributed, or a mapping, as of comet-accelerator"
             )
         hardware = [p.path for p in passes if isinstance(p, AttachHardwarePass)]
-        made = Compilation(
+        compilation = Compilation(
             self._priced,
             program or STDIN,
             {"The same program, without a search": _command(program, passes)},
             [Source.read(path) for path in (program, *hardware) if path is not None],
             self._choices,
         )
-        self._outputs.write(page_of_compiled(made, self._other))
+        self._outputs.write(page_of_compiled(compilation, self._other))
 
 
 def _has_price(module: ModuleOp) -> bool:

@@ -110,16 +110,16 @@ def brief(text: str) -> str:
 
 
 def _without_dumps(text: str) -> str:
-    kept, opened = "", list[int]()
+    shortened, opened = "", list[int]()
     for character in text:
-        kept += character
+        shortened += character
         if character == "{":
-            opened.append(len(kept))
+            opened.append(len(shortened))
         elif character == "}" and opened:
             start = opened.pop()
-            if len(kept) - start > QUOTED:
-                kept = f"{kept[:start]}..}}"
-    return kept
+            if len(shortened) - start > QUOTED:
+                shortened = f"{shortened[:start]}..}}"
+    return shortened
 
 
 def _described(error: BaseException) -> str | None:
@@ -224,7 +224,7 @@ def _bug(error: BaseException) -> str:
 def _innermost(error: BaseException) -> str:
     """Return the last executed line of comet; if there is none, of any file."""
     frames = list(traceback.walk_tb(error.__traceback__))
-    ours = [each for each in frames if _package(each[0]) == "comet"]
+    ours = [frame for frame in frames if _package(frame[0]) == "comet"]
     frame, line = (ours or frames)[-1]
     return f"{frame.f_code.co_filename}:{line}"
 
@@ -236,17 +236,17 @@ def _package(frame: FrameType) -> str:
 def _running(error: BaseException) -> ArgSpecConvertible | None:
     """Return the innermost pass or target that ran when an error was raised."""
     held = (f.f_locals.get("self") for f, _ in traceback.walk_tb(error.__traceback__))
-    found = [each for each in held if isinstance(each, ArgSpecConvertible)]
+    found = [running for running in held if isinstance(running, ArgSpecConvertible)]
     return found[-1] if found else None
 
 
 def _location_in_plugin(
-    made: type[ArgSpecConvertible], error: BaseException
+    class_: type[ArgSpecConvertible], error: BaseException
 ) -> str | None:
     """Return the last executed line of a plug-in's file; None for comet's classes."""
-    if made.__module__.partition(".")[0] in ("comet", "xdsl"):
+    if class_.__module__.partition(".")[0] in ("comet", "xdsl"):
         return None
-    file = sys.modules[made.__module__].__file__
+    file = sys.modules[class_.__module__].__file__
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]
     return f"{file}:{lines[-1]}" if lines else None

@@ -42,32 +42,34 @@ def _pass(
     return checked("pass", spec, known[spec.name]())
 
 
-def checked(kind: str, spec: ArgSpec, made: type[MadeT]) -> MadeT:
+def checked(kind: str, spec: ArgSpec, class_: type[MadeT]) -> MadeT:
     """
     Return the pass or target that `spec` names; a list may be quoted.
 
     Raises UsageError if it does not take the options of `spec`.
     """
-    spec = with_lists(spec, made)
-    given = spec.normalize_parameter_names().parameters
-    known = [field.name for field in fields(made) if field.init]
-    for option in given:
-        if option not in known:
-            there = f"it has {', '.join(known)}" if known else "it has none"
+    spec = with_lists(spec, class_)
+    options = spec.normalize_parameter_names().parameters
+    names = [field.name for field in fields(class_) if field.init]
+    for option in options:
+        if option not in names:
+            there = f"it has {', '.join(names)}" if names else "it has none"
             raise UsageError(f"{kind} '{spec.name}' has no option '{option}'; {there}")
     try:
-        return made.from_spec(spec)
+        return class_.from_spec(spec)
     except ValueError as error:
-        raise UsageError(f"{kind} '{spec.name}': {_readable(error, given)}") from error
+        raise UsageError(
+            f"{kind} '{spec.name}': {_readable(error, options)}"
+        ) from error
     except PassFailedException as error:  # a pass checks the text of its options
         raise UsageError(f"{kind} '{spec.name}': {error}") from error
 
 
-def with_lists(spec: ArgSpec, made: type[ArgSpecConvertible]) -> ArgSpec:
+def with_lists(spec: ArgSpec, class_: type[ArgSpecConvertible]) -> ArgSpec:
     """Return `spec` with quoted lists, such as axes="cx,cy", as several values."""
-    types = get_type_hints(made)
-    known = [field.name for field in fields(made) if field.init]
-    lists = {name for name in known if isa(("a", "list"), types[name])}
+    types = get_type_hints(class_)
+    names = [field.name for field in fields(class_) if field.init]
+    lists = {name for name in names if isa(("a", "list"), types[name])}
     options = {
         option: _split(values) if option.replace("-", "_") in lists else values
         for option, values in spec.parameters.items()

@@ -23,19 +23,23 @@ def listed(available: Mapping[str, Callable[[], type[ModulePass]]]) -> str:
     for name in sorted(available):
         with suppress(ImportError):
             found.append(available[name]())
-    found.sort(key=lambda made: made.__module__.startswith("xdsl."))
-    return "\n".join(line for made in found for line in _lines(made))
+    found.sort(key=lambda pass_type: pass_type.__module__.startswith("xdsl."))
+    return "\n".join(line for pass_type in found for line in _lines(pass_type))
 
 
-def _lines(made: type[ModulePass]) -> Iterator[str]:
+def _lines(pass_type: type[ModulePass]) -> Iterator[str]:
     """Yield a pass's name and first sentence, then a line for each option."""
-    text = vars(made).get("__doc__") or ""
-    if text.startswith(f"{made.__name__}("):  # the default docstring of a dataclass
+    text = vars(pass_type).get("__doc__") or ""
+    if text.startswith(
+        f"{pass_type.__name__}("
+    ):  # the default docstring of a dataclass
         text = ""
     first = " ".join(text.strip().partition("\n\n")[0].split())
-    yield ": ".join(filter(None, (made.name, first.partition(". ")[0].rstrip("."))))
-    types = get_type_hints(made)
-    for field in fields(made):
+    yield ": ".join(
+        filter(None, (pass_type.name, first.partition(". ")[0].rstrip(".")))
+    )
+    types = get_type_hints(pass_type)
+    for field in fields(pass_type):
         if field.init and field.name != "name":
             yield f"    {field.name}: {_type(types[field.name])}{_default(field)}"
 
@@ -55,6 +59,8 @@ def _default(field: Field[object]) -> str:
     value = field.default
     if value is MISSING:
         return "" if field.default_factory is MISSING else " (may be left out)"
-    known = isinstance(value, str | bool | int | float)
-    text = "none" if value is None else spelled_value(value) if known else str(value)
+    is_scalar = isinstance(value, str | bool | int | float)
+    text = (
+        "none" if value is None else spelled_value(value) if is_scalar else str(value)
+    )
     return f" ({text})"

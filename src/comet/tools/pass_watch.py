@@ -65,14 +65,14 @@ class Shown:
     verify: bool
     verify_each: bool
 
-    def has(self, when: str, each: ModulePass) -> bool:
+    def has(self, when: str, pass_: ModulePass) -> bool:
         """Return whether the IR is printed before or after a pass."""
         names, every = (
             (self.before, self.before_all)
             if when == "before"
             else (self.after, self.after_all)
         )
-        return each.name in names or (every and not isinstance(each, Pipeline))
+        return pass_.name in names or (every and not isinstance(pass_, Pipeline))
 
 
 def shown(args: Namespace, known: Iterable[str]) -> Shown:
@@ -110,16 +110,16 @@ class Watch:
         """How many pipelines are around the pass that runs."""
 
     @contextmanager
-    def around(self, each: ModulePass, module: ModuleOp) -> Generator[None]:
+    def around(self, pass_: ModulePass, module: ModuleOp) -> Generator[None]:
         """Do what is requested before and after a pass."""
-        self._before(each, module)
+        self._before(pass_, module)
         outside, self._inside = self._inside, 0.0
         self._depth += 1
         start = perf_counter()
         yield
         took = perf_counter() - start
         self._depth -= 1
-        self._after(each, module, took)
+        self._after(pass_, module, took)
         self._inside = outside + perf_counter() - start
 
     def verify(self, module: ModuleOp, after: ModulePass | None = None) -> None:
@@ -138,26 +138,26 @@ class Watch:
             with about(op_of(error) or module):
                 raise VerifyException(message) from error
 
-    def _before(self, each: ModulePass, module: ModuleOp) -> None:
-        if self._shown.between and self._last and not isinstance(each, Pipeline):
+    def _before(self, pass_: ModulePass, module: ModuleOp) -> None:
+        if self._shown.between and self._last and not isinstance(pass_, Pipeline):
             print(f"IR after {self._last.name}:\n{module!s}\n\n\n")
-        if self._shown.has("before", each):
-            _dump("Before", each, module)
+        if self._shown.has("before", pass_):
+            _dump("Before", pass_, module)
 
-    def _after(self, each: ModulePass, module: ModuleOp, took: float) -> None:
-        if isinstance(each, Pipeline):
+    def _after(self, pass_: ModulePass, module: ModuleOp, took: float) -> None:
+        if isinstance(pass_, Pipeline):
             parts = f", {took - self._inside} of them outside its passes"
         else:
-            parts, self._last = "", each
+            parts, self._last = "", pass_
         if self._depth == 0 or self._shown.verify_each:
-            self.verify(module, each)
+            self.verify(module, pass_)
         if self._shown.times:
-            print(f"Pass {each.name} took {took} seconds{parts}")
-        if self._shown.has("after", each):
-            _dump("After", each, module)
+            print(f"Pass {pass_.name} took {took} seconds{parts}")
+        if self._shown.has("after", pass_):
+            _dump("After", pass_, module)
 
 
-def _dump(when: str, each: ModulePass, module: ModuleOp) -> None:
+def _dump(when: str, pass_: ModulePass, module: ModuleOp) -> None:
     """Print IR under a heading as mlir-opt does."""
-    heading = f"// -----// IR Dump {when} {each.name} //----- //"
+    heading = f"// -----// IR Dump {when} {pass_.name} //----- //"
     print(f"{heading}\n{module!s}\n", file=sys.stderr)
