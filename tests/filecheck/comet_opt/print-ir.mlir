@@ -1,8 +1,8 @@
-// RUN: comet-opt %s --print-ir-before=stream --print-ir-after=decompose -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed' 2>&1 >/dev/null | filecheck %s
+// RUN: comet-opt %s --print-ir-before=stream --print-ir-after=decompose -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' 2>&1 >/dev/null | filecheck %s
 // RUN: comet-opt %s --print-ir-after-all -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-ALL
 // RUN: comet-opt %s --print-ir-before-all -p 'decompose,cse' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-BEFORE
-// RUN: comet-opt %s --print-between-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed' | filecheck %s --check-prefix=CHECK-BETWEEN
-// RUN: comet-opt %s --time-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed' | filecheck %s --check-prefix=CHECK-TIME
+// RUN: comet-opt %s --print-between-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' | filecheck %s --check-prefix=CHECK-BETWEEN
+// RUN: comet-opt %s --time-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' | filecheck %s --check-prefix=CHECK-TIME
 // RUN: not comet-opt %s --print-ir-after=fuze -p decompose 2>&1 | filecheck %s --check-prefix=CHECK-NO
 
 func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {

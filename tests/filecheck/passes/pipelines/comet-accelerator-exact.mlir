@@ -1,5 +1,5 @@
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},comet-accelerator{search=exact}' | filecheck %s
 // RUN: comet-opt %s --explain --expand -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},comet-accelerator{search=exact}' 2>&1 | filecheck %s --check-prefix=CHOICE
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/edge.yaml"},comet-accelerator{stream=false dim="M:cx,cy" strategy=full factors="c_dram: M=2"}' | filecheck %s
 
 // Quick search shards nothing or one dimension; exact search puts M on both axes of the mesh.
 

@@ -1,5 +1,5 @@
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose{accumulator=f32},stream,split{dim=S parts=4},fuse{strategy=partial},tile{factors="m: S_part=4 B=2 H=1 G=1; m_s_in: S_in=2"},outline-kernels,materialize-copies,hoist-copies,bound-loops' | filecheck %s
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{split="S=4" factors="m: S_part=4 B=2 H=1 G=1; m_s_in: S_in=2"}' -t triton | filecheck %s --check-prefix TRITON
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=partial split="S=4" factors="m: S_part=4 B=2 H=1 G=1; m_s_in: S_in=2"}' -t triton | filecheck %s --check-prefix TRITON
 
 // Programs split the keys: the loop over a part begins with the first of its keys, and a part that no query sees has no iterations.
 

@@ -1,4 +1,4 @@
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},triton-distributed{ranks=2 ctas=2}' -t triton | filecheck %s
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},triton-distributed{ranks=2 strategy=full ctas=2}' -t triton | filecheck %s
 
 // Vectors are pushed at the offsets that loads have; only tiles with two axes are stored from their corner.
 

@@ -1,4 +1,4 @@
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/mi300x8.yaml"},triton-distributed{copies=descriptors}' | filecheck %s
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/mi300x8.yaml"},triton-distributed{strategy=full copies=descriptors}' | filecheck %s
 
 func.func @gemm(%a: tensor<40x40xf16>, %b: tensor<40x20xf16>) -> tensor<40x20xf16> {
   %c = compound.gemm %a, %b : (tensor<40x40xf16>, tensor<40x20xf16>) -> tensor<40x20xf16>
