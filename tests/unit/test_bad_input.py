@@ -240,13 +240,14 @@ def test_output_files_appear_whole_or_not_at_all(tmp_path: Path):
     def run(passes: str) -> int:
         return comet_opt_command([str(good), "-t", target, "-p", passes]).code
 
-    assert run(f"{EDGE},comet-accelerator{{at=L3}}") == 1
+    assert run(f"{EDGE},comet-accelerator{{dim=N at=L3}}") == 1
     assert not out.exists()
-    assert run(f"{EDGE},comet-accelerator{{strategy=full}}") == 0
+    given = "strategy=full dim=N stream=false pad=none"
+    assert run(f"{EDGE},comet-accelerator{{{given}}}") == 0
     names = sorted(path.name for path in out.iterdir())
     assert names == ["arch.yaml", "constants.yaml", "mapping.yaml", "problem.yaml"]
     before = {path: path.read_bytes() for path in out.iterdir()}
-    assert run(f"{EDGE},comet-accelerator{{strategy=none at=L3}}") == 1
+    assert run(f"{EDGE},comet-accelerator{{strategy=none dim=N at=L3}}") == 1
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 
 

@@ -87,7 +87,7 @@ def test_the_named_ops_go_to_the_targets_that_are_listed(op: NamedOp):
     said = dict(LISTED.findall(OPS))[op.name]
     listed = {"yes": True, "no": False, "unless causal": not op.positions}[said]
     batch = [dim for dim in op.result[:-2] if op.even[dim] > 1]
-    options = "strategy=full stream=false chunks=shared dim=" + op.result[-1]
+    options = "strategy=full stream=false pad=none chunks=shared dim=" + op.result[-1]
     loops = " ".join(f"{dim}={op.even[dim]}" for dim in batch)
     options += f' factors="{f"y_dram: {loops}" if batch else ""}"'
     edge = f'{HARDWARE}/edge.yaml"}},comet-accelerator{{{options}}}'

@@ -30,8 +30,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from comet.batch.store import Store
-from test_store import QUESTION, explore
-store, answer = Store(Path(sys.argv[1])), explore(QUESTION)
+from test_store import QUESTION
+store = Store(Path(sys.argv[1]))
+answer = store.find(QUESTION)
+assert answer is not None
 for number in range(6):
     question = replace(QUESTION, tolerance=(2 * number + int(sys.argv[2])) / 100)
     store.keep(question, answer)
@@ -149,7 +151,8 @@ def test_a_gap_below_the_tolerance_is_finished(answer: Answer):
     assert is_finished(replace(QUESTION, tolerance=0.1), near)
 
 
-def test_two_processes_share_a_file(store: Store):
+def test_two_processes_share_a_file(store: Store, answer: Answer):
+    store.keep(QUESTION, answer)
     folders = [str(Path(__file__).parent), "tests/support"]
     code = f"import sys; sys.path[:0] = {folders}\n{KEEP_MANY}"
     running = [

@@ -1,6 +1,8 @@
 """benchmarks/gpu_run: cases in their order, what is lost, and a second call."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +49,18 @@ def dry_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return ["--dry-run", "--out", str(tmp_path / "R.json")]
 
 
+@contextmanager
+def described() -> Iterator[None]:
+    """Let no process import torch to say what machine this is."""
+
+    def facts(session: command.Session) -> Facts:
+        return {"device": "cuda", "name": "a GPU"}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command.Session, "describe", facts)
+        yield
+
+
 def report_in(folder: Path) -> Report:
     return json.loads((folder.parent / "R.json").read_text())
 
@@ -54,7 +68,9 @@ def report_in(folder: Path) -> Report:
 def test_all_cases_and_what_is_lost(
     folder: Path, dry_run: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*dry_run, "--only", "correctness", "--minutes", "0"], folder) == 0
+    with described():
+        none = [*dry_run, "--only", "correctness", "--minutes", "0"]
+        assert main(none, folder) == 0
     said = capsys.readouterr().out
     assert "not reached: 5 of correctness; the same command goes on with" in said
     assert report_in(folder)["results"] == {}
@@ -79,7 +95,8 @@ def test_all_cases_and_what_is_lost(
         "0.5 s"
     )
 
-    assert main(dry_run, folder) == 1  # nothing is left to do
+    with described():
+        assert main(dry_run, folder) == 1  # nothing is left to do
     assert report_in(folder) == report
 
 
@@ -109,12 +126,9 @@ def test_an_interrupt_leaves_the_results(
         session.results.add(CASES[0], {"state": "done", "seconds": 1.0})
         raise KeyboardInterrupt
 
-    def described(session: command.Session) -> Facts:
-        return {"device": "cuda", "name": "a GPU"}
-
-    monkeypatch.setattr(command.Session, "describe", described)
     monkeypatch.setattr(command.Session, "go", interrupted)
-    assert main(dry_run, folder) == 130
+    with described():
+        assert main(dry_run, folder) == 130
     assert capsys.readouterr().out.startswith("interrupted\n")
     assert list(report_in(folder)["results"]) == [IDS[0]]
 

@@ -81,7 +81,7 @@ func.func @f(%a: tensor<24x12xf16>, %b: tensor<12x64xf16>) -> tensor<24x64xf16> 
 )
 def test_what_comet_emits_can_be_raised(strategy: str):
     hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'
-    options = f"strategy={strategy} stream=false"
+    options = f"strategy={strategy} stream=false dim=N pad=none"
     passes = f"{hardware},comet-accelerator{{{options}}},raise-comet"
     module = run_passes(parse_module(SOFTMAX), passes)
     module.verify()
@@ -91,7 +91,8 @@ def test_what_comet_emits_can_be_raised(strategy: str):
 def test_a_streamed_mapping_cannot_be_raised():
     """The files do not say what the iter_args of its fold begin with."""
     hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'
-    passes = f"{hardware},comet-accelerator{{strategy=none stream=true}},raise-comet"
+    options = f"strategy=none stream=true dim=M pad=none"
+    passes = f"{hardware},comet-accelerator{{{options}}},raise-comet"
     with pytest.raises(PassFailedException, match="before any operation makes it"):
         run_passes(parse_module(SOFTMAX), passes)
 

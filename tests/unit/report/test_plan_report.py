@@ -71,7 +71,7 @@ def test_page_is_one_file_that_is_well_formed() -> None:
 if BROWSER is not None:
 
     def test_page_in_a_browser() -> None:
-        expect_readable(page(), dark=True, width=900)
+        expect_readable(page(), dark=False, width=1200)
 
 
 def test_page_is_complete_without_its_script() -> None:

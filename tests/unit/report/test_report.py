@@ -18,11 +18,12 @@ from recorded_runs import RUNS, parsed
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.api.answer import Answer
-from comet.api.exploring import explore
+from comet.api.exploring import Notify, explore, ignored
 from comet.api.functions import compile as compiled
 from comet.api.program import printed
 from comet.api.question import Question
 from comet.api.source import Source
+from comet.batch import store
 from comet.codegen.chrome_trace import Slice
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, ModelName
@@ -61,7 +62,9 @@ def page() -> str:
         flags = ["--hardware", str(HARDWARE), "--tolerance", "0.99"]
         flags += ["--constraints", str(files["one.yaml"])]
         flags += ["--compare", str(files["other"]), "--report", str(files["r.html"])]
-        main([str(PROGRAM), *flags])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "explore", explored)
+            main([str(PROGRAM), *flags])
         return files["r.html"].read_text()
 
 
@@ -69,6 +72,12 @@ def page() -> str:
 def answer() -> Answer:
     """The answer that the page is about."""
     return explore(question())
+
+
+def explored(asked: Question, progress: Notify = ignored) -> Answer:
+    """What a search finds; the question of this file is searched once."""
+    same = asked.objective == question().objective
+    return answer() if same else explore(asked, progress)
 
 
 @cache
@@ -96,10 +105,9 @@ def test_page_is_one_file_that_is_well_formed() -> None:
 
 if BROWSER is not None:
 
-    @pytest.mark.parametrize(("dark", "width"), [(False, 1200), (True, 500)])
-    def test_page_in_a_browser(dark: bool, width: int) -> None:
+    def test_page_in_a_browser() -> None:
         """Below the mouse, nodes of the tree mark their slices of the timeline."""
-        it = expect_readable(page(), dark=dark, width=width)
+        it = expect_readable(page(), dark=True, width=500)
         assert len(it["marked"]) == _size(found().tree)
         assert it["marked"][0][0] == 1
         assert all(after == 0 for _, after in it["marked"])

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,12 @@ func.func @f(%q: tensor<1x32x2048x128xf16>, %k: tensor<1x32x2048x128xf16>,
 GATHERED = SHARED_TEXTS["ag_gemm"]
 
 
+emitted_once = cache(emitted)
+
+
 def module_at(folder: Path, text: str, passes: str) -> Path:
     path = folder / "k.py"
-    path.write_text(emitted(text, passes))
+    path.write_text(emitted_once(text, passes))
     return path
 
 
