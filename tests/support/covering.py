@@ -15,36 +15,50 @@ EVERY_CASE = bool(os.environ.get("EVERY_CASE"))
 """Whether no case is left out: `make exhaustive`."""
 
 
-def covering(cases: Iterable[Case], strength: int = 2) -> list[Case]:
+GOLDEN = 0.6180339887
+"""Multiples of it are spread evenly between whole numbers."""
+
+
+def covering(
+    cases: Iterable[Case], strength: int = 2, paired: int | None = None
+) -> list[Case]:
     """
     Return few of `cases` in which any `strength` values occur together that do in all.
 
+    If `paired` is given, that holds for the first `paired` values of a case; each other
+    value occurs at least once, and which one a case has is mixed.
     Values are compared by their position. The same cases are returned in every run.
     """
     every = list(cases)
     if EVERY_CASE:
         return every
     numbered = [_numbers(column) for column in zip(*every, strict=True)]
+    rows = [[*enumerate(row)] for row in zip(*numbered, strict=True)]
+    alone = 0 if paired is None else len(numbered) - paired
     groups = [
-        [*combinations(enumerate(row), strength)] for row in zip(*numbered, strict=True)
+        [*combinations(row[:paired], strength), *((part,) for part in row[-alone:])]
+        if alone
+        else [*combinations(row, strength)]
+        for row in rows
     ]
     missing = {group for row in groups for group in row}
+    order = sorted(range(len(rows)), key=lambda index: alone and index * GOLDEN % 1)
     taken: set[int] = set()
     for least in range(max(map(len, groups), default=0), 0, -1):
-        for index, row in enumerate(groups):
-            if len(missing.intersection(row)) >= least:
-                missing.difference_update(row)
+        for index in order:
+            if len(missing.intersection(groups[index])) >= least:
+                missing.difference_update(groups[index])
                 taken.add(index)
     return [every[index] for index in sorted(taken)]
 
 
-def half(first: Iterable[T], second: Sequence[U]) -> list[tuple[T, U]]:
-    """Return every second pair, so that each value meets half of the other side."""
+def fraction(first: Iterable[T], second: Sequence[U], of: int = 2) -> list[tuple[T, U]]:
+    """Return one of `of` pairs, so that a value meets that part of the other side."""
     return [
         (one, other)
         for row, one in enumerate(first)
         for column, other in enumerate(second)
-        if EVERY_CASE or (row + column) % 2 == 0
+        if EVERY_CASE or (row + column) % of == 0
     ]
 
 

@@ -24,7 +24,13 @@ EDGE = "samples/hardware/edge.yaml"
 H200 = "samples/hardware/h200x1.yaml"
 PROGRAM = graph_text("gemm_softmax", (8, 8, 32))
 PASSES = "comet-accelerator{strategy=full stream=false dim=N}"
-FEW = {"stream": False, "strategy": "full", "dim": ["N:cx,cy,kx,ky"]}
+FEW = {
+    "stream": False,
+    "strategy": "full",
+    "dim": ["N:cx,cy,kx,ky"],
+    "kind": "allreduce",
+    "at": "GB",
+}
 
 
 @pytest.fixture(scope="module")

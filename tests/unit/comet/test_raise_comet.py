@@ -91,7 +91,7 @@ def test_what_comet_emits_can_be_raised(strategy: str):
 def test_a_streamed_mapping_cannot_be_raised():
     """The files do not say what the iter_args of its fold begin with."""
     hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'
-    options = f"strategy=none stream=true dim=M pad=none"
+    options = "strategy=none stream=true dim=M pad=none"
     passes = f"{hardware},comet-accelerator{{{options}}},raise-comet"
     with pytest.raises(PassFailedException, match="before any operation makes it"):
         run_passes(parse_module(SOFTMAX), passes)

@@ -4,7 +4,7 @@ import re
 from functools import cache
 
 import pytest
-from covering import covering
+from covering import covering, fraction
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
 from rank_plans import gathered
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -31,8 +31,7 @@ INPUTS = ("ag_gemm", "ag_gemm_rows", "ring_attention", "expert_gemm")
 """What sends inputs only, which no kernel makes."""
 CASES = covering(
     (name, option, ranks)
-    for name in (*TEXTS, *SHARED_TEXTS)
-    for option in OPTIONS
+    for name, option in fraction((*TEXTS, *SHARED_TEXTS), OPTIONS)
     for ranks in (1, 2, 3, 8)
     if ranks > 1 or name in TEXTS
 )

@@ -205,7 +205,7 @@ SMALL = {"M": 64, "N": 96, "K": 128, "S": 4096}
         (name, ranks)
         for index, name in enumerate([*TEXTS, *SHARED_TEXTS, *DECODING])
         for number, ranks in enumerate((3, 8))
-        if EVERY_CASE or index % 4 == 3 * number
+        if EVERY_CASE or (number and index % 4 == 3)
     ],
 )
 def test_auto_is_never_costlier_than_a_pattern(
@@ -239,13 +239,15 @@ def test_the_sizes_of_the_papers(
     assert choice.best.pattern == "fused"
 
 
-@pytest.mark.parametrize("name", [*TEXTS, *SHARED_TEXTS])
-def test_what_is_chosen_means_the_same_and_can_be_fed_back(
+@pytest.mark.parametrize("name", [*TEXTS, *SHARED_TEXTS][:: 1 if EVERY_CASE else 2])
+def test_what_is_chosen_is_cheapest_means_the_same_and_can_be_fed_back(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(search, "TRIES", 2)
     before = outlined(name, 3, {"M": 13, "N": 21, "K": 10})
     after = run_passes(before, AUTO)
+    for candidate in FIXED:
+        assert seconds(after) <= seconds(with_pattern(before, candidate)) + 1e-9
     assert_same_meaning(before, after, "f")
     (chosen,) = (f.attributes.pop("comet.pattern") for f in compute_functions(after))
     assert isinstance(chosen, StringAttr)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from covering import half
+from covering import fraction
 from paths import SAMPLES
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects import func
@@ -74,18 +74,20 @@ def check(module: ModuleOp, pipeline: str) -> None:
     assert_same_meaning(module, run_passes(module, pipeline), name)
 
 
-@pytest.mark.parametrize(("path", "pipeline"), half(GEMMS, SPMD), ids=title)
+@pytest.mark.parametrize(("path", "pipeline"), fraction(GEMMS, SPMD), ids=title)
 def test_spmd_level(path: Path, pipeline: str):
     check(parse_module(MESH + resized(path, M=5, K=7, N=19)), pipeline)
 
 
-@pytest.mark.parametrize(("path", "pipeline"), half(GEMMS, SCHEDULES), ids=title)
+@pytest.mark.parametrize(("path", "pipeline"), fraction(GEMMS, SCHEDULES), ids=title)
 def test_schedule_level(path: Path, pipeline: str):
     check(parse_module(resized(path, M=5, K=7, N=19)), pipeline)
 
 
 @pytest.mark.parametrize(
-    ("path", "strategy"), half(GEMMS, ("full", "partial", "none")), ids=title
+    ("path", "strategy"),
+    fraction(GEMMS, ("full", "partial", "none"), of=3),
+    ids=title,
 )
 def test_accelerator_tiles(path: Path, strategy: str):
     pipeline = f'{EDGE}{{at="GB"}},fuse{{strategy={strategy}}},tile'

@@ -60,7 +60,7 @@ def random_plan(data: st.DataObject, module: ModuleOp) -> str:
     ("machine", "op", "strategy"),
     covering(product(("edge", "cloud"), OPS, STRATEGIES)),
 )
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(sizes=SHAPES, data=st.data())
 def test_files_of_random_mappings(
     machine: str,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from covering import half
+from covering import fraction
 from rank_matrix import (
     PATTERNS,
     SIZES,
@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 STAGGERED = re.compile(r"\(rank \+ .+\) % WORLD")
 PEER = re.compile(r"(?:source|dest)\w* = (.*)")
 COUNTED = "epoch = next_epoch(counters_ptr)"
-PICKED = [Cell(*pair, 3) for pair in half(WORKLOADS, [*PATTERNS])]
+PICKED = [Cell(*pair, 3) for pair in fraction(WORKLOADS, [*PATTERNS])]
 """Every workload and every pattern with half of the others; `make exhaustive`: all."""
 CONCURRENT = [
     Cell("ag_gemm", "push", 2),

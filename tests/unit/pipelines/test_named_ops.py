@@ -161,7 +161,12 @@ def test_files_break_no_rule(op: NamedOp, strategy: str):
     machine = "cloud" if TILED.index(op) % 2 else "edge"
     before = parse_module(op.text(op.even))
     dim = "M" if "M" in op.even else "E"
+    batch = [each for each in op.result[:-2] if each != dim]
+    loops = " ".join(f"{each}={op.even[each]}" for each in batch)
+    factors = f"y_dram: {loops}" if loops else ""
     options = f"strategy={strategy} stream=false pad=none dim={dim}"
+    if strategy in ("full", "partial"):
+        options += f' factors="{factors}"'
     pipeline = f"{hardware(f'{machine}.yaml')},comet-accelerator{{{options}}}"
     assert check(write_files(run_passes(before, pipeline))) == []
 

@@ -1,9 +1,11 @@
 """The four strategies of the COMET paper, each a set of options of one pipeline."""
 
 from functools import cache
+from itertools import product
 
 import pytest
 from comet_rules import check
+from covering import covering, fraction
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import tiled
@@ -72,9 +74,9 @@ def compiled(op: str, hardware: str, strategy: str, last: str) -> ModuleOp:
     return module
 
 
-@machines
-@both
-@every
+@pytest.mark.parametrize(
+    ("op", "strategy", "hardware"), covering(product(OPS, STRATEGIES, HARDWARE))
+)
 def test_every_pass_keeps_the_meaning(op: str, hardware: str, strategy: str):
     before = module = attach(op, hardware)
     for stage in stages(STRATEGIES[strategy], module):
@@ -84,8 +86,7 @@ def test_every_pass_keeps_the_meaning(op: str, hardware: str, strategy: str):
         assert_same_meaning(before, module, "main")
 
 
-@both
-@every
+@pytest.mark.parametrize(("op", "strategy"), fraction(OPS, [*STRATEGIES]))
 def test_the_files_break_no_rule(op: str, strategy: str):
     module = compiled(op, "cloud", strategy, "lower-to-comet")
     assert check(write_files(module)) == []
