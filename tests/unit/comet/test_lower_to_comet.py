@@ -146,7 +146,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

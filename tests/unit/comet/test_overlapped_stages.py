@@ -45,18 +45,22 @@ class Crash:
     reason: str
 
     @cache
-    def tree(self, bind: str) -> ModuleOp:
-        """The tree with factors and bindings."""
+    def tiled(self) -> ModuleOp:
+        """The tree with factors."""
         pipeline = (
             f"{attached(16)},decompose{{accumulator=input}},{self.passes},"
             "insert-collectives,place-collectives,"
-            f"fuse{{strategy={self.strategy}}},tile,bind{{kind={bind}}}"
+            f"fuse{{strategy={self.strategy}}},tile"
         )
         return run_passes(parse_module(self.text), pipeline)
 
+    def tree(self, bind: str) -> ModuleOp:
+        """The tree with factors and bindings."""
+        return run_passes(self.tiled(), f"bind{{kind={bind}}}")
+
     def files(self) -> dict[str, str]:
         """The files of the pipelined tree, which no pass would write."""
-        module = self.tree("pipeline").clone()
+        module = self.tree("pipeline")
         lower_module(module)
         return write_files(module)
 

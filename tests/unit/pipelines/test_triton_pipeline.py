@@ -37,7 +37,7 @@ def pipeline(options: str) -> str:
 def cases() -> dict[str, tuple[str, str]]:
     """Return text and pipeline of every module that is run, by name."""
     found: dict[str, tuple[str, str]] = {}
-    for op, size, strategy in covering(product(OPS, SIZES, STRATEGIES)):
+    for op, strategy, size in covering(product(OPS, STRATEGIES, SIZES), paired=2):
         name = f"{op}-{'x'.join(map(str, size))}-f16-{strategy}"
         found[name] = (named_op(op, *size, "f16"), f"strategy={strategy}")
     for op, element in product(OPS, ("bf16", "f32")):
