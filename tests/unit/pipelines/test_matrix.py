@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from covering import fraction
+from covering import EVERY_CASE, fraction
 from rank_matrix import (
     PATTERNS,
     SIZES,
@@ -27,11 +27,11 @@ PICKED = [Cell(*pair, 3) for pair in fraction(WORKLOADS, [*PATTERNS])]
 """Every workload and every pattern with half of the others; `make exhaustive`: all."""
 CONCURRENT = [
     Cell("ag_gemm", "push", 2),
-    Cell("gemm_all_reduce", "fused", 2),
     Cell("gemm_all_reduce", "persistent", 2),
     Cell("expert_gemm", "bsp", 2),
-    Cell("ag_gemm", "in_place", 2),
 ]
+if EVERY_CASE:
+    CONCURRENT += [Cell("gemm_all_reduce", "fused", 2), Cell("ag_gemm", "in_place", 2)]
 PULLED_INPUTS = {"ag_gemm", "ring_attention", "expert_gemm"}
 """Workloads of which inputs are gathered; kernels make what the others gather."""
 

@@ -1,6 +1,9 @@
 """`tile` on accelerators: rows, types, the plan in the IR, and what it rejects."""
 
+from itertools import product
+
 import pytest
+from covering import covering
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import fused, only_function, ops_of, tiled
 from xdsl.utils.exceptions import PassFailedException
@@ -18,9 +21,12 @@ PLANS = (
 )
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("strategy", ["none", "partial", "full"])
-@pytest.mark.parametrize("op", ["gemm_softmax", "gemm_layernorm"])
+@pytest.mark.parametrize(
+    ("op", "strategy", "plan"),
+    covering(
+        product(("gemm_softmax", "gemm_layernorm"), ("none", "partial", "full"), PLANS)
+    ),
+)
 def test_meaning(op: str, strategy: str, plan: dict[str, str]):
     before = fused(strategy, op=op)
     assert_same_meaning(before, tiled(before, **plan), "main")

@@ -6,6 +6,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 from accelerators import attached
+from covering import EVERY_CASE
 from programs import graph_text
 from semantics import parse_module, run_passes
 from tile_trees import fused, only_function
@@ -185,6 +186,10 @@ TREES: dict[str, Callable[[], ModuleOp]] = {
 }
 
 
+PLANS = 4 if EVERY_CASE else 2
+"""The random plans of a tree that are lowered."""
+
+
 @pytest.mark.parametrize("tree", TREES)
 def test_any_plan_costs_what_the_lowered_tree_does(tree: str):
     """Also where partial sums are read back, and loops repeat ops without them."""
@@ -202,13 +207,13 @@ def test_any_plan_costs_what_the_lowered_tree_does(tree: str):
     }
     every = Candidates(template, values)
     legal = every.factors_divide() & every.tiles_are_matrices() & every.fits_levels()
-    kept = {factor: array[legal][:4] for factor, array in values.items()}
+    kept = {factor: array[legal][:PLANS] for factor, array in values.items()}
     mappings = Candidates(template, kept).mappings(plan)
     prices: dict[ModelName, Prices] = {
         model: price_many(mappings, template.hardware, model) for model in MODELS
     }
     assert legal.any()
-    for index in range(len(legal[legal][:4])):
+    for index in range(len(legal[legal][:PLANS])):
         chosen = {
             key: tuple((dim, int(kept[key, dim][index])) for dim, _ in rows)
             for key, rows in plan.items()

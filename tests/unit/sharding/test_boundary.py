@@ -1,6 +1,9 @@
 """Shardings of arguments, results and named ops: meaning, collectives, and errors."""
 
+from itertools import product
+
 import pytest
+from covering import covering
 from programs import mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -67,15 +70,15 @@ CASES: dict[str, tuple[dict[str, str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("ranks", RANKS)
-def test_meaning_and_collectives(case: str, ranks: int):
+@pytest.mark.parametrize(
+    ("case", "ranks", "sizes"), covering(product(CASES, RANKS, SIZES), paired=2)
+)
+def test_meaning_and_collectives(case: str, ranks: int, sizes: tuple[int, int, int]):
     shardings, expected = CASES[case]
-    for sizes in SIZES:
-        before = silu(sizes, ranks, **shardings)
-        after = run_passes(before, "decompose,insert-collectives")
-        assert_same_meaning(before, after, "main")
-        assert collectives(after) == expected
+    before = silu(sizes, ranks, **shardings)
+    after = run_passes(before, "decompose,insert-collectives")
+    assert_same_meaning(before, after, "main")
+    assert collectives(after) == expected
 
 
 def test_a_product_over_shares_is_scattered_into_a_result_in_shares():
