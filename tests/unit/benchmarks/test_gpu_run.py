@@ -1,7 +1,7 @@
 """benchmarks/gpu_run: cases in their order, what is lost, and a second call."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +50,7 @@ def dry_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
 
 @contextmanager
-def described() -> Iterator[None]:
+def described() -> Generator[None]:
     """Let no process import torch to say what machine this is."""
 
     def facts(session: command.Session) -> Facts:

@@ -29,9 +29,12 @@ CONCURRENT = [
     Cell("ag_gemm", "push", 2),
     Cell("gemm_all_reduce", "persistent", 2),
     Cell("expert_gemm", "bsp", 2),
+    *(
+        [Cell("gemm_all_reduce", "fused", 2), Cell("ag_gemm", "in_place", 2)]
+        if EVERY_CASE
+        else ()
+    ),
 ]
-if EVERY_CASE:
-    CONCURRENT += [Cell("gemm_all_reduce", "fused", 2), Cell("ag_gemm", "in_place", 2)]
 PULLED_INPUTS = {"ag_gemm", "ring_attention", "expert_gemm"}
 """Workloads of which inputs are gathered; kernels make what the others gather."""
 
