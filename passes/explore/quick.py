@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain, zip_longest
 from math import prod
@@ -330,17 +330,17 @@ class AcceleratorPipeline(Pipeline):
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
     ) -> Iterator[tuple[int, Candidate[Trial]]]:
         """
-        Yield a candidate for each fusion strategy of a config, with its lower bound.
+        Yield a candidate for each fusion strategy of a config, with its `floor`.
 
         Before it, the number of operations on one instance.
         """
-        copy = module.clone()
+        goal, copy = Goal(self.model, self.objective), module.clone()
         system = attached_system(copy)
         spread = self.spread(copy, system, config)
         try:
             with session() as current, current.trying(f"sharding {config.label}", None):
                 passes = run_settled(spread, ctx, copy)
-            bound = self.bound(copy, system)
+            bound = replace(self, model=goal.guide).bound(copy, system)
         except (PassFailedException, CostError) as error:
             yield 0, Candidate(config.label, partial(refuse, error))
             return
@@ -350,12 +350,12 @@ class AcceleratorPipeline(Pipeline):
         for name, strategy, plan in different_strategies(func, system, choices):
             label = f"{config.label} strategy={name}"
             if isinstance(plan, PassFailedException):
-                yield count, Candidate(label, partial(refuse, plan), bound)
+                yield count, Candidate(label, partial(refuse, plan), goal.floor(bound))
             else:
-                fused = fusion_bound(func, system, plan, self.model)
+                fused = fusion_bound(func, system, plan, goal.guide)
                 notes = {**config.notes, **dict(self.fusion_notes(strategy, choices))}
                 price = partial(self.mapped, ctx, copy, Trial(passes, notes), strategy)
-                yield count, Candidate(label, price, higher(bound, fused))
+                yield count, Candidate(label, price, goal.floor(higher(bound, fused)))
 
     def fusion_notes(
         self, strategy: Strategy, choices: Sequence[Strategy]

@@ -243,8 +243,9 @@ def _check_bound(bound: Cost, goal: Goal) -> None:
     with session() as current:
         for ceiling in current.ceilings:
             if goal.order(bound) > goal.order(ceiling):
+                word = "probably costs" if goal.model == "tool" else "costs"
                 raise NotCheaper(
-                    f"costs at least {bound.latency:,.0f} cycles, more than the "
+                    f"{word} at least {bound.latency:,.0f} cycles, more than the "
                     f"{ceiling.latency:,.0f} of another candidate"
                 )
 
@@ -313,11 +314,11 @@ def descend(
     """
     with session() as current:
         _check_bound(space.bound(), goal)
-        finest = space.start()
-        rows = [Row("finest tiles", finest.cost, finest.limit)]
-        sampled = space.sample(finest)
+        first = space.start()
+        rows = [Row("start", first.cost, first.limit)]
+        sampled = space.sample(first)
         rows += [Row("best random plan", s.cost, s.limit) for s in sampled[:1]]
-        best, steps = _descended(space, sampled or (finest,), current, goal)
+        best, steps = _descended(space, sampled or (first,), current, goal)
         rows.append(Row(f"after {steps} steps", best.cost, best.limit))
         within, chosen = current.within, len(rows) - 1
         current.choices.append(Choice(name, place, within, tuple(rows), chosen))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Literal, Protocol, Self, TypeAlias, TypeVar
 
@@ -46,6 +46,13 @@ FREE = Cost(0.0)
 """The lower bound if nothing is known."""
 
 
+TOOL_FAR = 2
+"""
+`tool` has no bounds, so a candidate is skipped if `paper` bounds it by more than this
+many times the best known cost.
+"""
+
+
 class Number(Protocol):
     """A number, or an array of them."""
 
@@ -71,6 +78,22 @@ class Goal:
                 return energy, latency
             case "edp":
                 return latency * energy, latency
+
+    @property
+    def guide(self) -> ModelName:
+        """The model that bounds plans and prices many at once: for `tool` `paper`."""
+        return "paper" if self.model == "tool" else self.model
+
+    def floor(self, bound: Cost) -> Cost:
+        """
+        Return the cost below which nothing is expected, for a lower bound by `guide`.
+
+        Nothing is below it, but under `tool`, where this is a fraction of the bound.
+        """
+        if self.model != "tool":
+            return bound
+        latency, energy = bound.latency / TOOL_FAR, bound.energy / TOOL_FAR
+        return replace(bound, latency=latency, energy=energy)
 
     @property
     def unit(self) -> str:

@@ -133,6 +133,16 @@ class Session:
             self.allow_artifacts = outer
 
     @contextmanager
+    def under(self, model: str) -> Generator[None]:
+        """Search by another model, by which outer choices have no costs."""
+        outer = self.within, self.ceilings
+        self.within, self.ceilings = (*self.within, f"model {model}"), ()
+        try:
+            yield
+        finally:
+            self.within, self.ceilings = outer
+
+    @contextmanager
     def trying(self, candidate: str, ceiling: Cost | None) -> Generator[None]:
         """Enter a candidate of a choice, which is of use only below `ceiling`."""
         outer = self.within, self.ceilings

@@ -4,14 +4,17 @@ The search for factors on accelerators: sampling, then steepest descent.
 It starts from the best of many random plans, or the finest tiles, which fit if any do.
 Each step prices all plans that differ in one factor, in two related ones, or in one
 loop order, and takes the best, until none is better. Equal latency is decided by
-energy.
+energy. The model `tool` prices one plan at a time, so its descent starts from the
+result of `paper`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
+from math import inf
 from types import MappingProxyType
 
 import numpy as np
@@ -39,13 +42,19 @@ from comet.passes.schedule.tile.template import (
     Template,
     Values,
 )
-from comet.passes.search import LATENCY, Cost, Found, Goal, cost_of, descend
+from comet.passes.search import LATENCY, Cost, Found, Goal, cost_of, descend, session
 
 STARTS = 3
 """From how many random plans the search descends at most."""
 
 TOOL_TRIES = 16
 """How many plans of a step `tool` prices, the cheapest under `paper` first."""
+
+TOOL_NEAR = 4 / 3
+"""
+A descent under `tool` ends at a plan that costs more than this many times the best
+candidate of an outer choice, or the result of `paper`.
+"""
 
 
 @dataclass(frozen=True)
@@ -134,22 +143,31 @@ class TileSearch:
     """The results of `is_legal`."""
 
     def bound(self) -> Cost:
-        """Return a lower bound for all plans: that of the tree without loops."""
+        """Return `floor` of a bound for all plans: that of the tree without loops."""
         space = FactorSpace.of(self.template)
         mappings = space.mappings(space.whole)
         open_loops = space.open_loops(space.whole)
-        hardware, model = self.template.hardware, self.goal.model
+        hardware, model = self.template.hardware, self.goal.guide
         latency, energy = completion_bound(mappings, hardware, open_loops, model)
-        return Cost(float(latency), float(energy))
+        return self.goal.floor(Cost(float(latency), float(energy)))
+
+    @cached_property
+    def guided(self) -> Found[TilePlan] | None:
+        """The best plan by the guide, None if the goal's model cannot price it."""
+        guide = Goal(self.goal.guide, self.goal.objective)
+        with session() as current, current.under(guide.model):
+            return self.priced(search(self.template, guide, self.fixed).plan)
 
     def start(self) -> Found[TilePlan]:
         """
         Return the finest tiles; raises PassFailedException if these do not fit.
 
-        They have the most iterations, which may be too many for the tool to count.
+        They have the most iterations, which may be too many for the tool to count, so
+        that it starts from `guided` if it can.
         """
-        template, fixed = self.template, self.fixed
-        plan = finest_with(template, fixed) if fixed else finest(template)
+        if self.goal.model == "tool" and self.guided is not None:
+            return self.guided
+        plan = self._finest()
         fits = _fits(self.template, plan)
         if fits and (self.is_legal(plan) or self._check(plan, counts=False)):
             estimate = self.estimate(plan)
@@ -161,26 +179,61 @@ class TileSearch:
         """
         Return the best of many random plans that are better, at most STARTS of them.
 
-        One under `tool`, which prices every step of a descent one plan at a time.
+        Under `tool`, which prices every step of a descent one plan at a time, these are
+        one random plan and `current`.
         """
+        if self.goal.model == "tool":
+            return self._with_a_sample(current)
         trials = samples(self.template, current.result.plan, self.fixed)
         (found,) = self.cheaper([current], [trials])
-        if self.goal.model == "tool":
-            best = self.first(found)
-            return () if best is None else (best,)
         return tuple(islice(found, STARTS))
+
+    def _with_a_sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
+        """Return the best random plan and this one, none if this one is far."""
+        if self._is_far(current):
+            return ()
+        plan = self._finest()
+        anything = replace(
+            current, result=replace(current.result, plan=plan), cost=Cost(inf)
+        )
+        trials = samples(self.template, plan, self.fixed)
+        best = self.first(self.cheaper([anything], [trials])[0])
+        return () if best is None else (best, current)
+
+    def _finest(self) -> Plan:
+        """Return the finest tiles with the fixed factors."""
+        if self.fixed:
+            return finest_with(self.template, self.fixed)
+        return finest(self.template)
 
     def neighbours(
         self, currents: Sequence[Found[TilePlan]]
     ) -> Sequence[Found[TilePlan] | None]:
-        """Return the best neighbour of each plan, None where none is better."""
-        trials = [self._around(current.result.plan) for current in currents]
-        return [
-            self.first(found) or self.reordered(current)
-            for current, found in zip(
-                currents, self.cheaper(currents, trials), strict=True
-            )
-        ]
+        """
+        Return the best neighbour of each plan, None where none is better.
+
+        Under `tool` none is tried around a plan that costs far more than a known one.
+        """
+        far = [self._is_far(each) for each in currents]
+        near = [each for each, is_far in zip(currents, far, strict=True) if not is_far]
+        trials = [self._around(each.result.plan) for each in near]
+        found = zip(near, self.cheaper(near, trials), strict=True)
+        better = (
+            self.first(several) or self.reordered(each) for each, several in found
+        )
+        return [None if is_far else next(better) for is_far in far]
+
+    def _is_far(self, current: Found[TilePlan]) -> bool:
+        """Return whether `tool` puts a plan at TOOL_NEAR times a known one or more."""
+        if self.goal.model != "tool":
+            return False
+        with session() as opened:
+            costs = list(opened.ceilings)
+        if self.guided is not None:
+            costs.append(self.guided.cost)
+        value, _ = self.goal.rank(current.cost.latency, current.cost.energy)
+        known = (self.goal.order(each)[0] for each in costs)
+        return value > TOOL_NEAR * min(known, default=inf)
 
     def _around(self, plan: Plan) -> Values:
         """Return the neighbours of a plan that have the fixed factors."""
@@ -274,8 +327,7 @@ class TileSearch:
         """
         exact = self.goal.model != "tool"
         mappings = Candidates(self.template, trials).mappings(currents[0].result.plan)
-        hardware, model = self.template.hardware, self.goal.model if exact else "paper"
-        prices = price_many(mappings, hardware, model)
+        prices = price_many(mappings, self.template.hardware, self.goal.guide)
         first, second = (
             np.broadcast_to(figure, owner.shape)
             for figure in self.goal.rank(prices.latency, prices.energy)

@@ -17,7 +17,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.model import price
-from comet.cost.estimate import ModelName
+from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
@@ -25,7 +25,7 @@ from comet.dialects.cost import Figures, estimate_of
 from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
 from comet.passes.schedule.fuse.accelerator.plan import plan_fusion
 from comet.passes.schedule.fuse.strategy import Name, Strategy
-from comet.passes.schedule.tile.accelerator import finest, search
+from comet.passes.schedule.tile.accelerator import TileSearch, finest, search
 from comet.passes.schedule.tile.template import make_template
 from comet.passes.search import (
     FREE,
@@ -256,6 +256,30 @@ def test_the_tool_decides_under_its_own_model():
     assert theirs.estimate.latency <= 1.1 * under_tool.latency
     start = price(template.problem_for(finest(template)), template.hardware, "tool")
     assert theirs.estimate.latency < start.latency
+
+
+def test_the_tool_starts_from_tiles_that_it_can_count():
+    """The finest tiles make 33 million iterations; `tool` prices 10 million."""
+    module = fused("full", op="gemm", sizes=(512, 128, 8192))
+    template = make_template(only_function(module), attached_system(module))
+    with pytest.raises(CostError, match="33"):
+        price(template.problem_for(finest(template)), template.hardware, "tool")
+    assert search(template, Goal("tool")).estimate.model == "tool"
+
+
+def test_the_tool_refines_no_plan_that_is_far_above_another_candidate():
+    module = fused("full", sizes=(24, 16, 64))
+    template = make_template(only_function(module), attached_system(module))
+    space = TileSearch(template, Goal("tool"))
+    plan = space.start()
+    assert space.known.keys() == {tuple(plan.result.plan.items())}
+    with session() as current, current.trying("x", Cost(plan.cost.latency / 1.4)):
+        assert space.neighbours([plan]) == [None]
+        assert not space.sample(plan)
+    assert len(space.known) == 1
+    with session() as current, current.trying("x", Cost(plan.cost.latency / 1.3)):
+        assert len(space.neighbours([plan])) == 1
+    assert len(space.known) > 1
 
 
 @pytest.mark.parametrize("option", ["objective=energy", "model=tool"])
