@@ -78,14 +78,14 @@ def run_passes(
     around: Around = _unobserved,
 ) -> None:
     """Run passes, and the parts of pipelines, each inside `around`."""
-    for each in passes:
-        with around(each, module):
-            if isinstance(each, Pipeline):
+    for pass_ in passes:
+        with around(pass_, module):
+            if isinstance(pass_, Pipeline):
                 # Where a part fails, the pipeline must leave what it has entered.
-                with closing(each.parts(ctx, module)) as parts:
+                with closing(pass_.parts(ctx, module)) as parts:
                     run_passes(parts, ctx, module, around)
             else:
-                each.apply(ctx, module)
+                pass_.apply(ctx, module)
 
 
 def run_settled(
@@ -102,12 +102,12 @@ def run_settled(
     done: list[ModulePass] = []
 
     @contextmanager
-    def noting(each: ModulePass, module: ModuleOp) -> Generator[None]:
-        with around(each, module):
+    def noting(pass_: ModulePass, module: ModuleOp) -> Generator[None]:
+        with around(pass_, module):
             yield
-        if not isinstance(each, Pipeline):
+        if not isinstance(pass_, Pipeline):
             done.append(
-                each.settled(module) if isinstance(each, ChoosingPass) else each
+                pass_.settled(module) if isinstance(pass_, ChoosingPass) else pass_
             )
 
     run_passes(passes, ctx, module, noting)
@@ -126,14 +126,14 @@ def spelled(passes: Iterable[ModulePass]) -> str:
     return ",".join(map(_spelled_pass, passes))
 
 
-def _spelled_pass(each: ModulePass) -> str:
-    options = each.spec(include_default=True).parameters
+def _spelled_pass(pass_: ModulePass) -> str:
+    options = pass_.spec(include_default=True).parameters
     texts = [
         f"{name}={','.join(map(spelled_value, values))}"
         for name, values in options.items()
         if values
     ]
-    return f"{each.name}{{{' '.join(texts)}}}" if texts else each.name
+    return f"{pass_.name}{{{' '.join(texts)}}}" if texts else pass_.name
 
 
 def spelled_value(value: ParameterType) -> str:

@@ -217,7 +217,7 @@ class LaunchAttr(ParametrizedAttribute):
         group: int = 1,
         persistent: int = 0,
         *,
-        resident: bool = False,
+        resident: int = 0,
     ):
         numbers = warps, stages, group, persistent, int(resident)
         super().__init__(*map(IntAttr, numbers))

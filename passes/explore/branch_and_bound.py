@@ -119,14 +119,14 @@ def _explore(state: State, item: Item, patience: int, end: float) -> None:
 def _exact(state: State, space: FactorSpace, patience: int, end: float) -> Exact:
     """Return the search of one structure for a better mapping than the best."""
     if state.goal.model == "tool":
-        known = None if state.best is None else state.best.cost
+        best_cost = None if state.best is None else state.best.cost
         return Enumeration(
             space,
             state.goal,
             ceiling=state.objective,
             deadline=end,
             patience=patience,
-            known=known,
+            best_cost=best_cost,
         )
     return Exact(
         space,
@@ -143,10 +143,10 @@ def _sample(state: State, item: Item, space: FactorSpace, end: float) -> None:
     if item.sampled or monotonic() >= end:
         return
     item.sampled = True
-    known = None if state.best is None else state.best.cost
+    best_cost = None if state.best is None else state.best.cost
     with session() as current, current.until(end), suppress(*REJECTED):
-        with current.trying(item.label, known):
-            made = search(space.template, state.goal, space.fixed)
-        found = Found(made, cost_of(made.estimate))
+        with current.trying(item.label, best_cost):
+            plan = search(space.template, state.goal, space.fixed)
+        found = Found(plan, cost_of(plan.estimate))
         if state.is_better(found.cost):
             state.take(item, found)

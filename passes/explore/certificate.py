@@ -100,8 +100,8 @@ class Certificate:
 
     def merged(self, bound: float) -> Certificate:
         """Return the proof with one claim for all structures, of their bound."""
-        least = min(bound, self.value)
-        return replace(self, lower_bound=least, rest=bound, claims=())
+        lower_bound = min(bound, self.value)
+        return replace(self, lower_bound=lower_bound, rest=bound, claims=())
 
 
 def key_text(key: tuple[str, str | None]) -> str:
@@ -118,11 +118,11 @@ def read_certificate(text: str, name: str) -> Certificate:
     """
     try:
         fields = _Fields(json.loads(text))
-        made = fields.values.get("format"), fields.values.get("comet")
-        if None not in made and made != (FORMAT, version("comet-compiler")):
+        made_by = fields.values.get("format"), fields.values.get("comet")
+        if None not in made_by and made_by != (FORMAT, version("comet-compiler")):
             raise CertificateError(
-                f"{name}: a certificate of format {made[0]} by comet {made[1]}; this "
-                f"is comet {version('comet-compiler')}, which checks its own only"
+                f"{name}: a certificate of format {made_by[0]} by comet {made_by[1]}; "
+                f"this is comet {version('comet-compiler')}, which checks its own only"
             )
         found = _certificate(fields)
         if fields.text("inputs") != found.digest:
@@ -191,12 +191,12 @@ class _Fields:
             raise ValueError(f"'{key}' is no text")
         return value
 
-    def one_of(self, key: str, known: Mapping[str, T]) -> T:
+    def one_of(self, key: str, values: Mapping[str, T]) -> T:
         """Return the value of one of the known texts."""
         text = self.text(key)
-        if text not in known:
-            raise ValueError(f"'{key}' is none of {', '.join(known)}")
-        return known[text]
+        if text not in values:
+            raise ValueError(f"'{key}' is none of {', '.join(values)}")
+        return values[text]
 
     def truth(self, key: str) -> bool:
         """Return true or false."""
@@ -227,4 +227,4 @@ class _Fields:
 
     def several(self, key: str) -> list[_Fields]:
         """Return the objects of a list."""
-        return [_Fields(cast(dict[str, object], each)) for each in self.items(key)]
+        return [_Fields(cast(dict[str, object], entry)) for entry in self.items(key)]

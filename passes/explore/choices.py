@@ -109,16 +109,20 @@ class Bindings:
 
     def _kinds(self, block: Block) -> list[Kinds]:
         """Return the legal kinds of bindings of the children in `block`."""
-        given = self.constraints.bindings
-        found: list[Kinds] = [(kind,) for kind in given]
+        bindings = self.constraints.bindings
+        found: list[Kinds] = [(kind,) for kind in bindings]
         if self.constraints.mixed:
             count = len(siblings_in(block)) - 1
-            several = product(given, repeat=count)
+            several = product(bindings, repeat=count)
             found += [kinds for kinds in several if len({*kinds}) > 1]
         return [kinds for kinds in found if can_bind(block, kinds)]
 
 
 def _named(kinds: Mapping[str, Kinds]) -> str:
     """Return the bindings that are not sequential, as the option `bodies` of `bind`."""
-    others = {name: own for name, own in kinds.items() if own != SEQUENTIAL}
+    others = {
+        name: body_kinds
+        for name, body_kinds in kinds.items()
+        if body_kinds != SEQUENTIAL
+    }
     return format_bodies(others)

@@ -88,23 +88,23 @@ def read_constraints(text: str, name: str) -> Constraints:
         raise file.error((), f"constraints are a map with the keys {', '.join(KEYS)}")
     for key in values:
         if key not in KEYS:
-            known = ", ".join(KEYS)
-            raise file.error((key,), f"there is no constraint '{key}'; known: {known}")
-    given = _Given(file, values)
+            names = ", ".join(KEYS)
+            raise file.error((key,), f"there is no constraint '{key}'; known: {names}")
+    fields = _Given(file, values)
     return Constraints(
-        dim=given.several("dim", _dims),
-        split=given.single("split", _one_of(TRUTH)) or False,
-        stream=given.several("stream", _one_of(TRUTH)),
-        strategy=given.several("strategy", _one_of(FUSIONS)),
-        chunks=given.several("chunks", _one_of({n: n for n in get_args(Chunks)})),
-        loops=given.several("loops", _one_of({n: n for n in get_args(Loops)})),
-        kind=given.several("kind", _one_of({n: n for n in get_args(KindOrAuto)})),
-        at=given.several("at", str),
-        each=given.single("each", _one_of(TRUTH)) or False,
-        mixed=given.single("mixed", _one_of(TRUTH)) or False,
-        bindings=given.bindings() or (BindingKind.SEQUENTIAL,),
-        pad=given.single("pad", _padding) or "auto",
-        factors=tuple(given.single("factors", parse_plan) or ()),
+        dim=fields.several("dim", _dims),
+        split=fields.single("split", _one_of(TRUTH)) or False,
+        stream=fields.several("stream", _one_of(TRUTH)),
+        strategy=fields.several("strategy", _one_of(FUSIONS)),
+        chunks=fields.several("chunks", _one_of({n: n for n in get_args(Chunks)})),
+        loops=fields.several("loops", _one_of({n: n for n in get_args(Loops)})),
+        kind=fields.several("kind", _one_of({n: n for n in get_args(KindOrAuto)})),
+        at=fields.several("at", str),
+        each=fields.single("each", _one_of(TRUTH)) or False,
+        mixed=fields.single("mixed", _one_of(TRUTH)) or False,
+        bindings=fields.bindings() or (BindingKind.SEQUENTIAL,),
+        pad=fields.single("pad", _padding) or "auto",
+        factors=tuple(fields.single("factors", parse_plan) or ()),
     )
 
 
@@ -144,11 +144,11 @@ class _Given:
             raise self.file.error((key,), f"'{key}': {error}") from error
 
 
-def _one_of(known: dict[str, T]) -> Callable[[str], T]:
+def _one_of(values: dict[str, T]) -> Callable[[str], T]:
     def parse(text: str) -> T:
-        if text not in known:
-            raise PassFailedException(f"'{text}' is none of {', '.join(known)}")
-        return known[text]
+        if text not in values:
+            raise PassFailedException(f"'{text}' is none of {', '.join(values)}")
+        return values[text]
 
     return parse
 

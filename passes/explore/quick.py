@@ -303,7 +303,9 @@ class AcceleratorPipeline(Pipeline):
             return self.cheapest(ctx, module, configs)
         except PassFailedException:
             pad = configs[-1].pad
-            written = [each for each in configs if each.pad == pad and not each.stream]
+            written = [
+                config for config in configs if config.pad == pad and not config.stream
+            ]
             if len(written) in (0, len(configs)):
                 raise
             return self.chosen(ctx, module, written)
@@ -321,8 +323,8 @@ class AcceleratorPipeline(Pipeline):
         goal = Goal(self.model, self.objective)
         groups = [list(self.candidates(ctx, module, config)) for config in configs]
         rounds = chain.from_iterable(zip_longest(*groups))
-        found = [each for each in rounds if each is not None]
-        found.sort(key=lambda each: (*goal.order(each[1].bound), each[0]))
+        found = [pair for pair in rounds if pair is not None]
+        found.sort(key=lambda pair: (*goal.order(pair[1].bound), pair[0]))
         candidates = [candidate for _, candidate in found]
         return cheapest("mapping", function_names(module), candidates, goal).result
 
@@ -450,12 +452,12 @@ class AcceleratorPipeline(Pipeline):
         return not (unset and open_)
 
 
-def priced(made: T, module: ModuleOp) -> Found[T]:
-    """Return `made` with the cost that the mapping of a module is annotated with."""
+def priced(result: T, module: ModuleOp) -> Found[T]:
+    """Return `result` with the cost that the mapping of a module is annotated with."""
     (mapping,) = (op for op in module.body.block.ops if isinstance(op, MappingOp))
     figures = estimate_of(mapping)
     assert figures is not None
-    return Found(made, cost_of(figures), figures.limit)
+    return Found(result, cost_of(figures), figures.limit)
 
 
 def operations(func: FuncOp) -> int:

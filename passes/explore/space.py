@@ -95,8 +95,8 @@ class Structure:
         copy = self.module.clone()
         (func,) = compute_functions(copy)
         fuse_function(func, attached_system(copy), self.strategy)
-        for each in self.after:
-            each.apply(Context(), copy)
+        for pass_ in self.after:
+            pass_.apply(Context(), copy)
         return copy
 
     def factor_space(self, constraints: Constraints) -> FactorSpace:
@@ -126,10 +126,10 @@ def _fixed(space: FactorSpace, constraints: Constraints) -> dict[Factor, int]:
             )
         for dim, factor in entry.loops:
             if dim not in template.loops[key]:
-                known = ", ".join(template.loops[key]) or "no dimension"
+                names = ", ".join(template.loops[key]) or "no dimension"
                 raise PassFailedException(
                     f"the constraint 'factors' loops over {dim} in {entry.name}, which "
-                    f"can loop over {known}"
+                    f"can loop over {names}"
                 )
             fixed[key, dim] = factor
     return fixed
@@ -209,8 +209,8 @@ class StructureSpace:
         if self.start:
             copy, annotate = self.module.clone(), AnnotateCostPass(self.goal.model)
             passes = tuple(
-                annotate if isinstance(each, AnnotateCostPass) else each
-                for each in self.start
+                annotate if isinstance(pass_, AnnotateCostPass) else pass_
+                for pass_ in self.start
             )
             return priced(run_settled(passes, self.ctx, copy), copy)
         quick = quick_pipeline(self._pipeline, self.constraints)
@@ -218,8 +218,8 @@ class StructureSpace:
             return None
         copy = self._elementary.clone()
         with session() as current, current.allowing_artifacts(self.allow_artifacts):
-            made = quick.cheapest(self.ctx, copy, [*quick.configs(self.ctx, copy)])
-        copy, passes = self.module.clone(), (self._decompose, *made.passes)
+            trial = quick.cheapest(self.ctx, copy, [*quick.configs(self.ctx, copy)])
+        copy, passes = self.module.clone(), (self._decompose, *trial.passes)
         return priced(run_settled(passes, self.ctx, copy), copy)
 
     def bound(self) -> float:
@@ -294,7 +294,7 @@ class StructureSpace:
 
         `form` is padded, so the sharding divides its extents.
         """
-        copy, known = self._elementary.clone(), list[ModuleOp]()
+        copy, seen = self._elementary.clone(), list[ModuleOp]()
         try:
             *spread, _ = self._pipeline.spread(form, attached_system(form), config)
             passes = run_settled(spread, self.ctx, copy)
@@ -305,8 +305,8 @@ class StructureSpace:
             label, placed = config.label + text, copy.clone()
             try:
                 last = run_settled(chosen, self.ctx, placed)
-                if not any(map(placed.is_structurally_equivalent, known)):
-                    known.append(placed.clone())
+                if not any(map(placed.is_structurally_equivalent, seen)):
+                    seen.append(placed.clone())
                     check_collectives(placed)
                     yield from self._fused(label, placed, (*passes, *last), is_closed)
             except REJECTED as error:
@@ -344,11 +344,11 @@ class StructureSpace:
     def _strategies(self, func: FuncOp) -> list[Strategy]:
         """Return the open fusion strategies, as options of `fuse`."""
         return [
-            each
-            for each in open_strategies(func, "auto", "auto", "auto")
-            if each.name in (self.constraints.strategy or STRATEGIES)
-            and each.chunks in (self.constraints.chunks or get_args(Chunks))
-            and each.loops in (self.constraints.loops or get_args(Loops))
+            strategy
+            for strategy in open_strategies(func, "auto", "auto", "auto")
+            if strategy.name in (self.constraints.strategy or STRATEGIES)
+            and strategy.chunks in (self.constraints.chunks or get_args(Chunks))
+            and strategy.loops in (self.constraints.loops or get_args(Loops))
         ]
 
     def _bound(self, structure: Structure) -> Iterator[Structure]:
@@ -370,8 +370,15 @@ def quick_pipeline(
     None if there are none, as for factors, and for a choice among several values.
     """
     at = None if limits.at == (ALL,) else limits.at
-    given = limits.dim, limits.stream, limits.strategy, limits.chunks, limits.loops, at
-    several = any(values is not None and len(values) != 1 for values in given)
+    limited = (
+        limits.dim,
+        limits.stream,
+        limits.strategy,
+        limits.chunks,
+        limits.loops,
+        at,
+    )
+    several = any(values is not None and len(values) != 1 for values in limited)
     if several or limits.factors or BindingKind.SEQUENTIAL not in limits.bindings:
         return None
     dims = limits.dim
@@ -398,4 +405,4 @@ def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) 
 
 
 def _instances(system: SystemOp, dims: Dims) -> int:
-    return prod(system.axes[axis] for each in dims for axis in each.axes or ())
+    return prod(system.axes[axis] for entry in dims for axis in entry.axes or ())

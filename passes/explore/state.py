@@ -237,9 +237,9 @@ class State:
                 self.space.rejected[item.label] = str(error)
                 item.bound, item.finished, item.counted = inf, True, REFUSED
                 return None
-            whole = float(Exact(item.space, self.goal).bounds(item.space.whole)[0])
-            if whole > item.bound:
-                item.bound, item.counted = whole, LOWER_BOUND
+            bound = float(Exact(item.space, self.goal).bounds(item.space.whole)[0])
+            if bound > item.bound:
+                item.bound, item.counted = bound, LOWER_BOUND
         return item.space
 
     def take(self, item: Item, found: Found[TilePlan]) -> None:

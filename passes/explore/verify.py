@@ -61,13 +61,13 @@ def verify(
                 f"the claim for {claim.structure}: a bound of {claim.bound:g}, more "
                 "than the best mapping has"
             )
-    least = certificate.value
+    lowest = certificate.value
 
     def is_closed(group: Group) -> bool:
-        nonlocal least
+        nonlocal lowest
         if (claim := claims.pop(group.label, None)) is None:
             return False
-        least = min(least, _check_group(group, space.goal, claim, certificate.value))
+        lowest = min(lowest, _check_group(group, space.goal, claim, certificate.value))
         return True
 
     for structure in space.structures(is_closed):
@@ -79,16 +79,16 @@ def verify(
                 raise CertificateError(f"the structure {structure.label} is missing")
             continue
         bound = _Structure(structure, space, claim, certificate.value, winner).check()
-        least = min(least, bound)
+        lowest = min(lowest, bound)
     if claims:
         raise CertificateError(f"there is no structure {next(iter(claims))}")
     if certificate.rest is not None:
         if certificate.rest > space.bound() * (1 + EXACT):
             raise CertificateError("the bound of the structures without a claim")
-        least = min(least, certificate.rest)
-    if certificate.lower_bound > least * (1 + EXACT):
+        lowest = min(lowest, certificate.rest)
+    if certificate.lower_bound > lowest * (1 + EXACT):
         raise CertificateError(
-            f"the lower bound {certificate.lower_bound:g}: the claims give {least:g}"
+            f"the lower bound {certificate.lower_bound:g}: the claims give {lowest:g}"
         )
 
 
@@ -113,11 +113,11 @@ def _check_group(group: Group, goal: Goal, claim: Claim, value: float) -> float:
 
     Raises CertificateError if the bound of the group does not prove it.
     """
-    least = min(claim.bound, value)
+    claimed = min(claim.bound, value)
     bound = goal.order(group.bound)[0]
-    if bound < least * (1 - EXACT):
+    if bound < claimed * (1 - EXACT):
         raise CertificateError(f"the claim for {group.label}: its bound is {bound:g}")
-    return least
+    return claimed
 
 
 @dataclass
@@ -138,9 +138,9 @@ class _Structure:
 
         Raises CertificateError if it is false.
         """
-        least = min(self.claim.bound, self.value)
-        if self.space.goal.order(self.structure.bound)[0] >= least * (1 - EXACT):
-            return least
+        claimed = min(self.claim.bound, self.value)
+        if self.space.goal.order(self.structure.bound)[0] >= claimed * (1 - EXACT):
+            return claimed
         try:
             factors = self.structure.factor_space(self.space.constraints)
         except REJECTED:
@@ -148,8 +148,8 @@ class _Structure:
         keys = tuple(key for nest in factors.nests for key in nest.keys)
         factors = FactorSpace(factors.template, keys, factors.fixed)
         floors = self._floors(factors)
-        self._check(factors, self._bounds(factors, floors), least, self._plans)
-        return least
+        self._check(factors, self._bounds(factors, floors), claimed, self._plans)
+        return claimed
 
     def _floors(
         self, factors: FactorSpace
@@ -182,13 +182,13 @@ class _Structure:
             figure = self._figures(nest, parts)[position]
             return np.broadcast_to(figure, parts.count)
 
-        def plans(space: FactorSpace, parts: Parts, least: float) -> None:
-            low = bound(parts) < least
+        def plans(space: FactorSpace, parts: Parts, limit: float) -> None:
+            low = bound(parts) < limit
             if (low & space.room(parts)).any():
                 raise self._false(f"a nest adds less than {raised:g}")
 
-        least = (float(bound(nest.whole)[0]) + raised) * (1 - EXACT)
-        self._check(nest, bound, least, plans)
+        limit = (float(bound(nest.whole)[0]) + raised) * (1 - EXACT)
+        self._check(nest, bound, limit, plans)
 
     def _figures(
         self, factors: FactorSpace, parts: Parts
@@ -208,9 +208,9 @@ class _Structure:
     ) -> Bound:
         def bound(parts: Parts) -> NDArray[np.float64]:
             latency, energy = self._figures(factors, parts)
-            known = factors.known(parts)
+            looped = factors.looped_keys(parts)
             for keys, (cycles, spent) in floors.items():
-                if not keys & known:
+                if not keys & looped:
                     latency, energy = latency + cycles, energy + spent
             rank = self.space.goal.rank(latency, energy)[0]
             return np.broadcast_to(rank, parts.count)
@@ -221,37 +221,37 @@ class _Structure:
         self,
         factors: FactorSpace,
         bound: Bound,
-        least: float,
+        limit: float,
         plans: Callable[[FactorSpace, Parts, float], None],
     ) -> None:
-        """Check that no plan of a space is below `least`."""
-        least = least * (1 - EXACT)
+        """Check that no plan of a space is below `limit`."""
+        limit = limit * (1 - EXACT)
         if factors.is_plan(factors.whole):
-            plans(factors, factors.whole, least)
+            plans(factors, factors.whole, limit)
             return
-        waiting = [factors.whole] if bound(factors.whole)[0] < least else []
+        waiting = [factors.whole] if bound(factors.whole)[0] < limit else []
         while waiting:
             parts = waiting.pop()
             for child in factors.cut(parts):
                 if factors.is_plan(child):
-                    plans(factors, child, least)
+                    plans(factors, child, limit)
                     continue
-                low = child.where(bound(child) < least)
+                low = child.where(bound(child) < limit)
                 low = low.where(factors.room(low)) if low.count else low
                 step = max(1, ROWS // factors.width(low))
                 for first in range(0, low.count, step):
                     last = min(first + step, low.count)
                     waiting.append(low.where(np.arange(first, last)))
 
-    def _plans(self, factors: FactorSpace, parts: Parts, least: float) -> None:
-        """Check that plans priced below `least` are illegal."""
+    def _plans(self, factors: FactorSpace, parts: Parts, limit: float) -> None:
+        """Check that plans priced below `limit` are illegal."""
         template, goal = factors.template, self.space.goal
         if goal.model == "tool":
             self._all_plans(factors, parts)
             return
         prices = price_many(factors.mappings(parts), template.hardware, goal.model)
         low = np.broadcast_to(
-            goal.rank(prices.latency, prices.energy)[0] < least, parts.count
+            goal.rank(prices.latency, prices.energy)[0] < limit, parts.count
         )
         if not low.any():
             return
@@ -263,7 +263,7 @@ class _Structure:
                 price(problem, template.hardware, goal.model)
             except CostError:
                 continue
-            raise self._false(f"it has a mapping below {least:g}")
+            raise self._false(f"it has a mapping below {limit:g}")
 
     def _all_plans(self, factors: FactorSpace, parts: Parts) -> None:
         """Check that each plan is illegal, or no better than the best mapping."""

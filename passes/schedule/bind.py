@@ -90,8 +90,8 @@ class BindPass(ChoosingPass, FunctionPass):
             goal = Goal(self.model, self.objective)
             bind_by_cost(function, attached_system(module), goal)
         else:
-            given = parse_bodies(self.bodies or "")
-            bind_bodies(function, given, BindingKind(self.kind))
+            bodies = parse_bodies(self.bodies or "")
+            bind_bodies(function, bodies, BindingKind(self.kind))
 
     def settled(self, module: ModuleOp) -> Self:
         """Return the pass with the kinds of all bindings."""
@@ -103,7 +103,11 @@ class BindPass(ChoosingPass, FunctionPass):
             return replace(self, kind=str(first[0]))
         if not kinds:
             return self
-        others = {name: own for name, own in kinds.items() if own != SEQUENTIAL}
+        others = {
+            name: body_kinds
+            for name, body_kinds in kinds.items()
+            if body_kinds != SEQUENTIAL
+        }
         bodies = format_bodies(others) or None
         return replace(self, kind=str(BindingKind.SEQUENTIAL), bodies=bodies)
 
@@ -114,19 +118,21 @@ def parse_bodies(text: str) -> dict[str, Kinds]:
     found: dict[str, Kinds] = {}
     for entry in filter(None, map(str.strip, text.split(";"))):
         name, _, rest = (part.strip() for part in entry.partition(":"))
-        given = rest.split()
-        if not given or not set(given) <= set(kinds) or name in found:
+        words = rest.split()
+        if not words or not set(words) <= set(kinds) or name in found:
             raise PassFailedException(
                 f"bind: '{entry}' in `bodies` is not of the form NODE: KIND with one "
                 f"of {', '.join(kinds)}, each node once"
             )
-        found[name] = tuple(kinds[kind] for kind in given)
+        found[name] = tuple(kinds[kind] for kind in words)
     return found
 
 
 def format_bodies(kinds: Mapping[str, Kinds]) -> str:
     """Return kinds as the option `bodies`."""
-    return "; ".join(f"{name}: {' '.join(own)}" for name, own in kinds.items())
+    return "; ".join(
+        f"{name}: {' '.join(body_kinds)}" for name, body_kinds in kinds.items()
+    )
 
 
 def bodies_of(func: FuncOp) -> list[tuple[str, Block]]:
@@ -143,8 +149,10 @@ def kinds_of(func: FuncOp) -> dict[str, Kinds]:
     for name, block in bodies_of(func):
         attributes = [op.attributes.get(BIND) for op in siblings_in(block)[:-1]]
         kinds = tuple(
-            each.data if isinstance(each, BindingAttr) else BindingKind.SEQUENTIAL
-            for each in attributes
+            attribute.data
+            if isinstance(attribute, BindingAttr)
+            else BindingKind.SEQUENTIAL
+            for attribute in attributes
         )
         found[name] = kinds[:1] if len({*kinds}) == 1 else kinds
     return found
@@ -224,8 +232,8 @@ def _described(block: Block) -> str:
     op = block.parent_op()
     if op is None or isinstance(op, FuncOp):
         return "the function"
-    made = ", ".join(f"%{result.name_hint}" for result in op.results)
-    return f"the node that makes {made}"
+    results = ", ".join(f"%{result.name_hint}" for result in op.results)
+    return f"the node that makes {results}"
 
 
 def siblings_in(block: Block) -> list[Operation]:

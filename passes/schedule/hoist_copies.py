@@ -63,27 +63,27 @@ def hoist(function: FuncOp) -> None:
     hoists = plan_hoists(function)
     heads: dict[tuple[TemporalOp, int], TemporalOp] = {}
     for node, depth in sorted(
-        {(each.node, each.depth) for each in hoists}, key=lambda key: -key[1]
+        {(planned.node, planned.depth) for planned in hoists}, key=lambda key: -key[1]
     ):
         heads[node, depth] = split_loops(node, depth) if depth else node
     moved: dict[tuple[TemporalOp, SSAValue, Attribute, Attribute | None], CopyOp] = {}
-    for each in hoists:
-        head = heads[each.node, each.depth]
-        chain = _chain_to(head, each.copy)
+    for planned in hoists:
+        head = heads[planned.node, planned.depth]
+        chain = _chain_to(head, planned.copy)
         source = head.ins[chain[-1].index]
-        key = head, source, each.copy.result.type, each.copy.pad
+        key = head, source, planned.copy.result.type, planned.copy.pad
         if key not in moved:
-            moved[key] = each.copy.clone({each.copy.source: source})
-            moved[key].result.name_hint = each.copy.result.name_hint
+            moved[key] = planned.copy.clone({planned.copy.source: source})
+            moved[key].result.name_hint = planned.copy.result.name_hint
             Rewriter.insert_op(moved[key], InsertPoint.before(head))
-        _replace(each.copy, moved[key].result, chain)
+        _replace(planned.copy, moved[key].result, chain)
 
 
 def plan_hoists(function: FuncOp) -> tuple[Hoist, ...]:
     """Return the copies of `function` that are loop-invariant, in order."""
     copies = [op for op in function.walk() if isinstance(op, CopyOp)]
     found = (plan_hoist(copy) for copy in copies)
-    return tuple(each for each in found if each is not None)
+    return tuple(planned for planned in found if planned is not None)
 
 
 def plan_hoist(copy: CopyOp) -> Hoist | None:
@@ -145,8 +145,8 @@ def _replace(copy: CopyOp, value: SSAValue, chain: Sequence[BlockArgument]) -> N
 
 def _operand(node: TemporalOp, value: SSAValue) -> BlockArgument:
     """Make `value` an unsliced operand of a node; return its block argument."""
-    for taken, tile in zip(node.ins, node.tiles, strict=True):
-        if taken is value and tile.type == value.type:
+    for operand, tile in zip(node.ins, node.tiles, strict=True):
+        if operand is value and tile.type == value.type:
             assert isinstance(tile, BlockArgument)
             return tile
     tile = node.body.block.insert_arg(value.type, len(node.ins))
@@ -158,8 +158,8 @@ def _operand(node: TemporalOp, value: SSAValue) -> BlockArgument:
 def _drop(tile: BlockArgument) -> None:
     """Erase the operand of a node whose tile has no uses."""
     node, index = _node_of(tile), tile.index
-    kept = (*node.ins[:index], *node.ins[index + 1 :])
-    node.set_operands(kept, node.with_args)
+    ins = (*node.ins[:index], *node.ins[index + 1 :])
+    node.set_operands(ins, node.with_args)
     tile.block.erase_arg(tile)
 
 
@@ -179,11 +179,11 @@ def is_resident(copy: CopyOp) -> bool:
     all iterations; and the launch says that programs are resident.
     """
     tile, dims = copy.source, names_of(copy.source)
-    for each in source_arguments(copy):
-        node = _node_of(each)
+    for argument in source_arguments(copy):
+        node = _node_of(argument)
         if any(loop.factor > 1 and loop.dim in dims for loop in node.loops):
             return False
-        tile = node.ins[each.index]
+        tile = node.ins[argument.index]
     grid = tile.owner.parent_op() if isinstance(tile, BlockArgument) else None
     if not isinstance(grid, SpatialOp) or tile not in grid.tiles:
         return False

@@ -102,9 +102,9 @@ def store_depth(node: TemporalOp, result: SSAValue) -> int:
     if _combiner(node, result) is Combiner.FOLD:
         return 0
     loops = [(i, loop.dim) for i, loop in enumerate(node.loops) if loop.factor > 1]
-    kept = [i for i, dim in loops if dim in names_of(result)]
+    concatenating = [i for i, dim in loops if dim in names_of(result)]
     combining = [i for i, dim in loops if dim not in names_of(result)]
-    depth = kept[-1] + 1 if kept else 0
+    depth = concatenating[-1] + 1 if concatenating else 0
     return depth if combining and combining[0] >= depth else len(node.loops)
 
 
@@ -154,9 +154,9 @@ def _copy_out(node: NodeOp) -> None:
     after: list[CopyOp] = []
     for store in list(stores(node)):
         if isinstance(node, TemporalOp) and not store_depth(node, store.outer):
-            made = with_level(store.outer.type, store.tile_level)
-            made = Rewriter.replace_value_with_new_type(store.outer, made)
-            after.append(_copied(made, store.outer_level))
+            result = with_level(store.outer.type, store.tile_level)
+            result = Rewriter.replace_value_with_new_type(store.outer, result)
+            after.append(_copied(result, store.outer_level))
             continue
         if _combiner(node, store.outer) is Combiner.FOLD:
             raise OpError(

@@ -76,8 +76,8 @@ def _kind(node: NodeOp) -> str:
     """Return the kind of op that defines the first result of a node."""
     op: Operation | None = node
     while isinstance(op, NodeOp):
-        made = op.yielded[0] if op.yielded else None
-        op = made.op if isinstance(made, OpResult) else None
+        yielded = op.yielded[0] if op.yielded else None
+        op = yielded.op if isinstance(yielded, OpResult) else None
     if isinstance(op, MapOp | ReduceOp):
         return str(op.kind.data)
     return "copy" if op is None else op.name.partition(".")[2]

@@ -93,14 +93,17 @@ def growing_dims(node: SpatialOp, summary: KernelSummary) -> tuple[str, ...]:
     along them, or the last program to arrive does the work.
     """
     kernel = node.parent_op()
-    taken: tuple[str, ...] = ()
+    ordered: tuple[str, ...] = ()
     if isinstance(kernel, KernelOp):
-        taken = (*source_dims(kernel, node), *destination_dims(kernel, node))
-    rows = {each.rows for each in summary.bounds.values() if not each.since}
+        ordered = (*source_dims(kernel, node), *destination_dims(kernel, node))
+    rows = {bound.rows for bound in summary.bounds.values() if not bound.since}
     return tuple(
         dim
         for dim, factor in node.factors.items()
-        if dim in rows and factor > 1 and dim not in taken and arrival_of(node) is None
+        if dim in rows
+        and factor > 1
+        and dim not in ordered
+        and arrival_of(node) is None
     )
 
 

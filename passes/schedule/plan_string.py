@@ -51,7 +51,7 @@ class PlanEntry:
     @property
     def loops(self) -> Rows:
         """The dimensions with their factors."""
-        return tuple(each for each in self.numbers if each[0] not in LAUNCH_NUMBERS)
+        return tuple(entry for entry in self.numbers if entry[0] not in LAUNCH_NUMBERS)
 
     @property
     def launch(self) -> Mapping[str, int]:

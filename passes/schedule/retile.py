@@ -81,10 +81,10 @@ def _retile_block(block: Block) -> None:
 
 
 def _retile_node(op: NodeOp, scope: Mapping[str, int]) -> None:
-    whole = dict(scope) | joined_extents(value for value, _ in op.sliced)
-    cuts = [op.last_cut(dim, whole[dim]) for dim in op.factors]
+    extents = dict(scope) | joined_extents(value for value, _ in op.sliced)
+    cuts = [op.last_cut(dim, extents[dim]) for dim in op.factors]
     cut = aligned_tile if op.in_kernel and not op.on_mesh else even_tile
-    tiles = whole | {last.dim: cut(last.extent, last.factor) for last in cuts}
+    tiles = extents | {last.dim: cut(last.extent, last.factor) for last in cuts}
     for value, argument in op.sliced:
         fitting = {dim: tiles[dim] for dim in extents_of(value)}
         _retype((argument,), fitting)
@@ -93,7 +93,7 @@ def _retile_node(op: NodeOp, scope: Mapping[str, int]) -> None:
         for argument in op.merge.block.args:
             _retype((argument,), tiles)
         _retile_block(op.merge.block)
-    _retype(op.outs, joined_extents(op.yielded) | whole)
+    _retype(op.outs, joined_extents(op.yielded) | extents)
 
 
 def _retile_fold(op: FoldOp) -> None:
@@ -109,8 +109,8 @@ def _retile_fold(op: FoldOp) -> None:
 def _collective_extents(op: CollectiveOp) -> dict[str, int]:
     """Return the extents of the result of a collective."""
     extents, size = extents_of(op.input), op.group_size
-    if isinstance(op, AllGatherOp) and (whole := unscattered(op)) is not None:
-        return extents_of(whole)
+    if isinstance(op, AllGatherOp) and (value := unscattered(op)) is not None:
+        return extents_of(value)
     if isinstance(op, AllGatherOp | GatherOp):
         extents[op.dim.data] = extents.get(op.dim.data, 1) * size
     elif isinstance(op, ReduceScatterOp | ScatterOp):

@@ -197,15 +197,15 @@ def users_of(value: SSAValue, aliases: Aliases) -> Iterator[Operation]:
 
 def reads_of(tree: Node, aliases: Aliases) -> Iterator[tuple[SSAValue, Operation]]:
     """Yield the values from outside `tree` that its ops use, with these ops."""
-    ops, made = tuple(ops_of(tree)), set[SSAValue]()
+    ops, defined = tuple(ops_of(tree)), set[SSAValue]()
     for op in ops:
-        made |= {*op.results, *(iter_args_of(op) if isinstance(op, FoldOp) else ())}
+        defined |= {*op.results, *(iter_args_of(op) if isinstance(op, FoldOp) else ())}
     started: dict[Operation, Sequence[SSAValue]]
     started = {fold: fold.ins for fold in folds_of(tree)}
     for op in ops:
         used = started.get(op, op.operands)
         for value in (resolve(value, aliases) for value in used):
-            if value not in made and not isinstance(value.owner, FillOp):
+            if value not in defined and not isinstance(value.owner, FillOp):
                 yield value, op
 
 

@@ -165,7 +165,9 @@ def ranked(
         for index, candidate in enumerate(candidates):
             table.note(index, candidate.label, candidate.price)
         current.choices.append(table.choice(name, place, current.within, None))
-    return tuple(sorted(table.priced.values(), key=lambda each: goal.order(each.cost)))
+    return tuple(
+        sorted(table.priced.values(), key=lambda found: goal.order(found.cost))
+    )
 
 
 class _Table(Generic[T]):
@@ -202,7 +204,7 @@ class _Table(Generic[T]):
 
     def best(self) -> int | None:
         """Return the row of the lowest price, the first of equals, None without one."""
-        orders = {row: each.order(self._goal) for row, each in self.priced.items()}
+        orders = {row: found.order(self._goal) for row, found in self.priced.items()}
         return min(orders, key=lambda row: orders[row], default=None)
 
     def choice(
@@ -219,13 +221,15 @@ class _Table(Generic[T]):
         It is compared with the bound of the chosen candidate, as prices may be far
         above any bound.
         """
-        least = {row: self._goal.order(each)[0] for row, each in self._bounds.items()}
-        rejected = [row for row in least if row not in self.priced and least[row] > 0]
-        best = min(rejected, key=lambda row: least[row], default=None)
-        if chosen is None or best is None or least[chosen] < FAR * least[best]:
+        bounds = {
+            row: self._goal.order(bound)[0] for row, bound in self._bounds.items()
+        }
+        rejected = [row for row in bounds if row not in self.priced and bounds[row] > 0]
+        best = min(rejected, key=lambda row: bounds[row], default=None)
+        if chosen is None or best is None or bounds[chosen] < FAR * bounds[best]:
             return None
         row, price = self.rows[best], self._goal.order(self.priced[chosen].cost)[0]
-        return Missed(row.label, least[best], price, self._goal.unit, row.limit)
+        return Missed(row.label, bounds[best], price, self._goal.unit, row.limit)
 
 
 def _price(candidate: Candidate[T], goal: Goal) -> Found[T]:
@@ -254,7 +258,7 @@ def vary(
     starts: Iterable[T],
     variations: Sequence[Callable[[T], Iterable[T]]],
     price: Callable[[T], float],
-    most: int,
+    tries: int,
     bound: Callable[[T], float],
 ) -> tuple[T, ...]:
     """
@@ -262,23 +266,23 @@ def vary(
 
     All of `starts` are priced. Then, from the cheapest candidate with variations left,
     the candidates of its next variation are priced, and the cheapest is kept; up to
-    `most` candidates are priced besides the starts. `price` is infinite for a rejected
+    `tries` candidates are priced besides the starts. `price` is infinite for a rejected
     candidate. A candidate with a `bound` above a known price is not priced.
     """
     tried: dict[T, float] = {}
 
     def cost(candidate: T) -> float:
         if candidate not in tried:
-            known = min(tried.values(), default=inf)
-            tried[candidate] = inf if bound(candidate) > known else price(candidate)
+            best = min(tried.values(), default=inf)
+            tried[candidate] = inf if bound(candidate) > best else price(candidate)
         return tried[candidate]
 
     left = {start: variations for start in starts if cost(start) < inf}
-    most += len(tried)
+    tries += len(tried)
     while going := [candidate for candidate, todo in left.items() if todo]:
         current = min(going, key=cost)
         first, *todo = left.pop(current)
-        better = min((current, *islice(first(current), most - len(tried))), key=cost)
+        better = min((current, *islice(first(current), tries - len(tried))), key=cost)
         left[better] = todo
     return tuple(tried)
 

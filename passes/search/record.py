@@ -35,7 +35,7 @@ class Missed:
     """A rejected candidate whose lower bound is far below that of the chosen one."""
 
     label: str
-    least: float
+    bound: float
     """Its lower bound, in `unit`."""
     price: float
     """The cost of the chosen candidate, in `unit`."""
@@ -69,7 +69,7 @@ class Choice:
         return (
             f"{self.name} for {self.place}: {self.rows[self.chosen].label} costs "
             f"{missed.price:,.0f} {missed.unit}; {missed.label} might cost as little "
-            f"as {missed.least:,.0f}, and is rejected: {missed.reason}"
+            f"as {missed.bound:,.0f}, and is rejected: {missed.reason}"
         )
 
 

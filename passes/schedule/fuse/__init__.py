@@ -188,10 +188,10 @@ def check_constants(func: FuncOp, machine: Machine) -> None:
     for op in block.ops:
         if isinstance(op, FillOp | ExtentOp | View) or not op.results:
             continue
-        known = frozenset[str]().union(*(loaded[value] for value in op.operands))
+        dims = frozenset[str]().union(*(loaded[value] for value in op.operands))
         name = op.results[0].name_hint or op.name
         for dim in reduced_dims(op):
-            if dim not in known:
+            if dim not in dims:
                 raise OpError(
                     op,
                     f"fuse: %{name} is reduced over {dim}, which only constants have; "

@@ -35,8 +35,8 @@ def rewrite(func: FuncOp, plan: FusionPlan) -> None:
     block, region = Block(arg_types=arguments), old.parent
     assert region is not None
     scope = InsertionScope(block, None, plan.levels, plan.aliases)
-    for argument, made in zip(old.args, block.args, strict=True):
-        scope.add(argument, made)
+    for argument, new_argument in zip(old.args, block.args, strict=True):
+        scope.add(argument, new_argument)
     for tree in plan.trees:
         build(tree, scope)
     terminator = old.last_op

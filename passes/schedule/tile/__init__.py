@@ -90,9 +90,9 @@ class TilePass(ChoosingPass, FunctionPass):
 
 def chosen_plan(func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
     """Return the plan that `func` has as attribute, or the best that a search finds."""
-    own = func.attributes.get(PLAN)
-    if isinstance(own, StringAttr):
-        return parse_plan(own.data)
+    plan_attr = func.attributes.get(PLAN)
+    if isinstance(plan_attr, StringAttr):
+        return parse_plan(plan_attr.data)
     if system.gpu is not None:
         from comet.passes.schedule.tile.gpu import choose
 
@@ -157,13 +157,13 @@ def _check_unmapped(nodes: Iterable[NodeOp]) -> None:
 def _check_entry(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> None:
     if (node := nodes.get(entry.name)) is None:
         raise unknown_node(entry, nodes)
-    known = cuttable(node)
+    dims = cuttable(node)
     for dim, _ in entry.loops:
-        if dim not in known:
+        if dim not in dims:
             raise OpError(
                 node,
                 f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
-                f"@{entry.name} has {', '.join(known)}",
+                f"@{entry.name} has {', '.join(dims)}",
             )
     if entry.launch and not isinstance(node, SpatialOp):
         raise OpError(
@@ -184,13 +184,13 @@ def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
     A node in a kernel, or of a fold, keeps all its loops in their order; loops that are
     not in `rows` get factor 1.
     """
-    kept = list(rows)
+    loops = list(rows)
     if node.in_kernel or node.init_args():
         factors = dict(rows)
-        kept = [(dim, factors.get(dim, 1)) for dim in cuttable(node)]
+        loops = [(dim, factors.get(dim, 1)) for dim in cuttable(node)]
     if isinstance(node, SpatialOp):
-        return [LoopAttr(d, f, f"g{i}") for i, (d, f) in enumerate(kept)]
-    return [LoopAttr(dim, factor) for dim, factor in kept]
+        return [LoopAttr(d, f, f"g{i}") for i, (d, f) in enumerate(loops)]
+    return [LoopAttr(dim, factor) for dim, factor in loops]
 
 
 def _check_factors(node: NodeOp) -> None:
@@ -198,7 +198,7 @@ def _check_factors(node: NodeOp) -> None:
     for dim, factor in node.factors.items():
         extent = extents[dim]
         if node.in_kernel and any(
-            not node.tile_fits(dim, whole, tile) for whole, tile in _tiles(node, dim)
+            not node.tile_fits(dim, outer, tile) for outer, tile in _tiles(node, dim)
         ):
             raise OpError(
                 node,

@@ -81,10 +81,10 @@ def search(
     Raises PassFailedException, with the level, if even the finest tiles do not fit.
     """
     place, space = f"@{template.func.sym_name.data}", TileSearch(template, goal, fixed)
-    made = descend("tile factors", place, space, goal).result
-    if not space.is_legal(made.plan):
-        raise _failure(template, made.plan, goal.model)
-    return made
+    best = descend("tile factors", place, space, goal).result
+    if not space.is_legal(best.plan):
+        raise _failure(template, best.plan, goal.model)
+    return best
 
 
 def finest(template: Template) -> Plan:
@@ -135,7 +135,7 @@ class TileSearch:
     goal: Goal
     fixed: Mapping[Factor, int] = field(default_factory=dict[Factor, int])
     """The factors that are given, and not searched."""
-    known: dict[FrozenPlan, Estimate | None] = field(
+    estimates: dict[FrozenPlan, Estimate | None] = field(
         default_factory=dict[FrozenPlan, Estimate | None]
     )
     """The results of `estimate`: every step tries the same loop orders again."""
@@ -238,16 +238,20 @@ class TileSearch:
     def _around(self, plan: Plan) -> Values:
         """Return the neighbours of a plan that have the fixed factors."""
         trials = neighbours(self.template, plan, self.template.leaders)
-        kept = [trials[factor] == only for factor, only in self.fixed.items()]
-        if not kept:
+        matches = [trials[factor] == only for factor, only in self.fixed.items()]
+        if not matches:
             return trials
-        rows = np.logical_and.reduce(kept)
+        rows = np.logical_and.reduce(matches)
         return {factor: array[rows] for factor, array in trials.items()}
 
     def first(self, found: Iterator[Found[TilePlan]]) -> Found[TilePlan] | None:
         """Return the best one of what `cheaper` found, None if there is none."""
         if self.goal.model == "tool":
-            return min(found, key=lambda each: self.goal.order(each.cost), default=None)
+            return min(
+                found,
+                key=lambda candidate: self.goal.order(candidate.cost),
+                default=None,
+            )
         return next(found, None)
 
     def cheaper(
@@ -259,11 +263,11 @@ class TileSearch:
         The cheapest is the first; `tool` tries some, the cheapest under `paper` first.
         Trials with the same orders of loops are priced together.
         """
-        alike: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+        by_orders: dict[tuple[tuple[str, ...], ...], list[int]] = {}
         for index, current in enumerate(currents):
-            alike.setdefault(orders_of(current.result.plan), []).append(index)
+            by_orders.setdefault(orders_of(current.result.plan), []).append(index)
         found: dict[int, Iterator[Found[TilePlan]]] = {}
-        for members in alike.values():
+        for members in by_orders.values():
             better = self._cheaper(
                 [currents[index] for index in members],
                 [trials[index] for index in members],
@@ -276,8 +280,8 @@ class TileSearch:
     ) -> Sequence[Iterator[Found[TilePlan]]]:
         """Return what `cheaper` does, of plans with the same orders of loops."""
         plan = currents[0].result.plan
-        joined = {f: np.concatenate([each[f] for each in trials]) for f in trials[0]}
-        sizes = [next(iter(each.values())).size for each in trials]
+        joined = {f: np.concatenate([trial[f] for trial in trials]) for f in trials[0]}
+        sizes = [next(iter(trial.values())).size for trial in trials]
         owner = np.repeat(np.arange(len(currents)), sizes)
         every = Candidates(self.template, joined)
         legal = np.broadcast_to(
@@ -333,8 +337,8 @@ class TileSearch:
             for figure in self.goal.rank(prices.latency, prices.energy)
         )
         orders = np.asarray([self.goal.order(current.cost) for current in currents])
-        most, then = orders[owner].T
-        less = (first < most) | ((first == most) & (second < then))
+        limit, then = orders[owner].T
+        less = (first < limit) | ((first == limit) & (second < then))
         order = np.lexsort((second, first))
         chosen = order[less[order]] if exact else order
         return chosen, prices.at(chosen)
@@ -367,9 +371,9 @@ class TileSearch:
     def estimate(self, plan: Plan) -> Estimate | None:
         """Return the cost of a plan that fits, None if the model cannot price it."""
         rows = tuple(plan.items())
-        if rows not in self.known:
-            self.known[rows] = self._price(plan)
-        return self.known[rows]
+        if rows not in self.estimates:
+            self.estimates[rows] = self._price(plan)
+        return self.estimates[rows]
 
     def is_legal(self, plan: Plan) -> bool:
         """Return whether the COMET tool and the model accept a plan that fits."""
@@ -381,8 +385,8 @@ class TileSearch:
         return self.legal[rows]
 
     def _found(self, plan: Plan, estimate: Estimate) -> Found[TilePlan]:
-        made = TilePlan(self.template, plan, estimate)
-        return Found(made, cost_of(estimate), total_figures(estimate).limit)
+        result = TilePlan(self.template, plan, estimate)
+        return Found(result, cost_of(estimate), total_figures(estimate).limit)
 
     def _check(self, plan: Plan, *, counts: bool) -> bool:
         hardware = self.template.hardware
@@ -471,14 +475,14 @@ def _uncut(single: Candidates, level: str) -> str:
     _, block, largest = max(tiles, key=lambda tile: tile[0])
     around = {template.keys[node] for node in template.above[block]}
     looped = {dim for key in around for dim in template.loops[key]}
-    whole = [
+    uncut = [
         f"{dim} = {extent}"
         for dim, extent in extents_of(largest).items()
         if extent > 1 and dim not in looped
     ]
-    if not whole:
+    if not uncut:
         return ""
     return (
-        f"; no loop around it may cut {' and '.join(whole)}, as ops of the same nest "
+        f"; no loop around it may cut {' and '.join(uncut)}, as ops of the same nest "
         "need whole reductions over them"
     )

@@ -48,8 +48,8 @@ class Candidates:
 
     def factors(self, node: TemporalOp) -> dict[str, NDArray[np.float64]]:
         """Return the factor of each dimension that `node` loops over."""
-        key, known = self.template.keys[node], self.template.extents[node]
-        return {d: f for (k, d), f in self.values.items() if k == key and d in known}
+        key, extents = self.template.keys[node], self.template.extents[node]
+        return {d: f for (k, d), f in self.values.items() if k == key and d in extents}
 
     def factors_divide(self) -> NDArray[np.bool_]:
         """Return where each factor divides the extent that outer nodes leave."""
@@ -75,9 +75,9 @@ class Candidates:
             for op in block.ops:
                 if isinstance(op, ContractOp):
                     extents = merged_extents(op.operands, op.name)
-                    for most, dims in zip((0, 1, 1, 1), op.roles, strict=True):
+                    for limit, dims in zip((0, 1, 1, 1), op.roles, strict=True):
                         long = (extents[dim] > cuts.get(dim, 1) for dim in dims)
-                        legal = legal & (sum(long, np.asarray(0)) <= most)
+                        legal = legal & (sum(long, np.asarray(0)) <= limit)
         return legal
 
     def fits_levels(self) -> NDArray[np.bool_]:

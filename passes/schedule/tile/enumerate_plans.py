@@ -26,7 +26,7 @@ ONE_PRICE = 250
 class Enumeration(Exact):
     """The best plan of a template, by pricing all that fit one after the other."""
 
-    known: Cost | None = None
+    best_cost: Cost | None = None
     """The cost of the best known mapping."""
 
     def leaf(self, parts: Parts) -> None:
@@ -41,7 +41,7 @@ class Enumeration(Exact):
             self.work += ONE_PRICE
             found = self._priced(parts, int(index))
             if found is not None and self._is_better(found.cost):
-                self.best, self.known = found, found.cost
+                self.best, self.best_cost = found, found.cost
                 self.ceiling = self.goal.order(found.cost)[0]
 
     def _priced(self, parts: Parts, index: int) -> Found[TilePlan] | None:
@@ -57,7 +57,7 @@ class Enumeration(Exact):
     def _is_better(self, cost: Cost) -> bool:
         """Return whether a cost is below the best one; artifacts come last."""
         order = self.goal.order
-        return self.known is None or order(cost) < order(self.known)
+        return self.best_cost is None or order(cost) < order(self.best_cost)
 
     def _floors(self) -> Floors:
         """Return no floors: the model has no lower bounds."""

@@ -65,7 +65,7 @@ class BranchAndBound(ABC):
     patience: float = inf
     """The most `work`: unlike a deadline, a limit that no machine's speed changes."""
     floors: Floors = ()
-    least: float = field(default=inf, init=False)
+    lowest: float = field(default=inf, init=False)
     """The least bound of the parts that were pruned, or left at the end."""
     bounded: int = field(default=0, init=False)
     """Parts whose bound was computed."""
@@ -84,12 +84,12 @@ class BranchAndBound(ABC):
     @property
     def lower_bound(self) -> float:
         """A lower bound of the values of all plans."""
-        return min(self.least, self.ceiling)
+        return min(self.lowest, self.ceiling)
 
     @property
     def nothing_fits(self) -> bool:
         """Whether no plan fits: none was priced, and no part pruned by its bound."""
-        return not self.evaluated and self.least == inf
+        return not self.evaluated and self.lowest == inf
 
     @abstractmethod
     def leaf(self, parts: Parts) -> None:
@@ -105,7 +105,7 @@ class BranchAndBound(ABC):
 
     def bounds(self, parts: Parts) -> NDArray[np.float64]:
         """Return a lower bound of the value for each part."""
-        template, known = self.space.template, self.space.known(parts)
+        template, looped = self.space.template, self.space.looped_keys(parts)
         latency, energy = completion_bound(
             self.space.mappings(parts),
             template.hardware,
@@ -115,7 +115,7 @@ class BranchAndBound(ABC):
         self.bounded += parts.count
         self.work += AT_LEAST + parts.count
         for keys, cycles, spent in self.floors:
-            if not keys & known:
+            if not keys & looped:
                 latency, energy = latency + cycles, energy + spent
         return np.broadcast_to(self.goal.rank(latency, energy)[0], parts.count)
 
@@ -128,36 +128,36 @@ class BranchAndBound(ABC):
             chosen = chosen[self._below_ceiling(bounds[chosen])]
             if not chosen.size:
                 continue
-            least = float(bounds[chosen].min())
+            lowest = float(bounds[chosen].min())
             if self._is_late():
-                self._stop(least)
+                self._stop(lowest)
                 return
-            below = list(self._cut(parts.where(chosen), least))
+            below = list(self._cut(parts.where(chosen), lowest))
             below.sort(key=lambda item: float(item[1].min()))
             for child, child_bounds in below:
                 self._visit(child, child_bounds)
 
     def _cut(
-        self, parts: Parts, least: float
+        self, parts: Parts, lowest: float
     ) -> Iterator[tuple[Parts, NDArray[np.float64]]]:
         """
         Cut each part; yield the new parts that are not pruned, with their bounds.
 
-        Those that are plans go to `leaf` instead. `least` is the lowest bound of
+        Those that are plans go to `leaf` instead. `lowest` is the lowest bound of
         `parts`, which those have that are left when the search stops.
         """
         self.work += parts.count * self.space.width(parts) // CROSSED
         for child in self.space.cut(parts, self.pruned):
             if self._is_late():
-                self._stop(least)
+                self._stop(lowest)
                 return
             if self.space.is_plan(child):
                 self.leaf(child)
                 continue
             bounds = self.bounds(child)
-            kept = self._below_ceiling(bounds)
-            if kept.any():
-                left, bounds = child.where(kept), bounds[kept]
+            below = self._below_ceiling(bounds)
+            if below.any():
+                left, bounds = child.where(below), bounds[below]
                 room = self.space.room(left)
                 self.pruned[CAPACITY] += int(np.count_nonzero(~room))
                 if room.any():
@@ -167,18 +167,18 @@ class BranchAndBound(ABC):
         """Return whether the deadline or the patience is reached."""
         return self.work > self.patience or monotonic() > self.deadline
 
-    def _stop(self, least: float) -> None:
-        """Stop the search, with parts left whose lowest bound is `least`."""
+    def _stop(self, lowest: float) -> None:
+        """Stop the search, with parts left whose lowest bound is `lowest`."""
         self.stopped = True
-        self.least = min(self.least, least)
+        self.lowest = min(self.lowest, lowest)
 
     def _below_ceiling(self, bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which parts stay by their bounds, and count the others as pruned."""
-        kept = bounds < self.ceiling * (1 - self.tolerance)
-        if not kept.all():
-            self.pruned[LOWER_BOUND] += int(np.count_nonzero(~kept))
-            self.least = min(self.least, float(bounds[~kept].min()))
-        return kept
+        below = bounds < self.ceiling * (1 - self.tolerance)
+        if not below.all():
+            self.pruned[LOWER_BOUND] += int(np.count_nonzero(~below))
+            self.lowest = min(self.lowest, float(bounds[~below].min()))
+        return below
 
 
 @dataclass

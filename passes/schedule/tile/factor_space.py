@@ -66,8 +66,8 @@ class Parts:
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Parts:
         """Return the chosen parts, by a mask or by positions."""
-        taken = {factor: array[chosen] for factor, array in self.factors.items()}
-        return Parts(self.orders, taken)
+        columns = {factor: array[chosen] for factor, array in self.factors.items()}
+        return Parts(self.orders, columns)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class FactorSpace:
     ) -> NDArray[np.int64]:
         """Return the values of a factor that are legal with the chosen factors."""
         values = self._choices(factor)
-        columns = {each: np.full(values.size, n) for each, n in chosen.items()}
+        columns = {other: np.full(values.size, n) for other, n in chosen.items()}
         legal = Candidates(self.template, {**columns, factor: values}).factors_divide()
         return values[np.broadcast_to(legal, values.size)]
 
@@ -126,13 +126,13 @@ class FactorSpace:
         for node in self.template.nodes:
             if (key := self.template.keys[node]) in self.keys:
                 keys, roots = {key}, {node.outermost}
-                apart: list[tuple[set[Key], set[NodeOp]]] = []
+                separate: list[tuple[set[Key], set[NodeOp]]] = []
                 for group in groups:
                     if keys & group[0] or roots & group[1]:
                         keys, roots = keys | group[0], roots | group[1]
                     else:
-                        apart.append(group)
-                groups = [*apart, (keys, roots)]
+                        separate.append(group)
+                groups = [*separate, (keys, roots)]
         parts = (tuple(k for k in self.keys if k in keys) for keys, _ in groups)
         first = self.keys.index
         ordered = sorted(parts, key=lambda keys: first(keys[0]))
@@ -197,25 +197,25 @@ class FactorSpace:
         `_reused`). Orders of a joined key have only the loops of the set: a loop of one
         iteration could contradict the order of another key.
         """
-        if key not in self._known_orders:
+        if key not in self._orders_cache:
             dims, found = self.template.loops[key], dict[Order, list[int]]()
             for subset in range(1 << len(dims)):
                 looped = [dim for bit, dim in enumerate(dims) if subset >> bit & 1]
                 for order in self._different_orders(key, looped):
                     found.setdefault(order, []).append(subset)
-            self._known_orders[key] = found
-        return self._known_orders[key]
+            self._orders_cache[key] = found
+        return self._orders_cache[key]
 
     def _different_orders(self, key: Key, looped: Sequence[str]) -> Iterator[Order]:
         """Yield the orders that a key needs if `looped` have several iterations."""
         if key in self._joined:
             yield from permutations(looped)
             return
-        known: set[tuple[frozenset[str], ...]] = set()
+        seen: set[tuple[frozenset[str], ...]] = set()
         for order in permutations(self.template.loops[key]):
             reused = self._reused(key, [dim for dim in order if dim in looped])
-            if reused not in known:
-                known.add(reused)
+            if reused not in seen:
+                seen.add(reused)
                 yield order
 
     @cached_property
@@ -231,13 +231,13 @@ class FactorSpace:
         letters = self.template.letters
         inwards = [letters[dim] for dim in reversed(order)]
         return tuple(
-            frozenset(takewhile(lambda dim: dim not in moved, own))
+            frozenset(takewhile(lambda dim: dim not in moved, inner))
             for moved, used in self.tensors[key]
-            for own in [[dim for dim in inwards if dim in used]]
+            for inner in [[dim for dim in inwards if dim in used]]
         )
 
     @cached_property
-    def _known_orders(self) -> dict[Key, dict[Order, list[int]]]:
+    def _orders_cache(self) -> dict[Key, dict[Order, list[int]]]:
         return {}
 
     @cached_property
@@ -251,7 +251,7 @@ class FactorSpace:
                 for node in template.owners.get((tile.index, entry.tag), ()):
                     looped = frozenset(problem.operation[entry.tag].dims)
                     found.setdefault(template.keys[node], set()).add((moved, looped))
-        return {key: tuple(each) for key, each in found.items()}
+        return {key: tuple(moves) for key, moves in found.items()}
 
     def _crossed(self, parts: Parts, key: Key) -> Parts:
         """Return each part with each choice of factors for `key` that is legal."""
@@ -290,11 +290,11 @@ class FactorSpace:
 
     def mappings(self, parts: Parts) -> Mappings:
         """Return the parts as mappings without the open loops."""
-        known = zip(self.keys, parts.orders, strict=False)
-        plan = {key: tuple((dim, 1) for dim in order) for key, order in known}
+        pairs = zip(self.keys, parts.orders, strict=False)
+        plan = {key: tuple((dim, 1) for dim in order) for key, order in pairs}
         return Candidates(self.template, parts.factors).mappings(plan)
 
-    def known(self, parts: Parts) -> frozenset[Key]:
+    def looped_keys(self, parts: Parts) -> frozenset[Key]:
         """Return the keys that have loops."""
         return frozenset(self.keys[: len(parts.orders)])
 
@@ -305,11 +305,11 @@ class FactorSpace:
         A temporal node is open for an operation if it, or a node around it, has open
         loops for the operation. So nests that share a node are open one by one.
         """
-        known = self.known(parts)
+        looped = self.looped_keys(parts)
         open_ = {
             owner
             for owner, nodes in self.template.owners.items()
-            if not all(self._is_final(node, known) for node in nodes)
+            if not all(self._is_final(node, looped) for node in nodes)
         }
         problem = self.template.problem
         return frozenset(
@@ -319,9 +319,9 @@ class FactorSpace:
             if any((n, entry.tag) in open_ for n in _around(problem.parent, tile))
         )
 
-    def _is_final(self, node: TemporalOp, known: frozenset[Key]) -> bool:
+    def _is_final(self, node: TemporalOp, looped: frozenset[Key]) -> bool:
         key = self.template.keys[node]
-        return key in known or not self.template.loops.get(key)
+        return key in looped or not self.template.loops.get(key)
 
     def legal(self, parts: Parts) -> NDArray[np.bool_]:
         """Return which plans fit, with tiles that the units can compute."""
@@ -338,8 +338,8 @@ class FactorSpace:
         each tile.
         """
         candidates = Candidates(self.template, parts.factors)
-        known = self.known(parts)
-        final = {node for node in self.template.nodes if self._is_final(node, known)}
+        looped = self.looped_keys(parts)
+        final = {node for node in self.template.nodes if self._is_final(node, looped)}
         open_ = {
             block for block, nodes in self.template.above.items() if {*nodes} - final
         }

@@ -67,17 +67,19 @@ def neighbours(
     as one factor.
     """
     current = factors_of(plan)
-    alike: dict[Factor, list[Factor]] = {}
+    followers: dict[Factor, list[Factor]] = {}
     for factor in current:
-        alike.setdefault(leaders[factor], []).append(factor)
+        followers.setdefault(leaders[factor], []).append(factor)
     others = {
         leader: np.asarray([n for n in some_divisors(extent) if n != current[leader]])
-        for leader, extent in ((each, template.extent[each]) for each in alike)
+        for leader, extent in (
+            (factor, template.extent[factor]) for factor in followers
+        )
     }
-    moves = [(leader,) for leader in alike] + [
+    moves = [(leader,) for leader in followers] + [
         (second, first)
-        for first, second in combinations(alike, 2)
-        if _related(alike[first], alike[second])
+        for first, second in combinations(followers, 2)
+        if _related(followers[first], followers[second])
     ]
     sizes = [prod(others[leader].size for leader in move) for move in moves]
     columns = {factor: np.full(sum(sizes), n) for factor, n in current.items()}
@@ -86,7 +88,7 @@ def neighbours(
         for leader in move:  # the last one changes from row to row
             inner //= max(others[leader].size, 1)
             values = np.resize(np.repeat(others[leader], inner), size)
-            for factor in alike[leader]:
+            for factor in followers[leader]:
                 columns[factor][end - size : end] = values
     return columns
 
@@ -104,11 +106,11 @@ def reorderings(plan: Plan, leaders: Mapping[Factor, Factor]) -> Iterator[Plan]:
     Loops of factor 1 stay innermost. Loops with one leader stay adjacent, and keys with
     the same leaders get the same order.
     """
-    alike: dict[tuple[Factor, ...], list[Key]] = {}
+    keys_of: dict[tuple[Factor, ...], list[Key]] = {}
     for key, rows in plan.items():
         roles = dict.fromkeys(leaders[key, dim] for dim, n in rows if n > 1)
-        alike.setdefault(tuple(roles), []).append(key)
-    for roles, keys in alike.items():
+        keys_of.setdefault(tuple(roles), []).append(key)
+    for roles, keys in keys_of.items():
         for order in islice(permutations(roles), 1, None):
             yield {**plan, **{key: _ordered(plan, key, order, leaders) for key in keys}}
 

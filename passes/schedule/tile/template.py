@@ -120,9 +120,9 @@ class Template:
         around = {node: s for root in roots for node, s in states_around(root).items()}
         for node, key in self.keys.items():
             for dim in cuttable(node):
-                known = legal.setdefault(key, {})
-                legal_so_far = known.get(dim, True)
-                known[dim] = legal_so_far and _can_loop(node, dim, around[node])
+                legal_dims = legal.setdefault(key, {})
+                legal_so_far = legal_dims.get(dim, True)
+                legal_dims[dim] = legal_so_far and _can_loop(node, dim, around[node])
         return {
             key: tuple(dim for dim, allowed in dims.items() if allowed)
             for key, dims in legal.items()
@@ -137,13 +137,13 @@ class Template:
         extents use their dimensions, as in the equal layers of a long program. With
         fewer than EQUAL_PARTS such loops, each is its own leader.
         """
-        alike: dict[Role, list[Factor]] = {}
+        by_role: dict[Role, list[Factor]] = {}
         for key, dims in self.loops.items():
             uses = _uses([node for node in self.nodes if self.keys[node] == key])
             for dim in dims:
                 role = key[0], frozenset(uses[dim].items())
-                alike.setdefault(role, []).append((key, dim))
-        groups = alike.values()
+                by_role.setdefault(role, []).append((key, dim))
+        groups = by_role.values()
         return {
             factor: group[0] if len(group) >= EQUAL_PARTS else factor
             for group in groups
@@ -156,8 +156,8 @@ class Template:
         found: dict[Block, tuple[TemporalOp, ...]] = {self.func.body.block: ()}
         for op in self.func.walk():
             if isinstance(op, NodeOp) and op.parent is not None:
-                own = (op,) if isinstance(op, TemporalOp) else ()
-                found[op.body.block] = (*found[op.parent], *own)
+                inner = (op,) if isinstance(op, TemporalOp) else ()
+                found[op.body.block] = (*found[op.parent], *inner)
         return found
 
     @cached_property
@@ -168,12 +168,12 @@ class Template:
         It is the smallest extent of the dimension at or below the nodes of the loop: a
         spatial node below may have split it.
         """
-        most: dict[Factor, int] = {}
+        largest: dict[Factor, int] = {}
         for node, extents in self.extents.items():
             for key in {self.keys[above] for above in self.above[node.body.block]}:
                 for dim, extent in extents.items():
-                    most[key, dim] = min(extent, most.get((key, dim), extent))
-        return most
+                    largest[key, dim] = min(extent, largest.get((key, dim), extent))
+        return largest
 
     @cached_property
     def layout(self) -> Layout:
@@ -182,9 +182,9 @@ class Template:
 
     def rows(self, node: TemporalOp, plan: Plan) -> Loops:
         """Return the loops of `node` under a plan, in the problem's letters."""
-        known = self.extents[node]
+        extents = self.extents[node]
         loops = plan.get(self.keys[node], ())
-        return tuple((self.letters[dim], f) for dim, f in loops if dim in known)
+        return tuple((self.letters[dim], f) for dim, f in loops if dim in extents)
 
     def entries(self, plan: Plan) -> tuple[PlanEntry, ...]:
         """Return the plan entries for the loops of `plan` above factor 1."""
@@ -254,8 +254,8 @@ class Template:
         for key, dims, folds in self._owning[tile, operation]:
             if key not in plan and self.loops.get(key):
                 return None
-            own = (dim for dim, _ in plan.get(key, ()) if (key, dim) in values)
-            rows += [(key, dim, folds) for dim in own if dim in dims]
+            plan_dims = (dim for dim, _ in plan.get(key, ()) if (key, dim) in values)
+            rows += [(key, dim, folds) for dim in plan_dims if dim in dims]
         folded = {dim for _, dim, folds in rows if folds}
         return [
             (self.letters[dim], values[key, dim])

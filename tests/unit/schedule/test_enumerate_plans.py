@@ -94,7 +94,7 @@ def test_artifacts_come_after_all_others():
 
 def test_nothing_is_taken_that_is_no_better_than_what_is_known():
     space = row_space()
-    search = Enumeration(space, Goal("tool"), ceiling=1.0, known=Cost(1.0))
+    search = Enumeration(space, Goal("tool"), ceiling=1.0, best_cost=Cost(1.0))
     search.run()
     assert search.best is None
     assert search.ceiling == 1.0

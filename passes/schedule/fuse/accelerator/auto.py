@@ -68,17 +68,17 @@ def different_strategies(
 
     Without strategies whose plan is equal to an earlier one.
     """
-    known: list[FusionPlan] = []
-    for each in choices:
-        label = _label(each, choices)
+    plans: list[FusionPlan] = []
+    for choice in choices:
+        label = _label(choice, choices)
         try:
-            plan = plan_fusion(func, system, each)
+            plan = plan_fusion(func, system, choice)
         except PassFailedException as error:
-            yield label, each, error
+            yield label, choice, error
             continue
-        if plan not in known:
-            known.append(plan)
-            yield label, each, plan
+        if plan not in plans:
+            plans.append(plan)
+            yield label, choice, plan
 
 
 def fuse_cheapest(
@@ -96,9 +96,9 @@ def fuse_cheapest(
             label,
             partial(refuse, plan)
             if isinstance(plan, PassFailedException)
-            else partial(price_strategy, func, system, each, goal),
+            else partial(price_strategy, func, system, choice, goal),
         )
-        for label, each, plan in different_strategies(func, system, choices)
+        for label, choice, plan in different_strategies(func, system, choices)
     ]
     strategy, plan = cheapest("strategy", place, candidates, goal).result
     fuse_function(func, system, strategy)
@@ -112,15 +112,15 @@ def notes_of(
     strategy: Strategy, choices: Sequence[Strategy]
 ) -> Iterator[tuple[str, Attribute]]:
     """Yield the attributes for the options of a strategy that were open."""
-    if len({each.chunks for each in choices}) > 1:
+    if len({choice.chunks for choice in choices}) > 1:
         yield CHUNKS, StringAttr(strategy.chunks)
-    if len({each.loops for each in choices}) > 1:
+    if len({choice.loops for choice in choices}) > 1:
         yield LOOPS, StringAttr(strategy.loops)
 
 
 def _label(strategy: Strategy, choices: Sequence[Strategy]) -> str:
     """Return the label of a strategy: the options in which choices differ."""
-    chunks = len({each.chunks for each in choices}) > 1
+    chunks = len({choice.chunks for choice in choices}) > 1
     chosen = f" chunks={strategy.chunks}" if chunks else ""
     loops = " loops=separate" if strategy.loops == "separate" else ""
     return strategy.name + chosen + loops

@@ -52,7 +52,7 @@ def fusion_bound(
     """
     moves = [move for _, found in nests_of(func, system, plan) for move in found]
     read, written = (
-        sum(each.whole for each in moves if each.writes == writes)
+        sum(move.size for move in moves if move.writes == writes)
         for writes in (False, True)
     )
     return cost_of_bound(
@@ -99,20 +99,20 @@ class Move:
     dims: frozenset[str]
     """The dimensions of the value, and of the op that reads or computes it."""
     writes: bool
-    whole: float
+    size: float
     """Bytes of the whole value."""
 
     def stream(self, node: Spatial, hardware: Hardware, chain: MemoryChain) -> Stream:
         """Return the transfer of the whole value to or from the clusters of `node`."""
-        bits, own = bits_of(self.value), names_of(self.value)
+        bits, value_dims = bits_of(self.value), names_of(self.value)
         clusters, parts = (
             prod(row.factor for row in node.rows if row.dim in dims)
-            for dims in (self.dims, own)
+            for dims in (self.dims, value_dims)
         )
         return whole_stream(
             hardware,
             (chain.root, chain.shared),
-            self.whole * 8 / bits / parts,
+            self.size * 8 / bits / parts,
             bits,
             (clusters, parts),
             writes=self.writes,
@@ -138,7 +138,9 @@ def nests_of(
         yield (
             node,
             tuple(
-                Move(value, _dims(value, op), writes, _whole_bytes(value, states, axes))
+                Move(
+                    value, _dims(value, op), writes, _global_bytes(value, states, axes)
+                )
                 for writes, values in ((False, read), (True, written))
                 for value, op in values.items()
             ),
@@ -162,7 +164,7 @@ def _outermost(
             yield from _outermost(tree.children, tree)
 
 
-def _whole_bytes(value: SSAValue, states: States, axes: Mapping[str, int]) -> float:
+def _global_bytes(value: SSAValue, states: States, axes: Mapping[str, int]) -> float:
     """Return the bytes of a value on all instances, replicas counted once."""
     sharded = states[value].sharded if value in states else ()
     return bytes_of(value) * prod(axes[axis] for axis in sharded)

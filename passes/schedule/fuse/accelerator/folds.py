@@ -50,10 +50,10 @@ def _states_in_step(fold: FoldOp, states: States) -> States:
     axes = dict.fromkeys(a for v in fold.ins for a in states[v].splits(dim)).keys()
     arguments = zip((*fold.ins, *fold.outs), fold.step.block.args, strict=True)
     inner = {argument: without_axes(states[v], axes) for v, argument in arguments}
-    known = {**states, **inner}
+    all_states = {**states, **inner}
     for op in list(fold.step.block.ops)[:-1]:
-        states = result_states(op, known)
-        known |= states
+        states = result_states(op, all_states)
+        all_states |= states
         inner |= states
     return {
         value: replace(state, sharded={**state.sharded, **dict.fromkeys(axes, dim)})
@@ -142,11 +142,11 @@ def _through_fold(
     """Yield the iter_args and results of a fold whose step yields `value`."""
     fold = terminator.parent_op()
     assert isinstance(fold, FoldOp)
-    yielded = (resolve(given, aliases) for given in terminator.operands)
-    for given, iter_arg, out in zip(
+    yielded = (resolve(operand, aliases) for operand in terminator.operands)
+    for operand, iter_arg, out in zip(
         yielded, iter_args_of(fold), fold.outs, strict=True
     ):
-        if given is value:
+        if operand is value:
             yield iter_arg
             yield out
 
@@ -159,9 +159,9 @@ def with_iter_args(
     for fold in ops:
         if isinstance(fold, FoldOp):
             terminator = fold.step.block.last_op
-            given = () if terminator is None else terminator.operands
+            yielded = () if terminator is None else terminator.operands
             for value, iter_arg, out in zip(
-                given, iter_args_of(fold), fold.outs, strict=True
+                yielded, iter_args_of(fold), fold.outs, strict=True
             ):
                 found |= {iter_arg, out} if value in found else set()
     return found

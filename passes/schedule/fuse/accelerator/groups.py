@@ -74,10 +74,10 @@ def nest_groups(
     home: dict[SSAValue, list[Unit]] = {}
     for unit in _with_early_collectives(units_of(ops)):
         read = map(origin_of, unit[0].operands)
-        made = [home[value] for value in read if value in home]
+        producers = [home[value] for value in read if value in home]
         after = bool(groups) and has_contraction(groups[-1][0][0])
         if isinstance(unit[0], CollectiveOp) or _at_root(unit, states):
-            group = (made or groups or [[]])[-1]
+            group = (producers or groups or [[]])[-1]
         elif groups and not begins_nest(name, has_contraction(unit[0]), after):
             group = groups[-1]
         else:
@@ -113,11 +113,11 @@ def segments(units: Sequence[Unit]) -> Iterator[Segment]:
     while (index := _first_fold(waiting)) is not None:
         fold = waiting[index][0]
         assert isinstance(fold, FoldOp)
-        taken = _absorbed(fold, waiting[:index])
-        before = tuple(unit for unit in waiting[:index] if unit not in taken)
+        absorbed = _absorbed(fold, waiting[:index])
+        before = tuple(unit for unit in waiting[:index] if unit not in absorbed)
         if before:
             yield Segment(before)
-        yield Segment(tuple(taken), fold)
+        yield Segment(tuple(absorbed), fold)
         del waiting[: index + 1]
     if waiting:
         yield Segment(tuple(waiting))
@@ -131,15 +131,15 @@ def _first_fold(units: Sequence[Unit]) -> int | None:
 def _absorbed(fold: FoldOp, units: Sequence[Unit]) -> list[Unit]:
     """Return the units that compute chunks which only the loop of `fold` reads."""
     inside: set[Operation] = {fold}
-    taken: list[Unit] = []
+    absorbed: list[Unit] = []
     for unit in reversed(units):
         results = [result for op in unit for result in op.results]
         users = {op for result in results for op in readers_of(result)}
         looped = all(fold.dim.data in names_of(result) for result in results)
         if looped and users <= {*inside, *unit} and not _exchanges(unit):
             inside |= set(unit)
-            taken.insert(0, unit)
-    return taken
+            absorbed.insert(0, unit)
+    return absorbed
 
 
 def _exchanges(unit: Unit) -> bool:

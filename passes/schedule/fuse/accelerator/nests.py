@@ -53,12 +53,13 @@ class NestBuilder:
     def nest(self, units: Sequence[Unit]) -> Temporal:
         """Return the nest of `units`; loops of folds are at the root or inside."""
         root, at_root = self.chain.root, self.strategy.chunks == "root"
-        parts = [(each, self._at_shared(each)) for each in segments(units)]
+        parts = [(segment, self._at_shared(segment)) for segment in segments(units)]
         if not at_root:
             inside = tuple(tree for _, trees in parts for tree in trees)
             return Temporal(root, (self._cluster(units, inside),))
         clusters = [
-            (each.fold, self._cluster(_work(each), trees)) for each, trees in parts
+            (segment.fold, self._cluster(_work(segment), trees))
+            for segment, trees in parts
         ]
         children = (
             cluster if fold is None else _loop(root, (cluster,), fold)
@@ -132,11 +133,11 @@ class NestBuilder:
         return tuple(op for op in unit if self.dissolved.keys().isdisjoint(op.results))
 
     def _ends_before(self, unit: Unit, stage: Sequence[Unit], segment: Segment) -> bool:
-        made = {result for u in stage for op in u for result in op.results}
+        results = {result for u in stage for op in u for result in op.results}
         read = {origin_of(value) for op in unit for value in op.operands}
-        waits = any(self.dissolved.get(value) in made for value in read)
+        waits = any(self.dissolved.get(value) in results for value in read)
         after = segment.fold is None and isinstance(stage[0][0], ContractOp)
-        completes = isinstance(unit[0], CollectiveOp) and unit[0].operands[0] in made
+        completes = isinstance(unit[0], CollectiveOp) and unit[0].operands[0] in results
         return waits or ((isinstance(unit[0], ContractOp) or after) and not completes)
 
     def _is_at_shared(self, unit: Unit) -> bool:
@@ -174,9 +175,9 @@ class NestBuilder:
         values = [value for value in used if needs_axes(value)]
         idle = next((names_of(v)[0] for v in values if names_of(v)), None)
         if idle is None:
-            made = next(result for op in reversed(ops) for result in op.results)
+            last = next(last for op in reversed(ops) for last in op.results)
             raise PassFailedException(
-                f"fuse: %{made.name_hint or 'a number'} is computed only from numbers, "
+                f"fuse: %{last.name_hint or 'a number'} is computed only from numbers, "
                 "and the loops of an accelerator's nodes need a dimension; compute it "
                 "from a tensor, with a dimension of extent 1 if need be"
             )
@@ -190,13 +191,13 @@ class NestBuilder:
     def _split_dim(self, axis: str, values: Sequence[SSAValue]) -> str | None:
         """Return the dimension that `axis` shards in all `values`, None if idle."""
         dims = {self.states[v].sharded.get(axis) for v in values} - {None}
-        whole = {
+        unsharded = {
             dim
             for value in values
             for dim in names_of(value)
             if axis not in self.states[value].sharded
         }
-        if len(dims) > 1 or dims & whole:
+        if len(dims) > 1 or dims & unsharded:
             split = " and ".join(sorted(map(str, dims)))
             raise PassFailedException(
                 f"fuse: axis '{axis}' splits {split} in some of the ops that share a "

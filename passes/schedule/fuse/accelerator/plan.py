@@ -113,8 +113,10 @@ def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPla
     aliases |= {**inputs, **program.leaving}
     completed = frozenset(dissolved.values())
     spills = strategy.name == "partial"
-    kept = resident_values(trees, chain.out, aliases, program, completed, spills=spills)
-    resident = frozenset(with_iter_args(set(kept), program.ops))
+    buffered = resident_values(
+        trees, chain.out, aliases, program, completed, spills=spills
+    )
+    resident = frozenset(with_iter_args(set(buffered), program.ops))
     if strategy.chunks == "root":
         check_iter_args(program, resident)
     levels = ChainLevels(chain, resident, aliases)
@@ -211,12 +213,12 @@ def _check_gather(op: AllGatherOp | GatherOp) -> None:
     if isinstance(op, AllGatherOp) and unscattered(op) is not None:
         return
     dim = op.dim.data
-    whole, shard = extents_of(op.result)[dim], extents_of(op.input).get(dim, 1)
-    if whole != shard * op.group_size:
+    extent, shard = extents_of(op.result)[dim], extents_of(op.input).get(dim, 1)
+    if extent != shard * op.group_size:
         raise OpError(
             op,
             f"fuse: '{op.name}' joins {op.group_size} shards of {shard} along {dim}, "
-            f"which has {whole}, and instances of an accelerator have equal shards; "
+            f"which has {extent}, and instances of an accelerator have equal shards; "
             f"distribute {dim} over axes that divide it, or pad it",
         )
 
@@ -224,11 +226,11 @@ def _check_gather(op: AllGatherOp | GatherOp) -> None:
 def _check_results(program: Program) -> None:
     """Raise PassFailedException if a result is an argument or a constant."""
     for value in program.outputs:
-        given = value.owner is program.func.body.block
-        if given or isinstance(value.owner, FillOp):
+        is_argument = value.owner is program.func.body.block
+        if is_argument or isinstance(value.owner, FillOp):
             raise PassFailedException(
                 f"fuse: @{program.func.sym_name.data} returns the "
-                f"{'argument' if given else 'constant'} "
+                f"{'argument' if is_argument else 'constant'} "
                 f"%{value.name_hint or 'without a name'}, and accelerators have no "
                 "operation that only stores one; return computed values only"
             )

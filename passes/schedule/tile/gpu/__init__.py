@@ -45,7 +45,7 @@ from comet.passes.schedule.tile.gpu.space import (
 )
 from comet.passes.search import cheapest
 
-NONE_GIVEN: Mapping[str, int] = {}
+NONE_FIXED: Mapping[str, int] = {}
 """No launch numbers: all are chosen."""
 
 
@@ -87,19 +87,19 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
     smallest = smallest_blocks(summary)
     if wasted_product(summary, {dim: (size,) for dim, size in smallest.items()}):
         return (
-            f"the kernel that makes {_made(node)} has a product that is large enough "
+            f"the kernel that makes {_outs(node)} has a product that is large enough "
             "for tl.dot, but whose programs take several elements of too many "
             "dimensions; store its result in another kernel"
         )
     if unpadded_vector(summary):
         return (
-            f"the kernel that makes {_made(node)} multiplies a vector that cannot be "
+            f"the kernel that makes {_outs(node)} multiplies a vector that cannot be "
             "padded for tl.dot, as another product takes one element at a time of its "
             "dimension; store its result in another kernel"
         )
     warps = max(LARGE_LAUNCHES["warps"])
-    each = thread_registers(summary, smallest, LaunchNumbers(warps, 2), gpu)
-    registers = each * REGISTER * warps * gpu.warp_threads
+    per_thread = thread_registers(summary, smallest, LaunchNumbers(warps, 2), gpu)
+    registers = per_thread * REGISTER * warps * gpu.warp_threads
     shared = shared_need(summary, smallest, 1, gpu)
     return (
         f"{_needed(node, registers, shared, levels)} with its smallest tiles, more "
@@ -110,12 +110,12 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
 
 def _needed(node: SpatialOp, registers: Real, shared: Real, levels: GpuLevels) -> str:
     return (
-        f"the kernel that makes {_made(node)} needs {int(registers)} bytes of "
+        f"the kernel that makes {_outs(node)} needs {int(registers)} bytes of "
         f"{levels.registers} and {int(shared)} bytes of {levels.shared}"
     )
 
 
-def _made(node: SpatialOp) -> str:
+def _outs(node: SpatialOp) -> str:
     return ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
 
 
@@ -157,10 +157,10 @@ def finish_kernels(
     """
     levels = gpu_levels(system)
     gpu = device_of(system)
-    given = {entry.name: entry.launch for entry in plan}
+    launches = {entry.name: entry.launch for entry in plan}
     for node in grid_nodes(func):
         try:
-            finish_kernel(node, levels, gpu, given.get(node.node_name or "", {}))
+            finish_kernel(node, levels, gpu, launches.get(node.node_name or "", {}))
         except VerifyException as error:
             raise OpError(node, f"tile: @{node.node_name}: {error}") from error
 
@@ -169,17 +169,17 @@ def finish_kernel(
     node: SpatialOp,
     levels: GpuLevels,
     gpu: Device,
-    given: Mapping[str, int] = NONE_GIVEN,
+    fixed: Mapping[str, int] = NONE_FIXED,
 ) -> None:
     """
-    Set the launch numbers and the estimate of one kernel; `given` numbers are kept.
+    Set the launch numbers and the estimate of one kernel; `fixed` numbers are kept.
 
     Raises VerifyException if a number is not legal, PassFailedException if the tiles do
     not fit.
     """
     summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
-    known = given if node.launch is None else {**node.launch.numbers, **given}
-    node.launch = _launch(node, summary, blocks, gpu, known)
+    fixed_numbers = fixed if node.launch is None else {**node.launch.numbers, **fixed}
+    node.launch = _launch(node, summary, blocks, gpu, fixed_numbers)
     numbers = launch_numbers(node.launch)
     shared = shared_need(summary, blocks, numbers.stages, gpu)
     if not holds(summary, blocks, shared, gpu):
@@ -199,24 +199,24 @@ def _launch(
     summary: KernelSummary,
     blocks: Mapping[str, int],
     gpu: Device,
-    given: Mapping[str, int],
+    fixed: Mapping[str, int],
 ) -> LaunchAttr:
     """
-    Return num_warps, num_stages and L2 swizzle: the `given` ones, and the best others.
+    Return num_warps, num_stages and L2 swizzle: the `fixed` ones, and the best others.
 
     If nothing fits, these are the most warps.
     """
-    if len(given) == len(LAUNCH_NUMBERS):
-        return LaunchAttr(**given)
+    if len(fixed) == len(LAUNCH_NUMBERS):
+        return LaunchAttr(**fixed)
     sizes = {dim: (size,) for dim, size in blocks.items()}
-    priced = launches_that_fit(summary, sizes, given, gpu)
+    priced = launches_that_fit(summary, sizes, fixed, gpu)
     if priced is None:
-        most = {name: numbers[-1] for name, numbers in LARGE_LAUNCHES.items()}
-        chosen = LaunchAttr(**most, group=int(summary.swizzle(blocks)))
+        largest = {name: numbers[-1] for name, numbers in LARGE_LAUNCHES.items()}
+        chosen = LaunchAttr(**largest, group=int(summary.swizzle(blocks)))
     else:
         place, candidates = f"@{node.node_name}", priced.candidates(priced.varied())
         chosen = cheapest("launch numbers", place, candidates).result.launch
-    return LaunchAttr(**{**chosen.numbers, **given})
+    return LaunchAttr(**{**chosen.numbers, **fixed})
 
 
 def set_estimate(node: SpatialOp, seconds: float) -> None:

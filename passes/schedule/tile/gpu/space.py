@@ -69,14 +69,14 @@ class RowGroups:
     """The tiles of rows that a group computes, one after another."""
 
 
-def row_groups(extent: int, block: int, most: int) -> RowGroups:
+def row_groups(extent: int, block: int, limit: int) -> RowGroups:
     """
-    Divide `extent` rows, in blocks of `block`, among at most `most` groups.
+    Divide `extent` rows, in blocks of `block`, among at most `limit` groups.
 
     No block is divided among groups.
     """
     rows = even_tile(extent, block)
-    for turns in range(even_tile(rows, most), rows):
+    for turns in range(even_tile(rows, limit), rows):
         groups = even_tile(rows, turns)
         tile = aligned_tile(extent, groups)
         if groups > 1 and tile % block == 0:
@@ -177,9 +177,11 @@ class PricedTilings:
         if not summary.group:
             return None
         (dim,) = (dim for dim in summary.grid if dim not in summary.group)
-        size = int(product_of(summary.trips(each, blocks) for each in summary.group))
-        most = self._gpu.multiprocessors // size
-        return row_groups(summary.extents[dim], blocks[dim], most)
+        size = int(
+            product_of(summary.trips(group_dim, blocks) for group_dim in summary.group)
+        )
+        limit = self._gpu.multiprocessors // size
+        return row_groups(summary.extents[dim], blocks[dim], limit)
 
 
 def _found(tiling: KernelTiling) -> Found[KernelTiling]:
@@ -209,16 +211,16 @@ def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | Non
 
 
 def launches_that_fit(
-    summary: KernelSummary, blocks: Sizes, given: Mapping[str, int], gpu: Device
+    summary: KernelSummary, blocks: Sizes, fixed: Mapping[str, int], gpu: Device
 ) -> PricedTilings | None:
     """
     Return the tilings with `blocks`, and all num_warps and num_stages.
 
-    None if none fits. Launch numbers that are `given` are not varied.
+    None if none fits. Launch numbers that are `fixed` are not varied.
     """
     for launches in (LAUNCHES, LARGE_LAUNCHES):
-        tried = {n: (given[n],) if n in given else s for n, s in launches.items()}
-        if summary.group and "stages" not in given:
+        tried = {n: (fixed[n],) if n in fixed else s for n, s in launches.items()}
+        if summary.group and "stages" not in fixed:
             tried["stages"] = GROUP_STAGES
         if (found := PricedTilings(summary, {**blocks, **tried}, gpu)).any_fits():
             return found
@@ -237,7 +239,7 @@ def may_have_tiling(summary: KernelSummary, gpu: Device) -> bool:
         summary, {dim: (size,) for dim, size in smallest.items()}
     ):
         return False
-    return any(may_fit(summary, smallest, each, gpu) > 0 for each in ALL_WARPS)
+    return any(may_fit(summary, smallest, warps, gpu) > 0 for warps in ALL_WARPS)
 
 
 def wasted_product(summary: KernelSummary, sizes: Sizes) -> bool:
@@ -247,9 +249,7 @@ def wasted_product(summary: KernelSummary, sizes: Sizes) -> bool:
     Only the smallest sizes are tested: batch dimensions, which decide, have one size.
     """
     smallest = {dim: min(blocks) for dim, blocks in sizes.items()}
-    return any(
-        each.wastes_dot(smallest, MIN_DOT_EXTENT) > 0 for each in summary.products
-    )
+    return any(dot.wastes_dot(smallest, MIN_DOT_EXTENT) > 0 for dot in summary.products)
 
 
 def unpadded_vector(summary: KernelSummary) -> bool:
@@ -262,8 +262,8 @@ def unpadded_vector(summary: KernelSummary) -> bool:
     """
     return summary.dot_type != "f32" and any(
         side and side <= summary.batch_dims
-        for each in summary.products
-        for side in (each.rows, each.columns)
+        for dot in summary.products
+        for side in (dot.rows, dot.columns)
         if all(summary.extents[dim] == 1 for dim in side)
     )
 
@@ -286,19 +286,19 @@ def block_sizes(
     """
     if dim in summary.group:
         return (summary.group[dim],)
-    whole = power_of_two(summary.extents[dim])
+    full = power_of_two(summary.extents[dim])
     in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
     if in_dot:
-        whole = max(whole, MIN_DOT_EXTENT)
+        full = max(full, MIN_DOT_EXTENT)
     if not in_grid and dim not in summary.loops:
-        return (whole,)
+        return (full,)
     if dim in summary.batch_dims:
         return (1,)
     sizes = GRID_BLOCKS if in_grid else LOOP_BLOCKS
     if in_dot:
         sizes = DOT_BLOCKS
     if dim in summary.dot_depths:
-        if depths is None and dim in summary.inner_dims and whole <= WHOLE_DEPTH:
-            return (whole,)
+        if depths is None and dim in summary.inner_dims and full <= WHOLE_DEPTH:
+            return (full,)
         sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else depths or DOT_DEPTHS
-    return [size for size in sizes if size <= whole] or [whole]
+    return [size for size in sizes if size <= full] or [full]
