@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def misnamed_axis(names: Iterable[str]) -> str:
-    """Return what is wrong with the first name that is no identifier, else nothing."""
+    """Return an error about the first name that is no identifier, '' without one."""
     for name in names:
         if not (name.isascii() and name.isidentifier()):
             return (

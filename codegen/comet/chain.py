@@ -155,7 +155,7 @@ def _steps(chain: Chain, names: Mapping[SSAValue, str]) -> Iterator[Entry]:
 
 
 def _touched(op: MappingOp, names: Mapping[SSAValue, str]) -> Entry:
-    """Return what a mapping reads and writes: its own names, and those of the plan."""
+    """Return the entry of a mapping: its inputs and outputs by name, and its price."""
     problems = [child for child in op.module().ops if isinstance(child, ProblemOp)]
     if len(problems) != 1:
         raise OpError(

@@ -48,7 +48,7 @@ def hardware_of(system: SystemOp) -> Hardware:
 
 def _described(block: Block) -> Iterator[Hashable]:
     """
-    Yield what distinguishes hardware, if attributes are compared by their identity.
+    Yield a key of the hardware, in which attributes are compared by identity.
 
     Clones of a module share them, and a search prices many clones.
     """

@@ -158,7 +158,7 @@ class _Walk:
         return tuple(replace(term, inner=(*op.factors, *term.inner)) for term in here)
 
     def _stored(self, tile: SSAValue, loops: tuple[str, ...]) -> Term:
-        """Return what stores move: where a tile is added, sums are also read."""
+        """Return the bytes that stores of a tile move; an addition reads sums, too."""
         term = tile_bytes(tile, loops)
         return replace(term, weight=self.times.get(tile, 1) * term.weight)
 

@@ -79,7 +79,7 @@ StepOp: TypeAlias = KernelOp | BarrierOp | BufferOp
 
 
 def steps_of(program: ProgramOp) -> dict[str, StepOp]:
-    """Return what takes time in a program, by the names of the steps."""
+    """Return the steps of a program by name: kernels, barriers, cleared buffers."""
     steps: dict[str, StepOp] = {}
     meets = rank_count(program) > 1
     for op in program.body.block.ops:
@@ -96,7 +96,7 @@ def steps_of(program: ProgramOp) -> dict[str, StepOp]:
 
 def launch_plan_of(program: ProgramOp, system: SystemOp) -> Plan:
     """
-    Return what a program launches, kernel by kernel and barrier by barrier.
+    Return the launch plan of a program: its kernels and barriers, in order.
 
     Raises `CostError` where the system has no GPU.
     """

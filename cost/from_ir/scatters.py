@@ -59,7 +59,7 @@ def scattered_bytes(value: SSAValue) -> float:
 
 
 def moved(value: SSAValue) -> Term:
-    """Return what a whole tensor takes of device memory's bandwidth."""
+    """Return the bytes of device memory that move for a tensor."""
     term = tile_bytes(value)
     if scatterings(value):
         return replace(term, weight=scattered_bytes(value))

@@ -27,7 +27,7 @@ from comet.cost.reals import Real, Truth, product
 
 @dataclass(frozen=True)
 class Fragment:
-    """What a warp holds of the result of one matrix instruction."""
+    """The part of the result of a matrix instruction that one warp holds."""
 
     rows: Real
     columns: Real

@@ -150,7 +150,7 @@ class KernelSummary:
     products: tuple[Product, ...]
     """The contractions."""
     points: tuple[Point, ...]
-    """What is alive at the same time in registers."""
+    """The values that are alive in registers at the same time, for each op."""
     dot_type: str
     """Element type of the contractions' operands, by which their rate is found."""
     tensors: tuple[Term, ...] = ()

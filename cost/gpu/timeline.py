@@ -335,7 +335,7 @@ class _Player:
 
 
 def _waited(part: Part) -> Iterator[Receive]:
-    """Yield what a node waits for; flags that several values share come once."""
+    """Yield the messages that a node waits for, once for each set of flags."""
     seen: set[tuple[str, bool, bool]] = set()
     for receive in part.receives:
         key = (receive.channel, receive.by_source, receive.by_block)

@@ -57,7 +57,7 @@ def _verify_types(
 
 
 def _yielded(op: Operation, block: Block) -> Sequence[SSAValue]:
-    """Return what the block yields; raise `VerifyException` if it yields nothing."""
+    """Return the yielded values; raise `VerifyException` without a `dataflow.yield`."""
     if not isinstance(block.last_op, YieldOp):
         raise VerifyException(f"'{op.name}' op region ends in dataflow.yield")
     return block.last_op.values

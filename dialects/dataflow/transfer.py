@@ -139,7 +139,7 @@ class _Producer(_OnChannel, ABC):
 
 
 def _kind(value: SSAValue | Attribute) -> tuple[object, ...]:
-    """Return what a tile and the whole value have in common."""
+    """Return the dimension names and the element type, equal for a tile and a value."""
     return (*names_of(value), element_type_of(value))
 
 

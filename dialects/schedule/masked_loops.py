@@ -37,7 +37,7 @@ from comet.dialects.schedule.node import outside
 
 
 class Masked(Enum):
-    """What may be known of a value in a masked iteration, besides a number."""
+    """The range of a value in a masked iteration, if it is not one number."""
 
     HIDDEN = auto()
     """Integers of -1 or less: minus the distance of positions from the visible ones."""
@@ -53,7 +53,7 @@ COMPARED: Mapping[MapKind, Masked | float] = {
 The kinds of comparison of visible positions with others, and their value where masked.
 """
 LAST, FIRST = 0, 1
-"""Which operand of a comparison is the last, or the first, visible position."""
+"""The index of the operand that is the last, or the first, visible position."""
 
 
 @dataclass(frozen=True)

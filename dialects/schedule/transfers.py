@@ -65,7 +65,7 @@ def stores(node: NodeOp) -> Iterator[Border]:
 
 
 def transfers(node: NodeOp) -> Iterator[Border]:
-    """Yield what `node` moves between levels, loads before stores."""
+    """Yield the borders at which `node` moves a tile between levels, loads first."""
     yield from loads(node)
     yield from stores(node)
 

@@ -35,7 +35,7 @@ MIN_BYTES = 16
 
 @irdl_attr_definition
 class DescriptorType(ParametrizedAttribute, TypeAttribute):
-    """What copies blocks of one type, `!tl.descriptor<tensor<64x32xf16>>`."""
+    """A descriptor for copies of blocks: `!tl.descriptor<tensor<64x32xf16>>`."""
 
     name = "tl.descriptor"
 

@@ -133,7 +133,7 @@ def _check_level(op: FuncOp, name: str, accepted: tuple[IRLevel, ...]) -> None:
 
 
 def _way_out(name: str, level: IRLevel, accepted: tuple[IRLevel, ...]) -> str:
-    """Return what to do: the passes to run first, or the pass to run this before."""
+    """Return the remedy: the passes to run first, or the pass that must run later."""
     later = [other for other in accepted if ORDER.index(other) > ORDER.index(level)]
     if not later:
         pass_ = MADE_BY[level]

@@ -115,7 +115,7 @@ class ReductionLoop:
     The ops of its body, in order; ops of an earlier reduction loop are recomputed.
     """
     outputs: tuple[SSAValue, ...]
-    """What it yields: reductions, and tiles that are used outside or later."""
+    """Yielded values: reductions, and tiles that are used outside or later."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _outputs(
     wanted: Collection[SSAValue],
     spilled: Collection[SSAValue],
 ) -> dict[int, tuple[SSAValue, ...]]:
-    """Return what each reduction loop yields, reductions first."""
+    """Return the values that each reduction loop yields, reductions first."""
     used = {value for op in ops for value in op.operands}
     outputs: dict[int, tuple[SSAValue, ...]] = {}
     for op in ops:

@@ -86,7 +86,7 @@ class Programs:
     numbers: LaunchNumbers
     """Its own warps and stages."""
     extents: Mapping[str, int]
-    """Those of the values that it loads and stores."""
+    """The extents of the values that it loads and stores."""
 
     @classmethod
     def of(cls, node: SpatialOp, levels: GpuLevels, gpu: Device) -> Programs | None:
@@ -178,10 +178,10 @@ class LaunchPrices(Generic[Kernel]):
         return launch + sum(time - launch for time in times)
 
     def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
-        """Return what programs do, None without room with numbers not their own."""
-        known, gpu = (tree.summary, tree.blocks), self._gpu
-        work = kernel_work(*known, numbers, gpu)
-        fitting = numbers == tree.numbers or fits(*known, work, gpu) > 0
+        """Return the work with `numbers`, None if others than its own do not fit."""
+        summary, blocks, gpu = tree.summary, tree.blocks, self._gpu
+        work = kernel_work(summary, blocks, numbers, gpu)
+        fitting = numbers == tree.numbers or fits(summary, blocks, work, gpu) > 0
         return work if fitting else None
 
 

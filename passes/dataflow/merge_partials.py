@@ -242,7 +242,7 @@ def merged_seconds(first: KernelWork, merge: KernelWork, gpu: Device) -> float:
 
 
 def partial_operands(node: SpatialOp, producer: KernelOp) -> list[SSAValue]:
-    """Return what a node reads of the results of another kernel, each once."""
+    """Return the operands of a node that are results of another kernel, each once."""
     return [
         value
         for value in dict.fromkeys(node.ins)

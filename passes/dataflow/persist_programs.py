@@ -106,7 +106,7 @@ class PersistProgramsPass(ChoosingPass):
 
 @dataclass(frozen=True)
 class GpuModel:
-    """What programs are priced for."""
+    """The GPU for which numbers of programs are priced."""
 
     device: Device
     levels: GpuLevels

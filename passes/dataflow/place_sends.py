@@ -24,12 +24,12 @@ from comet.passes.dataflow.kernels import inside
 
 @dataclass(frozen=True)
 class SendPlan:
-    """What the programs of a node store to channels, and then signal."""
+    """The sends and signals that move into a node."""
 
     node: SpatialOp
     producers: tuple[PushOp | StageOp, ...]
     signals: tuple[SignalOp, ...]
-    """Those that come after all stores to their channels, which are of this node."""
+    """Signals of channels that only this node stores to."""
     local: tuple[int, ...]
     """The results that other nodes of the kernel read."""
 
@@ -73,7 +73,7 @@ def _can_store(
 
 
 def _sent_value(op: PushOp | StageOp, node: SpatialOp) -> SSAValue:
-    """Return what a node yields as the value that is sent."""
+    """Return the value in the body of `node` that `op` sends as the node's result."""
     assert isinstance(op.value, OpResult)
     return node.yielded[op.value.index]
 

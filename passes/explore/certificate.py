@@ -55,7 +55,7 @@ class Claim:
     bound: float
     """At most the value of the best mapping, also if there is no mapping."""
     floors: tuple[Floor, ...] = ()
-    """What its nests add, if the bound depends on it."""
+    """The minimum that its nests add, if the bound depends on it."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Best:
 
 @dataclass
 class Item:
-    """What is known of a structure, or of a group of closed ones."""
+    """The state of a structure, or of a group of closed ones, in the search."""
 
     label: str
     structure: Structure | None
@@ -46,14 +46,14 @@ class Item:
     bound: float
     """No mapping of it has a lower objective."""
     counted: str
-    """What the bound counts."""
+    """The costs that the bound counts."""
     space: FactorSpace | None = None
     """Its factors and loop orders; None if it has not been realised."""
     finished: bool = False
     evaluated: int = 0
     """How many of its mappings were priced; each search starts with the same ones."""
     floors: Floors = ()
-    """The least that its nests add, if the bound depends on it."""
+    """The minimum that its nests add, if the bound depends on it."""
     pruned: Counter[str] = field(default_factory=Counter[str])
     """How many parts of its search space were pruned, by the reason."""
     sampled: bool = False

@@ -75,7 +75,7 @@ class ChainSearch:
     ctx: Context
     graph: Graph
     pipeline: AcceleratorPipeline
-    """What maps a function that one mapping holds."""
+    """The pipeline of each mapping."""
     misfit: NothingFits | None = None
     """Why one mapping does not hold the graph, if its tiles are the reason."""
     _mapped: dict[tuple[Operation, ...], Mapped | Rejected] = field(
@@ -209,7 +209,7 @@ class ChainSearch:
             return Rejected(error, ceiling)
 
     def _left(self, ceilings: Sequence[Cost], spent: Cost) -> Cost | None:
-        """Return what the rest of a chain may cost, if the objective is a sum."""
+        """Return the last ceiling less `spent`, None without one, or for `edp`."""
         if not ceilings or self.pipeline.objective == "edp":
             return None
         ceiling = ceilings[-1]

@@ -238,7 +238,7 @@ def _price(candidate: Candidate[T], goal: Goal) -> Found[T]:
 
 
 def _confirmed(confirm: Callable[[T], Found[T] | None], found: Found[T]) -> Found[T]:
-    """Return what `confirm` returns instead of a candidate, or the candidate."""
+    """Return the candidate, or the form of it that `confirm` returns instead."""
     return confirm(found.result) or found
 
 

@@ -27,7 +27,7 @@ class Row:
     limit: str
     """The resource that bounds the price, or the reason of the rejection."""
     rank: float | None = None
-    """What it is compared by, in s, if that is not the cost alone."""
+    """The sort key in seconds, if that is not the cost."""
 
 
 @dataclass(frozen=True)

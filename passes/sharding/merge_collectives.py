@@ -90,7 +90,7 @@ def _merges_with(
 
 
 def _reduction(value: SSAValue, reader: MapOp) -> Reduction | None:
-    """Return what makes `value`, if it only reduces as `reader` combines."""
+    """Return the reduction that yields `value`, if `reader` combines by its kind."""
     producer = value.owner
     if not isinstance(producer, Reduction) or not _is_term(value, reader):
         return None
@@ -103,7 +103,7 @@ def _is_term(value: SSAValue, reader: MapOp) -> bool:
 
 
 def _signature(op: CollectiveOp) -> Hashable:
-    """Return what two collectives have in common if they do the same to a value."""
+    """Return a key: collectives of one input with equal keys have equal results."""
     types = tuple(value.type for value in (op.input, *op.results))
     named = (*op.properties.items(), *op.attributes.items())
     return type(op), types, frozenset(named)

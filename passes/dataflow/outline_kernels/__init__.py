@@ -76,11 +76,11 @@ class PlannedKernel:
     views: tuple[InKernel, ...]
     """Its views of values in memory, its positions and constants, in order."""
     scatters: tuple[ScatterAddOp, ...] = ()
-    """What adds results of the node to rows of its own result."""
+    """Ops that add results of the node to rows of their own result."""
 
     @property
     def results(self) -> tuple[SSAValue, ...]:
-        """What the kernel leaves in memory."""
+        """The values that the kernel stores."""
         return tuple(chain.from_iterable(map(stored_values, self.op.results)))
 
 
@@ -123,7 +123,7 @@ def _stores(op: Operation) -> bool:
 
 
 def _views(values: Iterable[SSAValue]) -> tuple[InKernel, ...]:
-    """Return what views `values` come from, each after those it is made from."""
+    """Return the views, positions and constants that `values` are, operands first."""
     found: dict[InKernel, None] = {}
     for value in values:
         if isinstance(view := value.owner, InKernel):

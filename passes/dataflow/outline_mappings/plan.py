@@ -101,7 +101,7 @@ def is_repeated(op: Operation) -> bool:
 
 
 def read_by(op: Operation) -> Iterator[SSAValue]:
-    """Yield what an op reads of values around it, also in its regions."""
+    """Yield the values from outside that an op, or an op in its regions, reads."""
     inside = set(op.walk())
     blocks = {block for inner in inside for r in inner.regions for block in r.blocks}
     for inner in op.walk():

@@ -140,7 +140,7 @@ def _persistence(kernel: KernelOp) -> str | None:
 
 
 def _unawaited(node: SpatialOp, kernel: KernelOp) -> Iterator[SSAValue]:
-    """Yield what a node loads of other nodes of a kernel without a wait."""
+    """Yield the results of other nodes of a kernel that a node loads without a wait."""
     for value, tile in zip(node.ins, node.tiles, strict=True):
         result = node_result(value)
         if result is None or result.op.parent_op() is not kernel:

@@ -320,7 +320,7 @@ class TritonDistributedPass(Pipeline):
             yield MergeLaunchesPass(self.launches)
 
     def _to_channels(self) -> Iterator[ModulePass]:
-        """Yield what connects the ranks."""
+        """Yield the passes that connect ranks, or programs of a group, by channels."""
         tiles = self.tiles
         if tiles is None and self.pattern == self.factors == "auto":
             tiles = "auto"
@@ -339,7 +339,7 @@ class TritonDistributedPass(Pipeline):
         yield LowerChannelsPass()
 
     def to_target(self) -> Iterator[ModulePass]:
-        """Yield what prices a launch plan, proves it, and writes it in Triton."""
+        """Yield the passes that price, verify and lower a launch plan to Triton."""
         yield OrderProgramsPass(self.order)
         if self.unmask != "none" and not self.specialize:
             yield UnmaskLoopsPass(self.unmask)

@@ -101,7 +101,7 @@ class Template:
 
     @cached_property
     def sum_chains(self) -> tuple[SumChain, ...]:
-        """What adds up the result of each operation, whatever its loops."""
+        """The chain of nodes that sum the result of each operation, for any loops."""
         return sum_chains(self.problem)
 
     @cached_property

@@ -114,7 +114,7 @@ class PlaceCollectivesPass(ChoosingPass, FunctionPass):
 
     @property
     def goal(self) -> Goal:
-        """What decides between forms."""
+        """The model and the objective that decide between forms."""
         return Goal(self.model, self.objective)
 
     def settled(self, module: ModuleOp) -> Self:

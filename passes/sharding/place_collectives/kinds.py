@@ -66,7 +66,7 @@ class Implementation:
 
     @property
     def cost(self) -> Cost:
-        """What all parts cost; raises CostError where one has no price."""
+        """The sum of the costs of all parts; raises CostError if one has no price."""
         if not all(price.figures for price in self.prices):
             raise CostError("no COMET file says it, or nothing prices it")
         latency = sum(price.time for price in self.prices)

@@ -321,7 +321,7 @@ def steps_along(
     stride: Stride | None,
     offsets: SSAValue,
 ) -> list[SSAValue]:
-    """Return what offsets along one dimension add to the address, in elements."""
+    """Return the terms of the address for offsets along one dimension, in elements."""
     origin = buffer.origins.get(dim)
     if origin is offsets:
         return []

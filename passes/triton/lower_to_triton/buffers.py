@@ -374,7 +374,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Received(Buffer):
-    """What all ranks stored to a channel, before it is known from which one to load."""
+    """The values of all ranks in a channel; the source is chosen later."""
 
     channel: Channel | None = None
 

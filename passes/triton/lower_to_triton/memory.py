@@ -71,7 +71,7 @@ def pointer_type(value: SSAValue) -> Attribute:
 
 
 class KernelMemory:
-    """What the pointers of one kernel point to."""
+    """The buffers of one kernel, and its other pointers."""
 
     def __init__(
         self,
@@ -244,13 +244,13 @@ def received(channel: SSAValue, value: SSAValue, memory: KernelMemory) -> Receiv
 
 @views(ReadOp)
 def view_receive_buffer(op: ReadOp, memory: KernelMemory) -> Buffer:
-    """Return what all ranks have pushed to the own receive buffer."""
+    """Return the rank's receive buffer, to which all ranks have pushed."""
     return received(op.channel, op.result, memory)
 
 
 @views(PullOp)
 def view_of_peers(op: PullOp, memory: KernelMemory) -> Buffer:
-    """Return what all ranks have staged in their own memory."""
+    """Return the buffers in which the ranks have staged their values."""
     return received(op.channel, op.result, memory)
 
 

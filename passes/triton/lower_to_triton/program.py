@@ -119,7 +119,7 @@ def _lower_on_ranks(
 
 def _plan_inputs(spmd: SpmdOp) -> list[tuple[SSAValue, SSAValue | None]]:
     """
-    Return what callers pass to a plan, and what that is in the region.
+    Return the parameters of a plan, each with its argument in the region.
 
     These are the arguments of the function, in order. One that the region takes in two
     shardings is passed twice, one that it does not take, which has no place there, too.

@@ -30,7 +30,7 @@ CTAS = "CTAS"
 
 @dataclass
 class SharedParameters:
-    """What all exchanges of a kernel use: its epoch, and how stores treat caches."""
+    """Values that all exchanges of a kernel use: its epoch, the cache modifier."""
 
     kernel: tl.KernelOp
     home: Prologue

@@ -80,7 +80,7 @@ class Scope:
         default_factory=dict[SSAValue, "Tile | Buffer"]
     )
     ranks: RankParameters | None = None
-    """What the kernel knows of ranks, if it runs on several."""
+    """The rank and the symmetric heap, if the kernel runs on several ranks."""
     group: RankParameters | None = None
     """The same for the programs of a group, if programs of one GPU exchange."""
     program: SSAValue | None = None

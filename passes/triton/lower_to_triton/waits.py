@@ -43,7 +43,7 @@ def lower_wait(op: WaitOp, scope: Scope) -> None:
 
 
 def _namings(views: Sequence[SSAValue], flags: Flags) -> list[dict[str, str]]:
-    """Return what views call the dimensions of the flags' blocks, each naming once."""
+    """Return the names in views by dimension of the flags' blocks, without doubles."""
     found: list[dict[str, str]] = []
     for names in map(_names_in, views):
         named = {b.dim: names.get(b.dim, b.dim) for b in flags.type.blocks}

@@ -200,7 +200,7 @@ def with_a_block(scope: Scope, operands: Sequence[SSAValue]) -> list[SSAValue]:
 
 def typed_start(scope: Scope, start: SSAValue, like: SSAValue) -> SSAValue:
     """
-    Return what a scalar accumulator starts from, with the type of `like`.
+    Return the init arg of a scalar accumulator, with the element type of `like`.
 
     A Python number is f32 or an integer to Triton, which rejects a loop whose
     iter_arg starts with it and has another type afterwards.

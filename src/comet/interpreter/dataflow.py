@@ -120,7 +120,7 @@ def _is_read_in_tiles(op: PushOp | StageOp) -> bool:
 
 
 def _received(channel: ChannelOp | ReceiveBufferOp, value: Tensor) -> Tensor:
-    """Return what each rank reads after every rank has stored its `value`."""
+    """Return the value that each rank reads once every rank has stored its `value`."""
     type_: ChannelType = channel.type
     extents = extents_of(type_.received)
     mesh = lookup_mesh(channel, channel.mesh).axis_extents

@@ -324,7 +324,7 @@ Rule = Callable[[Code], Iterator[str]]
 
 
 def _found(rules: Sequence[Rule], code: Code) -> tuple[str, ...]:
-    """Return what rules say of a kernel, the same sentence once."""
+    """Return the findings of rules on a kernel, each sentence once."""
     return tuple(dict.fromkeys(text for rule in rules for text in rule(code)))
 
 
@@ -341,7 +341,7 @@ FAULTS: Sequence[Rule] = (
 
 
 def slow_paths(code: Code) -> tuple[str, ...]:
-    """Return what makes a kernel slower than it need be, in one sentence each."""
+    """Return the slow paths of a kernel, one sentence each."""
     return _found(SLOW_PATHS, code)
 
 

@@ -42,7 +42,7 @@ class Host:
     epochs: int
 
     def __call__(self, rank: Rank) -> Epochs:
-        """Return what the rank computed in each launch."""
+        """Return the rank's results of each launch."""
         session = self.session(rank)
         (results,) = run_epochs([session], session.launch, self.epochs)
         return results

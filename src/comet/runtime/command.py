@@ -155,7 +155,7 @@ def _problem_with_backend(
 
 
 def _problem_with_device(args: argparse.Namespace, ranks: int | None) -> str | None:
-    """Return what the machine does not have for this run, or None."""
+    """Return an error about a device that the machine lacks, None if it has all."""
     if args.backend in ("gpu", "distributed") and not has_gpu():
         instead = "interpreter" if ranks is None else "scheduler"
         return (

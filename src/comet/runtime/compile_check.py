@@ -135,7 +135,7 @@ class _Recorder:
 
 
 def _requested(launch: ranks.KernelCall) -> RequestedLaunch:
-    """Return what a launch requests from the compiler."""
+    """Return the compilation that a launch requests: signature, constants, options."""
     kernel: Any = launch.kernel
     keywords: Mapping[str, Any] = launch.keywords
     options = {name: keywords[name] for name in OPTIONS if name in keywords}
@@ -151,7 +151,7 @@ def _requested(launch: ranks.KernelCall) -> RequestedLaunch:
 
 
 def recorded_launches(path: str, merge_ranks: bool = False) -> list[RequestedLaunch]:
-    """Return what `planned_launches` request from the compiler."""
+    """Return the compilations that the launches of a module request."""
     return list(map(_requested, planned_launches(path, merge_ranks)))
 
 

@@ -42,7 +42,7 @@ class Process:
 
 def this_process(ranks: int) -> Process:
     """
-    Return what torchrun passed to this process.
+    Return the rank, the world and the local rank that torchrun passed.
 
     Raises `ValueError` unless torchrun started one process per rank, `KeyError`
     unless it started this process.

@@ -178,7 +178,7 @@ class Engine:
             self._detector.barrier(host.thread_number for host in hosts)
 
     def waiting(self) -> list[Waiting]:
-        """Return what every program and host waits for, ordered by rank."""
+        """Return the waiting programs and hosts, with operation and reason, by rank."""
         launching = {rank for rank, _ in self._groups}
         actors = sorted(self.conductor.tasks, key=lambda actor: actor.rank)
         entries = [

@@ -78,13 +78,13 @@ class Gpu(Launcher, Device):
         self.write_through = ".wt" if torch.version.hip else ""
 
     def captured(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """Return what replays a graph of the launches."""
+        """Return a function that replays a graph of the launches."""
         return captured(launches)
 
 
 def captured(launches: Callable[[], None]) -> Callable[[], None]:
     """
-    Capture launches as a graph; return what replays it.
+    Capture launches as a graph; return a function that replays it.
 
     The kernels must be compiled, so launch them once before.
     """

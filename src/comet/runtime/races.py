@@ -229,7 +229,7 @@ class RaceDetector:
                 history.append((access.left, published))
 
     def _domains(self, thread: int, scope: SyncScope) -> tuple[int | None, ...]:
-        """Return what a scope synchronizes: a rank by number, the world as None."""
+        """Return the domains that a scope synchronizes: a rank's number, None: all."""
         if scope is SyncScope.CTA:
             return ()
         rank = self._ranks[thread]
@@ -298,7 +298,7 @@ def _race(region: Region, cells: Cells, old: _Event, new: _Event) -> RaceError:
 
 
 def _published(history: Iterable[Release], awaited: int | None) -> Clock | None:
-    """Return what a flag published when it reached the value, or all it published."""
+    """Return the clock that a flag had published at a value, the last one for None."""
     clock: Clock | None = None
     for left, clock in history:
         if awaited is not None and (left is None or left >= awaited):

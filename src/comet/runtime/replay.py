@@ -137,7 +137,7 @@ class _Recorder:
 
 def _key(value: Any, handles: list[Any]) -> Any:
     """
-    Return what decisions depend on in an argument; collect the tensors in it.
+    Return a key for the decisions that depend on an argument; collect its tensors.
 
     Raises `_UnknownError` for a kind of argument that is not handled here.
     """

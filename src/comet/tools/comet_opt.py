@@ -157,13 +157,13 @@ class CometOptMain(xDSLOptMain):
             print(f"{TOOL}: warning: {sentence}", file=sys.stderr)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
-        """Return what is printed: the passes that have run, or the program."""
+        """Return the output: the passes that have run, or the program."""
         if self.args.expand:
             return spelled(self._done) + "\n"
         return super().output_resulting_program(prog)
 
     def _new_reporting(self) -> "CompileReporting | None":
-        """Return what the flags of a report ask for."""
+        """Return the report that the flags request, None without one."""
         if (outputs := Outputs.of(self.args)) is None:
             return None
         if self.args.split_input_file:

@@ -77,7 +77,7 @@ class Shown:
 
 def shown(args: Namespace, known: Iterable[str]) -> Shown:
     """
-    Return what the flags request.
+    Return the requests of the flags.
 
     Raises UsageError if one names an unknown pass.
     """

@@ -42,7 +42,7 @@ class Outputs:
     @classmethod
     def of(cls, options: Namespace) -> Self | None:
         """
-        Return what the flags ask for, None if that is nothing.
+        Return the outputs that the flags request, None if there are none.
 
         Raises UsageError if a package is missing, or the report to compare in.
         """
