@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import covering as support
 import pytest
-from covering import covering
+from covering import covering, fraction
 
 AXES = ("ab", (1, 2, 3, 4, 5), ("", "x,"), "MKN")
 
@@ -34,3 +34,18 @@ def test_what_is_no_case_need_not_meet():
 def test_all_are_taken_on_request(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(support, "EVERY_CASE", True)
     assert covering(product(*AXES)) == [*product(*AXES)]
+
+
+def test_values_that_are_not_paired_occur_once():
+    cases = list(product("abc", range(4), range(2), range(5)))
+    found = covering(cases, paired=2)
+    assert [row[:2] for row in found] == list(product("abc", range(4)))
+    assert {row[2] for row in found} == {*range(2)}
+    assert {row[3] for row in found} == {*range(5)}
+
+
+def test_a_fraction_has_all_values():
+    found = fraction("abcd", range(6), of=3)
+    assert len(found) == 4 * 6 // 3
+    assert {first for first, _ in found} == {*"abcd"}
+    assert {second for _, second in found} == {*range(6)}

@@ -2,6 +2,7 @@
 
 import pytest
 from accelerators import attached
+from covering import fraction
 from programs import graph_text
 from semantics import parse_module, run_passes
 from tile_trees import fused, only_function, ops_of, tiled
@@ -19,8 +20,9 @@ MODELS: tuple[ModelName, ...] = ("tool", "paper", "ideal")
 LOOPS = {"DRAM": "M=3", "contract": "K=2", "map": "N=2"}
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("strategy", ["none", "partial", "full"])
+@pytest.mark.parametrize(
+    ("strategy", "model"), fraction(("none", "partial", "full"), MODELS)
+)
 def test_the_whole_costs_what_its_files_cost(strategy: str, model: ModelName):
     tree = tiled(fused(strategy), **LOOPS)
     annotated = run_passes(tree, f"annotate-cost{{model={model}}}")

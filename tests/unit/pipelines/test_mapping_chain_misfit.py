@@ -50,7 +50,7 @@ def compiled(text: str, options: str) -> tuple[str, ModuleOp, list[Choice]]:
     return spelled(done), module, searched.choices
 
 
-@pytest.mark.parametrize("dim", ["", "dim=N", "dim=N search=exact"])
+@pytest.mark.parametrize("dim", ["", "dim=N search=exact"])
 def test_the_graph_is_cut_where_one_mapping_has_no_fitting_tiles(dim: str):
     passes, module, choices = compiled(TEXT.format(M=1024, N=1024), f"{FULL} {dim}")
     assert 'outline-mappings{mappings="x; y"}' in passes

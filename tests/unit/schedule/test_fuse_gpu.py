@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import product
 
 import pytest
-from covering import covering
+from covering import covering, fraction
 from gpu_graphs import GRAPHS, H200, KEY_GRADIENTS, LAYERNORM, SOFTMAX
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -55,8 +55,7 @@ def test_named_ops_keep_their_meaning(
     assert_same_meaning(before, after, "f")
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("name", "options"), fraction(GRAPHS, OPTIONS))
 def test_any_graph_keeps_its_meaning(name: str, options: str) -> None:
     before = run_passes(parse_module(GRAPHS[name]), H200)
     after = run_passes(before, f"fuse{{{options}}}")

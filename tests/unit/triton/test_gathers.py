@@ -27,9 +27,10 @@ from comet.interpreter import run
 ALONG_AXES, THROUGH_VIEWS = dict(programs()), dict(through_views())
 PROGRAMS = {**ALONG_AXES, **THROUGH_VIEWS}
 COVERED = [
-    "_".join(each) for each in covering(tuple(name.split("_")) for name in ALONG_AXES)
+    "_".join(each)
+    for each in covering((tuple(name.split("_")) for name in ALONG_AXES), paired=3)
 ]
-"""Gathers in which any two of axis, table, ids and what is made of them meet."""
+"""Gathers of each axis and table, by ids and for uses that are mixed."""
 SOME = {name: PROGRAMS[name] for name in (*COVERED, *THROUGH_VIEWS)}
 ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1 strategy=full}}"
 
