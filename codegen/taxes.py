@@ -98,13 +98,13 @@ class TaxTable:
         return f"{self.title}: {latency}\n\n{table}\n\n{MODEL}\n"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        left = {step.name: _intermediates(step) for step in self.price.plan}
+        intermediates = {step.name: _intermediates(step) for step in self.price.plan}
         rows = [
-            _row(name, taxes, _kilobytes(left[name]))
+            _row(name, taxes, _kilobytes(intermediates[name]))
             for name, taxes in taxes_by_step(self.price.timeline).items()
         ]
         total = self.price.taxes
-        rows.append(_row("total", total, _kilobytes(sum(left.values()))))
+        rows.append(_row("total", total, _kilobytes(sum(intermediates.values()))))
         fractions = (_part(number, total.total) for number in _numbers(total))
         return [*rows, ("fraction", *fractions, "")]
 
@@ -173,8 +173,8 @@ def _numbers(taxes: Taxes) -> tuple[float, ...]:
     return (*parts, taxes.total)
 
 
-def _row(name: str, taxes: Taxes, left: str) -> tuple[str, ...]:
-    return (name, *(_microseconds(number) for number in _numbers(taxes)), left)
+def _row(name: str, taxes: Taxes, intermediates: str) -> tuple[str, ...]:
+    return (name, *(_microseconds(number) for number in _numbers(taxes)), intermediates)
 
 
 def _microseconds(seconds: float) -> str:

@@ -129,17 +129,17 @@ def merged_order(
 
     Of dimensions that could be next, the first one in `dims` is.
     """
-    left = [dim for dim in dims if any(dim in order for order in orders)]
+    remaining = [dim for dim in dims if any(dim in order for order in orders)]
     merged: list[str] = []
-    while left:
-        rests = [[dim for dim in order if dim in left] for order in orders]
+    while remaining:
+        rests = [[dim for dim in order if dim in remaining] for order in orders]
         later = {dim for rest in rests for dim in rest[1:]}
-        free = next((dim for dim in left if dim not in later), None)
+        free = next((dim for dim in remaining if dim not in later), None)
         if free is None:
             break
         merged.append(free)
-        left.remove(free)
-    return merged, left
+        remaining.remove(free)
+    return merged, remaining
 
 
 def _left(sizes: Sizes, factors: Mapping[str, int]) -> Iterator[tuple[str, int]]:

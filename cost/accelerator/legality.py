@@ -200,9 +200,12 @@ def _check_collective(
             f"{node.name} exchanges tensor {node.input}, which no operation produces; "
             "name one that is produced before it"
         )
-    left = tile.children[: tile.children.index(node)]
+    earlier = tile.children[: tile.children.index(node)]
     if not any(
-        e.tensor == node.input for t in left if isinstance(t, Tile) for e in t.entries
+        e.tensor == node.input
+        for t in earlier
+        if isinstance(t, Tile)
+        for e in t.entries
     ):
         raise CostError(
             f"{node.name} exchanges tensor {node.input}, but no tile to its left lists "

@@ -18,8 +18,8 @@ def launch_axes(node: SpatialOp) -> int:
     There is one, so that one launch can have the programs of all ranks, of several
     nodes, and of groups whose programs follow each other.
     """
-    alone = rank_count(node) == group_size(node) == 1
-    return GRID_AXES if alone and not _shares_launch(node) else 1
+    is_single = rank_count(node) == group_size(node) == 1
+    return GRID_AXES if is_single and not _shares_launch(node) else 1
 
 
 def group_size(grid: SpatialOp) -> int:

@@ -107,8 +107,8 @@ class NodeOp(IRDLOperation, ABC):
             cuts = cuts_along(self.loops.data, dim, extents[dim], self.on_mesh)
             return with_tile(cuts, tiles[dim])
 
-        left = {dim: iter(along(dim)) for dim in self.factors}
-        cuts = (next(left[loop.dim], None) for loop in self.loops)
+        remaining = {dim: iter(along(dim)) for dim in self.factors}
+        cuts = (next(remaining[loop.dim], None) for loop in self.loops)
         return tuple(cut for cut in cuts if cut is not None)
 
     @property

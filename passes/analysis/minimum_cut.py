@@ -43,13 +43,13 @@ def minimum_cut(
 
 
 def _reached(
-    left: Mapping[NodeT, Mapping[NodeT, float]], source: NodeT
+    residual: Mapping[NodeT, Mapping[NodeT, float]], source: NodeT
 ) -> dict[NodeT, NodeT]:
     """Return the nodes reachable over edges with capacity left, with predecessors."""
     came_from, pending = {source: source}, deque([source])
     while pending:
         start = pending.popleft()
-        for end, cost in left.get(start, {}).items():
+        for end, cost in residual.get(start, {}).items():
             if cost > 0 and end not in came_from:
                 came_from[end] = start
                 pending.append(end)

@@ -79,16 +79,16 @@ def nested_loops(
     folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
     batched = {dim for op in ops if isinstance(op, ContractOp) for dim in op.batched}
     outer = {dim: result_dims_over(ops, dim) & set(dims) for dim in dims}
-    left, nest = list(dims), list[str]()
-    while left:
-        free = [dim for dim in left if not outer[dim] & set(left)]
+    remaining, nest = list(dims), list[str]()
+    while remaining:
+        free = [dim for dim in remaining if not outer[dim] & set(remaining)]
         if free:
             nest.append(free[0])
-            left.remove(free[0])
+            remaining.remove(free[0])
             continue
-        blocking = set[str]().union(*(outer[dim] for dim in left))
-        cyclic = [dim for dim in left if dim in blocking]
-        left.remove(
+        blocking = set[str]().union(*(outer[dim] for dim in remaining))
+        cyclic = [dim for dim in remaining if dim in blocking]
+        remaining.remove(
             min(
                 cyclic,
                 key=lambda dim: (

@@ -62,12 +62,12 @@ def statistic_ops(
 
 
 def needed_by(
-    ops: AbstractSet[Operation], readers: AbstractSet[Operation]
+    ops: AbstractSet[Operation], users: AbstractSet[Operation]
 ) -> frozenset[Operation]:
-    """Return the ops whose results only `readers`, and other such ops, use."""
+    """Return the ops whose results only `users`, and other such ops, use."""
     needed = set(ops)
     while True:
-        inside = needed | readers
+        inside = needed | users
         outside = {
             op
             for op in needed

@@ -159,7 +159,7 @@ def _groups_in_text(
 def _named(needs: Needs[KernelOp], text: str) -> Iterator[Group]:
     """Yield the kernels of each launch that `text` names."""
     kernels = {kernel.sym_name.data: kernel for kernel in needs.kernels}
-    left = dict(kernels)
+    remaining = dict(kernels)
     for names in filter(None, (part.split() for part in text.split(";"))):
         group: list[KernelOp] = []
         for name in (name.removeprefix("@") for name in names):
@@ -168,11 +168,11 @@ def _named(needs: Needs[KernelOp], text: str) -> Iterator[Group]:
                     f"merge-launches: launches names {name}, and the kernels are "
                     f"{', '.join(kernels)}"
                 )
-            if name not in left:
+            if name not in remaining:
                 raise PassFailedException(
                     f"merge-launches: launches names {name} twice; name it in one"
                 )
-            group.append(left.pop(name))
+            group.append(remaining.pop(name))
         yield tuple(group)
 
 

@@ -227,18 +227,18 @@ def plan_launch(
     models = _models(kernel, gpu)
     stages = _stages(models, kernel.launch.stages)
     if programs is None:
-        works = [each.persistent(stages, 1) for each in models]
+        works = [model.persistent(stages, 1) for model in models]
         resident = min(resident_programs(work, gpu.device) for work in works)
         programs = gpu.device.multiprocessors * max(int(resident), 1)
-    kept = frozenset(each.node for each in models if each.is_resident)
-    return PersistentKernel(kernel, programs, stages, kept)
+    resident_nodes = frozenset(model.node for model in models if model.is_resident)
+    return PersistentKernel(kernel, programs, stages, resident_nodes)
 
 
 def _stages(models: Sequence[_NodeModel], stages: int) -> int:
     """Return num_stages: one stage becomes the most that fit a loop over tiles."""
-    if stages > 1 or not all(each.pipelines_tiles for each in models):
+    if stages > 1 or not all(model.pipelines_tiles for model in models):
         return stages
-    return max(n for n in STAGES if n == 1 or all(each.fits(n) for each in models))
+    return max(n for n in STAGES if n == 1 or all(model.fits(n) for model in models))
 
 
 def _models(kernel: KernelOp, gpu: GpuModel) -> list[_NodeModel]:
@@ -323,17 +323,17 @@ def _tiles(node: SpatialOp) -> int:
 def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
     """Whether a launch takes less time if its programs do several tiles, all alike."""
     models, launch = _models(plan.kernel, gpu), plan.kernel.launch
-    if launch is None or any(each.summary.bounds for each in models):
+    if launch is None or any(model.summary.bounds for model in models):
         return False
 
     def price(works: Iterable[KernelWork], persistent: bool) -> Found[bool]:
         times = (kernel_time(work, gpu.device).seconds for work in works)
         return Found(persistent, Cost(sum(map(float, times))))
 
-    alone = [each.work(launch.stages) for each in models]
-    several = [each.persistent(plan.stages, plan.programs) for each in models]
+    single = [model.work(launch.stages) for model in models]
+    several = [model.persistent(plan.stages, plan.programs) for model in models]
     candidates = [
-        Candidate("a program for each tile", partial(price, alone, False)),
+        Candidate("a program for each tile", partial(price, single, False)),
         Candidate(f"{plan.programs} programs", partial(price, several, True)),
     ]
     return cheapest("programs", f"@{plan.kernel.sym_name.data}", candidates).result

@@ -80,8 +80,8 @@ def _sent_value(op: PushOp | StageOp, node: SpatialOp) -> SSAValue:
 
 def _is_read(out: SSAValue) -> bool:
     """Whether another node of the kernel reads a result."""
-    readers = (use.operation for use in out.uses)
-    return any(isinstance(reader, View | SpatialOp) for reader in readers)
+    users = (use.operation for use in out.uses)
+    return any(isinstance(user, View | SpatialOp) for user in users)
 
 
 def place_sends(plan: SendPlan) -> None:
@@ -116,12 +116,12 @@ def _place_producer(op: PushOp | StageOp, node: SpatialOp) -> None:
 def _is_kept(out: SSAValue, yielded: SSAValue) -> bool:
     """Whether a result of a node is stored for others than its channels."""
     sent = (isinstance(use.operation, PushOp | StageOp) for use in out.uses)
-    left = (
+    rest = (
         isinstance(use.operation, YieldOp)
         for value in _chain(yielded)
         for use in value.uses
     )
-    return not (all(sent) and all(left))
+    return not (all(sent) and all(rest))
 
 
 def _chain(value: SSAValue) -> Iterator[SSAValue]:

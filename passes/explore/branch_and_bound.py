@@ -54,9 +54,9 @@ class BranchAndBound:
         while monotonic() < end and not state.is_above(state.rest):
             _search_first(state, self._reached(state, self._coming, end), end)
         patience = FIRST_PATIENCE
-        while (left := state.open_items()) and monotonic() < end:
+        while (open_items := state.open_items()) and monotonic() < end:
             patience *= 4
-            for item in left:
+            for item in open_items:
                 _explore(state, item, patience, end)
 
     def _reached(

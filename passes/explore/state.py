@@ -220,8 +220,8 @@ class State:
 
     def open_items(self) -> Sequence[Item]:
         """Return the unfinished structures, the one with the lowest bound first."""
-        left = [item for item in self.items if not self.is_closed(item)]
-        return sorted(left, key=lambda item: item.bound)
+        open_items = [item for item in self.items if not self.is_closed(item)]
+        return sorted(open_items, key=lambda item: item.bound)
 
     def realised(self, item: Item) -> FactorSpace | None:
         """

@@ -188,7 +188,7 @@ class ChainSearch:
         then is searched again where more is left. Raises what `price` does.
         """
         with session() as current:
-            ceiling = self._left(current.ceilings, spent)
+            ceiling = self._remaining(current.ceilings, spent)
         found = self._mapped.get(part.ops)
         if found is None or (
             isinstance(found, Rejected) and not found.holds_below(ceiling)
@@ -208,7 +208,7 @@ class ChainSearch:
         except (PassFailedException, CostError) as error:
             return Rejected(error, ceiling)
 
-    def _left(self, ceilings: Sequence[Cost], spent: Cost) -> Cost | None:
+    def _remaining(self, ceilings: Sequence[Cost], spent: Cost) -> Cost | None:
         """Return the last ceiling less `spent`, None without one, or for `edp`."""
         if not ceilings or self.pipeline.objective == "edp":
             return None

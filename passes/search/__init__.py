@@ -277,13 +277,13 @@ def vary(
             tried[candidate] = inf if bound(candidate) > best else price(candidate)
         return tried[candidate]
 
-    left = {start: variations for start in starts if cost(start) < inf}
+    remaining = {start: variations for start in starts if cost(start) < inf}
     tries += len(tried)
-    while going := [candidate for candidate, todo in left.items() if todo]:
+    while going := [candidate for candidate, todo in remaining.items() if todo]:
         current = min(going, key=cost)
-        first, *todo = left.pop(current)
+        first, *todo = remaining.pop(current)
         better = min((current, *islice(first(current), tries - len(tried))), key=cost)
-        left[better] = todo
+        remaining[better] = todo
     return tuple(tried)
 
 

@@ -105,7 +105,7 @@ def assign_axes(
     axes that do not divide their dimension.
     """
     named = {axis for entry in dims for axis in entry.axes or ()}
-    left = tuple(axis for axis in mesh.axis_extents if axis not in named)
+    free_axes = tuple(axis for axis in mesh.axis_extents if axis not in named)
     shards: list[ShardedDim] = []
     for entry in dims:
         extents = _extents(name, module, entry.dim)
@@ -114,8 +114,8 @@ def assign_axes(
             shards.append((entry.dim, entry.axes))
             continue
         last = uneven and entry is dims[-1]
-        axes = left if last else _dividing(mesh, left, extents)
-        left = left[len(axes) :]
+        axes = free_axes if last else _dividing(mesh, free_axes, extents)
+        free_axes = free_axes[len(axes) :]
         shards.append((entry.dim, axes))
     return tuple((dim, axes) for dim, axes in shards if axes)
 

@@ -18,13 +18,18 @@ class Held:
     """The axes over which its reduction is still to be completed."""
 
 
-def swapped(now: Sharding, wanted: Sharding) -> tuple[str, str] | None:
+def swapped(present: Sharding, wanted: Sharding) -> tuple[str, str] | None:
     """Return the dimensions to split and to concatenate if one all-to-all does it."""
-    split = [dim for dim in wanted if wanted[dim] != now.get(dim)]
-    concat = [dim for dim in now if now[dim] != wanted.get(dim)]
-    if len(split) != 1 or len(concat) != 1 or split[0] in now or concat[0] in wanted:
+    split = [dim for dim in wanted if wanted[dim] != present.get(dim)]
+    concat = [dim for dim in present if present[dim] != wanted.get(dim)]
+    if (
+        len(split) != 1
+        or len(concat) != 1
+        or split[0] in present
+        or concat[0] in wanted
+    ):
         return None
-    return (split[0], concat[0]) if wanted[split[0]] == now[concat[0]] else None
+    return (split[0], concat[0]) if wanted[split[0]] == present[concat[0]] else None
 
 
 def scattered_dim(pending: Sequence[str], wanted: Sharding) -> str | None:
@@ -40,19 +45,19 @@ def received(held: Held, wanted: Sharding, size: float, mesh: MeshOp) -> float |
     (n - 1) / n of what it gathers, or of what it reduces; an all-reduce is a
     reduce-scatter and an all-gather. None if a whole value would be scattered.
     """
-    now, moved = dict(held.sharding), 0.0
+    present, moved = dict(held.sharding), 0.0
     if axes := held.pending:
         moved += _missing_bytes(size, axes, mesh)
-        if (dim := scattered_dim(axes, wanted)) is not None and dim not in now:
-            now[dim] = axes
+        if (dim := scattered_dim(axes, wanted)) is not None and dim not in present:
+            present[dim] = axes
         else:
             moved += _missing_bytes(size, axes, mesh)
-    if (swap := swapped(now, wanted)) is not None:
+    if (swap := swapped(present, wanted)) is not None:
         axes = wanted[swap[0]]
         return moved + _missing_bytes(size / mesh.size(axes), axes, mesh)
-    if any(now.get(dim) != axes for dim, axes in wanted.items()):
+    if any(present.get(dim) != axes for dim, axes in wanted.items()):
         return None
-    gathered = [axes for dim, axes in now.items() if wanted.get(dim) != axes]
+    gathered = [axes for dim, axes in present.items() if wanted.get(dim) != axes]
     return moved + sum(_missing_bytes(size, axes, mesh) for axes in gathered)
 
 

@@ -279,8 +279,8 @@ def _collective(
     current: Counts,
     runs: Counts,
 ) -> None:
-    left = [child for child in tile.children[:position] if isinstance(child, Tile)]
-    tags = [e.tag for child in left for e in child.entries if e.tensor == node.input]
+    earlier = [child for child in tile.children[:position] if isinstance(child, Tile)]
+    tags = [e.tag for child in earlier for e in child.entries if e.tensor == node.input]
     if not tags:
         raise CostError(
             f"{node.name} exchanges tensor {node.input}, which no tile to its left "
@@ -292,7 +292,7 @@ def _collective(
             count = runs.get((tag, node.input), count)
         scaled = tile.index
     else:
-        for record in state.access.get(left[-1].index, ()):
+        for record in state.access.get(earlier[-1].index, ()):
             if record.at_source:
                 current[record.key] = record.count
         count = current.get((tags[-1], node.input), 0)

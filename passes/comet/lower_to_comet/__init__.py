@@ -240,8 +240,8 @@ def _follow(
     """Record the roots of all values in `block`, in order, and the ops on them."""
     for op in block.ops:
         if not isinstance(op, NodeOp):
-            roots |= dict.fromkeys(op.results, here := roots_after(op, roots))
-            if axes := frozenset(axis for group in here for axis in group):
+            roots |= dict.fromkeys(op.results, op_roots := roots_after(op, roots))
+            if axes := frozenset(axis for group in op_roots for axis in group):
                 found[op] = axes
             continue
         outer = op.operands

@@ -302,11 +302,11 @@ def connect(program: ProgramOp, transfer: ChannelPlan) -> None:
     for use in list(kernel.results_[0].uses):
         assert isinstance(use.operation, KernelOp)
         read_from_channel(use.operation, use.index, channel, transfer)
-    reader = transfer.sending_reader
-    if reader is not None and transfer.input is not None:
-        insert_signal_into(reader, channel)
-    elif reader is not None:
-        insert_copy_into(reader, transfer, channel)
+    consumer = transfer.sending_consumer
+    if consumer is not None and transfer.input is not None:
+        insert_signal_into(consumer, channel)
+    elif consumer is not None:
+        insert_copy_into(consumer, transfer, channel)
     elif transfer.producer is None:
         insert_copy(transfer, channel)
     buffer = kernel.outs[0].owner
@@ -411,11 +411,11 @@ def merge_signals(program: ProgramOp) -> None:
 
 def plan_signals(kernel: KernelOp) -> Iterator[Coalescing]:
     """Yield the signals of a kernel that can become one."""
-    left = [op for op in kernel.body.block.ops if isinstance(op, SignalOp)]
-    while left:
-        last = left.pop()
-        covered = tuple(op for op in left if _covers(last, op))
-        left = [op for op in left if op not in covered]
+    signals = [op for op in kernel.body.block.ops if isinstance(op, SignalOp)]
+    while signals:
+        last = signals.pop()
+        covered = tuple(op for op in signals if _covers(last, op))
+        signals = [op for op in signals if op not in covered]
         if covered:
             yield Coalescing(last, covered)
 

@@ -90,12 +90,12 @@ def communication_tiles(
     for dim, read in awaited.items():
         tiles[dim] = even_power(extents[dim], min(read, rules.flag_rows))
     for dim in reversed(tuple(extents)):
-        left = max(1, work // prod(tiles.values()))
+        remaining = max(1, work // prod(tiles.values()))
         if dim not in tiles:
-            tiles[dim] = _power_within(extents[dim], left)
+            tiles[dim] = _power_within(extents[dim], remaining)
     for dim in reversed(tuple(awaited)):
-        left = max(1, work // prod(tiles.values()))
-        tiles[dim] = even_power(extents[dim], tiles[dim] * left)
+        remaining = max(1, work // prod(tiles.values()))
+        tiles[dim] = even_power(extents[dim], tiles[dim] * remaining)
     return {dim: tiles[dim] for dim in extents}
 
 

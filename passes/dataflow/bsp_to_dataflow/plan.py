@@ -50,7 +50,7 @@ class PatternRules:
     by_block: bool = True
     by_producer: bool = False
     """Whether the kernel that computes a value is the producer of the channel."""
-    by_reader: bool = False
+    by_consumer: bool = False
     """Whether an input, which no kernel computes, is sent by its first reader."""
 
 
@@ -59,7 +59,7 @@ PATTERN_RULES: Mapping[Pattern, PatternRules] = {
     Pattern.WAIT: PatternRules(ChannelMode.PUSH, by_block=False),
     Pattern.PULL: PatternRules(ChannelMode.PULL, by_producer=True),
     Pattern.PUSH: PatternRules(ChannelMode.PUSH),
-    Pattern.FUSED: PatternRules(ChannelMode.PUSH, by_producer=True, by_reader=True),
+    Pattern.FUSED: PatternRules(ChannelMode.PUSH, by_producer=True, by_consumer=True),
 }
 
 
@@ -95,7 +95,7 @@ class ChannelPlan:
     """How often the message is cut along each dimension into blocks with a flag."""
     producer: OpResult | None
     """The kernel result that is stored to the channel tile by tile, None: a copy."""
-    sending_reader: KernelOp | None
+    sending_consumer: KernelOp | None
     """
     The consumer that is also the producer: it sends a copy before it waits, or signals
     an input in symmetric memory. None: a separate kernel sends.
@@ -170,7 +170,7 @@ def plan_transfer(
         config.by_source,
         blocks,
         producer,
-        sending_reader(kernel, rules, input_),
+        sending_consumer(kernel, rules, input_),
         copy,
         input_,
     )
@@ -191,7 +191,7 @@ def moved_result(kernel: KernelOp) -> OpResult | None:
     return None
 
 
-def sending_reader(
+def sending_consumer(
     kernel: KernelOp, rules: PatternRules, in_place: SSAValue | None
 ) -> KernelOp | None:
     """
@@ -203,12 +203,12 @@ def sending_reader(
     assert program is not None
     if moved_result(kernel) is not None:
         return None
-    readers = {use.operation for use in kernel.results_[0].uses}
-    found = (op for op in program.ops if isinstance(op, KernelOp) and op in readers)
+    consumers = {use.operation for use in kernel.results_[0].uses}
+    found = (op for op in program.ops if isinstance(op, KernelOp) and op in consumers)
     first = next((op for op in found if collective_of(op) is None), None)
     if first is None or in_place is not None:
         return first
-    return first if rules.by_reader and extents_tell_shards(kernel, first) else None
+    return first if rules.by_consumer and extents_tell_shards(kernel, first) else None
 
 
 def extents_tell_shards(kernel: KernelOp, other: KernelOp) -> bool:

@@ -109,11 +109,11 @@ def plan_launches(function: func.FuncOp) -> tuple[PlannedKernel, ...]:
 
 def _is_inner_view(op: Operation) -> bool:
     """Whether `op` is a view that only nodes and other views read, or a renaming."""
-    readers = [use.operation for result in op.results for use in result.uses]
+    users = [use.operation for result in op.results for use in result.uses]
     inside = (SpatialOp, ScatterAddOp, View)
     if isinstance(op, RenameOp):
         inside = (*inside, func.ReturnOp)
-    return isinstance(op, InKernel) and all(isinstance(r, inside) for r in readers)
+    return isinstance(op, InKernel) and all(isinstance(r, inside) for r in users)
 
 
 def _stores(op: Operation) -> bool:

@@ -132,19 +132,19 @@ def given_parts(graph: Graph, text: str) -> tuple[Part, ...]:
     and others read, and for a mapping that cannot be one.
     """
     named = value_names(graph.computing)
-    left, parts = set(graph.computing), list[Part]()
+    remaining, parts = set(graph.computing), list[Part]()
     for values in named_values(text, named, NAME, "mapping"):
         for value in values:
-            if value.owner not in left:
+            if value.owner not in remaining:
                 raise PassFailedException(
                     f"{NAME}: an earlier mapping than its own needs %{named[value]}; "
                     "name it there, or before"
                 )
-        ops = defining_ops(values, left)
-        left -= ops
+        ops = defining_ops(values, remaining)
+        remaining -= ops
         parts.append(graph.part(ops))
-    if left:
-        last = next(op for op in reversed(graph.computing) if op in left)
+    if remaining:
+        last = next(op for op in reversed(graph.computing) if op in remaining)
         raise PassFailedException(
             f"{NAME}: no mapping computes %{named[last.results[-1]]}; name it, or a "
             "value that is computed from it"

@@ -214,12 +214,14 @@ class TileSearch:
 
         Under `tool` none is tried around a plan that costs far more than a known one.
         """
-        far = [self._is_far(each) for each in currents]
-        near = [each for each, is_far in zip(currents, far, strict=True) if not is_far]
-        trials = [self._around(each.result.plan) for each in near]
+        far = [self._is_far(current) for current in currents]
+        near = [
+            current for current, is_far in zip(currents, far, strict=True) if not is_far
+        ]
+        trials = [self._around(current.result.plan) for current in near]
         found = zip(near, self.cheaper(near, trials), strict=True)
         better = (
-            self.first(several) or self.reordered(each) for each, several in found
+            self.first(several) or self.reordered(current) for current, several in found
         )
         return [None if is_far else next(better) for is_far in far]
 
@@ -232,8 +234,8 @@ class TileSearch:
         if self.guided is not None:
             costs.append(self.guided.cost)
         value, _ = self.goal.rank(current.cost.latency, current.cost.energy)
-        known = (self.goal.order(each)[0] for each in costs)
-        return value > TOOL_NEAR * min(known, default=inf)
+        values = (self.goal.order(cost)[0] for cost in costs)
+        return value > TOOL_NEAR * min(values, default=inf)
 
     def _around(self, plan: Plan) -> Values:
         """Return the neighbours of a plan that have the fixed factors."""

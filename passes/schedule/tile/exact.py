@@ -157,11 +157,11 @@ class BranchAndBound(ABC):
             bounds = self.bounds(child)
             below = self._below_ceiling(bounds)
             if below.any():
-                left, bounds = child.where(below), bounds[below]
-                room = self.space.room(left)
+                child_parts, bounds = child.where(below), bounds[below]
+                room = self.space.room(child_parts)
                 self.pruned[CAPACITY] += int(np.count_nonzero(~room))
                 if room.any():
-                    yield left.where(room), bounds[room]
+                    yield child_parts.where(room), bounds[room]
 
     def _is_late(self) -> bool:
         """Return whether the deadline or the patience is reached."""
@@ -230,8 +230,8 @@ class Exact(BranchAndBound):
         """Return by how much the loops of one nest raise the bound at least, or 0."""
         if goal.objective != self.goal.objective and self.goal.objective != "edp":
             return 0.0
-        left = self.patience - self.work
-        search = Relaxed(nest, goal, deadline=self.deadline, patience=left)
+        patience_left = self.patience - self.work
+        search = Relaxed(nest, goal, deadline=self.deadline, patience=patience_left)
         base = float(search.bounds(nest.whole)[0])
         search.run()
         self.bounded += search.bounded

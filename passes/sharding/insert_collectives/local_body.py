@@ -202,17 +202,17 @@ class LocalBody:
         """Complete the reductions of a held value, then move it to its new shards."""
         local = self._finish(outer, wanted)
         self._held[outer] = local
-        now = sharding_of_state(self.states[local])
-        if now == wanted:
+        sharding = sharding_of_state(self.states[local])
+        if sharding == wanted:
             return local
         # A value that is already whole need not be gathered again.
-        if now and (gathered := self._fetched.get((outer, ()))) is not None:
-            local, now = gathered, {}
-        if (swap := swapped(now, wanted)) is not None:
+        if sharding and (gathered := self._fetched.get((outer, ()))) is not None:
+            local, sharding = gathered, {}
+        if (swap := swapped(sharding, wanted)) is not None:
             return self._exchange(outer, local, wanted, swap)
-        for dim in [dim for dim, axes in now.items() if wanted.get(dim) != axes]:
+        for dim in [dim for dim, axes in sharding.items() if wanted.get(dim) != axes]:
             local = self._gather(outer, local, dim)
-        for dim in [dim for dim, axes in wanted.items() if now.get(dim) != axes]:
+        for dim in [dim for dim, axes in wanted.items() if sharding.get(dim) != axes]:
             local = self._scatter(outer, local, dim, wanted[dim])
         return local
 
@@ -235,9 +235,9 @@ class LocalBody:
         return local
 
     def _gather(self, outer: SSAValue, local: SSAValue, dim: str) -> SSAValue:
-        now = sharding_of_state(self.states[local])
-        axes = now.pop(dim)
-        type_ = local_type(outer.type, now, self.mesh)
+        sharding = sharding_of_state(self.states[local])
+        axes = sharding.pop(dim)
+        type_ = local_type(outer.type, sharding, self.mesh)
         op = AllGatherOp(local, self.mesh_name, axes, type_, dim=dim)
         return self.insert(op, local.name_hint)
 

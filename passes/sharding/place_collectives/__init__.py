@@ -109,7 +109,7 @@ class PlaceCollectivesPass(ChoosingPass, FunctionPass):
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         if (system := find_system(module)) is not None:
             self.goal.check(self.name, on_gpu=system.gpu is not None)
-        for region in [each for each in function.walk() if isinstance(each, SpmdOp)]:
+        for region in [op for op in function.walk() if isinstance(op, SpmdOp)]:
             place(region, self)
 
     @property

@@ -99,8 +99,8 @@ def plan_steps(
 def _merged(steps: Sequence[LevelStep], axes: Sequence[str]) -> tuple[LevelStep, ...]:
     """Return the steps with the explicit ones as one, over axes of several levels."""
     places = [step for step in steps if step.explicit]
-    together = tuple(axis for axis in axes if any(axis in s.axes for s in places))
-    merged = [LevelStep(together, s.from_level, s.to_level) for s in places[:1]]
+    merged_axes = tuple(axis for axis in axes if any(axis in s.axes for s in places))
+    merged = [LevelStep(merged_axes, s.from_level, s.to_level) for s in places[:1]]
     return (*(step for step in steps if not step.explicit), *merged)
 
 

@@ -69,10 +69,10 @@ def plan_shardings(func: FuncOp, mesh: MeshOp) -> Shardings:
     ops = [op for op in list(func.body.block.ops)[:-1] if not follows_readers(op)]
     annotated = {op: sharding_of_op(op) for op in ops if SHARD in op.attributes}
     known = Known(func, mesh, annotated)
-    left = [op for op in ops if op not in annotated]
-    while found := _from_operands(known, left) or _from_readers(known, left):
+    remaining = [op for op in ops if op not in annotated]
+    while found := _from_operands(known, remaining) or _from_readers(known, remaining):
         known = known.with_ops(found)
-        left = [op for op in left if op not in found]
+        remaining = [op for op in remaining if op not in found]
     return {op: known.ops.get(op, {}) for op in ops if op not in annotated}
 
 

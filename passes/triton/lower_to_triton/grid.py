@@ -201,14 +201,14 @@ def _reversed(
 
 def _split(program: SSAValue, counts: Sequence[int], scope: Scope) -> list[SSAValue]:
     """Return the indices of a program along loops, of which the last is fastest."""
-    home, left, indices = scope.prologue, program, list[SSAValue]()
+    home, rest, indices = scope.prologue, program, list[SSAValue]()
     for count in reversed(counts[1:]):
-        if left is not program:
-            left.name_hint = "rest"
+        if rest is not program:
+            rest.name_hint = "rest"
         extent = home.add(tl.ConstantOp.of(count, i32))
-        indices.append(home.add(tl.BinaryOp(BinaryKind.MOD, left, extent)))
-        left = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, left, extent))
-    return [left, *reversed(indices)]
+        indices.append(home.add(tl.BinaryOp(BinaryKind.MOD, rest, extent)))
+        rest = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, rest, extent))
+    return [rest, *reversed(indices)]
 
 
 def _place_owner(loop: LoopSlice, program: SSAValue, scope: Scope) -> None:

@@ -367,10 +367,10 @@ class _KernelLowering:
         add, total = home.add, self._kernel.shard_extents[dim]
         before = add(tl.BinaryOp(BinaryKind.MUL, ranks.rank, size))
         all_ranks = constexprs.extent(dim, total)
-        left = add(tl.BinaryOp(BinaryKind.SUB, all_ranks, before))
-        left = add(tl.BinaryOp(BinaryKind.MIN, left, size))
+        remaining = add(tl.BinaryOp(BinaryKind.SUB, all_ranks, before))
+        remaining = add(tl.BinaryOp(BinaryKind.MIN, remaining, size))
         zero = add(tl.ConstantOp.of(0, i32))
-        stop = add(tl.BinaryOp(BinaryKind.MAX, left, zero), f"stop_{dim.lower()}")
+        stop = add(tl.BinaryOp(BinaryKind.MAX, remaining, zero), f"stop_{dim.lower()}")
         return replace(full, stop=stop)
 
 

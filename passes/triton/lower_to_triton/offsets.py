@@ -164,11 +164,11 @@ class DimSlice:
         add = self.home.add
         if self.shape.full:
             return add(tl.ConstantOp.of(float(self.shape.length), f32))
-        left = self.stop
+        remaining = self.stop
         if self.start is not None:
-            left = add(tl.BinaryOp(BinaryKind.SUB, self.stop, self.start))
+            remaining = add(tl.BinaryOp(BinaryKind.SUB, self.stop, self.start))
         limit = add(tl.ConstantOp.of(self.shape.length, i32))
-        count = add(tl.BinaryOp(BinaryKind.MIN, left, limit))
+        count = add(tl.BinaryOp(BinaryKind.MIN, remaining, limit))
         return add(tl.CastOp(count, f32), f"count_{self.dim.lower()}")
 
 

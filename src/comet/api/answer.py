@@ -264,8 +264,8 @@ class Answer:
             yield f"structures closed by {counts(self.closed_by)}"
         if self.pruned_by:
             yield f"parts pruned by {counts(self.pruned_by)}"
-        if left := self.structures - self.structures_closed:
-            yield f"structures left open: {left}"
+        if open_structures := self.structures - self.structures_closed:
+            yield f"structures left open: {open_structures}"
         if self.bound_of_unreached is not None and not self.proven:
             bound = f" of at least {self.bound_of_unreached:,.6g}"
             text = bound if self.bound_of_unreached else ", all without a bound"
