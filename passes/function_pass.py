@@ -1,4 +1,4 @@
-"""Passes that rewrite each function of a module by itself."""
+"""Passes that rewrite the functions of a module one by one."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

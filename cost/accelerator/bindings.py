@@ -2,7 +2,7 @@
 The groups, lanes and pipeline stages that bindings make of siblings.
 
 Neighbours bound sequentially run one after the other and form one group; a node with
-only pipeline bindings is a stage of its own; a node with only parallel or sharing
+only pipeline bindings is a separate stage; a node with only parallel or sharing
 bindings belongs to no group.
 """
 

@@ -23,7 +23,7 @@ def loop_bounds(
     nodes: Sequence[TemporalOp], extents: Mapping[str, int]
 ) -> dict[str, Bound]:
     """
-    Return the bounds of dimensions all of whose loops a mask bounds alike.
+    Return the bounds of dimensions whose loops all have the same bound by a mask.
 
     Only bounds that are a row index plus a constant, which is known at compile time.
     """

@@ -57,7 +57,7 @@ def _aligned(view: SliceOp | ConcatOp) -> int:
 
 
 def tensor_in_memory(value: SSAValue) -> SSAValue:
-    """Return the tensor that a tile is part of, as it was computed or received."""
+    """Return the computed or received tensor that a tile is part of."""
     while (outer := _containing(value)) is not None:
         value = outer
     return value

@@ -31,7 +31,7 @@ from comet.dialects.schedule.node import NodeOp
 
 class RegisterTiles:
     """
-    Finds the tiles that take registers; what it knows of a value it looks up once.
+    Finds the tiles that take registers; results are cached by value.
 
     `with_products`: the kernel has contractions. Tiles in shared memory are included.
     """
@@ -135,7 +135,7 @@ def _source(value: SSAValue) -> SSAValue | None:
     Return the tile that has to be alive for `value` to take no registers, or None.
 
     It takes none if the only op that reads it is elementwise or a reduction, and
-    computes it element by element from a tile that is alive; nor, whatever is alive, if
+    computes it element by element from a tile that is alive; nor, in any case, if
     an elementwise op computes it for a store. A product that is only added to a value
     accumulates into that value.
     """

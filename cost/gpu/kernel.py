@@ -57,8 +57,8 @@ class Compiled:
     """Fraction of loaded tiles that registers hold without a software pipeline."""
     passed_fraction: float
     """
-    Fraction of tiles on their way to shared memory that registers hold beside all
-    others, 0 if copies pass no registers.
+    Fraction of tiles on their way to shared memory that registers hold in addition to
+    all others, 0 if copies pass no registers.
     """
     f32_multiple: float
     """Registers of kernels with f32 products, as a multiple of those for the tiles."""

@@ -187,7 +187,7 @@ MEASURED: Rules = {
     "iteration_us": AMOUNT,
     "exchange_us": AMOUNT,
 }
-"""Figures of a GPU that programs reach, beside those of its data sheet."""
+"""Measured figures of a GPU, in addition to those of its data sheet."""
 
 GPU: Rules = {
     "clock_ghz": _required(RATE),

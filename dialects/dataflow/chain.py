@@ -22,7 +22,7 @@ from comet.dialects.compound.dims import element_type_of, extents_of
 
 
 class MappingModule(SymbolUserOpInterface):
-    """A mapping of a chain names a module beside its function."""
+    """A mapping of a chain names a module next to its function."""
 
     def verify(self, op: Operation) -> None:
         """Check that there is such a module, and that its function fits."""

@@ -18,7 +18,7 @@ def unfit_for_tiles(kernel: KernelOp) -> str | None:
 
     A program does its next tile only when the one before has ended. If it waits for
     earlier nodes and launches only, no order of the tiles of a node can make it wait
-    for ever; so it must not wait for tiles of its own node.
+    forever; so it must not wait for tiles of the same node.
     """
     name = f"kernel @{kernel.sym_name.data}"
     if kernel.coresident is not None:

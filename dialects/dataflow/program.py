@@ -88,7 +88,7 @@ class BufferOp(IRDLOperation):
     A buffer in device memory that lives as long as the program; its contents are
     undefined until the one kernel with it in `outs` has written it.
 
-    A `zeroed` one is made 0 first, by a launch of its own: that kernel adds to it.
+    A `zeroed` one is first set to 0 by a separate launch: that kernel adds to it.
 
     ```mlir
     %scores = dataflow.buffer : tensor<4x8xf32, #compound.dims<M, N @HBM>>

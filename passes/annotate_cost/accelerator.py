@@ -83,7 +83,7 @@ def function_estimates(
     """
     Yield the estimates of a function and of its nodes, by a lowered copy.
 
-    If lowering each sibling as a node of its own has no price, only the function has an
+    If a lowering with a node for each sibling has no price, only the function has an
     estimate.
     """
     yield func, total_figures(lowered_estimate(func, system, model, absorb=True))

@@ -132,7 +132,7 @@ def needs_of(program: ProgramOp) -> Needs[KernelOp]:
 def _groups_in_text(
     needs: Needs[KernelOp], text: str, prices: LaunchPrices[KernelOp]
 ) -> list[Group]:
-    """Return the groups that `text` names; each other kernel is a group by itself."""
+    """Return the groups that `text` names; each other kernel is a group of one."""
     groups: list[Group] = [(kernel,) for kernel in needs.kernels]
     for named in _named(needs, text):
         group = named[:1]

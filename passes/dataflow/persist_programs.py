@@ -321,7 +321,7 @@ def _tiles(node: SpatialOp) -> int:
 
 
 def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
-    """Whether a launch takes less time if its programs do several tiles, all alike."""
+    """Whether a launch takes less time if each program does several equal tiles."""
     models, launch = _models(plan.kernel, gpu), plan.kernel.launch
     if launch is None or any(model.summary.bounds for model in models):
         return False

@@ -37,7 +37,7 @@ class CertificateError(DiagnosticException):
 
 @dataclass(frozen=True)
 class Floor:
-    """The least that a nest adds to the bound of a structure, whatever its loops."""
+    """The minimum that a nest adds to the bound of a structure, for any loops."""
 
     keys: tuple[str, ...]
     """The keys of the nest in alphabetical order, as `LEVEL` or `LEVEL/CLASS`."""

@@ -80,7 +80,7 @@ def bound_text(
 
 @dataclass
 class State:
-    """What a search knows, whatever way it walks through the space."""
+    """The state of a search, for any order in which it visits structures."""
 
     space: StructureSpace
     tolerance: float = 0.0

@@ -173,7 +173,7 @@ class _Structure:
 
     def _check_floor(self, nest: FactorSpace, position: int, raised: float) -> None:
         """
-        Check that a nest raises the bound by `raised`, whatever its loops.
+        Check that a nest raises the bound by `raised` with any loops.
 
         `position` is 0 for cycles, 1 for pJ.
         """

@@ -336,7 +336,7 @@ def _descended(
     Return the best end of steepest descent from `starts`, and the number of its steps.
 
     All take a step at a time, so that a space can price these steps together. Most of
-    them end alike: one that reaches the cost of another is dropped, but not the first.
+    them end at one plan: if one reaches the cost of another, the later one is dropped.
     """
     going, seen, steps = dict(enumerate(starts)), set[tuple[float, float]](), 0
     ends: dict[int, tuple[Found[T], int]] = {}

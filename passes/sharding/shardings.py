@@ -62,7 +62,7 @@ def computes(module: ModuleOp) -> bool:
 
 def follows_readers(op: Operation) -> bool:
     """
-    Return whether `op` has no sharding of its own.
+    Return whether `op` takes the shardings that its users need.
 
     It is copied to each reader, or stays outside of the region.
     """

@@ -58,7 +58,7 @@ def block_sizes(node: SpatialOp) -> dict[tuple[str, int], int]:
     """Return the block of each dimension and tile extent in a grid node."""
     memory, extents = memory_level(node), kernel_extents(node)
     products = [op for op in node.walk() if isinstance(op, ContractOp)]
-    # Of a batch dimension blocks have one element, whatever another product could use.
+    # A dimension that one product batches has blocks of one element in all products.
     for dim in (dim for op in products for dim in op.batched):
         extents.pop(dim, None)
     tiles: dict[tuple[str, int], int] = {}

@@ -174,7 +174,7 @@ def _scale(
     """
     Multiply a record by the runs of the nodes above.
 
-    These are the maximum over all nearby tensors, whatever their tags.
+    These are the maximum over all nearby tensors with any tag.
     """
     largest = _largest(runs, nearby)
     if largest is None:

@@ -170,7 +170,7 @@ def _split_ramps(
 
     A read starts one iteration ahead, a write ends one iteration later. Raises
     `CostError` if the tool would write outside its vectors: an accumulator reused over
-    iterations beside entries with other iteration counts.
+    iterations in a node that has entries with other iteration counts.
     """
     step = 1 if uneven else reuse
     result = np.zeros(

@@ -201,7 +201,7 @@ def _turns(tile: TileOp) -> int:
 
 
 def _check_same_factors(left: TileOp, right: TileOp) -> None:
-    """Check that two spatial nodes spread alike and run equally often."""
+    """Check that two spatial nodes have equal factors and iterations."""
     parent = left.parent_op()
     assert isinstance(parent, TileOp)
     turns = {(e.tensor, e.tag): e.factors for e in parent.entries}

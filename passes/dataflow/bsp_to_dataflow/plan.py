@@ -195,9 +195,9 @@ def sending_consumer(
     kernel: KernelOp, rules: PatternRules, in_place: SSAValue | None
 ) -> KernelOp | None:
     """
-    Return the first kernel that reads what a collective gathers from an input.
+    Return the first kernel that reads the result of a collective of an input.
 
-    None if a kernel computes what is sent, or a copy needs a kernel of its own.
+    None if a kernel computes the operand, or a copy needs a separate kernel.
     """
     program = kernel.parent
     assert program is not None

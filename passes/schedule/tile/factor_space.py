@@ -193,7 +193,7 @@ class FactorSpace:
         Return orders of a key, each with the sets of loops for which it is needed.
 
         A set has the loops of several iterations, as a bit mask over the dimensions of
-        the key. An order is not needed if an earlier one reuses every tensor alike (see
+        the key. An order is not needed if an earlier one reuses the same tensors (see
         `_reused`). Orders of a joined key have only the loops of the set: a loop of one
         iteration could contradict the order of another key.
         """

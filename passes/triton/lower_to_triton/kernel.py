@@ -309,7 +309,7 @@ class _KernelLowering:
         """
         Let the first program signal the inputs in symmetric memory; return the others.
 
-        It waits for nobody, so that no program waits for one that starts later.
+        It waits for no other program, so that none waits for one that starts later.
         """
         first, others = programs.divided(1)
         assert first.block.last_op is not None

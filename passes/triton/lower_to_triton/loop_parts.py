@@ -115,8 +115,8 @@ def _stop(
     """
     Return where the loop ends: after the last visible position if a mask bounds it.
 
-    Where an element sees nothing, all its terms count alike: no bound then. In a
-    partial fold that is so if it sees nothing in any part, and parts begin at 0.
+    Where a row has no visible position, all terms have equal weight: no bound. In a
+    partial fold, that is if it has none in any part, and parts begin at 0.
     """
     if (until := node.until) is None:
         return stop
@@ -141,7 +141,7 @@ def _start(
     """
     Return where a loop from 0 begins: with the slice of the first visible position.
 
-    Where an element sees nothing, all its terms count alike: from 0 then.
+    Where a row has no visible position, all terms have equal weight: from 0 then.
     """
     assert node.since is not None
     found = _range(node, scope, outer, node.since)

@@ -169,9 +169,9 @@ def _from_corner(scope: Scope, message: Buffer) -> Buffer:
     """
     Return the memory as seen from the first element of the current slice.
 
-    What has to be added to that is the same for all receivers, and much of it constant:
+    The offsets from there are the same for all receivers, and many are constants:
     the addresses of a tile take few registers. A vector has few anyway: the distances
-    from its corner would be kept beside its offsets, in all loops around.
+    from its corner would stay in registers with its offsets, in all loops around.
     """
     corner, origins = message.pointer, dict(message.origins)
     assert corner is not None

@@ -329,7 +329,7 @@ def roofline(axes: Axes, line: Roofline) -> None:
 
 
 def _annotate(axes: Axes, text: str, x: float, y: float) -> None:
-    """Write a text beside a point."""
+    """Write a text next to a point."""
     axes.annotate(text, (x, y), textcoords="offset points", xytext=(8, 6))
 
 
@@ -373,7 +373,7 @@ def savings(axes: Axes, saved: Mapping[str, float]) -> None:
 
 
 def compare(axes: Axes, mine: Stack, other: Stack, unit: Unit) -> None:
-    """Draw the numbers of two programs beside each other."""
+    """Draw the numbers of two programs next to each other."""
     names = list(dict.fromkeys((*mine, *other)))
     for number, (label, stack) in enumerate((("this", mine), ("the other", other))):
         colour, place = COLOURS[number], 0.38 * number - 0.19

@@ -1,4 +1,4 @@
-"""What emitted kernels and their launches use beside `triton.language`."""
+"""Functions that emitted kernels and launches use, besides `triton.language`."""
 
 # Triton has no type stubs, and a kernel's parameters have no Python types.
 # pyright: basic, reportMissingTypeStubs=false

@@ -39,7 +39,7 @@ class PeerFailedError(DeadlockError):
 
 
 class _SharedState:
-    """What ranks exchange beside the heap: arrays with one number for each rank."""
+    """Arrays in shared memory outside of the heap, with one number for each rank."""
 
     def __init__(self, folder: Path, world: int):
         table = np.memmap(folder / "shared", np.int64, "r+", shape=(3, world))

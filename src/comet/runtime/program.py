@@ -1,4 +1,4 @@
-"""What an emitted module contains beside kernels, to run and check it."""
+"""Descriptions in an emitted module, by which it is run and checked."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def resident_values(
     """
     Yield the values that stay in the cores between two nodes of one nest.
 
-    Both nodes must shard them alike, and there must be no other uses. `completed`
+    Both nodes must shard them equally, and there must be no other uses. `completed`
     values are only complete after the border of a node, so they do not stay; with
     `spills`, products do not stay either.
     """
