@@ -56,6 +56,7 @@ from comet.passes.triton.lower_to_triton.values import (
 )
 from comet.passes.triton.lower_to_triton.workarounds import (
     breaks_thread_locality,
+    compared,
     dot_operand,
     in_f32,
     typed_start,
@@ -285,7 +286,7 @@ def _mapped(kind: MapKind, operands: Sequence[SSAValue], scope: Scope) -> SSAVal
         return scope.insert(tl.UnaryOp(UNARY_MAPS[kind], operands[0]))
     if kind in COMPARE_MAPS:
         lhs, rhs = operands
-        return scope.insert(tl.CmpOp(COMPARE_MAPS[kind], lhs, rhs))
+        return compared(scope, COMPARE_MAPS[kind], lhs, rhs)
     if kind is MapKind.SELECT:
         return scope.insert(tl.WhereOp(*operands))
     return operands[0] if kind is MapKind.COPY else _tanh(scope, operands[0])

@@ -20,7 +20,7 @@ from comet.dialects.dataflow import KernelOp
 from comet.dialects.parents import enclosing
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import GRID_AXES
-from comet.dialects.tl.types import BinaryKind, CompareKind, element_of
+from comet.dialects.tl.types import BinaryKind, CompareKind, element_of, shape_of
 from comet.passes.triton.lower_to_triton.values import Scope, converted, literal
 from comet.passes.triton.slices import kernel_slices
 from comet.passes.triton.use_descriptors import has_other_axes
@@ -170,6 +170,40 @@ def compared_in_block(
         number = scope.insert(tl.BroadcastToOp(number, scope.block_sizes(dims)))
     constant = scope.insert(tl.ConstantOp.of(limit, i32))
     return scope.insert(tl.CmpOp(kind, number, constant))
+
+
+def compared(scope: Scope, kind: CompareKind, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """
+    Return how two values compare; positions of rows and columns by their difference.
+
+    LLVM makes loop variables of 64 bits where they are in addresses, too, and what they
+    are compared with: each loop-invariant position in the mask of a loop takes two
+    registers then (Triton 3.6 to 3.9, sm_90). Positions are from 0 to 2^31 - 1, so that
+    differences fit, too.
+    """
+    broadcast = _along_rows(lhs, rhs) and _along_rows(rhs, lhs)
+    ordered = kind in (CompareKind.GE, CompareKind.GT)
+    if not (broadcast and ordered and _is_position(lhs) and _is_position(rhs)):
+        return scope.insert(tl.CmpOp(kind, lhs, rhs))
+    distance = scope.insert(tl.BinaryOp(BinaryKind.SUB, lhs, rhs))
+    zero = scope.insert(tl.ConstantOp.of(0, i32))
+    return scope.insert(tl.CmpOp(kind, distance, zero))
+
+
+def _along_rows(value: SSAValue, other: SSAValue) -> bool:
+    """Whether a block broadcasts along some axis of another one."""
+    extents = zip(shape_of(value.type), shape_of(other.type), strict=False)
+    return any(own == 1 < wide for own, wide in extents)
+
+
+def _is_position(value: SSAValue) -> bool:
+    """Whether integers are computed from loop variables and ids of programs alone."""
+    if element_of(value.type) != i32:
+        return False
+    owner = value.owner
+    if isinstance(owner, Block):
+        return not shape_of(value.type)
+    return all(map(_is_position, owner.operands))
 
 
 def dot_operand(scope: Scope, value: SSAValue) -> SSAValue:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 from gpu_graphs import H200, SOFTMAX
+from gpu_programs import with_extents
 from split_programs import MI300X, merging
 from triton_modules import assembly_of, emitted
 
@@ -22,6 +23,13 @@ def product_in_memory(narrow: str) -> str:
     return emitted(text, f"{H200},triton-distributed{{{options}}}")
 
 
+def masked_in_all_iterations() -> str:
+    """Return the module of causal attention with one loop."""
+    extents = {"B": 1, "H": 1, "M": 512, "N": 512, "D": 64, "E": 64}
+    text = with_extents("attention_causal", extents)
+    return emitted(text, f"{H200},triton-distributed{{unmask=none}}")
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
     """Compile the modules for each target; return the assembly of their kernels."""
@@ -31,6 +39,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
         sources = {"decode": decode, "exp": decode.replace("tl.exp2(", "tl.exp(")}
         if target == "sm_90":
             sources |= {name: product_in_memory(name) for name in ("none", "c")}
+            sources["causal"] = masked_in_all_iterations()
         folder = tmp_path_factory.mktemp(target)
         for name, made in assembly_of(sources, folder, target).items():
             texts[f"{name} {target}"] = made
@@ -44,6 +53,13 @@ def test_no_exponential_is_scaled(target: str, found: Mapping[str, list[str]]):
         (text,) = found[f"{name} {target}"]
         assert POWER_OF_TWO[target] in text
         assert (LOG2_E[target] in text) == scaled
+
+
+def test_positions_of_a_mask_have_32_bits(found: Mapping[str, list[str]]):
+    """With a comparison of rows and columns, LLVM compares 8 times in 64 bits."""
+    (text,) = found["causal sm_90"]
+    assert len(re.findall(r"setp\.\w+\.s64", text)) == 1  # whether the loop ends
+    assert len(re.findall(r"setp\.\w+\.s32", text)) >= 8
 
 
 def test_products_read_the_type_of_their_operands(found: Mapping[str, list[str]]):
