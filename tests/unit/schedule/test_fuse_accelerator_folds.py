@@ -3,7 +3,7 @@
 import pytest
 from accelerators import attached
 from comet_rules import check
-from covering import covering
+from covering import covering, fraction
 from named_ops import NAMED_OPS, NamedOp
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import only_function, ops_of
@@ -57,10 +57,14 @@ def loop_of(module: ModuleOp) -> TemporalOp:
     return loop
 
 
-@each_way
 @pytest.mark.parametrize(
-    ("op", "dim"),
-    [(op, dim) for op in FOLDED for dim in op.odd if dim != "N"],
+    ("op", "dim", "strategy", "chunks"),
+    [
+        (*sharded, *way)
+        for sharded, way in fraction(
+            [(op, dim) for op in FOLDED for dim in op.odd if dim != "N"], WAYS
+        )
+    ],
     ids=lambda part: getattr(part, "title", part),
 )
 def test_the_loop_means_the_same(op: NamedOp, dim: str, strategy: str, chunks: str):
