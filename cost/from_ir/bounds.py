@@ -25,6 +25,7 @@ from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bytes_of, merged_extents
 from comet.dialects.compound.pad import PadOp
+from comet.dialects.dataflow.chain import returned_values
 
 OPERATIONS, COLLECTIVES = "operations", "collectives"
 """Names of the work that a bound counts, if it is not bytes."""
@@ -67,7 +68,7 @@ def program_bound(
     code.
     """
     hardware = hardware_of(system)
-    read, written = crossing or _given_and_returned(func)
+    read, written = crossing or _argument_and_result_bytes(func)
     latency, energy = crossing_bound(read, written, hardware, model)
     bytes_moved = f"bytes across {hardware.levels[0].name}"
     if model == "tool":
@@ -108,10 +109,10 @@ def placed_prices(ops: Iterable[Operation], model: ModelName) -> Iterator[Price]
             yield price_of(op, pricer_for(op, None, model))
 
 
-def _given_and_returned(func: FuncOp) -> tuple[float, float]:
+def _argument_and_result_bytes(func: FuncOp) -> tuple[float, float]:
     """Return the bytes of the arguments that `func` reads, and of its results."""
     read = sum(bytes_of(value) for value in func.body.block.args if _is_read(value))
-    return read, sum(map(bytes_of, set(_returned(func))))
+    return read, sum(map(bytes_of, set(returned_values(func))))
 
 
 def _one_by_one(
@@ -127,7 +128,7 @@ def _one_by_one(
     for value in func.body.block.args:
         if len(readers := {*_readers(value)}) == 1:
             read[readers.pop()] += bytes_of(value)
-    for value in {*_returned(func)}:
+    for value in {*returned_values(func)}:
         written[_defining_op(value)] += bytes_of(value)
     return sum(
         max(work, crossing_bound(read[op], written[op], hardware, "ideal")[0])
@@ -178,11 +179,6 @@ def _is_in_region(op: Operation) -> bool:
     while above is not None and not isinstance(above, SpmdOp):
         above = above.parent_op()
     return above is not None
-
-
-def _returned(func: FuncOp) -> Sequence[SSAValue]:
-    end = func.body.block.last_op
-    return () if end is None else end.operands
 
 
 def _is_read(argument: SSAValue) -> bool:

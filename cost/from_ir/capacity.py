@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -45,7 +44,7 @@ class Demand:
 
 def iterations(node: NodeOp) -> int:
     """Return how often the body of `node` runs on one instance."""
-    return 1 if isinstance(node, SpatialOp) else prod(node.factors.values())
+    return 1 if isinstance(node, SpatialOp) else node.trip_count
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -67,6 +68,11 @@ class NodeOp(IRDLOperation, ABC):
         for loop in self.loops:
             factors[loop.dim] = factors.get(loop.dim, 1) * loop.factor
         return factors
+
+    @property
+    def trip_count(self) -> int:
+        """The product of the factors: iterations, or instances of a spatial node."""
+        return prod(loop.factor for loop in self.loops)
 
     @property
     def splitting(self) -> tuple[LoopAttr, ...]:

@@ -147,9 +147,8 @@ def programs_per_block(
     """Return how many programs of a grid store a tile of each block of a message."""
     node, split = node_of(producer), producer.channel_type.split
     assert node is not None
-    programs = prod(loop.factor for loop in node.loops)
     messages = ranks if split in [loop.dim for loop in node.loops] else 1
-    return programs // (messages * prod(loop.factor for loop in blocks))
+    return node.trip_count // (messages * prod(loop.factor for loop in blocks))
 
 
 def _name(channel: ChannelOp) -> str:

@@ -201,7 +201,7 @@ def _plan(
         return None
     if (counters := _counters(split, node, producer)) is None:
         return None
-    arrivals = prod(split.factors.values()) // prod(counters.values())
+    arrivals = split.trip_count // prod(counters.values())
     numbers = launch_numbers(split.launch)
     summary = summarize(node, levels, gpu)
     tiling = _tiling(summary, split, node, counters, gpu)

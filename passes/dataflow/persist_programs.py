@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -148,7 +147,9 @@ class PersistentKernel:
     @property
     def is_useful(self) -> bool:
         """Whether a node has more tiles than that."""
-        return any(_tiles(node) > self.programs for node in launched_nodes(self.kernel))
+        return any(
+            node.trip_count > self.programs for node in launched_nodes(self.kernel)
+        )
 
 
 def plan_programs(
@@ -182,7 +183,7 @@ def format_programs(plan: Sequence[PersistentKernel]) -> str:
 def persist(plan: PersistentKernel) -> None:
     """Write how many programs a kernel is launched with, where that are fewer."""
     for node in launched_nodes(plan.kernel):
-        if _tiles(node) > plan.programs:
+        if node.trip_count > plan.programs:
             numbers = (node.launch or LaunchAttr()).numbers | {"stages": plan.stages}
             node.launch = LaunchAttr(
                 **numbers, persistent=plan.programs, resident=node in plan.resident
@@ -313,11 +314,6 @@ class _NodeModel:
         """Return whether a persistent program with so many stages fits."""
         work = self.persistent(stages, 1)
         return bool(fits(self.summary, self.blocks, work, self.gpu.device))
-
-
-def _tiles(node: SpatialOp) -> int:
-    """Return how many tiles a node has, over all its programs."""
-    return prod(loop.factor for loop in node.loops)
 
 
 def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:

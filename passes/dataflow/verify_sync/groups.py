@@ -16,8 +16,6 @@ ends, too, with as many programs of each rank as a group has.
 
 from __future__ import annotations
 
-from math import prod
-
 from xdsl.ir import Operation
 
 from comet.dialects.compound.dims import extents_of, names_of
@@ -130,7 +128,7 @@ def _looped_dims(op: Operation) -> list[str]:
 def coresidency(kernel: KernelOp) -> str | None:
     """A kernel whose programs exchange says how many have to run at the same time."""
     sizes = [
-        _programs(node)
+        node.trip_count
         for node in kernel.walk()
         if isinstance(node, SpatialOp) and node.on_mesh
     ]
@@ -149,8 +147,3 @@ def coresidency(kernel: KernelOp) -> str | None:
         f"{stated} have to run at the same time: a launch with fewer than {needed} "
         f"would wait for ever; write coresident {needed}"
     )
-
-
-def _programs(node: SpatialOp) -> int:
-    """Return the number of programs of a group."""
-    return prod(loop.factor for loop in node.loops)
