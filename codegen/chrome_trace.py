@@ -30,9 +30,9 @@ class Slice:
     length: float
     """In the same unit."""
     row: int
-    """What is in a row is one after the other, or inside each other."""
+    """Slices of one row follow each other, or are nested."""
     details: Details = field(default_factory=dict[str, "str | int | float"])
-    """What a viewer shows of the slice besides its name and kind."""
+    """Further details of the slice, which a viewer shows."""
 
 
 @dataclass(frozen=True)

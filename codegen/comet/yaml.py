@@ -21,7 +21,7 @@ from comet.yaml_file import FileFormatError, Steps, Yaml, YamlFile
 Constants: TypeAlias = Mapping[str, int | str]
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-"""What writes YAML: libyaml where it is installed."""
+"""The writer of YAML: libyaml where it is installed."""
 
 LARGEST = 2**31 - 1
 """The largest number in the COMET tool's integers."""

@@ -42,7 +42,7 @@ _NAMES: Mapping[Topology, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """What connects the ranks of a collective."""
+    """The network between the ranks of a collective."""
 
     topology: Topology
     shape: tuple[int, int]

@@ -1,4 +1,4 @@
-"""What is known before a program runs of the iterations of loops that a mask bounds."""
+"""Static bounds of the iterations of loops that a mask bounds."""
 
 from __future__ import annotations
 

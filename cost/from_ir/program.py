@@ -75,7 +75,7 @@ def machine_for(
 
 
 StepOp: TypeAlias = KernelOp | BarrierOp | BufferOp
-"""What takes time: a kernel, a barrier, or a buffer that is made 0."""
+"""A step of a program: a kernel, a barrier, or a buffer that is set to 0."""
 
 
 def steps_of(program: ProgramOp) -> dict[str, StepOp]:

@@ -1,4 +1,4 @@
-"""What it costs to scatter the results of a kernel: bytes, and registers."""
+"""The costs of scattering the results of a kernel: bytes, and registers."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ Plan: TypeAlias = "tuple[Step, ...]"
 SegmentKind = Literal[
     "launch", "busy", "locality", "communication", "wait", "barrier", "signal"
 ]
-"""What a rank spends time on."""
+"""The kind of a segment in the timeline of a rank."""
 
 
 def in_place(plan: Plan) -> Plan:

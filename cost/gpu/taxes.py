@@ -20,7 +20,7 @@ from comet.cost.gpu.launch_plan import Machine, Plan, SegmentKind
 from comet.cost.gpu.timeline import Segment, Timeline, play
 
 TimeKind: TypeAlias = Literal["busy", "launch", "synchronization", "locality"]
-"""What time is spent on."""
+"""The kinds of time that taxes distinguish."""
 
 TIME_KIND: Mapping[SegmentKind, TimeKind] = {
     "launch": "launch",

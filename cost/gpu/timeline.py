@@ -45,7 +45,7 @@ MAX_WAVES = 8
 
 @dataclass(frozen=True)
 class Segment:
-    """What one rank does for some time, in seconds."""
+    """An activity of one rank over some time, in seconds."""
 
     rank: int
     step: str
@@ -72,9 +72,9 @@ class PartTime:
 
     busy: float
     communication: float
-    """What loads from peers add; of a node that only copies, moving data."""
+    """The seconds that loads from peers add; of a copy, all seconds of moving data."""
     locality: float
-    """What loading and storing intermediates adds."""
+    """The seconds that loads and stores of intermediates add."""
     waves: int
     exchange: float = 0.0
     """Waiting for values of other programs of the same GPU."""

@@ -48,7 +48,7 @@ INTEGER_TENSOR = irdl_to_attr_constraint(TensorType[I32 | I64])
 BOOLEAN_TENSOR = irdl_to_attr_constraint(TensorType[I1])
 
 _NAMES, _EXTENTS, _ELEMENT = "compound.names", "compound.extents", "compound.element"
-"""What is cached in a type: types are immutable, and these are read very often."""
+"""Cached properties of a type: types are immutable, and these are read very often."""
 
 LAUNCH_NUMBERS = ("warps", "stages", "group")
 """The names of launch numbers, which no dimension may have: plans name both."""

@@ -43,7 +43,7 @@ from comet.dialects.schedule.attributes import LoopAttr, parse_loops, print_loop
 
 
 class Semantics(StrEnum):
-    """What an atomic operation on a flag orders."""
+    """The memory order of an atomic operation on a flag."""
 
     RELAXED = auto()
     ACQUIRE = auto()

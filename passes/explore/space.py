@@ -68,7 +68,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 REJECTED = (PassFailedException, CostError)
-"""What passes raise for a structure that has no mapping."""
+"""The exceptions of passes for a structure that has no mapping."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class LoopSlice:
     tile: int
     """The extent of a slice, in elements."""
     block: int
-    """What the tiles of a slice are padded to, in elements."""
+    """The padded extent of the tiles of a slice, in elements."""
     is_bounded: bool
     """Whether a slice ends before its block does: it is split further, or exact."""
 

@@ -33,7 +33,7 @@ from comet.dialects.compound.map import constant_of, lowest_finite
 from comet.passes.analysis.minimum_cut import minimum_cut
 
 FACTOR = log2(e)
-"""What the argument of `exp` is multiplied by to be that of `exp2`."""
+"""exp(x) = exp2(FACTOR * x)."""
 SCALING = 2
 """
 Operations to scale an element of a value: the product by log2 e, and a maximum with the

@@ -77,7 +77,7 @@ class InsertCollectivesPass(FunctionPass):
 
     @property
     def merge(self) -> Merger:
-        """What merges partials."""
+        """The function that merges partials."""
         return gather_partials if self.partials is None else reduce_partials
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:

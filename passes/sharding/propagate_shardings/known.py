@@ -1,4 +1,4 @@
-"""What is known of the values of a function while some of its ops have shardings."""
+"""The shardings of the values of a function of which some ops have shardings."""
 
 from __future__ import annotations
 

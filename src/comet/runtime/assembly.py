@@ -17,7 +17,7 @@ from comet.runtime.control_flow import Jumps, in_order
 
 
 class Event(Enum):
-    """What a line of code does that matters for synchronization."""
+    """The effect of a line of code on synchronization."""
 
     STORE = auto()
     """A store to global memory."""
@@ -106,7 +106,7 @@ def _amdgcn(bits: str) -> Language:
 
 @dataclass(frozen=True)
 class Gpu:
-    """What the checks know of one target."""
+    """The properties of one target that the checks use."""
 
     shared: int
     """Bytes of shared memory that one program may use."""
@@ -178,7 +178,7 @@ class Code:
 
     @property
     def gpu(self) -> Gpu:
-        """What is known of the target."""
+        """The properties of the target."""
         return GPUS[self.target]
 
     def events(self) -> list[Event]:
@@ -347,7 +347,7 @@ def slow_paths(code: Code) -> tuple[str, ...]:
 
 @dataclass
 class Loop:
-    """What a loop of Triton's IR contains."""
+    """The contents of a loop of Triton's IR."""
 
     counted: bool
     """Whether it is a `for` loop."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Run = Callable[["Host"], "list[Epochs]"]
 """Runs a host program on all its ranks; returns the results of each."""
 Epochs = list[tuple["Array", ...]]
-"""What one rank computed in each launch: its shards."""
+"""The results of one rank for each launch: its shards."""
 
 
 @dataclass(frozen=True)

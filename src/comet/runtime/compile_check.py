@@ -61,7 +61,7 @@ WRITE_THROUGH = ".wt"
 
 ALIGNED = ["tt.divisibility", 16]
 SMALL = ["tt.pointer_range", 32]
-"""What launches promise about pointers: aligned; on AMD GPUs, small tensors."""
+"""The specialization of pointers: aligned; on AMD GPUs, small tensors."""
 
 SMALL_BYTES = 2**31 - 1
 
@@ -105,7 +105,7 @@ class Compiled:
     faults: tuple[str, ...]
     """Why it would be wrong on several ranks, or not run: one sentence each."""
     slow: tuple[str, ...]
-    """What makes it slow: one sentence each."""
+    """The slow paths, one sentence each."""
 
 
 class Elsewhere:

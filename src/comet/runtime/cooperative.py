@@ -22,7 +22,7 @@ class Task:
         self.body = body
         self.weight = weight
         self.until: Callable[[], bool] | None = None
-        """What it waits for, if it does."""
+        """The condition that it waits for, if it does."""
         self.turn = threading.Lock()
         """Held except when it is the task's turn."""
         self.turn.acquire()

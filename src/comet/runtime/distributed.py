@@ -32,7 +32,7 @@ TIMEOUT = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class Process:
-    """What torchrun passes to a process."""
+    """The numbers that torchrun passes to a process."""
 
     rank: int
     world: int

@@ -13,7 +13,7 @@ INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET", "0") == "1")
 
 
 DESCRIPTOR_BYTES = 16
-"""What the address of a described tensor is a multiple of: CUDA driver API."""
+"""The alignment of the address of a described tensor, bytes: CUDA driver API."""
 
 
 def allow_descriptors(**tensors: torch.Tensor) -> None:

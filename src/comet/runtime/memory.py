@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Enum):
-    """What an access does; a poll is an atomic that writes nothing."""
+    """The kind of an access; a poll is an atomic that writes nothing."""
 
     __hash__ = object.__hash__  # members are unique: their names need no hashing
 

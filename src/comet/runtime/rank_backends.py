@@ -19,7 +19,7 @@ from comet.runtime.request import Request
 from comet.runtime.virtual import check_on
 
 FAILURES = (DeadlockError, RaceError, ProgramError, SymmetryError)
-"""What a back end raises if the program is wrong."""
+"""The exceptions of a back end for a wrong program."""
 
 
 def backend(request: Request) -> Run:

@@ -20,7 +20,7 @@ GRAPHS = ("virtual", "gpu", "distributed")
 TARGETS = ("sm_90", "gfx942")
 """GPUs that kernels can be compiled for on any machine."""
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-"""What torchrun passes to its processes in their environment."""
+"""The environment variables that torchrun sets for its processes."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ BROKEN = (
     ValueError,
     struct.error,
 )
-"""What parsers and constructors of ops raise on unexpected text."""
+"""The exceptions of parsers and constructors of ops for unexpected text."""
 
 UNPRINTED = (Float80Type, Float128Type)
 """Types whose numbers xDSL parses but does not print."""

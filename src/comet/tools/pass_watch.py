@@ -54,7 +54,7 @@ def add_flags(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the flags of a call request."""
+    """The output that the flags of a call request."""
 
     before: frozenset[str]
     after: frozenset[str]
