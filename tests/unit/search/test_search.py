@@ -272,14 +272,14 @@ def test_the_tool_refines_no_plan_that_is_far_above_another_candidate():
     template = make_template(only_function(module), attached_system(module))
     space = TileSearch(template, Goal("tool"))
     plan = space.start()
-    assert space.known.keys() == {tuple(plan.result.plan.items())}
+    assert space.estimates.keys() == {tuple(plan.result.plan.items())}
     with session() as current, current.trying("x", Cost(plan.cost.latency / 1.4)):
         assert space.neighbours([plan]) == [None]
         assert not space.sample(plan)
-    assert len(space.known) == 1
+    assert len(space.estimates) == 1
     with session() as current, current.trying("x", Cost(plan.cost.latency / 1.3)):
         assert len(space.neighbours([plan])) == 1
-    assert len(space.known) > 1
+    assert len(space.estimates) > 1
 
 
 @pytest.mark.parametrize("option", ["objective=energy", "model=tool"])
