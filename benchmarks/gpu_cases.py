@@ -84,7 +84,7 @@ class Sizes:
     """How many of these tilings."""
     row_samples: Sequence[str] = ROWS
     """The samples with an operation on rows."""
-    compiled_apart: bool = False
+    compiled_separately: bool = False
     """Whether what takes `torch.compile` a minute is timed at the end, by itself."""
 
 
@@ -153,7 +153,7 @@ GOALS = replace(
     ranked=[
         each for each in REAL.ranked if each[0] not in ("gemm_rmsnorm", "gemm_gelu")
     ],
-    compiled_apart=True,
+    compiled_separately=True,
 )
 """What the goals are about, with what decides them first: for ten minutes on a GPU."""
 
@@ -237,14 +237,14 @@ def _timed_ones(sizes: Sizes) -> Iterator[Wanted]:
                 ragged=ragged,
             )
             yield Wanted(case, {name: program})
-        apart = sizes.compiled_apart and sample in (*ROWS, *FORWARD)
+        separate = sizes.compiled_separately and sample in (*ROWS, *FORWARD)
         for lengths in (False, True) if ragged else (False,):
             about = spelt(extents) + " ragged" * lengths
             timed = _case("speed", "time", wave, 300.0, sample, about)
             timed = replace(timed, extents=extents, dtype="bfloat16", ragged=lengths)
-            timed = replace(timed, baselines="quick" if apart else "all")
+            timed = replace(timed, baselines="quick" if separate else "all")
             yield Wanted(timed, programs)
-        if apart:
+        if separate:
             about = f"{spelt(extents)} compiled"
             timed = _case("speed", "time", LAST, 300.0, sample, about)
             timed = replace(timed, extents=extents, dtype="bfloat16")
