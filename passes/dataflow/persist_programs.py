@@ -58,7 +58,7 @@ from comet.dialects.schedule.attributes import LaunchAttr
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import AUTO, ChoosingPass
-from comet.passes.schedule.hoist_copies import HoistCopiesPass
+from comet.passes.schedule.hoist_copies import HoistCopiesPass, resident_tiles
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
 from comet.passes.schedule.tile.gpu.space import STAGES
 from comet.passes.search import Candidate, Cost, Found, cheapest
@@ -282,8 +282,9 @@ class _NodeModel:
     @property
     def is_resident(self) -> bool:
         """Whether programs keep operands that all of their tiles read."""
-        possible = can_be_resident(self.summary, self.blocks, self.gpu.device)
-        return self.gpu.resident and not self.waits and bool(possible)
+        if self.waits or not self.gpu.resident or not resident_tiles(self.node):
+            return False
+        return bool(can_be_resident(self.summary, self.blocks, self.gpu.device))
 
     def work(self, stages: int) -> KernelWork:
         """

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
@@ -185,23 +185,40 @@ def is_resident(copy: CopyOp) -> bool:
             return False
         tile = node.ins[argument.index]
     grid = tile.owner.parent_op() if isinstance(tile, BlockArgument) else None
-    if not isinstance(grid, SpatialOp) or tile not in grid.tiles:
+    if not isinstance(grid, SpatialOp) or grid.launch is None:
         return False
+    return grid.launch.resident and tile in resident_tiles(grid)
+
+
+def resident_tiles(grid: SpatialOp) -> tuple[SSAValue, ...]:
+    """
+    Return the tiles of a node on the launch grid that its programs can load once.
+
+    They are of arguments of the kernel, equal for all tiles of the grid, and only
+    products read them. Copies may be in the node already, or not.
+    """
     tiles = [(loop.dim, loop.factor) for loop in grid.loops]
-    return (
-        grid.launch is not None
-        and grid.launch.resident
-        and isinstance(grid.ins[grid.tiles.index(tile)], BlockArgument)
-        and bool(same_in_all_tiles(dims, tiles))
-        and _feeds_products(copy.result)
+    return tuple(
+        tile
+        for tile, operand in zip(grid.tiles, grid.ins, strict=True)
+        if isinstance(operand, BlockArgument)
+        and bool(same_in_all_tiles(names_of(tile), tiles))
+        and _feeds_products(tile)
     )
 
 
 def _feeds_products(value: SSAValue) -> bool:
-    """Whether only products read a value, and nodes that pass it on to them."""
-    return all(
-        _feeds_products(use.operation.tiles[use.index])
-        if isinstance(use.operation, NodeOp)
-        else isinstance(use.operation, ContractOp)
-        for use in value.uses
-    )
+    """Whether only products read a value, and copies and nodes that pass it to them."""
+    return all(_passes_to_products(use) for use in value.uses)
+
+
+def _passes_to_products(use: Use) -> bool:
+    """Whether an op is a product, or hands an operand on to products only."""
+    match use.operation:
+        case NodeOp() as node:
+            is_tile = use.index < len(node.tiles)  # else it is an iter_arg
+            return is_tile and _feeds_products(node.tiles[use.index])
+        case CopyOp() as copy:
+            return _feeds_products(copy.result)
+        case op:
+            return isinstance(op, ContractOp)
