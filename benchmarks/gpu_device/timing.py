@@ -34,8 +34,8 @@ Name = TypeVar("Name")
 class Rounds:
     """How often each alternative is done."""
 
-    warm_up: int = 20
-    counted: int = 100
+    warm_up: int = 5
+    counted: int = 30
 
 
 DRY = Rounds(0, 1)

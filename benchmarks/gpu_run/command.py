@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
+from gpu_run.ahead import Ahead
 from gpu_run.case import GROUPS, MODULES, Case, Manifest, chosen, manifest_in
 from gpu_run.results import (
     Alternative,
@@ -24,14 +25,14 @@ from gpu_run.results import (
     is_wrong,
     results_for,
 )
-from gpu_run.work import Order, compile_module, machine, perform
+from gpu_run.work import Order, machine, perform
 from gpu_run.workers import Outcome, Task, Workers
+
+DEFAULT_JOBS = max(1, min(16, os.cpu_count() or 1) * 3 // 4)
+"""Processes that compile while another one launches kernels, which waits for none."""
 
 HERE = Path(__file__).parents[1]
 """The folder that run.py lies in."""
-
-COMPILING = 120.0
-"""Seconds that a module may take to compile; the case that needs it tries again."""
 
 START = 120.0
 """Seconds until a new process must have said what machine it is on."""
@@ -54,6 +55,7 @@ class Options:
     listed: bool
     dry_run: bool
     jobs: int
+    rounds: int
 
 
 @dataclass(frozen=True)
@@ -92,24 +94,17 @@ class Session:
             raise ValueError(problem)
         return outcome.value
 
-    def compile(self, cases: Sequence[Case]) -> None:
-        """Compile the modules of cases, in parallel; what fails, fails in its case."""
-        files = dict.fromkeys(file for case in cases for file in case.modules.values())
-        paths = [self.folder / MODULES / file for file in files]
-        tasks = [Task(str(path), compile_module, (path,), COMPILING) for path in paths]
-        print(f"compiling {len(tasks)} modules in {self.options.jobs} processes")
-        with Workers[int](self.options.jobs, self.log) as workers:
-            for outcome in workers.outcomes(tasks, self.deadline):
-                if outcome.lost:
-                    print(f"  {Path(outcome.key).name}: {outcome.lost}", flush=True)
+    def modules(self, case: Case) -> list[Path]:
+        """Return the modules that have to be compiled for a case: none in a dry run."""
+        files = () if self.options.dry_run else case.modules.values()
+        return [self.folder / MODULES / file for file in files]
 
-    def run(self, cases: Sequence[Case], workers: Workers[Result]) -> None:
-        """Do cases one after another, and write down what becomes of each."""
-        for case in cases:
-            for outcome in workers.outcomes([self._task(case)], self.deadline):
-                result = result_of(outcome)
-                self.results.add(case, result)
-                print(f"{case.id}: {spoken(result)}", flush=True)
+    def run(self, case: Case, workers: Workers[Result]) -> None:
+        """Do a case, and write down what becomes of it."""
+        for outcome in workers.outcomes([self._task(case)], self.deadline):
+            result = result_of(outcome)
+            self.results.add(case, result)
+            print(f"{case.id}: {spoken(result)}", flush=True)
 
     def _task(self, case: Case) -> Task[Result]:
         """Return what a process is to do, without modules that would end it again."""
@@ -119,23 +114,30 @@ class Session:
             for name, file in case.modules.items()
             if file in lost
         }
-        order = Order(case, self.folder, self.options.dry_run, left_out)
+        options = self.options
+        order = Order(case, self.folder, options.dry_run, left_out, options.rounds)
         return Task(case.id, perform, (order,), case.limit)
 
-    def waves(self) -> Iterator[list[Case]]:
-        """Yield the cases that are still to be done, wave by wave, until time is up."""
-        pending = self.pending()
-        for wave in sorted({case.wave for case in pending}):
-            if not self.late:
-                yield [case for case in pending if case.wave == wave]
-
     def go(self) -> None:
-        """Do all that is still to be done."""
-        with Workers[Result](1, self.log) as workers:
-            for cases in self.waves():
-                if not self.options.dry_run:
-                    self.compile(cases)
-                self.run(cases, workers)
+        """
+        Do all that is still to be done.
+
+        Modules are compiled meanwhile, but not while the rates of the machine are
+        measured: some are those of the CPU.
+        """
+        pending = self.pending()
+        files = dict.fromkeys(path for case in pending for path in self.modules(case))
+        jobs = self.options.jobs
+        with (
+            Ahead(list(files), jobs, self.log, self.deadline) as ahead,
+            Workers[Result](1, self.log) as workers,
+        ):
+            for case in pending:
+                if modules := self.modules(case):
+                    ahead.start()
+                    ahead.wait(modules)
+                if not self.late:
+                    self.run(case, workers)
 
 
 def problem_with(facts: Facts, dry_run: bool) -> str | None:
@@ -210,7 +212,10 @@ def options_of(argv: Sequence[str] | None) -> Options:
         "--dry-run", action="store_true", help="all steps in the interpreter, on a CPU"
     )
     parser.add_argument(
-        "--jobs", type=int, default=min(16, os.cpu_count() or 1), help="that compile"
+        "--jobs", type=int, default=DEFAULT_JOBS, help="processes that compile"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=30, help="times that each alternative is timed"
     )
     return Options(**vars(parser.parse_args(argv)))
 

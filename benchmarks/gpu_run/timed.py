@@ -26,6 +26,7 @@ from gpu_run.checked import alone, fitting
 from gpu_run.rank_runs import DeviceHost, host_of, on_device, ready
 from gpu_run.results import Alternative, Times
 from gpu_run.work import Order
+from gpu_run.workers import sentence
 
 
 @dataclass
@@ -38,15 +39,25 @@ class _Together:
     """The works as captured graphs, of those that are captured already."""
 
     def prepare(self, name: str, make: Callable[[], Work]) -> None:
-        """Make a work and do it once; or note why the machine has no room for it."""
+        """
+        Make a work and do it once; or note why that fails.
+
+        One alternative that fails does not cost the case its other alternatives, unless
+        it leaves the GPU in disorder: then this raises, too.
+        """
 
         def done() -> Alternative:
             work = make()
             work()
+            synchronize()
             self.works[name] = work
             return Alternative()
 
-        self.found[name] = fitting(done)
+        try:
+            self.found[name] = fitting(done)
+        except Exception as error:
+            synchronize()
+            self.found[name] = Alternative(missing=sentence(error))
 
     def add_baselines(self, found: Iterable[Baseline]) -> None:
         """Take in what users of torch would run, or why it is missing."""
@@ -65,10 +76,16 @@ class _Together:
             self.found[name].setdefault("times", {})[condition] = _figures(time)
 
 
+def synchronize() -> None:
+    """Wait for the GPU, if there is one; raises what its kernels did wrong."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
 def timed(order: Order) -> dict[str, Alternative]:
     """Return the times of all alternatives of a case."""
     clock = WallClock() if order.dry_run else GpuClock()
-    rounds = DRY if order.dry_run else Rounds()
+    rounds = DRY if order.dry_run else Rounds(counted=order.rounds)
     if order.case.ranks == 1:
         return _timed_one(order, clock, rounds)
     # Launches are one of the costs that patterns differ in: eager times contain them.

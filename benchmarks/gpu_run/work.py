@@ -21,6 +21,8 @@ class Order:
     dry_run: bool
     left_out: Mapping[str, str]
     """Why alternatives are not to be tried, by their name."""
+    rounds: int = 30
+    """How often each alternative is timed, after some times for warm-up."""
 
     @property
     def device(self) -> str:

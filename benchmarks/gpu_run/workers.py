@@ -85,12 +85,17 @@ class _Worker(Generic[Value]):
 
     def kill(self) -> None:
         """End the process, whatever it does, and those that it started."""
-        if self._process.is_alive() and self._process.pid is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.is_alive():
+            self.interrupt()
             self._process.kill()
         self._process.join(PATIENCE)
         self.connection.close()
+
+    def interrupt(self) -> None:
+        """End the process, as a signal from elsewhere would: its task is lost."""
+        if self._process.pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _death(self) -> str:
         self._process.join(PATIENCE)
@@ -141,6 +146,11 @@ class Workers(Generic[Value]):
                     yield from self._ended(worker, deadline)
             if now >= deadline:
                 coming.clear()
+
+    def interrupt(self) -> None:
+        """End what is done now, from another thread; it is lost."""
+        for worker in tuple(self._busy):
+            worker.interrupt()
 
     def _ended(
         self, worker: _Worker[Value], deadline: float

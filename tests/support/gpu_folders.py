@@ -25,6 +25,7 @@ FILES: Mapping[str, str] = {
     "large.py": "import torch\n"
     + DOUBLES.format(launch="too_large()")
     + "def too_large(): raise torch.OutOfMemoryError('no room for a tile')\n",
+    "faulty.py": DOUBLES.format(launch="x[9]"),
     "hang.py": "import time\ntime.sleep(600)\n",
     "crash.py": "import os\nos._exit(7)\n",
 }

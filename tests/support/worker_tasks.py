@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 LONG = 60.0
 """Seconds that no task of these tests takes unless it hangs."""
@@ -13,6 +14,13 @@ def process_of(number: int) -> tuple[int, int]:
     """Return the number and the process that it was given to."""
     print("said in", number, flush=True)
     return number, os.getpid()
+
+
+def compile_or_hang(module: Path) -> int:
+    """Compile nothing; a module called `hang` takes longer than anybody waits."""
+    if module.name == "hang":
+        hang()
+    return 1
 
 
 def crash() -> None:

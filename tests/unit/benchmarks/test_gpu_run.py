@@ -21,7 +21,7 @@ TIMED = Case(
     3,
     300.0,
     "both",
-    modules={"hung": "hang.py", "comet": "right.py"},
+    modules={"hung": "hang.py", "faulty": "faulty.py", "comet": "right.py"},
 )
 CASES = (
     check("right", 1),
@@ -90,6 +90,9 @@ def test_all_cases_and_what_is_lost(
     assert found["crash"].get("reason") == "its process ended with code 7"
     timed = found["both"].get("alternatives", {})
     assert set(timed["comet"].get("times", {})) == {"cold", "warm"}
+    assert timed["faulty"] == {
+        "missing": "IndexError: index 9 is out of bounds for dimension 0 with size 8"
+    }
     assert timed["hung"].get("missing") == (
         "its kernels are not tried again: correctness/check/hang: it took longer than "
         "0.5 s"
