@@ -5,6 +5,7 @@ Checks, times and explains every kernel on the day a GPU is there.
     python DIR/run.py --minutes 8 --out R.json # on the GPU: torch, Triton and numpy
     python benchmarks/gpu.py table R.json      # anywhere
     python benchmarks/gpu.py plot R.json DIR   # anywhere; needs the extra `plot`
+    python benchmarks/gpu.py record R.json     # anywhere: medians in little space
     python benchmarks/gpu.py all               # the first three on one machine
 
 `--dry-run` takes every step at tiny sizes in Triton's interpreter; its times mean
@@ -89,6 +90,13 @@ def table(options: Options) -> None:
     print(tables(results_in(options.results)))
 
 
+def record(options: Options) -> None:
+    """Print the medians of some results, to be kept."""
+    from gpu_record import record as recorded
+
+    print(recorded(results_in(options.results)))
+
+
 def plot(options: Options) -> None:
     """Draw the figures of some results; `ValueError` where nothing draws."""
     try:
@@ -133,7 +141,8 @@ def options_of(argv: Sequence[str] | None) -> Options:
         verb.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     showing = verbs.add_parser("table", help="print the tables of R.json")
     drawing = verbs.add_parser("plot", help="draw the figures of R.json")
-    for verb in (showing, drawing):
+    recording = verbs.add_parser("record", help="print the medians of R.json as JSON")
+    for verb in (showing, drawing, recording):
         verb.add_argument("results", type=Path, metavar="R.json")
     drawing.add_argument("folder", type=Path, metavar="DIR", nargs="?", default=".")
     return Options(**vars(parser.parse_args(argv)))
@@ -142,7 +151,13 @@ def options_of(argv: Sequence[str] | None) -> Options:
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the arguments say; return the exit code."""
     options = options_of(argv)
-    verbs = {"emit": emit, "table": table, "plot": plot, "all": everything}
+    verbs = {
+        "emit": emit,
+        "table": table,
+        "plot": plot,
+        "record": record,
+        "all": everything,
+    }
     try:
         return verbs[options.verb](options) or 0
     except (ValueError, OSError) as error:

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,11 +18,15 @@ from gpu_run.case import MANIFEST, MODULES, Case, Manifest, Predicted
 from ladder_programs import PATTERNS, after_passes, predicted_times
 from ladder_programs import Case as Source
 from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.triton import emitted
 from comet.cost.estimate import CostError
-from comet.passes.pipeline import run_passes
+from comet.passes.pipeline import AUTO, noted, run_passes
+from comet.passes.pipelines.triton_distributed import TritonDistributedPass
+from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.tile import TilePass
 
 HERE = Path(__file__).parent
 RUNTIME = HERE.parent / "src" / "comet"
@@ -46,6 +50,8 @@ class Emitted:
     text: str = ""
     """The Triton module, or nothing."""
     predicted: Predicted | None = None
+    options: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Of the pass that compiles it, with the fusion and the tiles that it chose."""
     refused: str = ""
     """The compiler's reason, where it has none."""
     inapplicable: bool = False
@@ -60,12 +66,34 @@ def emitted_program(program: Program) -> Emitted:
         program = with_tiling(program)
         plan = after_passes(source, program.hardware, [program.compiler])
         seconds = predicted_times(plan, one_gpu=ranks > 1)
+        options = options_of(settled(program.compiler, plan))
         # The passes of the pipeline behind the plan, which is priced between them.
         run_passes(replace(program.compiler, to="tl").to_target(), Context(), plan)
-        return Emitted(emitted(plan), seconds)
+        return Emitted(emitted(plan), seconds, options)
     except (DiagnosticException, CostError) as error:
         reason = str(error).strip().splitlines()[-1].strip()
         return Emitted(refused=reason, inapplicable="does not apply" in reason)
+
+
+def settled(compiler: TritonDistributedPass, plan: ModuleOp) -> TritonDistributedPass:
+    """Return a pass that makes the launch plan again without choosing kernels."""
+    chosen = {
+        option: note
+        for option, name in (*FusePass.NOTES.items(), *TilePass.NOTES.items())
+        if getattr(compiler, option, None) == AUTO
+        and (note := noted(plan, name)) is not None
+    }
+    return replace(compiler, **chosen)
+
+
+def options_of(compiler: TritonDistributedPass) -> dict[str, object]:
+    """Return the options of a pass that are not the defaults, but where it ends."""
+    values = ((each, getattr(compiler, each.name)) for each in fields(compiler))
+    return {
+        each.name: value
+        for each, value in values
+        if value != each.default and each.name != "to"
+    }
 
 
 def write_folder(
@@ -142,6 +170,7 @@ def _with_modules(wanted: Wanted, modules: Mapping[Program, Emitted]) -> Case:
     return replace(
         wanted.case,
         modules={n: file_of(e.text) for n, e in found.items() if e.text},
+        options={n: e.options for n, e in found.items() if e.text},
         predicted={n: e.predicted for n, e in found.items() if e.predicted},
         refused={n: why for n, why in refused.items() if n not in inapplicable},
         inapplicable={n: why for n, why in refused.items() if n in inapplicable},

@@ -52,7 +52,7 @@ class Case:
     group: Group
     task: Task
     wave: int
-    """Waves are run in order, each after its modules are compiled."""
+    """Waves are run in order."""
     limit: float
     """Seconds after which the case is given up."""
     kind: str = ""
@@ -68,6 +68,10 @@ class Case:
     """Whether lengths are drawn from 1 to the most; else all are the most."""
     modules: Mapping[str, str] = field(default_factory=dict[str, str])
     """The file of each alternative that comet makes: by its name, or its pattern."""
+    options: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, Mapping[str, object]]
+    )
+    """Those of `triton-distributed` that give each module, with tiles and fusion."""
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
     """Why there is no module, in the compiler's words."""
     inapplicable: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -11,6 +11,8 @@ import gpu_cases
 import pytest
 from covering import EVERY_CASE
 from gpu_cases import TINY
+from gpu_emit import emitted_program, file_of
+from gpu_programs import of_one_rank
 from gpu_run.case import MODULES, manifest_in
 from gpu_run.results import is_lost, is_wrong, results_in
 from torch_python import run_python
@@ -133,6 +135,24 @@ def test_tables_of_a_dry_run(results: Path, capsys: pytest.CaptureFixture[str]) 
     assert "| grid_barrier_us | " in text
     assert re.search(r"^\| gemm \| 16x32x16 candidates \| 2 \|", text, re.MULTILINE)
     assert "| ag_gemm than bsp | 1 | 1.06 |" in text
+
+
+def test_a_record_says_how_each_module_is_compiled(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tiles and fusion as they were chosen give the same module without a search."""
+    assert gpu.main(["record", str(results)]) == 0
+    cases = {case["id"]: case for case in json.loads(capsys.readouterr().out)["cases"]}
+    found = cases["speed/time/gemm/8x32x16"]
+    times = {name: other for name, *other in found["times"]}
+    assert [len(times[name]) for name in ("comet", "eager")] == [4, 2]
+    manifest = manifest_in(results.parent / "cases").cases
+    (case,) = (each for each in manifest if each.id == found["id"])
+    program = of_one_rank("gemm", found["extents"], found["dtype"])
+    for name, file in case.modules.items():
+        compiler = replace(program.compiler, **found["options"], **times[name][-1])
+        again = emitted_program(replace(program, compiler=compiler))
+        assert file_of(again.text) == file
 
 
 def test_plots_need_matplotlib(
