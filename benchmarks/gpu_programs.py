@@ -104,6 +104,7 @@ FORMS = {
     "masked": {"unmask": "none"},
     "by_index": {"order": "index"},
     "exp": {"exp": "exp"},
+    "divided": {"reciprocals": False},
     "scaled": {"scales": "none"},
 }
 """What is compared with the kernels that comet takes by default, by its options."""

@@ -19,6 +19,7 @@ PASSES = {
     "stream": "graph.stream:StreamPass",
     "sink-scales": "graph.sink_scales:SinkScalesPass",
     "use-exp2": "graph.use_exp2:UseExp2Pass",
+    "use-reciprocals": "graph.use_reciprocals:UseReciprocalsPass",
     "split": "graph.split:SplitPass",
     "expand-maps": "graph.expand_maps:ExpandMapsPass",
     "select-ranks": "sharding.select_ranks:SelectRanksPass",

@@ -36,6 +36,7 @@ from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import choose_split
 from comet.passes.graph.stream import StreamPass
 from comet.passes.graph.use_exp2 import Exponential, UseExp2Pass
+from comet.passes.graph.use_reciprocals import UseReciprocalsPass
 from comet.passes.pipeline import AUTO, Pipeline
 from comet.passes.pipelines.triton_distributed.over_ranks import (
     distribute_over_programs,
@@ -131,6 +132,9 @@ class TritonDistributedPass(Pipeline):
 
     exp: Exponential = "auto"
     """See `use-exp2`."""
+
+    reciprocals: bool = True
+    """Divide by each number of a row once, see `use-reciprocals`."""
 
     strategy: Literal["none", "partial", "full", "priority", "auto"] = "auto"
     """See `fuse`."""
@@ -305,6 +309,8 @@ class TritonDistributedPass(Pipeline):
             yield LowerViewsPass()
             if self.exp != "exp":
                 yield UseExp2Pass(self.exp)
+            if self.reciprocals:
+                yield UseReciprocalsPass()
             yield FusePass(
                 strategy=self.strategy,
                 between=self.between,

@@ -1,0 +1,104 @@
+"""
+`use-reciprocals`: elementary or SPMD level -> the same, with fewer divisions.
+
+A quotient whose divisor has fewer dimensions, such as a softmax, divides by each number
+many times. GPUs divide in some five instructions, one of them at an eighth of the rate
+of a product. So the pass divides 1 by each number once and multiplies: x / y becomes
+x (1 / y), and x / sqrt(y) becomes x rsqrt(y). Constants have their reciprocals here
+already. Runs after `sink-scales`, which takes quotients in their original place.
+
+The reciprocal is rounded, so a quotient has one rounding more. Reciprocals of numbers
+beyond 2^126 are below the smallest normal number of f32, which GPUs may take as 0:
+their quotients are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from comet.dialects.compound import FillOp, MapKind, MapOp
+from comet.dialects.compound.dims import element_type_of, elements_of, tensor
+from comet.dialects.compound.map import MapKindAttr, constant_of
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
+
+LARGEST = 2.0**126
+"""Numbers up to this, and from its reciprocal on, have normal reciprocals in f32."""
+
+ReciprocalPlan: TypeAlias = tuple[tuple[SSAValue, tuple[MapOp, ...]], ...]
+"""The divisors that become factors, each with the quotients by it."""
+
+
+@dataclass(frozen=True)
+class UseReciprocalsPass(FunctionPass):
+    """
+    Divide once by each number, and multiply by the reciprocal.
+
+    Before: `map div` in f32 or f64 by a constant, or by a value with fewer elements
+    than the quotient. After: `map mult` by a constant, by `map rsqrt` of what the
+    divisor is the root of, or by 1 divided by the divisor. All other quotients stay.
+    """
+
+    name = "use-reciprocals"
+
+    LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        rewrite(plan_reciprocals(function))
+
+
+def plan_reciprocals(func: FuncOp) -> ReciprocalPlan:
+    """Return the divisors of `func` whose reciprocals save divisions, in order."""
+    found: dict[SSAValue, list[MapOp]] = {}
+    for op in func.walk():
+        if isinstance(op, MapOp) and op.kind.data is MapKind.DIV and _is_repeated(op):
+            found.setdefault(op.inputs[1], []).append(op)
+    return tuple((divisor, tuple(ops)) for divisor, ops in found.items())
+
+
+def _is_repeated(quotient: MapOp) -> bool:
+    """Whether several elements are divided by one number, which is no short float."""
+    divisor = quotient.inputs[1]
+    if not isinstance(element_type_of(divisor), Float32Type | Float64Type):
+        return False
+    if (number := constant_of(divisor)) is not None:
+        return 1 / LARGEST <= abs(number) <= LARGEST
+    return elements_of(divisor) < elements_of(quotient.result)
+
+
+def rewrite(plan: ReciprocalPlan) -> None:
+    """Carry out a plan, and erase divisors that become unused."""
+    for divisor, quotients in plan:
+        *_, last = ops = tuple(_reciprocal(divisor))
+        factor = last.results[0]
+        if divisor.name_hint is not None:
+            factor.name_hint = f"{divisor.name_hint}_inverse"
+        place = divisor.owner
+        at_start = isinstance(place, Block)
+        Rewriter.insert_op(
+            ops, InsertPoint.at_start(place) if at_start else InsertPoint.after(place)
+        )
+        for quotient in quotients:
+            quotient.kind = MapKindAttr(MapKind.MULT)
+            quotient.operands[1] = factor
+        if not at_start and not divisor.uses and isinstance(place, FillOp | MapOp):
+            Rewriter.erase_op(place)
+
+
+def _reciprocal(divisor: SSAValue) -> Iterator[Operation]:
+    """Yield the ops that compute the reciprocal of a divisor."""
+    op = divisor.owner
+    if (number := constant_of(divisor)) is not None:
+        yield FillOp(1 / number, divisor.type)
+    elif isinstance(op, MapOp) and op.kind.data is MapKind.SQRT:
+        yield MapOp(MapKind.RSQRT, op.inputs, divisor.type)
+    else:
+        yield (one := FillOp(1.0, tensor({}, element_type_of(divisor))))
+        yield MapOp(MapKind.DIV, (one.result, divisor), divisor.type)
