@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpu_by_hand import BY_HAND, by_hand
 from gpu_candidates import MOST
 from gpu_programs import (
     ODD,
@@ -25,13 +26,40 @@ from ladder_programs import PAPER, PATTERNS, SAMPLE_NAMES
 from ladder_programs import TINY as TINY_SIZES
 from ladder_programs import Sizes as SharedSizes
 
+FIRST = (OURS, "grouped")
+"""What is compared before anything is timed: what most will use, and what may hang."""
+
+LARGE = 1024
+"""Rows of products and of attention that are tiled by hand."""
+
 RANKS_ONLY = {"gemm_all_reduce", "gemm_reduce_scatter", "ring_attention"}
 """Samples that differ from another one only in what ranks share."""
 
 ROWS = ("gemm_softmax", "gemm_layernorm", "gemm_rmsnorm")
 FORWARD = ("gemm", "gemm_gelu", "gated_mlp")
-LAST = 8
-"""The wave of what takes longest for each figure."""
+WAVES = (
+    "machine",
+    "right",
+    "speed",
+    "ladder",
+    "exchanges",
+    "tilings",
+    "ranks",
+    "forms",
+    "compiled",
+)
+"""What is done in which order: what most depends on comes first."""
+
+LIMITS: Mapping[Task, float] = {
+    "calibrate": 60.0,
+    "exchange": 60.0,
+    "check": 30.0,
+    "compare": 30.0,
+    "time": 60.0,
+}
+"""Seconds that a case of a task may take: some ten times what it took on an H200."""
+COMPILED = 180.0
+"""The same where `torch.compile` tries its kernels."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +112,6 @@ class Sizes:
     """How many of these tilings."""
     row_samples: Sequence[str] = ROWS
     """The samples with an operation on rows."""
-    compiled_separately: bool = False
-    """Whether what takes `torch.compile` a minute is timed at the end, by itself."""
 
 
 _HEADS = {"B": 4, "H": 32, "M": 4096, "N": 4096, "D": 128, "E": 128}
@@ -153,7 +179,6 @@ GOALS = replace(
     ranked=[
         each for each in REAL.ranked if each[0] not in ("gemm_rmsnorm", "gemm_gelu")
     ],
-    compiled_separately=True,
 )
 """What the goals are about, with what decides them first: for ten minutes on a GPU."""
 
@@ -183,15 +208,23 @@ TINY = Sizes(
 def cases(sizes: Sizes) -> list[Wanted]:
     """Return all cases, in the order of their waves."""
     found = [
-        Wanted(Case("machine/calibrate", "machine", "calibrate", 0, 300.0)),
-        Wanted(Case("machine/exchange", "machine", "exchange", 0, 60.0, seed=1)),
+        *_machine(),
+        *_timed_ones(sizes),
         *_small(sizes),
         *_small_ranks(sizes),
-        *_timed_ones(sizes),
         *_ladder(sizes),
         *_ranked(sizes),
+        *_by_hand(sizes),
     ]
     return sorted(found, key=lambda wanted: wanted.case.wave)
+
+
+def _machine() -> Iterator[Wanted]:
+    """Yield the rates of the machine, and what its programs wait for."""
+    tasks: tuple[Task, ...] = ("calibrate", "exchange")
+    for seed, task in enumerate(tasks):
+        id = f"machine/{task}"
+        yield Wanted(Case(id, "machine", task, 0, LIMITS[task], seed=seed))
 
 
 def _small(sizes: Sizes) -> Iterator[Wanted]:
@@ -202,74 +235,73 @@ def _small(sizes: Sizes) -> Iterator[Wanted]:
                 continue
             own = extents[sample]
             about = f"{spelt(own)} {dtype}"
-            case = _case("correctness", "check", 1, 120.0, sample, about)
+            case = _case("correctness", "check", "right", sample, about)
             case = replace(case, extents=own, dtype=dtype)
             yield Wanted(case, {OURS: of_one_rank(sample, own, dtype)})
 
 
 def _small_ranks(sizes: Sizes) -> Iterator[Wanted]:
     """Yield every workload, pattern and number of ranks at small sizes."""
-    for wave, extents in zip((2, 7), sizes.checked_extents, strict=False):
+    for extents in sizes.checked_extents:
         for sample, patterns in sizes.checked.items():
             own, text = extents[sample], with_extents(sample, extents[sample])
             for ranks in sizes.checked_ranks:
                 programs = of_ranks(text, ranks)
                 for pattern in patterns:
                     about = f"{ranks} ranks {spelt(own)} {pattern}"
-                    case = _case("correctness", "check", wave, 120.0, sample, about)
+                    case = _case("correctness", "check", "ranks", sample, about)
                     case = replace(case, extents=own, dtype="float16", ranks=ranks)
                     yield Wanted(case, {pattern: programs[pattern]})
 
 
 def _timed_ones(sizes: Sizes) -> Iterator[Wanted]:
     """Yield the timed sizes of one rank: compared with torch, then timed."""
-    for wave, sample, extents in _sizes_of_one(sizes):
+    for sample, extents in _sizes_of_one(sizes):
         programs = {OURS: of_one_rank(sample, extents, "bfloat16")}
         if sample in sizes.in_all_forms:
             programs |= forms_of_one_rank(sample, extents, "bfloat16")
         ragged = sample == "flash_decode"
         for name, program in programs.items():
             about = spelt(extents) + f" {name}" * (name != OURS)
+            wave = "right" if name in FIRST else "forms"
             case = replace(
-                _case("correctness", "compare", 1, 180.0, sample, about),
+                _case("correctness", "compare", wave, sample, about),
                 extents=extents,
                 dtype="bfloat16",
                 ragged=ragged,
             )
             yield Wanted(case, {name: program})
-        separate = sizes.compiled_separately and sample in (*ROWS, *FORWARD)
         for lengths in (False, True) if ragged else (False,):
             about = spelt(extents) + " ragged" * lengths
-            timed = _case("speed", "time", wave, 300.0, sample, about)
+            timed = _case("speed", "time", "speed", sample, about)
             timed = replace(timed, extents=extents, dtype="bfloat16", ragged=lengths)
-            timed = replace(timed, baselines="quick" if separate else "all")
-            yield Wanted(timed, programs)
-        if separate:
+            yield Wanted(replace(timed, baselines="quick"), programs)
+        if sample in (*ROWS, *FORWARD):
             about = f"{spelt(extents)} compiled"
-            timed = _case("speed", "time", LAST, 300.0, sample, about)
-            timed = replace(timed, extents=extents, dtype="bfloat16")
+            timed = _case("speed", "time", "compiled", sample, about)
+            timed = replace(timed, extents=extents, dtype="bfloat16", limit=COMPILED)
             yield Wanted(replace(timed, baselines="compiled"), programs)
 
 
-def _sizes_of_one(sizes: Sizes) -> Iterator[tuple[int, str, Extents]]:
-    """Yield the wave, the sample and the extents of all that one rank is timed at."""
+def _sizes_of_one(sizes: Sizes) -> Iterator[tuple[str, Extents]]:
+    """Yield the sample and the extents of all that one rank is timed at."""
+    for size in sizes.squares:
+        yield "gemm", {"M": size, "N": size, "K": size}
     for m, n, k in sizes.rows:
         extents = {"M": m, "N": n, "K": k}
-        yield from ((3, sample, extents) for sample in sizes.row_samples)
+        yield from ((sample, extents) for sample in sizes.row_samples)
     for sample, b, h, m, d in sizes.attention:
-        yield 3, sample, {"B": b, "H": h, "M": m, "N": m, "D": d, "E": d}
+        yield sample, {"B": b, "H": h, "M": m, "N": m, "D": d, "E": d}
     shared = sizes.shared
     heads = {"H": shared.heads, "G": shared.queries}
     size = {"D": shared.head_size, "E": shared.head_size}
     for b, keys in sizes.decode:
-        yield 3, "flash_decode", {"B": b, **heads, "S": keys, **size}
-    for size in sizes.squares:
-        yield 4, "gemm", {"M": size, "N": size, "K": size}
+        yield "flash_decode", {"B": b, **heads, "S": keys, **size}
     for sample in FORWARD:
         for m in sizes.tokens:
             extents = {"M": m, "N": sizes.wide, "K": sizes.hidden}
             last = {"L": sizes.hidden} if sample == "gated_mlp" else {}
-            yield 4, sample, extents | last
+            yield sample, extents | last
 
 
 def _ladder(sizes: Sizes) -> Iterator[Wanted]:
@@ -281,11 +313,10 @@ def _ladder(sizes: Sizes) -> Iterator[Wanted]:
         facts["ragged"] = sample == "flash_decode"
         about = f"{ranks} ranks {spelt(extents)}"
         for pattern, program in programs.items():
-            case = _case(
-                "correctness", "compare", wave, 180.0, sample, f"{about} {pattern}"
-            )
+            own = f"{about} {pattern}"
+            case = _case("correctness", "compare", wave, sample, own)
             yield Wanted(replace(case, **facts), {pattern: program})
-        timed = _case("ladder", "time", wave, 300.0, sample, about)
+        timed = _case("ladder", "time", wave, sample, about)
         facts["ragged"] = False
         yield Wanted(replace(timed, baselines="all", **facts), programs)
 
@@ -294,39 +325,56 @@ def _ranked(sizes: Sizes) -> Iterator[Wanted]:
     """Yield the tilings that the model ranks first, all of an op in one case."""
     for sample, extents in sizes.ranked:
         programs = candidates(sample, extents, sizes.most_ranked)
-        tasks: tuple[tuple[Group, Task], ...] = (
-            ("correctness", "compare"),
-            ("candidates", "time"),
-        )
-        for group, task in tasks:
-            about = f"{spelt(extents)} candidates"
-            case = _case(group, task, 6, 180.0, sample, about)
-            yield Wanted(replace(case, extents=extents, dtype="bfloat16"), programs)
+        yield from _tilings(sample, extents, "candidates", programs)
 
 
-def _rungs(sizes: Sizes) -> Iterator[tuple[int, str, Extents, int]]:
+def _by_hand(sizes: Sizes) -> Iterator[Wanted]:
+    """Yield the tilings that a user would try, where products are large enough."""
+    for sample, extents in sizes.ranked:
+        if sample in BY_HAND and extents["M"] >= LARGE:
+            yield from _tilings(sample, extents, "by hand", by_hand(sample, extents))
+
+
+def _tilings(
+    sample: str, extents: Extents, what: str, programs: Mapping[str, Program]
+) -> Iterator[Wanted]:
+    """Yield what compares and what times some tilings of an op."""
+    tasks: tuple[tuple[Group, Task], ...] = (
+        ("correctness", "compare"),
+        ("candidates", "time"),
+    )
+    for group, task in tasks:
+        case = _case(group, task, "tilings", sample, f"{spelt(extents)} {what}")
+        yield Wanted(replace(case, extents=extents, dtype="bfloat16"), programs)
+
+
+def _rungs(sizes: Sizes) -> Iterator[tuple[str, str, Extents, int]]:
     """Yield the wave, the sample, the extents and the number of ranks."""
     shared = sizes.shared
     product = {"N": shared.columns, "K": shared.depth}
     for ranks in sizes.ladder_ranks:
         for m in sizes.ladder_rows:
-            yield 5, "ag_gemm", {"M": m, **product}, ranks
+            yield "ladder", "ag_gemm", {"M": m, **product}, ranks
         for b, keys in sizes.ladder_decode:
             heads = {"B": b, "H": shared.heads, "G": shared.queries}
             head = {"D": shared.head_size, "E": shared.head_size}
-            yield 6, "flash_decode", {**heads, "S": keys * ranks, **head}, ranks
+            yield (
+                "exchanges",
+                "flash_decode",
+                {**heads, "S": keys * ranks, **head},
+                ranks,
+            )
         for m in sizes.exchange_rows:
             for sample in ("gemm_all_reduce", "gemm_reduce_scatter"):
-                yield 6, sample, {"M": m, **product}, ranks
+                yield "exchanges", sample, {"M": m, **product}, ranks
 
 
-def _case(
-    group: Group, task: Task, wave: int, limit: float, kind: str, about: str
-) -> Case:
+def _case(group: Group, task: Task, wave: str, kind: str, about: str) -> Case:
     """Return a case with a stable id, and a seed that follows from it."""
     id = "/".join((group, task, kind, about.replace(" ", "-")))
     seed = zlib.crc32(id.encode()) % 10**6
-    return Case(id, group, task, wave, limit, kind, about, seed=seed)
+    place, limit = WAVES.index(wave), LIMITS[task]
+    return Case(id, group, task, place, limit, kind, about, seed=seed)
 
 
 def spelt(extents: Extents) -> str:

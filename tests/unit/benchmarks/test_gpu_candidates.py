@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+from gpu_by_hand import by_hand
 from gpu_candidates import with_tiling
 from gpu_emit import emitted_program
-from gpu_programs import candidates, of_one_rank
+from gpu_programs import SAMPLES, candidates, of_one_rank
 
 SMALL = {"M": 16, "N": 32, "K": 16}
 CHOSEN = of_one_rank("gemm", SMALL, "bfloat16")
@@ -23,3 +25,13 @@ def test_there_are_no_more_tilings_than_fit() -> None:
     assert made.inapplicable
     assert made.refused.endswith("candidate 999 does not apply: 12 tilings fit")
     assert with_tiling(CHOSEN) == CHOSEN
+
+
+@pytest.mark.parametrize("sample", ["gemm", "attention"])
+def test_tilings_by_hand_have_the_tiles_of_their_names(sample: str) -> None:
+    extents = {**SAMPLES[sample], "M": 256, "N": 512}
+    name, program = next(iter(by_hand(sample, extents).items()))
+    text = emitted_program(program).text
+    rows, columns = name.split("x")[:2]
+    for line in (f"BLOCK_M={rows}", f"BLOCK_N={columns}", "num_warps=8"):
+        assert f"        {line},\n" in text

@@ -1,0 +1,84 @@
+"""Tilings that a user of Triton would try by hand, in the forms that loops can have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from gpu_programs import FORMS, Extents, Program, of_one_rank
+
+
+class Tile(NamedTuple):
+    """What one program computes at a time."""
+
+    rows: int
+    columns: int
+    """Of the product; in attention, keys."""
+    terms: int
+    """Of each sum of the first product."""
+    warps: int
+    stages: int
+
+    def __str__(self) -> str:
+        shape = f"{self.rows}x{self.columns}x{self.terms}"
+        return f"{shape} warps={self.warps} stages={self.stages}"
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """Tilings of the only kernel of a sample."""
+
+    plan: Callable[[Extents, Tile], str]
+    """The plan string of a tile."""
+    tiles: Mapping[Tile, Sequence[str]]
+    """The forms of each tile, by the names of `FORMS`; those not in it are defaults."""
+
+
+def _product(extents: Extents, tile: Tile) -> str:
+    m, n, k = (-(-extents[dim] // size) for dim, size in zip("MNK", tile, strict=False))
+    launch = f"warps={tile.warps} stages={tile.stages} group=8"
+    return f"c: M={m} N={n} {launch}; c_k: K={k}"
+
+
+def _attention(extents: Extents, tile: Tile) -> str:
+    m, n = -(-extents["M"] // tile.rows), -(-extents["N"] // tile.columns)
+    grid = f"B={extents['B']} H={extents['H']} M={m} E=1"
+    launch = f"warps={tile.warps} stages={tile.stages} group=1"
+    return f"o: {grid} {launch}; m_n: N={n}; products_d: D=1"
+
+
+BOTH = ("pointers", "descriptors")
+ATTENTION = {
+    Tile(128, 128, 128, 8, 2): BOTH,
+    Tile(128, 64, 128, 8, 3): BOTH,
+    Tile(128, 64, 128, 4, 3): ("pointers", "specialized"),
+    Tile(64, 64, 128, 4, 3): BOTH,
+}
+BY_HAND = {
+    "gemm": ByHand(
+        _product,
+        {
+            Tile(128, 256, 64, 8, 3): (*BOTH, "looped", "ahead"),
+            Tile(128, 256, 64, 8, 4): BOTH,
+            Tile(256, 128, 64, 8, 3): BOTH,
+            Tile(128, 128, 64, 4, 4): (*BOTH, "specialized", "ahead"),
+            Tile(128, 128, 64, 4, 3): ("pointers", "looped"),
+        },
+    ),
+    "attention": ByHand(_attention, ATTENTION),
+    "attention_causal": ByHand(_attention, ATTENTION),
+}
+"""By sample: the tiles of Triton's tutorials for Hopper, and some near them."""
+
+
+def by_hand(sample: str, extents: Extents) -> dict[str, Program]:
+    """Return a sample in all of its tilings and forms, by name."""
+    base, own = of_one_rank(sample, extents, "bfloat16"), BY_HAND[sample]
+    found: dict[str, Program] = {}
+    for tile, forms in own.tiles.items():
+        tiled = replace(base.compiler, factors=own.plan(extents, tile))
+        for form in forms:
+            compiler = replace(tiled, **FORMS.get(form, {}))
+            found[f"{tile} {form}"] = replace(base, compiler=compiler)
+    return found
