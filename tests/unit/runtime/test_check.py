@@ -63,6 +63,34 @@ def test_error_is_relative_to_the_element_or_to_the_rms():
     assert relative_error(small, reference) == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3, 0)])
+def test_any_shape_has_an_error(shape: tuple[int, ...]):
+    reference = torch.ones(shape)
+    error = 0.5 if reference.numel() else 0.0
+    assert relative_error(1.5 * reference, reference) == error
+
+
+def test_rounded_weights_are_no_error_in_rows_of_few_keys():
+    """
+    In causal attention these rows are larger than most, and some of their sums small.
+
+    An error in a later row is found all the same.
+    """
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    p, v, later = normal(32, 3).softmax(-1), normal(3, 128), 0.01 * normal(3200, 128)
+    expected = torch.cat([p @ v, later])
+    rounded = torch.cat([p.bfloat16().double() @ v, later])
+    accepted = 4 * 2.0**-7
+    assert relative_error(rounded.flatten(), expected.flatten()) > accepted
+    assert relative_error(rounded, expected) < accepted
+    rounded[1000] *= 0.5
+    assert relative_error(rounded, expected) > accepted
+
+
 @pytest.mark.parametrize(
     ("made", "error"),
     [
