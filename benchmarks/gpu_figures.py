@@ -46,6 +46,14 @@ def ratio_of(
     return None if first is None or second is None else first / second
 
 
+def one(found: Alternative, condition: Condition) -> str:
+    """Return the median in a condition, in microseconds, or that it is missing."""
+    time = median(found, condition)
+    if time is None:
+        return "missing" if "missing" in found else "-"
+    return f"{time * 1e6:.1f}"
+
+
 def both(found: Alternative, first: Condition, second: Condition) -> str:
     """Return the medians in two conditions, in microseconds, or that it is missing."""
     times = [median(found, condition) for condition in (first, second)]

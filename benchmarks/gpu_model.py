@@ -10,6 +10,9 @@ from statistics import fmean
 from gpu_run.results import Results
 from markdown import markdown
 
+SHOWN = 20
+"""Predictions that are shown, of all that were wrong."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -99,9 +102,9 @@ def section(found: Sequence[Pair]) -> Iterator[str]:
     yield markdown(columns, [*rows, _row("all", found)])
     yield (
         "An error is how much longer it was predicted to take than it took. The rank "
-        "correlation is Spearman's. The largest surprise first:"
+        f"correlation is Spearman's. The {SHOWN} largest surprises:"
     )
-    surprising = sorted(found, key=lambda pair: -pair.surprise)
+    surprising = sorted(found, key=lambda pair: -pair.surprise)[:SHOWN]
     columns = ("op", "size", "predicted, us", "measured, us", "predicted / measured")
     yield markdown(columns, map(_surprise, surprising))
 

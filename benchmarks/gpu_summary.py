@@ -15,10 +15,15 @@ COLUMNS = ("cases", "geometric mean", "worst", "where")
 def summary(results: Results) -> Iterator[str]:
     """Yield the paragraphs of the summary."""
     yield _counts(results)
-    rows = list(_rows(others(results)))
-    if rows:
-        yield "How much faster comet is than what torch does on one rank, cold L2:"
-        yield markdown(("than", *COLUMNS), rows)
+    ratios = list(others(results))
+    own = [ratio for ratio in ratios if ratio.name in ratio.case.modules]
+    for what, found in (
+        ("what torch does on one rank", [each for each in ratios if each not in own]),
+        ("the forms that it does not take by default", own),
+    ):
+        if found:
+            yield f"How much faster comet is than {what}, cold L2:"
+            yield markdown(("than", *COLUMNS), _rows(found))
     rows = list(_rows(rungs(results, "graph")))
     if rows:
         yield "How much faster a pattern is than `bsp`, as a graph on one GPU:"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import geometric_mean
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import gpu_model
-from gpu_figures import BASE, Ratio, both, done_of, others, ratio_of
+from gpu_figures import BASE, Ratio, both, done_of, one, others, ratio_of
 from gpu_goals import LADDER, MICROSECONDS, SOURCE
 from gpu_run.case import GROUPS, OURS, Case
 from gpu_run.results import Alternative, Result, Results, is_lost, is_wrong
 from gpu_summary import summary
-from gpu_verdict import choices, goals
+from gpu_verdict import by_hand, choices, goals
 from markdown import markdown
+
+SHOWN = 3
+"""Places that are named of those where the same failed, or was not reached."""
 
 Done: TypeAlias = tuple[Case, Result]
 """A case of which something is known."""
@@ -29,6 +32,7 @@ def tables(results: Results) -> str:
         "Correctness": correctness(results),
         "Speed on one rank": speed(results),
         "The model's first choice": choices(results),
+        "Tilings by hand": by_hand(results),
         "The ladder: all ranks on one GPU": ladder(results),
         "The model": gpu_model.section(gpu_model.pairs(results)),
         "Failures": failures(results),
@@ -56,18 +60,29 @@ def machine(results: Results) -> Iterator[str]:
     names = dict.fromkeys(name for run in runs for name in run["machine"])
     rows = [[name, *(str(run["machine"].get(name)) for run in runs)] for name in names]
     if runs:
-        yield markdown(("", *(run["started"] for run in runs)), rows)
+        same = all(len(set(facts)) == 1 for _, *facts in rows)
+        started = [run["started"] for run in runs]
+        if same:
+            started = [", ".join(started)]
+            rows = [row[:2] for row in rows]
+        yield markdown(("", *started), rows)
     for result in results.done.values():
-        if "calibration" in result:
-            facts = result["calibration"].items()
-            yield markdown(("rate", "measured"), ([n, _shown(v)] for n, v in facts))
-        if "exchanges" in result:
-            times = result["exchanges"].items()
-            yield markdown(("exchange", "us"), ([n, _shown(v)] for n, v in times))
+        for name, facts in (
+            ("rate", result.get("calibration")),
+            ("exchange, us", result.get("exchanges")),
+        ):
+            if facts:
+                yield markdown((name, "measured"), _numbers(facts))
 
 
-def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _numbers(facts: Mapping[str, object]) -> Iterator[list[str]]:
+    """Yield the name and the value of each number, those of element types, too."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            inner = cast("Mapping[str, object]", value)
+            yield from _numbers({f"{name}, {key}": rate for key, rate in inner.items()})
+        elif isinstance(value, float):
+            yield [name, f"{value:.4g}"]
 
 
 def correctness(results: Results) -> Iterator[str]:
@@ -98,17 +113,17 @@ def _judged(kind: str, task: str, found: Sequence[Alternative], lost: int) -> li
 
 
 def by_op(ratios: Sequence[Ratio]) -> str:
-    """Return a table of geometric means: a row for each op, a column for each other."""
-    names = list(dict.fromkeys(ratio.name for ratio in ratios))
+    """Return a table of geometric means: a row for each other, a column for each op."""
+    kinds = list(dict.fromkeys(ratio.case.kind for ratio in ratios))
     found: dict[str, dict[str, list[float]]] = {}
     for ratio in ratios:
-        own = found.setdefault(ratio.case.kind, {})
-        own.setdefault(ratio.name, []).append(ratio.value)
+        own = found.setdefault(ratio.name, {})
+        own.setdefault(ratio.case.kind, []).append(ratio.value)
     rows = (
-        [kind, *(_mean(own.get(name, [])) for name in names)]
-        for kind, own in found.items()
+        [name, *(_mean(own.get(kind, [])) for kind in kinds)]
+        for name, own in found.items()
     )
-    return markdown(("op", *names), rows)
+    return markdown(("than", *kinds), rows)
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -134,38 +149,52 @@ def speed(results: Results) -> Iterator[str]:
     if ratios:
         yield "How much faster comet is than others, cold L2, geometric means:"
         yield by_op(ratios)
-    kinds = _by_kind(done_of(results, "speed"))
-    for kind, found in kinds.items():
-        names = _alternatives(found, OURS)
-        yield f"### {kind}"
-        columns = ("size", "comet, us", "predicted", *names, "before")
-        yield markdown(columns, (_speed_row(*each, names) for each in found))
-    if kinds:
+    cases = list(done_of(results, "speed"))
+    for beside, among in (
+        ("", [each for each in cases if each[0].baselines != "compiled"]),
+        (", beside torch.compile", [c for c in cases if c[0].baselines == "compiled"]),
+    ):
+        for kind, found in _by_kind(among).items():
+            yield f"### {kind}{beside}"
+            yield markdown(("", *(case.about for case, _ in found)), _speed_rows(found))
+    if cases:
         yield (
-            "Times are medians in microseconds, with a cold / a warm L2. Behind those "
-            "of others stands how much longer they take than comet, cold; a `*` does a "
-            f"part of the work. Before: what is to be beaten, {SOURCE}."
+            "Times are medians in microseconds, with a cold L2. Behind those of others "
+            "stands how much longer they take than comet; a `*` does a part of the "
+            f"work. Before: what is to be beaten, {SOURCE}."
         )
 
 
-def _speed_row(case: Case, result: Result, names: Sequence[str]) -> list[str]:
-    found = result.get("alternatives", {})
-    ours = found.get(OURS, {})
+def _speed_rows(found: Sequence[Done]) -> Iterator[list[str]]:
+    """Yield a row for each alternative of an op, with a column for each size."""
+    known = [result.get("alternatives", {}) for _, result in found]
+    ours = [each.get(OURS, Alternative()) for each in known]
+    yield [OURS, *(one(each, "cold") for each in ours)]
+    yield ["with a warm L2", *(one(each, "warm") for each in ours)]
+    yield ["predicted", *(_predicted(case) for case, _ in found)]
+    for name in _alternatives(found, OURS):
+        others = [each.get(name, Alternative()) for each in known]
+        yield [name, *map(_beside, others, ours)]
+    yield ["before", *(_before(case) for case, _ in found)]
+
+
+def _predicted(case: Case) -> str:
     predicted = case.predicted.get(OURS)
-    goals = MICROSECONDS.get(case.kind, {}).get(case.about)
-    return [
-        case.about,
-        both(ours, "cold", "warm"),
-        "-" if predicted is None or case.ragged else f"{predicted.eager * 1e6:.1f}",
-        *(_beside(found.get(name, {}), ours) for name in names),
-        ", ".join(f"{name} {time:.0f}" for name, time in (goals or {}).items()) or "-",
-    ]
+    if predicted is None or case.ragged:
+        return "-"
+    return f"{predicted.eager * 1e6:.1f}"
+
+
+def _before(case: Case) -> str:
+    goals = MICROSECONDS.get(case.kind, {}).get(case.about.removesuffix(" compiled"))
+    shown = (f"{name} {time:.0f}" for name, time in (goals or {}).items())
+    return ", ".join(shown) or "-"
 
 
 def _beside(found: Alternative, ours: Alternative) -> str:
     ratio = ratio_of(found, ours, "cold")
-    times = both(found, "cold", "warm") + " *" * found.get("partial", False)
-    return times if ratio is None else f"{times} = {ratio:.2f}"
+    time = one(found, "cold") + " *" * found.get("partial", False)
+    return time if ratio is None else f"{time} ({ratio:.2f})"
 
 
 def ladder(results: Results) -> Iterator[str]:
@@ -209,25 +238,34 @@ def _step(case: Case, found: Alternative, base: Alternative, name: str) -> str:
 
 def failures(results: Results) -> Iterator[str]:
     """Yield what was lost, wrong, refused or missing, each with its reason."""
-    lines = list(_failures(results))
-    if lines:
-        yield "\n".join(f"* {line}" for line in lines)
+    where: dict[str, list[str]] = {}
+    for place, sentence in _failures(results):
+        where.setdefault(sentence, []).append(place)
+    if where:
+        yield "\n".join(f"* {why}: {_few(places)}" for why, places in where.items())
 
 
-def _failures(results: Results) -> Iterator[str]:
+def _few(places: Sequence[str]) -> str:
+    """Return the first of some places, and how many there are beyond."""
+    more = len(places) - SHOWN
+    return ", ".join(places[:SHOWN]) + f", and {more} more" * (more > 0)
+
+
+def _failures(results: Results) -> Iterator[tuple[str, str]]:
+    """Yield where something failed, and what."""
     for case in results.manifest.cases:
         result = results.done.get(case.id, Result())
         if is_lost(result):
-            yield f"{case.id}: lost: {result.get('reason')}"
+            yield case.id, f"lost: {result.get('reason')}"
         if is_wrong(result):
-            yield f"{case.id}: wrong: {', '.join(_wrong(result))}"
+            yield case.id, f"wrong: {', '.join(_wrong(result))}"
         for name, reason in case.refused.items():
-            yield f"{case.id}: no module for {name}: {reason}"
+            yield f"{case.id} {name}", f"no module: {reason}"
         for name, found in result.get("alternatives", {}).items():
             if "missing" in found and name in case.modules:
-                yield f"{case.id}: {name} is missing: {found['missing']}"
+                yield f"{case.id} {name}", f"missing: {found['missing']}"
             if "remark" in found:
-                yield f"{case.id}: {name}: {found['remark']}"
+                yield f"{case.id} {name}", found["remark"]
 
 
 def _wrong(result: Result) -> Iterator[str]:
@@ -244,5 +282,4 @@ def not_reached(results: Results) -> Iterator[str]:
     for group in GROUPS:
         own = [case.id for case in pending if case.group == group]
         if own:
-            yield f"{group}: {len(own)}"
-            yield "\n".join(f"* {id}" for id in own)
+            yield f"{group}: {len(own)}: {_few(own)}"

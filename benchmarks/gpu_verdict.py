@@ -146,14 +146,46 @@ def choices(results: Results) -> Iterator[str]:
         yield markdown((*columns, "rank correlation"), rows)
 
 
-def _choice(case: Case, result: Result) -> list[str] | None:
-    """Return the row of an op; None where its first choice was not timed."""
+def by_hand(results: Results) -> Iterator[str]:
+    """Yield what comet's choice loses against the best of the tilings by hand."""
+    ours = {
+        _what(case): time
+        for case, result in done_of(results, "speed")
+        if (time := median(result.get("alternatives", {}).get(OURS, {}), "cold"))
+        and case.baselines != "compiled"
+        and not case.ragged
+    }
+    rows: list[list[str]] = []
+    for case, result in done_of(results, "candidates"):
+        times, own = _times(case, result), ours.get(_what(case))
+        if own is not None and times and FIRST not in times:
+            best = min(times, key=lambda name: times[name])
+            shown = [f"{time * 1e6:.1f}" for time in (own, times[best])]
+            lost = f"{own / times[best] - 1:.1%}"
+            rows.append([case.kind, case.about, str(len(times)), *shown, best, lost])
+    if rows:
+        columns = ("op", "size", "tilings", "comet, us", "best, us", "which", "loses")
+        yield markdown(columns, rows)
+
+
+def _what(case: Case) -> tuple[str, frozenset[tuple[str, int]]]:
+    """Return the op and the sizes of a case."""
+    return case.kind, frozenset(case.extents.items())
+
+
+def _times(case: Case, result: Result) -> dict[str, float]:
+    """Return the time of each module of a case that was timed, with a cold L2."""
     found = result.get("alternatives", {})
-    times = {
+    return {
         name: time
         for name in case.modules
         if (time := median(found.get(name, {}), "cold")) is not None
     }
+
+
+def _choice(case: Case, result: Result) -> list[str] | None:
+    """Return the row of an op; None where its first choice was not timed."""
+    times = _times(case, result)
     if FIRST not in times:
         return None
     best = min(times, key=lambda name: times[name])

@@ -136,6 +136,17 @@ CASES = (
         extents={"B": 2, "H": 4, "G": 8, "S": 4321, "D": 64, "E": 61},
         modules={"comet": "h.py", "unsplit": "i.py"},
     ),
+    Case(
+        "candidates/time/flash_decode/by-hand",
+        "candidates",
+        "time",
+        5,
+        1.0,
+        "flash_decode",
+        "by hand",
+        extents={"G": 8, "S": 4321, "D": 64, "E": 61, "B": 2, "H": 4},
+        modules={"32 keys": "j.py", "64 keys": "k.py"},
+    ),
 )
 ALTERNATIVES: Mapping[str, Mapping[str, Alternative]] = {
     CASES[1].id: {"comet": checked(0.002, True)},
@@ -160,6 +171,10 @@ ALTERNATIVES: Mapping[str, Mapping[str, Alternative]] = {
     CASES[9].id: {
         "comet": times(cold=4.0, warm=3.0),
         "unsplit": times(cold=2.5, warm=2.0),
+    },
+    CASES[10].id: {
+        "32 keys": times(cold=3.2, warm=3.0),
+        "64 keys": times(cold=8.0, warm=8.0),
     },
 }
 
@@ -197,19 +212,34 @@ def test_goals_and_choices(results: Results) -> None:
     assert f"| {SQUARE} | 3 | 210.0 | 200.0 | candidate_2 | 5.0% | 0.50 |" in text
 
 
+def test_tilings_by_hand_stand_beside_what_comet_takes(results: Results) -> None:
+    row = "| flash_decode | by hand | 2 | 4.0 | 3.2 | 32 keys | 25.0% |"
+    assert row in tables(results)
+
+
+def test_what_failed_often_is_one_line(results: Results) -> None:
+    """Two alternatives of different cases had no room."""
+    (line,) = (each for each in tables(results).splitlines() if "shared memory" in each)
+    assert line == (
+        "* missing: OutOfResources: shared memory: "
+        "ladder/time/ag_gemm/4-ranks-16x3584x8192 push, "
+        f"candidates/time/gemm/{SQUARE} candidate_4"
+    )
+
+
 def test_wrong_results_are_failures(results: Results) -> None:
     wrong = {"comet": checked(None, False)}
     results.add(CASES[1], {"state": "done", "alternatives": wrong})
     text = tables(results)
     assert "**1 lost, 1 wrong**" in text
-    assert "* correctness/check/gemm/odd: wrong: comet not finite of 1.0e-02" in text
+    assert "* wrong: comet not finite of 1.0e-02: correctness/check/gemm/odd" in text
     assert "| gemm | numpy, small | 0 | 1 | 0 | - |" in text
 
 
 def test_nothing_is_a_table_too(tmp_path: Path) -> None:
     text = tables(results_for(tmp_path / "R.json", Manifest(False, "0", CASES)))
     assert text.startswith("# The kernels on nothing")
-    assert "Cases: 0 run, **0 lost, 0 wrong**, 9 not reached." in text
+    assert "Cases: 0 run, **0 lost, 0 wrong**, 10 not reached." in text
 
 
 @pytest.mark.parametrize(
