@@ -59,13 +59,13 @@ def test_hardware_of_one_instance_has_axes_of_one(tmp_path: Path):
 WRONG = {
     "a measured field that there is not": (
         GPU,
-        "hbm_gb_per_s: 4300",
-        "hbm_gb: 4300",
+        "hbm_gb_per_s: 4330",
+        "hbm_gb: 4330",
         r"in 'measured': unknown field 'hbm_gb', did you mean 'hbm_gb_per_s'",
     ),
     "a measured rate that is none": (
         GPU,
-        "hbm_gb_per_s: 4300",
+        "hbm_gb_per_s: 4330",
         "hbm_gb_per_s: 0",
         r"in 'measured': the field 'hbm_gb_per_s' is a positive number, not 0",
     ),
@@ -159,12 +159,12 @@ def test_measured_rates_take_the_place_of_the_data_sheet():
     assert gpu is not None
     sheet = attached_system(attach(HARDWARE / "h200x1.yaml")).gpu
     assert sheet is not None
-    assert gpu.figures["hbm_gb_per_s"] == 4300
+    assert gpu.figures["hbm_gb_per_s"] == 4330
     assert sheet.figures["hbm_gb_per_s"] == 4800
     rates, known = gpu.figures["tensor_tflops"], sheet.figures["tensor_tflops"]
     assert isinstance(rates, dict)
     assert isinstance(known, dict)
-    assert rates == {**known, "f16": 790, "bf16": 790}
+    assert rates == {**known, "f16": 768, "bf16": 797}
     assert "measured" not in gpu.figures
 
 
