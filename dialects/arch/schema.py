@@ -301,8 +301,8 @@ Defaults of the fields of a GPU, each with its source or the word assumed.
 
 Other defaults follow from the file: `remote_load_us` is the sum of `load_latency_us`
 and `link_latency_us`, `remote_caches` is `multiprocessors`, `graph_launch_us` is
-`launch_us`, and `exp2` of `function_costs` is `exp` without a
-multiplication.
+`launch_us`, and `exp2` of `function_costs` is `exp` less four, what
+`tl.exp` takes beside the power of two.
 """
 
 

@@ -279,6 +279,8 @@ class _Facts:
                 return -1.0
             case (MapKind.MULT, [-1.0, float(size)]) if hides(-size, op.result):
                 return Masked.LOW
+            case (MapKind.MULT, [Masked.LOW, float(size)]) if size >= 1:
+                return Masked.LOW
             case (MapKind.SELECT, [0.0, _, float(number)]) if hides(number, op.result):
                 return Masked.LOW
             case (MapKind.SELECT, [0.0, _, _]):

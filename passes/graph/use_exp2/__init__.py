@@ -29,7 +29,12 @@ from comet.dialects.compound.map import MapKindAttr, constant_of, lowest_finite
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
-from comet.passes.graph.use_exp2.plan import FACTOR, Exp2Plan, plan_exp2
+from comet.passes.graph.use_exp2.plan import (
+    FACTOR,
+    Exp2Plan,
+    is_exponential,
+    plan_exp2,
+)
 from comet.passes.search import Candidate, Cost, Found, cheapest
 
 Exponential = Literal["auto", "exp", "exp2"]
@@ -97,26 +102,27 @@ def rewrite(plan: Exp2Plan) -> None:
 class _Scaled:
     """The products of values and constants with factors, each inserted once."""
 
-    products: dict[tuple[SSAValue, float], SSAValue] = field(
-        default_factory=dict[tuple[SSAValue, float], SSAValue]
+    products: dict[tuple[SSAValue, float, bool], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, float, bool], SSAValue]
     )
 
     def replace(self, use: Use, factor: float) -> None:
         """Let a use read its value times `factor`."""
         value = use.operation.operands[use.index]
-        key = (value, factor)
+        is_finite = factor > 1 and not is_exponential(use.operation)
+        key = (value, factor, is_finite)
         if key not in self.products:
-            self.products[key] = _times(value, factor)
+            self.products[key] = _times(*key)
         use.operation.operands[use.index] = self.products[key]
         if isinstance(op := value.owner, FillOp) and not op.result.uses:
             Rewriter.erase_op(op)
 
 
-def _times(value: SSAValue, factor: float) -> SSAValue:
+def _times(value: SSAValue, factor: float, is_finite: bool) -> SSAValue:
     """
     Insert `value` times `factor` after `value`, and return the product.
 
-    The lowest finite number stays the lowest finite number.
+    With `is_finite` the lowest finite number stays the lowest finite number.
     """
     lowest = lowest_finite(float_type_of(value))
     if (number := constant_of(value)) is not None:
@@ -125,10 +131,15 @@ def _times(value: SSAValue, factor: float) -> SSAValue:
         ]
     else:
         scalar = tensor({}, element_type_of(value))
-        fills = FillOp(factor, scalar), FillOp(lowest, scalar)
-        product = MapOp(MapKind.MULT, (value, fills[0].result), value.type)
-        clamped = MapOp(MapKind.MAX, (product.result, fills[1].result), value.type)
-        ops = [*fills, product, clamped] if factor > 1 else [fills[0], product]
+        number = FillOp(factor, scalar)
+        product = MapOp(MapKind.MULT, (value, number.result), value.type)
+        ops = [number, product]
+        if is_finite:
+            least = FillOp(lowest, scalar)
+            ops += [
+                least,
+                MapOp(MapKind.MAX, (product.result, least.result), value.type),
+            ]
     Rewriter.insert_op(ops, _after(value))
     ops[-1].results[0].name_hint = value.name_hint
     return ops[-1].results[0]

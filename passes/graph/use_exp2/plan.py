@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from math import e, inf, log2
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
 from xdsl.dialects.func import FuncOp
@@ -37,7 +37,8 @@ FACTOR = log2(e)
 SCALING = 2
 """
 Operations to scale an element of a value: the product by log2 e, and a maximum with the
-lowest finite number, so that low numbers do not overflow.
+lowest finite number, so that low numbers do not overflow. An exponential needs no
+maximum: 2 to the power of minus infinity is 0, as e to the power of a low number is.
 """
 
 CARRYING = (MapKind.ADD, MapKind.SUB, MapKind.MAX, MapKind.MIN, MapKind.COPY)
@@ -86,7 +87,8 @@ def plan_exp2(
     exponentials do that can, also if that saves nothing.
     """
     values, gain = _values(func), costs["exp"] - costs["exp2"]
-    counts = {op: _count(op) for op in map(_exponential, values) if op}
+    ops = [value.owner for value in values]
+    counts = {op: _count(op) for op in ops if is_exponential(op)}
     gains = {op: gain * count for op, count in counts.items()}
     forced = dict.fromkeys(gains, inf) if every else gains
     edges: list[Edge] = [(SCALED, op, saved) for op, saved in forced.items()]
@@ -123,10 +125,9 @@ def _is_precise(value: SSAValue) -> bool:
     return isinstance(element_type_of(value), Float32Type | Float64Type)
 
 
-def _exponential(value: SSAValue) -> MapOp | None:
-    """Return the defining op of a value if it is an exponential, else None."""
-    op = value.owner
-    return op if isinstance(op, MapOp) and op.kind.data is MapKind.EXP else None
+def is_exponential(op: Operation | Block) -> TypeGuard[MapOp]:
+    """Whether an op is e^x."""
+    return isinstance(op, MapOp) and op.kind.data is MapKind.EXP
 
 
 def _count(op: MapOp) -> float:
@@ -215,8 +216,8 @@ def _scaled_operand(op: MapOp) -> int:
     """
     Return which operand of a product or quotient is scaled if the result is.
 
-    That is a constant whose multiple is finite; else the smaller factor of a product,
-    or the dividend.
+    That is a constant whose multiple is finite; else the dividend, or the smaller
+    factor of a product: of equal ones, one that is computed from what may be scaled.
     """
     values, kind = list(op.inputs), op.kind.data
     numbers = [constant_of(value) for value in values]
@@ -225,7 +226,8 @@ def _scaled_operand(op: MapOp) -> int:
             return index
     if kind is MapKind.DIV or numbers[1] is not None:
         return 0
-    return 0 if _elements(values[0]) < _elements(values[1]) else 1
+    first, second = ((_elements(v), producer_of(v) == UNSCALED) for v in values)
+    return 0 if first < second else 1
 
 
 def _is_finite(number: float, value: SSAValue) -> bool:
@@ -246,7 +248,9 @@ def _cost(use: Use) -> float:
     Each reader has its own product, as kernels recompute such values.
     """
     value = use.operation.operands[use.index]
-    return 0.0 if constant_of(value) is not None else SCALING * _elements(value)
+    if constant_of(value) is not None:
+        return 0.0
+    return (1 if is_exponential(use.operation) else SCALING) * _elements(value)
 
 
 def _elements(value: SSAValue) -> float:

@@ -140,11 +140,24 @@ def test_blocks_keep_their_meaning(name: str):
 
 def test_nothing_is_multiplied_where_that_costs_as_much():
     # The scores of GEMM-softmax have no scale that the factor could be a part of.
-    module = run_passes(
-        parse_module(graph_text("gemm_softmax", (4, 8, 6))), "decompose"
-    )
-    assert str(with_exp2(module)) == str(run_passes(module, GPU))
-    assert "exp2" in kinds(with_exp2(module, "exp2"))
+    text = graph_text("gemm_softmax", (4, 8, 6))
+    module = run_passes(parse_module(text), "decompose")
+    (func,) = compute_functions(module)
+    assert not plan_exp2(func, COSTS).exps
+    assert plan_exp2(func, {"exp": 8.0, "exp2": 6.0}).exps
+    after = with_exp2(module)
+    assert kinds(after) == ["sub", "mult", "exp2", "div"]
+    assert_same_meaning(module, after, func.sym_name.data)
+
+
+@pytest.mark.parametrize("number", [-3e38, 3e38])
+def test_an_exponential_of_a_product_beyond_all_numbers(number: float):
+    p = Program({"M": 3})
+    x = p.map("x", "add", p.argument("y", "M"), p.fill("n", number))
+    inverse = p.map("inverse", "div", p.fill("one", 1.0), p.map("e", "exp", x))
+    p.map("z", "div", p.fill("two", 1.0), p.map("c", "add", inverse, p.fill("d", 1.0)))
+    module = parse_module(p.returning("z"))
+    assert_same_meaning(module, with_exp2(module), "main")
 
 
 def test_the_smaller_factor_is_multiplied():
@@ -160,6 +173,18 @@ def test_the_smaller_factor_is_multiplied():
         if isinstance(op, MapOp) and op.kind.data is MapKind.MULT
     ]
     assert products == [("M",), ("M", "N")]
+    assert_same_meaning(module, after, "main")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_of_equal_factors_the_one_with_a_constant_is_multiplied(swapped: bool):
+    p = Program({"M": 3, "N": 50})
+    x, r = p.argument("x", "MN"), p.argument("r", "MN")
+    halved = p.map("halved", "mult", x, p.fill("half", 0.5))
+    p.map("e", "exp", p.map("s", "mult", *((r, halved) if swapped else (halved, r))))
+    module = parse_module(p.returning("e"))
+    after = with_exp2(module)
+    assert kinds(after) == ["mult", "mult", "exp2"]
     assert_same_meaning(module, after, "main")
 
 

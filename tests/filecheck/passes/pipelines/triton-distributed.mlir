@@ -31,4 +31,4 @@ func.func @f(%a: tensor<32x64xf16>, %b: tensor<64x128xf16>) -> tensor<32x128xf16
 // APART: def f_c_kernel(
 // APART: tl.dot(
 // APART: def f_p_kernel(
-// APART: tl.exp(
+// APART: tl.exp2(
