@@ -18,10 +18,10 @@ from xdsl.dialects.func import FuncOp
 
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.compound import ContractOp
+from comet.dialects.compound import ContractOp, IndexOp
 from comet.dialects.compound.dims import level_of
 from comet.dialects.schedule import CopyOp, TemporalOp
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.node import NodeOp, outside
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
@@ -62,10 +62,18 @@ def specialized_loops(func: FuncOp, memory: str) -> Iterator[TemporalOp]:
 
 
 def _is_specialized(node: TemporalOp, memory: str) -> bool:
-    """Whether all that a loop loads comes by descriptor, for products in it."""
+    """
+    Whether all that a loop loads comes by descriptor, for products in it.
+
+    Positions, which masks compare, are computed and not loaded.
+    """
     ops = tuple(node.body.walk())
     loads = [
-        op for op in ops if isinstance(op, CopyOp) and level_of(op.source) == memory
+        op
+        for op in ops
+        if isinstance(op, CopyOp)
+        and level_of(op.source) == memory
+        and not isinstance(outside(op.source).owner, IndexOp)
     ]
     inside = [op for op in ops if isinstance(op, NodeOp) and cut_dims(op)]
     return (

@@ -88,16 +88,24 @@ def test_the_assembly_has_bulk_copies(tmp_path: Path):
 SPECIALIZED = (
     f"{H200},triton-distributed{{strategy=full copies=descriptors specialize=true"
 )
-ATTENTION = next(op for op in NAMED_OPS if op.title == "attention")
+ATTENTION, CAUSAL = (
+    next(op for op in NAMED_OPS if op.title == title)
+    for title in ("attention", "attention_causal")
+)
 
 
 def test_specialized_loops(tmp_path: Path):
-    """Some warps load, the others multiply: no spills, and the same meaning."""
+    """
+    Some warps load, the others multiply: no spills, and the same meaning.
+
+    The positions that the mask of causal attention compares are loaded by none.
+    """
     extents = {"B": 2, "H": 2, "M": 256, "N": 256, "D": 64, "E": 64}
     attention = 'factors="y: B=2 H=2 M=2 warps=4 stages=2; m_n: N=2"'
     gemm = 'factors="c: M=2 N=2 warps=4 stages=3; c_k: K=4"'
     sources = {
         "attention": emitted(ATTENTION.text(extents), f"{SPECIALIZED} {attention}}}"),
+        "causal": emitted(CAUSAL.text(extents), f"{SPECIALIZED} {attention}}}"),
         "gemm": emitted(GEMM.format(M=256, K=256, N=256), f"{SPECIALIZED} {gemm}}}"),
     }
     for source in sources.values():
