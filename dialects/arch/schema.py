@@ -265,7 +265,7 @@ GPU_DEFAULTS: Fields = {
     "load_bytes": 16,  # assumed: vector loads of at most 128 bits
     "copy_bytes": 4,  # cp.async takes 4, 8 or 16 bytes: docs.rs/crate/ptx-90-parser
     "free_load_bytes": 8,  # assumed, from what Triton compiles for sm_90
-    "function_costs": {  # assumed: fewer lanes; a reduction also shuffles
+    "function_costs": {  # exp: of an H200; others assumed; a reduction also shuffles
         "exp": 8,
         "log": 8,
         "sqrt": 8,
