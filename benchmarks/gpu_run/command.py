@@ -232,6 +232,13 @@ def session_of(folder: Path, options: Options) -> Session:
             f"{folder} has programs of real sizes, which no interpreter ends; write "
             "another with benchmarks/gpu.py emit --dry-run"
         )
+    files = {file for case in manifest.cases for file in case.modules.values()}
+    missing = sorted(f for f in files if not (folder / MODULES / f).exists())
+    if missing:
+        raise ValueError(
+            f"{folder} lacks {len(missing)} of {len(files)} modules, such as "
+            f"{missing[0]}; copy it whole, or write it anew with benchmarks/gpu.py emit"
+        )
     results = results_for(options.out, manifest)
     seconds = inf if options.minutes is None else 60 * options.minutes
     return Session(folder, options, results, time.monotonic() + seconds)

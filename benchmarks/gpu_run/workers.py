@@ -184,7 +184,13 @@ def _serve(connection: Connection, log: Path) -> None:
 
 
 def sentence(error: Exception) -> str:
-    """Return what an error says, in one line that tables can show."""
+    """
+    Return what an error says, in one line that tables can show.
+
+    Triton says in the first line where it is, and in the last one what it is.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else "no reason is given"
+    if text.endswith(":"):
+        text = f"{text} {lines[-1]}"
     return f"{type(error).__name__}: {text}"[:400]

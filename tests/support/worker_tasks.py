@@ -38,6 +38,11 @@ def fail() -> None:
     raise ArithmeticError("no room\nbut much to say")
 
 
+def fail_somewhere() -> None:
+    """Raise what says where in the first line, and what in the last."""
+    raise ArithmeticError("at 15:14:\nx = 1 / 0\n       ^\nno room")
+
+
 def hang() -> None:
     """Take longer than anybody waits."""
     time.sleep(LONG)

@@ -153,6 +153,10 @@ def test_what_cannot_be_run_is_said_in_a_sentence(
     assert error.endswith(
         "has no manifest.json; write it with benchmarks/gpu.py emit\n"
     )
+    write_folder(tmp_path / "part", CASES)
+    (tmp_path / "part" / "modules" / "wrong.py").unlink()
+    assert main(["--dry-run"], tmp_path / "part") == 1
+    assert "lacks 1 of 6 modules, such as wrong.py; copy" in capsys.readouterr().err
     real = replace(write_folder(tmp_path / "real", CASES), tiny=False)
     (tmp_path / "real" / "manifest.json").write_text(real.text())
     assert main(["--dry-run"], tmp_path / "real") == 1

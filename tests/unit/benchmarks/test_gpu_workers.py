@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 from gpu_run.workers import Outcome, Task, Workers
-from worker_tasks import LONG, crash, fail, hang, process_of, stop
+from worker_tasks import LONG, crash, fail, fail_somewhere, hang, process_of, stop
 
 Value: TypeAlias = tuple[int, int] | None
 """A number, and the process that was given it."""
@@ -49,6 +49,7 @@ def test_processes_work_at_the_same_time(log: Path) -> None:
         (crash, LONG, "its process ended with code 7"),
         (stop, LONG, "its process was ended by SIGABRT"),
         (fail, LONG, "ArithmeticError: no room"),
+        (fail_somewhere, LONG, "ArithmeticError: at 15:14: no room"),
         (hang, 0.5, "it took longer than 0.5 s"),
     ],
 )
