@@ -30,7 +30,7 @@ class ByHand:
     """Tilings of the only kernel of a sample."""
 
     plan: Callable[[Extents, Tile], str]
-    """The plan string of a tile."""
+    """The plan string of a tile; it is empty where the tile does not apply."""
     tiles: Mapping[Tile, Sequence[str]]
     """The forms of each tile, by the names of `FORMS`; those not in it are defaults."""
 
@@ -48,12 +48,32 @@ def _attention(extents: Extents, tile: Tile) -> str:
     return f"o: {grid} {launch}; m_n: N={n}; products_d: D=1"
 
 
+def _rows(result: str) -> Callable[[Extents, Tile], str]:
+    """Return the plans of a product and what follows it, in one kernel."""
+
+    def plan(extents: Extents, tile: Tile) -> str:
+        if extents["N"] != tile.columns:
+            return ""
+        m, k = -(-extents["M"] // tile.rows), -(-extents["K"] // tile.terms)
+        launch = f"warps={tile.warps} stages={tile.stages} group=1"
+        return f"{result}: M={m} {launch}; c_k: K={k}"
+
+    return plan
+
+
 BOTH = ("pointers", "descriptors")
 ATTENTION = {
     Tile(128, 128, 128, 8, 2): BOTH,
     Tile(128, 64, 128, 8, 3): BOTH,
     Tile(128, 64, 128, 4, 3): ("pointers", "specialized"),
     Tile(64, 64, 128, 4, 3): BOTH,
+}
+ROWS = {
+    Tile(64, 512, 64, 8, 2): BOTH,
+    Tile(64, 512, 64, 8, 3): (*BOTH, "looped"),
+    Tile(64, 256, 64, 4, 3): BOTH,
+    Tile(128, 256, 64, 8, 3): (*BOTH, "looped"),
+    Tile(128, 256, 64, 4, 3): ("ahead",),
 }
 BY_HAND = {
     "gemm": ByHand(
@@ -66,10 +86,14 @@ BY_HAND = {
             Tile(128, 128, 64, 4, 3): ("pointers", "looped"),
         },
     ),
+    "gemm_softmax": ByHand(_rows("p"), ROWS),
+    "gemm_layernorm": ByHand(_rows("y"), ROWS),
     "attention": ByHand(_attention, ATTENTION),
     "attention_causal": ByHand(_attention, ATTENTION),
 }
 """By sample: the tiles of Triton's tutorials for Hopper, and some near them."""
+FUSED = ("gemm_softmax", "gemm_layernorm")
+"""Samples whose plans here are those of one kernel."""
 
 
 def by_hand(sample: str, extents: Extents) -> dict[str, Program]:
@@ -77,7 +101,10 @@ def by_hand(sample: str, extents: Extents) -> dict[str, Program]:
     base, own = of_one_rank(sample, extents, "bfloat16"), BY_HAND[sample]
     found: dict[str, Program] = {}
     for tile, forms in own.tiles.items():
-        tiled = replace(base.compiler, factors=own.plan(extents, tile))
+        if not (plan := own.plan(extents, tile)):
+            continue
+        strategy = "full" if sample in FUSED else base.compiler.strategy
+        tiled = replace(base.compiler, factors=plan, strategy=strategy)
         for form in forms:
             compiler = replace(tiled, **FORMS.get(form, {}))
             found[f"{tile} {form}"] = replace(base, compiler=compiler)

@@ -153,6 +153,7 @@ REAL = Sizes(
     in_all_forms=SAMPLES,
     ranked=(
         ("gemm", {"M": 4096, "N": 4096, "K": 4096}),
+        ("gemm_softmax", {"M": 65536, "N": 256, "K": 256}),
         ("gemm_softmax", {"M": 32768, "N": 512, "K": 1024}),
         ("gemm_softmax", {"M": 8192, "N": 8192, "K": 1024}),
         ("gemm_layernorm", {"M": 32768, "N": 512, "K": 1024}),
@@ -331,8 +332,10 @@ def _ranked(sizes: Sizes) -> Iterator[Wanted]:
 def _by_hand(sizes: Sizes) -> Iterator[Wanted]:
     """Yield the tilings that a user would try, where products are large enough."""
     for sample, extents in sizes.ranked:
-        if sample in BY_HAND and extents["M"] >= LARGE:
-            yield from _tilings(sample, extents, "by hand", by_hand(sample, extents))
+        if sample not in BY_HAND or extents["M"] < LARGE:
+            continue
+        if programs := by_hand(sample, extents):
+            yield from _tilings(sample, extents, "by hand", programs)
 
 
 def _tilings(

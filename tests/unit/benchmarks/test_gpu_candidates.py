@@ -27,7 +27,7 @@ def test_there_are_no_more_tilings_than_fit() -> None:
     assert with_tiling(CHOSEN) == CHOSEN
 
 
-@pytest.mark.parametrize("sample", ["gemm", "attention"])
+@pytest.mark.parametrize("sample", ["gemm", "gemm_layernorm", "attention"])
 def test_tilings_by_hand_have_the_tiles_of_their_names(sample: str) -> None:
     extents = {**SAMPLES[sample], "M": 256, "N": 512}
     name, program = next(iter(by_hand(sample, extents).items()))
