@@ -39,6 +39,7 @@ MEASURED = {
     "multiply_add": r"fma\.rn\.f32",
     "exponential": r"ex2\.approx\S*",
     "copy": r"ld\.global\S*\.cg\S*|st\.global\S*",
+    "read": r"ld\.global\S*\.cg\S*",
     "nothing": r"ret",
     "exchange": r"(?:atom|red)\.global\.gpu\.release\.add\.u32",
     "system_exchange": r"(?:atom|red)\.global\.sys\.release\.add\.u32",

@@ -51,6 +51,7 @@ def test_kernels_have_what_they_measure_in_their_assembly() -> None:
         "multiply_add": 16 * 8,
         "exponential": 16 * 8,
         "copy": 2 * 2,
+        "read": 2,
         "nothing": 1,
         "exchange": 1,
         "system_exchange": 1,
