@@ -64,8 +64,9 @@ def emitted_program(program: Program) -> Emitted:
     source = Source("", ranks, program.text)
     try:
         program = with_tiling(program)
-        plan = after_passes(source, program.hardware, [program.compiler])
-        seconds = predicted_times(plan, one_gpu=ranks > 1)
+        passes = [program.compiler]
+        plan = after_passes(source, program.hardware, passes, one_gpu=ranks > 1)
+        seconds = predicted_times(plan)
         options = options_of(settled(program.compiler, plan))
         # The passes of the pipeline behind the plan, which is priced between them.
         run_passes(replace(program.compiler, to="tl").to_target(), Context(), plan)

@@ -88,12 +88,10 @@ def print_predictions(options: Options) -> None:
     print(f"predicted for {where}, ratio to bsp, one by one / as a graph")
     print(_line("case", "ranks", "bsp", *LADDER[1:]))
     for case in cases(options):
-        plans = patterns_of(launch_plan(case, options.machine))
+        whole = launch_plan(case, options.machine, one_gpu=options.one_gpu)
         times: dict[Rung, Predicted] = {
-            rung: predicted_times(
-                plan, resident=options.in_place, one_gpu=options.one_gpu
-            )
-            for rung, plan in plans.items()
+            rung: predicted_times(plan, resident=options.in_place)
+            for rung, plan in patterns_of(whole).items()
         }
         base = times["bsp"]
         bsp = f"{base.eager * 1e6:.1f} us / {base.graph * 1e6:.1f} us"

@@ -14,7 +14,7 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass, PassPipeline
 
 from comet.cost.from_ir.program import launch_plan_of, machine_for
-from comet.cost.gpu.launch_plan import Machine, in_place, virtual_ranks
+from comet.cost.gpu.launch_plan import Machine, in_place
 from comet.cost.gpu.taxes import Taxes, price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
@@ -141,17 +141,24 @@ def parsed(text: str) -> tuple[Context, ModuleOp]:
     return context, Parser(context, text).parse_module()
 
 
-def after_passes(case: Case, hardware: str, passes: Iterable[ModulePass]) -> ModuleOp:
-    """Return the module of a case, with hardware attached, after some passes."""
+def after_passes(
+    case: Case, hardware: str, passes: Iterable[ModulePass], *, one_gpu: bool = False
+) -> ModuleOp:
+    """
+    Return the module of a case, with hardware attached, after some passes.
+
+    `one_gpu`: all ranks share one GPU.
+    """
     context, module = parsed(case.text)
-    attach = AttachHardwarePass(str(SAMPLES / "hardware" / f"{hardware}.yaml"))
+    path = str(SAMPLES / "hardware" / f"{hardware}.yaml")
+    attach = AttachHardwarePass(path, sharing=case.ranks if one_gpu else None)
     PassPipeline((attach, *passes)).apply(context, module)
     return module
 
 
-def launch_plan(case: Case, hardware: str) -> ModuleOp:
-    """Return a case as kernels, collectives and barriers."""
-    return after_passes(case, hardware, _passes(case))
+def launch_plan(case: Case, hardware: str, *, one_gpu: bool = False) -> ModuleOp:
+    """Return a case as kernels, collectives and barriers; see `after_passes`."""
+    return after_passes(case, hardware, _passes(case), one_gpu=one_gpu)
 
 
 def _passes(case: Case) -> Iterator[ModulePass]:
@@ -174,29 +181,26 @@ def predicted(
     *,
     graph: bool = False,
     resident: bool = False,
-    one_gpu: bool = False,
 ) -> Taxes:
     """
     Return where the time of a launch plan goes, by the model.
 
     `graph`: replayed from a captured graph. `resident`: inputs that peers pull lie in
-    symmetric memory. `one_gpu`: all ranks share one GPU.
+    symmetric memory.
     """
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
     machine: Machine = machine_for(program, system, graph=graph)
     plan = launch_plan_of(program, system)
     plan = in_place(plan) if resident else plan
-    return price_plan(plan, virtual_ranks(machine) if one_gpu else machine)
+    return price_plan(plan, machine)
 
 
-def predicted_times(
-    module: ModuleOp, *, resident: bool = False, one_gpu: bool = False
-) -> Predicted:
+def predicted_times(module: ModuleOp, *, resident: bool = False) -> Predicted:
     """Return the seconds of a launch plan, by the model; see `predicted`."""
 
     def seconds(graph: bool) -> float:
-        taxes = predicted(module, graph=graph, resident=resident, one_gpu=one_gpu)
+        taxes = predicted(module, graph=graph, resident=resident)
         return taxes.total
 
     return Predicted(eager=seconds(False), graph=seconds(True))

@@ -44,6 +44,7 @@ def plan_hardware(
     path: str,
     rates: Rates | None = None,
     lengths: float | None = None,
+    sharing: int | None = None,
 ) -> HardwarePlan:
     """
     Read the text of a hardware file and compare it with the module.
@@ -60,6 +61,8 @@ def plan_hardware(
         _use_measured(system, path)
     if lengths is not None:
         _expect_lengths(system, path, lengths)
+    if sharing is not None:
+        _share(system, path, sharing)
     name_axes(system)
     return HardwarePlan(system, _missing_mesh(module, system))
 
@@ -96,6 +99,19 @@ def _expect_lengths(system: SystemOp, path: str, mean: float) -> None:
             f"not {mean:g}"
         )
     system.gpu.set_figure("mean_length", mean)
+
+
+def _share(system: SystemOp, path: str, ranks: int) -> None:
+    if system.gpu is None:
+        raise PassFailedException(
+            f"{path}: sharing is the number of ranks on one GPU, and @"
+            f"{system.system_name} has no GPU; leave the option out"
+        )
+    if ranks < 1:
+        raise PassFailedException(
+            f"sharing is the number of ranks on one GPU, at least 1, not {ranks}"
+        )
+    system.gpu.set_figure("sharing_ranks", ranks)
 
 
 def name_axes(system: SystemOp) -> None:
@@ -138,16 +154,18 @@ def attach_hardware(
     path: str,
     rates: Rates | None = None,
     lengths: float | None = None,
+    sharing: int | None = None,
 ) -> None:
     """
     Put the machine of a hardware file into the module; the path's stem names it.
 
     Measured rates take the place of those of the data sheet if `rates` says so.
-    `lengths` is what estimates expect of lengths that are known at run time.
+    `lengths` is what estimates expect of lengths that are known at run time, `sharing`
+    the number of ranks on one GPU.
 
     Raises PassFailedException or FileFormatError as the pass does.
     """
-    plan = plan_hardware(module, text, path, rates, lengths)
+    plan = plan_hardware(module, text, path, rates, lengths, sharing)
     new = [plan.system] if plan.mesh is None else [plan.system, plan.mesh]
     Rewriter.insert_op(new, InsertPoint.at_start(module.body.block))
 
@@ -167,7 +185,9 @@ class AttachHardwarePass(ModulePass):
     The mean of the lengths of sequences over the longest, for estimates of GPU kernels
     whose loops end at lengths that are known at run time; 1 if it is not given.
     """
+    sharing: int | None = None
+    """The number of ranks that run on one GPU; 1 if it is not given."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         text = hardware_text(self.path)
-        attach_hardware(op, text, self.path, self.rates, self.lengths)
+        attach_hardware(op, text, self.path, self.rates, self.lengths, self.sharing)

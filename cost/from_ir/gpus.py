@@ -14,7 +14,7 @@ from comet.cost.gpu.kernel import (
     MatrixInstruction,
     WarpInstructions,
 )
-from comet.cost.gpu.launch_plan import Machine
+from comet.cost.gpu.launch_plan import Machine, shared_device, shared_memory_net
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.fields import Fields, integer, number
 from comet.dialects.arch.gpu_levels import gpu_levels
@@ -28,6 +28,7 @@ two products so that small results are no 0, which `tl.exp2` does without. Read 
 kernels compiled for sm_90. Measured on an H200, attention with powers of two took 2.7
 additions an exponential less, with a mask 6.
 """
+SHARING = "sharing_ranks"
 RANK_EXCHANGE = ("exchange_us", "link_latency_us", "signal_us")
 """
 The times that add up to an exchange between programs of two GPUs: as on one GPU, and
@@ -37,14 +38,14 @@ the value passes a link, then its flag.
 
 def device_of(system: SystemOp) -> Device:
     """
-    Return the GPU of an `arch.system`.
+    Return the GPU of an `arch.system`, or the part that a rank has if several share it.
 
     Raises `CostError` where the system has none, `ArchError` where it has too few
     levels of memory for one.
     """
     figures, levels = _figures(system), gpu_levels(system)
     figure, count = partial(number, figures), partial(integer, figures)
-    return Device(
+    device = Device(
         clock=figure("clock_ghz") * 1e9,
         multiprocessors=count("multiprocessors"),
         tensor=_rates(figures, "tensor_tflops", 1e12),
@@ -94,11 +95,14 @@ def device_of(system: SystemOp) -> Device:
             exposed_fraction=figure("exposed_fraction"),
         ),
     )
+    sharing = count(SHARING)
+    return device if sharing == 1 else shared_device(device, sharing)
 
 
 def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
     """
-    Return the node of GPUs of an `arch.system`, with `ranks` of its GPUs in use.
+    Return the node of GPUs of an `arch.system`, with `ranks` of its GPUs in use, or the
+    one GPU that these ranks share.
 
     With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
     where the system has no GPU.
@@ -112,6 +116,9 @@ def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
     launch = device.launch
     if graph and "graph_launch_us" in figures:
         launch = figure("graph_launch_us") * 1e-6
+    if integer(figures, SHARING) > 1:
+        flag_bytes = integer(figures, "flag_bytes")
+        return Machine(device, shared_memory_net(device, ranks, flag_bytes), launch)
     net = Interconnect(
         ranks=ranks,
         bandwidth=figure("link_gb_per_s") * 1e9,

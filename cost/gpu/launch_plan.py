@@ -28,36 +28,41 @@ class Machine:
     """
 
 
-def virtual_ranks(machine: Machine) -> Machine:
+def shared_device(device: Device, ranks: int) -> Device:
     """
-    Return the machine that each rank has if all ranks share one GPU.
+    Return the part of a GPU that each of `ranks` ranks has if all share it.
 
-    A rank has an equal part of the multiprocessors, rates and L2. A peer's memory is
-    the same device memory, with its latency. The kernels of all ranks share a launch,
-    whose end is a barrier.
+    It has an equal part of the multiprocessors and of the rates. The programs of one
+    rank follow those of another: each has the whole L2 in its turn.
     """
-    device, ranks = machine.device, machine.net.ranks
-    part = replace(
+    return replace(
         device,
         multiprocessors=max(device.multiprocessors // ranks, 1),
         tensor={name: rate / ranks for name, rate in device.tensor.items()},
         vector={name: rate / ranks for name, rate in device.vector.items()},
         hbm_bandwidth=device.hbm_bandwidth / ranks,
-        l2_bytes=device.l2_bytes // ranks,
         l2_bandwidth=device.l2_bandwidth / ranks,
     )
-    net = Interconnect(
+
+
+def shared_memory_net(device: Device, ranks: int, flag_bytes: int) -> Interconnect:
+    """
+    Return what connects ranks that share one GPU; each has `device`, a part of it.
+
+    A peer's memory is the same device memory, with its latency. The kernels of all
+    ranks share a launch, whose end is a barrier.
+    """
+    return Interconnect(
         ranks=ranks,
-        bandwidth=part.hbm_bandwidth,
+        bandwidth=device.hbm_bandwidth,
         links=1,
         latency=device.load_latency,
         load_latency=device.load_latency,
         signal=2 * device.load_latency,
         barrier=0.0,
         caches=1,
-        flag_bytes=machine.net.flag_bytes,
+        flag_bytes=flag_bytes,
     )
-    return replace(machine, device=part, net=net, skew=0.0)
 
 
 @dataclass(frozen=True)

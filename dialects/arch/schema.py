@@ -242,6 +242,7 @@ GPU: Rules = {
     "flag_rows": COUNT,
     "exposed_fraction": FRACTION,
     "mean_length": FRACTION,
+    "sharing_ranks": COUNT,
     "measured": Rule(
         "a map of measured figures", lambda v: isinstance(v, Mapping), within=MEASURED
     ),
@@ -295,6 +296,7 @@ GPU_DEFAULTS: Fields = {
     "flag_rows": 64,  # assumed: waits for fewer rows start earlier, and poll more flags
     "exposed_fraction": 0.1,  # assumed
     "mean_length": 1,  # of the inputs, not of the machine: all are the longest
+    "sharing_ranks": 1,  # of the launch, not of the machine: each rank has its GPU
 }
 """
 Defaults of the fields of a GPU, each with its source or the word assumed.

@@ -10,6 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException, PassFailedException
 
+from comet.cost.from_ir.gpus import machine_of
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import MeshOp
 from comet.passes.attach_hardware import AttachHardwarePass
@@ -189,6 +190,24 @@ def test_lengths_are_a_fraction_that_gpus_expect():
             AttachHardwarePass(path, lengths=wrong).apply(Context(), ModuleOp([]))
     with pytest.raises(PassFailedException, match="@edge has no GPU; leave the option"):
         AttachHardwarePass(str(HARDWARE / "edge.yaml"), lengths=0.5).apply(
+            Context(), ModuleOp([])
+        )
+
+
+def test_ranks_on_one_gpu_have_a_part_of_it_each():
+    module, path = ModuleOp([]), str(HARDWARE / "h200x8.yaml")
+    AttachHardwarePass(path, sharing=8).apply(Context(), module)
+    module.verify()
+    whole = machine_of(attached_system(attach(HARDWARE / "h200x8.yaml")), 8)
+    part = machine_of(attached_system(module), 8)
+    assert part.device.multiprocessors == 16
+    assert part.device.hbm_bandwidth == whole.device.hbm_bandwidth / 8
+    assert part.device.l2_bytes == whole.device.l2_bytes
+    assert (part.net.bandwidth, part.net.barrier) == (part.device.hbm_bandwidth, 0)
+    with pytest.raises(PassFailedException, match="on one GPU, at least 1, not 0"):
+        AttachHardwarePass(path, sharing=0).apply(Context(), ModuleOp([]))
+    with pytest.raises(PassFailedException, match="@edge has no GPU; leave the option"):
+        AttachHardwarePass(str(HARDWARE / "edge.yaml"), sharing=8).apply(
             Context(), ModuleOp([])
         )
 
