@@ -299,12 +299,21 @@ def _remote_load(op: remote.RemoteLoadOp, read: Read) -> Expr:
     return call("load", *arguments)
 
 
+@prints(remote.RankAndProgramIdOp)
+def _rank_and_program_id(op: remote.RankAndProgramIdOp, read: Read) -> Expr:
+    arguments = [read(op.rank).text, read(op.programs).text]
+    if op.first is not None:
+        arguments.append(str(op.first.value.data))
+    return call("rank_and_program_id", *arguments)
+
+
 REMOTE: Mapping[type[Operation], str] = {
     remote.ArriveLastOp: "arrive_last",
     remote.FinishEpochOp: "finish_epoch",
     remote.NextEpochOp: "next_epoch",
     remote.SymmetricAddressOp: "symmetric_address",
     remote.RankAndProgramIdOp: "rank_and_program_id",
+    remote.RebaseAmongOp: "rebase_among",
     remote.RebaseOp: "rebase",
     remote.RemoteLoadOp: "load",
     remote.SignalAddAllOp: "signal_add_all",

@@ -66,37 +66,43 @@ def device_of(system: SystemOp) -> Device:
         exchange=figure("exchange_us") * 1e-6,
         rank_exchange=sum(map(figure, RANK_EXCHANGE)) * 1e-6,
         mean_length=figure("mean_length"),
-        compiled=Compiled(
-            thread_registers=count("thread_registers"),
-            most_registers=count("most_registers"),
-            spare_registers=count("spare_registers"),
-            operand_fraction=figure("operand_fraction"),
-            operand_terms=count("operand_terms"),
-            load_fraction=figure("load_fraction"),
-            passed_fraction=number(figures, "passed_fraction", 0),
-            f32_multiple=figure("f32_multiple"),
-            shared_fraction=figure("shared_fraction"),
-            shared_operand_rows=count("shared_operand_rows"),
-            matrix_instructions=tuple(
-                MatrixInstruction(*shape)
-                for shape in cast(Sequence[Sequence[int]], figures[INSTRUCTIONS])
-            ),
-            warp_instructions=WarpInstructions(
-                *cast(Sequence[int], figures["warp_instructions"])
-            ),
-            warps_along_rows=integer(figures, "warps_along_rows", 0) > 0,
-            second_loop_registers=count("second_loop_registers"),
-            least_group_elements=count("least_group_elements"),
-            most_group_elements=count("most_group_elements"),
-            copy_bytes=count("copy_bytes"),
-            free_load_bytes=count("free_load_bytes"),
-            descriptor_bytes=integer(figures, "descriptor_bytes", 0),
-            stages_converted=integer(figures, "stages_converted", 0) > 0,
-            exposed_fraction=figure("exposed_fraction"),
-        ),
+        compiled=_compiled(figures),
     )
     sharing = count(SHARING)
     return device if sharing == 1 else shared_device(device, sharing)
+
+
+def _compiled(figures: Fields) -> Compiled:
+    """Return how Triton compiles tiles for a GPU."""
+    figure, count = partial(number, figures), partial(integer, figures)
+    return Compiled(
+        thread_registers=count("thread_registers"),
+        most_registers=count("most_registers"),
+        spare_registers=count("spare_registers"),
+        operand_fraction=figure("operand_fraction"),
+        operand_terms=count("operand_terms"),
+        load_fraction=figure("load_fraction"),
+        passed_fraction=number(figures, "passed_fraction", 0),
+        f32_multiple=figure("f32_multiple"),
+        shared_fraction=figure("shared_fraction"),
+        shared_operand_rows=count("shared_operand_rows"),
+        matrix_instructions=tuple(
+            MatrixInstruction(*shape)
+            for shape in cast(Sequence[Sequence[int]], figures[INSTRUCTIONS])
+        ),
+        warp_instructions=WarpInstructions(
+            *cast(Sequence[int], figures["warp_instructions"])
+        ),
+        warps_along_rows=integer(figures, "warps_along_rows", 0) > 0,
+        second_loop_registers=count("second_loop_registers"),
+        least_group_elements=count("least_group_elements"),
+        most_group_elements=count("most_group_elements"),
+        copy_bytes=count("copy_bytes"),
+        free_load_bytes=count("free_load_bytes"),
+        descriptor_bytes=integer(figures, "descriptor_bytes", 0),
+        stages_converted=integer(figures, "stages_converted", 0) > 0,
+        exposed_fraction=figure("exposed_fraction"),
+    )
 
 
 def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:

@@ -7,7 +7,7 @@ One to one with `comet.runtime.shim`. A pointer always points into this rank's h
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.dialects.builtin import I64, IntegerAttr, i1, i32, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -15,6 +15,7 @@ from xdsl.irdl import (
     base,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     result_def,
     traits_def,
 )
@@ -44,21 +45,30 @@ class RankAndProgramIdOp(IRDLOperation):
     The rank id that this program works for, and its program id among that rank's
     programs.
 
+    If one launch has the programs of all ranks, the `first` ones of each, for which
+    others may wait, come before all others, interleaved. The others come rank by rank.
+    Without `first`, all are interleaved.
+
     ```mlir
-    %r, %pid = tl.rank_and_program_id %rank, %PROGRAMS
+    %r, %pid = tl.rank_and_program_id %rank, %PROGRAMS first 16
     ```
     """
 
     name = "tl.rank_and_program_id"
     rank = operand_def(i32)
     programs = operand_def(ProgramsType())
+    first = opt_prop_def(IntegerAttr[I64])
     rank_id = result_def(i32)
     program = result_def(i32)
     traits = traits_def(Pure())
-    assembly_format = "$rank `,` $programs attr-dict"
+    assembly_format = "$rank `,` $programs (`first` $first^)? attr-dict"
 
-    def __init__(self, rank: SSAValue, programs: SSAValue):
-        super().__init__(operands=[rank, programs], result_types=[i32, i32])
+    def __init__(self, rank: SSAValue, programs: SSAValue, first: int | None = None):
+        super().__init__(
+            operands=[rank, programs],
+            properties={"first": None if first is None else IntegerAttr(first, i64)},
+            result_types=[i32, i32],
+        )
 
 
 @irdl_op_definition
@@ -121,6 +131,45 @@ class RebaseOp(IRDLOperation):
     ):
         super().__init__(
             operands=[pointer, current, remote, bases], result_types=[pointer.type]
+        )
+
+
+@irdl_op_definition
+class RebaseAmongOp(IRDLOperation):
+    """
+    The same as `tl.rebase` among `world` ranks, for a rank that changes in a loop.
+
+    ```mlir
+    %there = tl.rebase_among %here, %rank, %source, %bases, %WORLD
+        : !tl.ptr<f16>, !tl.constexpr<8>
+    ```
+    """
+
+    name = "tl.rebase_among"
+    T: ClassVar = VarConstraint("T", base(PtrType))
+    pointer = operand_def(T)
+    current = operand_def(i32)
+    remote = operand_def(i32)
+    bases = operand_def(BASES)
+    world = operand_def(ConstexprType)
+    result = result_def(T)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$pointer `,` $current `,` $remote `,` $bases `,` $world attr-dict `:` "
+        "type($pointer) `,` type($world)"
+    )
+
+    def __init__(
+        self,
+        pointer: SSAValue,
+        current: SSAValue,
+        remote: SSAValue,
+        bases: SSAValue,
+        world: SSAValue,
+    ):
+        super().__init__(
+            operands=[pointer, current, remote, bases, world],
+            result_types=[pointer.type],
         )
 
 

@@ -181,7 +181,7 @@ class ProgramsType(ParametrizedAttribute, TypeAttribute):
     How ranks divide a launch, known at compile time; the runtime gives it.
 
     0 if each rank launches its own kernel; the number of programs of a rank if one
-    launch has the programs of all ranks, interleaved.
+    launch has the programs of all ranks.
     """
 
     name = "tl.programs"

@@ -119,6 +119,10 @@ class Slice:
         """Whether every element of a block is one of the slice: no mask is needed."""
         return self.full and self.length == self.block
 
+    def is_in_one_block(self, size: int) -> bool:
+        """Return whether each slice is within one block of `size` elements."""
+        return self.unit > 0 and size % self.unit == 0 and self.length <= self.unit
+
     def in_loop(self, loop: LoopSlice) -> Self:
         """Return a slice that a loop cuts out, which ends where this one does."""
         return self._cut(loop, bounded=True)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from xdsl.ir import Block, Region, SSAValue
 
+from comet.cost.gpu.registers import REGISTER
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.fields import integer
 from comet.dialects.arch.gpu_levels import gpu_levels
@@ -21,6 +23,9 @@ from comet.dialects.compound.dims import extents_of, with_extents, with_level
 from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.schedule import SpatialOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LaunchAttr, LoopAttr
+
+WARPS = 4
+"""The warps of a program that only copies."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +41,23 @@ class CopyRules:
     """With fewer programs than this, tiles are made smaller."""
     flag_rows: int
     """The most rows of a block with one flag."""
+    most_bytes: int
+    """The bytes of a tile that the registers of a program hold."""
 
 
 def copy_rules(system: SystemOp) -> CopyRules:
     """Return the rules of a machine with GPUs; defaults for what it does not say."""
     figures = GPU_DEFAULTS if system.gpu is None else system.gpu.figures
-    names = ("least_copy_elements", "most_copy_elements", "copy_programs", "flag_rows")
+    count = partial(integer, figures)
+    taken = count("thread_registers") + count("spare_registers")
+    registers = (count("most_registers") - taken) * WARPS * count("warp_threads")
     return CopyRules(
-        gpu_levels(system).registers, *(integer(figures, name) for name in names)
+        level=gpu_levels(system).registers,
+        min_elements=count("least_copy_elements"),
+        max_elements=count("most_copy_elements"),
+        programs=count("copy_programs"),
+        flag_rows=count("flag_rows"),
+        most_bytes=registers * REGISTER,
     )
 
 
@@ -126,7 +140,7 @@ def copy_node(value: SSAValue, copy: CopyTiles) -> SpatialOp:
         [value.type],
         [Combiner.NONE],
         Region(body),
-        launch=LaunchAttr(warps=4, stages=1, group=1),
+        launch=LaunchAttr(warps=WARPS, stages=1, group=1),
     )
     node.outs[0].name_hint = value.name_hint
     return node

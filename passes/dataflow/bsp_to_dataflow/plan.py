@@ -14,7 +14,12 @@ from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import RenameOp
-from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.dims import (
+    bytes_of,
+    extents_of,
+    names_of,
+    with_extents,
+)
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
 from comet.dialects.dataflow.rank_loops import tile_of
@@ -328,6 +333,13 @@ def _copy_tiles(
     for dim, factor in factors.items():
         if dim in extents:
             tiles[dim] = _tile_for(dim, extents[dim], factor)
+    size = bytes_of(with_extents(type_.message, tiles))
+    if size > rules.most_bytes:
+        shape = " x ".join(f"{dim}={tile}" for dim, tile in tiles.items())
+        raise PassFailedException(
+            f"bsp-to-dataflow: blocks make tiles of {shape} to send, {size} bytes; "
+            f"registers hold {rules.most_bytes}; cut into more blocks"
+        )
     return CopyTiles(tiles, rules.level, type_.split, ranks)
 
 

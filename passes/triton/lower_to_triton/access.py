@@ -72,6 +72,7 @@ def load(
 
 def _load_tensor(scope: Scope, buffer: Buffer, mask: LoadMask, comment: str) -> Tile:
     """Load the current slice of a tensor in memory."""
+    buffer = _of_one_source(scope, buffer)
     assert buffer.pointer is not None
     check_size(buffer.dims, scope)
     axes = scope.axes(buffer.dims)
@@ -90,6 +91,37 @@ def _load_tensor(scope: Scope, buffer: Buffer, mask: LoadMask, comment: str) -> 
         op = tl.LoadOp(pointers, admitted, other)
     name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
     return Tile(scope.insert(op, f"{name}_tile", comment), axes, padding)
+
+
+def _of_one_source(scope: Scope, buffer: Buffer) -> Buffer:
+    """Return the message that has the whole current slice, if always one source has."""
+    gathered = buffer.gathered
+    if gathered is None or gathered.shard == 1:
+        return buffer
+    part = scope.slices[gathered.dim]
+    if part.start is None or not part.shape.is_in_one_block(gathered.shard):
+        return buffer
+    assert buffer.pointer is not None
+    source = _divided(scope, gathered, part.start, BinaryKind.FLOORDIV)
+    source.name_hint = "source"
+    shard = scope.constexprs.extent(gathered.stored, gathered.shard)
+    first = scope.insert(tl.BinaryOp(BinaryKind.MUL, source, shard))
+    if gathered.message is None:
+        ranks = gathered.ranks
+        here = buffer.pointer, ranks.rank
+        there = tl.RebaseAmongOp(*here, source, ranks.bases, ranks.world_size)
+    else:
+        step = scaled(scope, source, gathered.message, _is_wide(buffer))
+        there = tl.AddPtrOp(buffer.pointer, step)
+    pointer = scope.insert(there, buffer.pointer.name_hint)
+    origins = {**buffer.origins, gathered.dim: first}
+    return replace(buffer, pointer=pointer, gathered=None, origins=origins)
+
+
+def _is_wide(buffer: Buffer) -> bool:
+    """Whether offsets in all messages of a buffer need 64 bits."""
+    messages = 1 if buffer.gathered is None else buffer.gathered.messages
+    return buffer.elements * messages > MAX_INDEX
 
 
 def _row_pointers(
@@ -328,7 +360,7 @@ def steps_along(
     if origin is not None and stride is not None:
         offsets = scope.insert(tl.BinaryOp(BinaryKind.SUB, offsets, origin))
     gathered = buffer.gathered
-    wide = buffer.elements * (gathered.messages if gathered else 1) > MAX_INDEX
+    wide = _is_wide(buffer)
     if gathered is None or gathered.dim != dim:
         return [] if stride is None else [scaled(scope, offsets, stride, wide)]
     steps: list[SSAValue] = []

@@ -264,7 +264,7 @@ def _block_touched(
     last: SSAValue = scope.insert(tl.ConstantOp.of(count, i32))
     if start is not None:
         first = combined(scope, BinaryKind.FLOORDIV, start, size)
-        if is_in_one_block(part, size):
+        if part.shape.is_in_one_block(size):
             return scope, first
         first.name_hint = "first"
         last = combined(scope, BinaryKind.ADD, start, part.shape.length + size - 1)
@@ -295,9 +295,3 @@ def _loop_over_blocks(
     index = loop.body.block.args[0]
     index.name_hint = "block"
     return scope_in(loop.body.block, scope), index
-
-
-def is_in_one_block(part: DimSlice, size: int) -> bool:
-    """Return whether each slice is within one block of `size` elements."""
-    unit = part.shape.unit
-    return unit > 0 and size % unit == 0 and part.shape.length <= unit

@@ -200,6 +200,19 @@ class ProgramRange:
         return ProgramRange(loop.body.block, Prologue(loop.body.block), number)
 
 
+def _awaited(kernel: dataflow.KernelOp, nodes: Sequence[SpatialOp]) -> int | None:
+    """
+    Return how many programs of a kernel others wait for, its first ones.
+
+    Programs wait only for those of earlier nodes, and the first one may signal inputs.
+    None where programs of a node exchange: groups of several ranks wait for each other.
+    """
+    if group_size(nodes[0]) > 1:
+        return None
+    signalling = 1 if _signals_of_inputs(kernel) else 0
+    return signalling + sum(prod(grid_of(node)) for node in nodes[:-1])
+
+
 def _signals_of_inputs(kernel: dataflow.KernelOp) -> list[SignalOp]:
     """Return the signals of inputs that the caller has written where peers load."""
     signals = (op for op in kernel.body.block.ops if isinstance(op, SignalOp))
@@ -226,7 +239,9 @@ class _KernelLowering:
         self._ranks: RankParameters | None = None
         self._group: RankParameters | None = None
         if world > 1:
-            self._ranks = rank_parameters(tl_kernel, world, home, self._constexprs)
+            self._ranks = rank_parameters(
+                tl_kernel, world, home, self._constexprs, _awaited(kernel, nodes)
+            )
         if (size := group_size(nodes[0])) > 1:
             self._group = group_parameters(
                 tl_kernel, size, home, self._constexprs, self._ranks

@@ -154,13 +154,21 @@ def write_through(kernel: tl.KernelOp) -> SSAValue:
 
 
 def rank_parameters(
-    kernel: tl.KernelOp, world: int, home: Prologue, constexprs: Constexprs
+    kernel: tl.KernelOp,
+    world: int,
+    home: Prologue,
+    constexprs: Constexprs,
+    first: int | None,
 ) -> RankParameters:
-    """Add the parameters of a kernel that runs on `world` ranks, and the ids."""
+    """
+    Add the parameters of a kernel that runs on `world` ranks, and the ids.
+
+    Only the `first` programs of a rank are waited for by others, None if all may be.
+    """
     rank = add_parameter(kernel, i32, "rank")
     bases = add_parameter(kernel, BASES, HEAP_BASES)
     programs = add_parameter(kernel, tl.ProgramsType(), "PROGRAMS")
-    ids = tl.RankAndProgramIdOp(rank, programs)
+    ids = tl.RankAndProgramIdOp(rank, programs, first)
     home.add(ids, "rank")
     ids.program.name_hint = "pid"
     heap = bases, programs

@@ -27,7 +27,6 @@ from comet.passes.triton.lower_to_triton.channels import (
     begin_of_slot,
     combined,
     in_receive_buffer,
-    is_in_one_block,
     loop_over_peers,
     message_name,
     name_message,
@@ -257,7 +256,7 @@ def _block_of_slice(
     part, owner = scope.slices[dim], scope.owners.get(dim)
     if count == 1:
         return None
-    if part.start is None or not is_in_one_block(part, size):
+    if part.start is None or not part.shape.is_in_one_block(size):
         raise PassFailedException(
             f"lower-to-triton: programs make tiles of {part.shape.length} along {dim}, "
             f"and {channel.name} is signalled in blocks of {size}; cut both alike"

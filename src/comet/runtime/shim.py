@@ -47,19 +47,43 @@ def rebase(pointer, current, remote, heap_bases, align: tl.constexpr = 16):
 
 
 @triton.jit
-def rank_and_program_id(rank, programs: tl.constexpr):
+def rebase_among(pointer, current, remote, heap_bases, world: tl.constexpr):
+    """
+    Return the pointer to the same object on another rank, which changes in a loop.
+
+    No load here depends on `remote`, so that the compiler does them before the loop. If
+    one did, a software pipeline would have a stage for it, and fewer for other loads.
+    Heaps are as far apart as multiples of 16 bytes, so that alignment stays known.
+    """
+    here, steps = tl.load(heap_bases + current), (remote * 0).to(tl.int64)
+    for rank in tl.static_range(world):  # pyright: ignore[reportGeneralTypeIssues]
+        to_rank = (tl.load(heap_bases + rank) - here) // 16
+        steps = tl.where(remote == rank, to_rank, steps)
+    bits: tl.constexpr = pointer.dtype.element_ty.primitive_bitwidth
+    return pointer + steps * (128 // max(bits, 8))
+
+
+@triton.jit
+def rank_and_program_id(rank, programs: tl.constexpr, first: tl.constexpr = None):
     """
     Return the rank id that this program works for, and its program id there.
 
     `programs` is 0 if each rank launches its own kernel. Otherwise one launch has this
-    many programs for each rank, interleaved: the first programs of all ranks, for
-    which others may wait, come before the later ones of any rank.
+    many programs for each rank. The `first` ones of all ranks, for which others may
+    wait, come before the later ones of any rank, interleaved. The others come rank by
+    rank: programs that run at the same time then share operands in L2. With None all
+    are interleaved.
     """
-    program = tl.program_id(0)
+    launched = tl.program_id(0)
+    program = launched
     if programs > 0:
         world = tl.num_programs(0) // programs
-        rank = program % world
-        program = program // world
+        rank, program = launched % world, launched // world
+        if first is not None:
+            later = launched - first * world
+            if later >= 0:
+                rank = later // (programs - first)
+                program = first + later % (programs - first)
     return rank, program
 
 

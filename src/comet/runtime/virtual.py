@@ -1,9 +1,9 @@
 """
 All ranks on one device: each launch has the programs of every rank.
 
-Of W ranks, program p works for rank p % W (`shim.rank_and_program_id`). It finds its
-rank's tensors by the addresses of rank 0's (`shim.symmetric_address`), so all of them
-are in the heap. Each launch ends before the next one starts: a barrier of all ranks.
+A program finds its rank by `shim.rank_and_program_id`, and its rank's tensors by the
+addresses of rank 0's (`shim.symmetric_address`), so all of them are in the heap. Each
+launch ends before the next one starts: a barrier of all ranks.
 """
 
 from __future__ import annotations

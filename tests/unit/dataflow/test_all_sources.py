@@ -81,15 +81,33 @@ def test_the_cheaper_one_is_chosen_and_explained():
     assert any("all sources at once" in row.label for row in choice.rows)
 
 
-def module(dim: str, pattern: str, blocks: str = "") -> str:
+def module(dim: str, pattern: str, blocks: str = "", factors: str = "auto") -> str:
     """Return an emitted module for four ranks."""
     how = f'ranks=4 pattern={pattern} sources=all blocks="{blocks}"'
+    how += f' factors="{factors}"'
     return emitted(
         text(dim, {"m": 64, "k": 64, "n": 32}), f"{H200X8},triton-distributed{{{how}}}"
     )
 
 
 WAIT = "wait_all(a_flags_ptr + block, epoch, 2, WORLD)"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "memory"),
+    [
+        ("pull", "rebase_among(a_message, rank, source, heap_bases, WORLD)"),
+        ("push", "a_message + source * M * K_SHARD"),
+    ],
+)
+def test_a_tile_of_one_source_has_one_address(pattern: str, memory: str):
+    """Its elements then follow each other in the memory of that source."""
+    found = module("K", pattern, factors="c_k: K=4")
+    assert "source = k // K_SHARD" in found
+    assert memory in found
+    assert "% K_SHARD" in module("K", pattern, factors="c_k: K=1")
+
+
 MUTATIONS = {
     "no wait": (WAIT, "pass"),
     "only one block of each source": (WAIT, WAIT.replace("block", "0")),
@@ -99,7 +117,8 @@ MUTATIONS = {
 
 def test_they_wait_for_every_block_of_every_source(tmp_path: Path):
     right = module("M", "push", "M=2")
-    sources = {"right": right, "columns": module("K", "fused")}
+    columns = {way: module("K", way, factors="c_k: K=4") for way in ("fused", "pull")}
+    sources = {"right": right, **columns}
     for name, (old, new) in MUTATIONS.items():
         assert old in right
         imported = right.replace("    wait_all,\n", "    wait,\n    wait_all,\n")
@@ -107,7 +126,7 @@ def test_they_wait_for_every_block_of_every_source(tmp_path: Path):
     named = {f"module_{index}": source for index, source in enumerate(sources.values())}
     became = outcomes_in(named, tmp_path, [(0, None), (1, None), (2, 2)])
     found = dict(zip(sources, became.values(), strict=True))
-    assert found["right"] == found["columns"] == "right"
+    assert found["right"] == found["fused"] == found["pull"] == "right"
     assert {found[name] for name in MUTATIONS} == {"RaceError"}
 
 

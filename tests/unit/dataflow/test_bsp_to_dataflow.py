@@ -270,6 +270,15 @@ def test_blocks_that_do_not_fit(blocks: str, reason: str):
         transformed(PROGRAM, f'pattern=push blocks="{blocks}"')
 
 
+def test_what_a_program_sends_fits_its_registers():
+    text = SHARED_TEXTS["ag_gemm"].format(M=512, N=8, K=1024)
+    plan = run_passes(parse_module(text), f"{on_ranks(2)},{LOWER}")
+    run_passes(plan, 'bsp-to-dataflow{pattern=push blocks="M=8 K=1"}')
+    reason = "tiles of M=512 x K=512 to send, 524288 bytes; registers hold"
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(plan, 'bsp-to-dataflow{pattern=push blocks="M=1 K=1"}')
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -11,6 +11,7 @@ from interpreting import reports
 from torch_python import run_python
 from triton_modules import emitted
 
+from comet.runtime import shim
 from comet.runtime.coresidency import waits_for_itself
 from comet.runtime.gpu import COOPERATIVE, Gpu
 from comet.runtime.program import load_module
@@ -106,13 +107,53 @@ def test_programs_in_the_wrong_order_are_a_deadlock(
     path = tmp_path / "backwards.py"
     text, line = (
         modules["fused"].read_text(),
-        "rank, pid = rank_and_program_id(rank, PROGRAMS)\n",
+        "rank, pid = rank_and_program_id(rank, PROGRAMS, 1)\n",
     )
     assert line in text
     path.write_text(text.replace(line, f"{line}    pid = PROGRAMS - 1 - pid\n"))
     (report,) = reports([Request(str(path), "virtual", epochs=1, resident=1)])
     assert report["ok"] is False
     assert "DeadlockError: deadlock" in str(report["failure"])
+
+
+def test_programs_that_are_waited_for_have_to_come_first(
+    modules: Mapping[str, Path], tmp_path: Path
+) -> None:
+    path, text = tmp_path / "by_rank.py", modules["fused"].read_text()
+    assert "(rank, PROGRAMS, 1)" in text
+    path.write_text(text.replace("(rank, PROGRAMS, 1)", "(rank, PROGRAMS, 0)"))
+    (report,) = reports([Request(str(path), "virtual", epochs=1, resident=1)])
+    assert report["ok"] is False
+    assert "DeadlockError: deadlock" in str(report["failure"])
+
+
+@pytest.mark.parametrize(
+    ("first", "order"),
+    [
+        (None, [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]),
+        (1, [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1), (1, 2)]),
+        (0, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]),
+    ],
+)
+def test_all_programs_but_the_first_come_rank_by_rank(
+    first: int | None, order: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that those which run at the same time share operands in L2."""
+
+    class Launch:
+        """Two ranks with three programs each, of which one starts after the other."""
+
+        started = iter(range(6))
+
+        def program_id(self, axis: int) -> int:
+            return next(self.started)
+
+        def num_programs(self, axis: int) -> int:
+            return 6
+
+    monkeypatch.setattr(shim, "tl", Launch())
+    place: Callable[..., tuple[int, int]] = vars(shim)["rank_and_program_id"].fn
+    assert [place(9, 3, first) for _ in order] == order
 
 
 def test_a_program_that_takes_the_tensors_of_rank_0_is_wrong(

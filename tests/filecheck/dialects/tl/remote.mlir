@@ -6,6 +6,8 @@
 tl.kernel @push(%a: !tl.ptr<f16>, %recv: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %counters: !tl.ptr<i32>, %rank: i32, %bases: !tl.ptr<i64>, %WT: !tl.cache_modifier, %PROGRAMS: !tl.programs, %BLOCK: !tl.constexpr<16>) {
   // CHECK-NEXT:    %r, %pid = tl.rank_and_program_id %rank, %PROGRAMS
   %r, %pid = tl.rank_and_program_id %rank, %PROGRAMS
+  // CHECK-NEXT:    %s, %program = tl.rank_and_program_id %rank, %PROGRAMS first 4
+  %s, %program = tl.rank_and_program_id %rank, %PROGRAMS first 4
   // CHECK-NEXT:    %own = tl.symmetric_address %a, %r, %bases, %PROGRAMS : !tl.ptr<f16>
   %own = tl.symmetric_address %a, %r, %bases, %PROGRAMS : !tl.ptr<f16>
   // CHECK-NEXT:    %epoch = tl.next_epoch %counters
@@ -14,6 +16,8 @@ tl.kernel @push(%a: !tl.ptr<f16>, %recv: !tl.ptr<f16>, %flags: !tl.ptr<i32>, %co
   tl.wait %flags, %epoch
   // CHECK-NEXT:    %there = tl.rebase %recv, %r, %pid, %bases : !tl.ptr<f16>
   %there = tl.rebase %recv, %r, %pid, %bases : !tl.ptr<f16>
+  // CHECK-NEXT:    %any = tl.rebase_among %recv, %r, %pid, %bases, %BLOCK : !tl.ptr<f16>, !tl.constexpr<16>
+  %any = tl.rebase_among %recv, %r, %pid, %bases, %BLOCK : !tl.ptr<f16>, !tl.constexpr<16>
   %offs = tl.arange %BLOCK : !tl.constexpr<16> -> tensor<16xi32>
   %p = tl.addptr %there, %offs : (!tl.ptr<f16>, tensor<16xi32>) -> tensor<16x!tl.ptr<f16>>
   %x = tl.load %p : tensor<16x!tl.ptr<f16>> -> tensor<16xf16>
