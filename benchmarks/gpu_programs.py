@@ -144,7 +144,10 @@ def candidates(sample: str, extents: Extents, count: int) -> dict[str, Program]:
 RANK_FORMS = {
     "push_each": TritonDistributedPass(pattern="push", sources="each"),
     "push_all": TritonDistributedPass(pattern="push", sources="all"),
-    "auto": TritonDistributedPass(pattern="auto"),
+    "in_place_all": TritonDistributedPass(
+        pattern="pull", inputs="symmetric", sources="all"
+    ),
+    "auto": TritonDistributedPass(pattern="auto", inputs="symmetric"),
 }
 """Waits for each source or for all of them at a time, and what comet would choose."""
 
