@@ -105,6 +105,7 @@ FORMS = {
     "by_index": {"order": "index"},
     "exp": {"exp": "exp"},
     "divided": {"reciprocals": False},
+    "scaled_maxima": {"maxima": False},
     "scaled": {"scales": "none"},
 }
 """What is compared with the kernels that comet takes by default, by its options."""

@@ -51,6 +51,7 @@ PASSES = {
     "verify-sync": "dataflow.verify_sync:VerifySyncPass",
     "pad-blocks": "triton.pad_blocks:PadBlocksPass",
     "bound-loops": "triton.bound_loops:BoundLoopsPass",
+    "scale-maxima": "triton.scale_maxima:ScaleMaximaPass",
     "order-operands": "triton.order_operands:OrderOperandsPass",
     "map-grid": "triton.map_grid:MapGridPass",
     "mask-copies": "triton.mask_copies:MaskCopiesPass",

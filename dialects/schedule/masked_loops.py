@@ -52,6 +52,8 @@ COMPARED: Mapping[MapKind, Masked | float] = {
 """
 The kinds of comparison of visible positions with others, and their value where masked.
 """
+LEAST_SCALE = 2.0**-100
+"""A factor from which on multiples of what is below all scores are below them, too."""
 LAST, FIRST = 0, 1
 """The index of the operand that is the last, or the first, visible position."""
 
@@ -279,7 +281,7 @@ class _Facts:
                 return -1.0
             case (MapKind.MULT, [-1.0, float(size)]) if hides(-size, op.result):
                 return Masked.LOW
-            case (MapKind.MULT, [Masked.LOW, float(size)]) if size >= 1:
+            case (MapKind.MULT, [Masked.LOW, float(size)]) if size >= LEAST_SCALE:
                 return Masked.LOW
             case (MapKind.SELECT, [0.0, _, float(number)]) if hides(number, op.result):
                 return Masked.LOW

@@ -67,6 +67,7 @@ from comet.passes.triton.map_grid import MapGridPass
 from comet.passes.triton.mask_copies import MaskCopiesPass
 from comet.passes.triton.order_operands import OrderOperandsPass
 from comet.passes.triton.pad_blocks import PadBlocksPass
+from comet.passes.triton.scale_maxima import ScaleMaximaPass
 from comet.passes.triton.specialize_warps import SpecializeWarpsPass
 from comet.passes.triton.use_descriptors import UseDescriptorsPass
 
@@ -132,6 +133,9 @@ class TritonDistributedPass(Pipeline):
 
     exp: Exponential = "auto"
     """See `use-exp2`."""
+
+    maxima: bool = True
+    """Scale maxima, not what they are taken of, see `scale-maxima`."""
 
     reciprocals: bool = True
     """Divide by each number of a row once, see `use-reciprocals`."""
@@ -362,6 +366,8 @@ class TritonDistributedPass(Pipeline):
             yield VerifySyncPass()
         if self.to == "tl":
             yield BoundLoopsPass()
+            if self.maxima:
+                yield ScaleMaximaPass()
             yield OrderOperandsPass()
             yield PadBlocksPass()
             yield MapGridPass()

@@ -1,0 +1,54 @@
+"""`scale-maxima`: maxima of unscaled scores, so that k x - m is one instruction."""
+
+import re
+from pathlib import Path
+
+import pytest
+from masked_programs import causal, decode, first_rows_see_nothing
+from semantics import assert_same_meaning, parse_module, run_passes
+from triton_modules import check_all, emitted, hardware
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp
+from comet.passes.analysis.functions import compute_functions
+
+H200 = hardware("h200x1.yaml")
+TILED = f"{H200},decompose,stream,use-exp2,fuse{{strategy=full}},tile"
+PROGRAMS = {
+    "full": causal(37, 101).replace(" causal :", " :"),
+    "causal": causal(37, 101),
+    "lengths": decode(70),
+    "blind": first_rows_see_nothing(),
+}
+
+
+def scaled_maxima(module: ModuleOp) -> int:
+    """Return how many maxima of kernels read a product."""
+    ops = [op for func in compute_functions(module) for op in func.walk()]
+    maxima = (op for op in ops if isinstance(op, ReduceOp))
+    read = [op.input.owner for op in maxima if op.kind.data is ReduceKind.MAX]
+    products = (op for op in read if isinstance(op, MapOp))
+    return [op.kind.data for op in products].count(MapKind.MULT)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_meaning_stays(name: str):
+    before = run_passes(parse_module(PROGRAMS[name]), TILED)
+    after = run_passes(before, "scale-maxima")
+    assert str(after) != str(before)
+    assert scaled_maxima(after) == 0
+    assert_same_meaning(before, after, "main")
+
+
+def test_kernels_compute_the_same(tmp_path: Path):
+    sources = {
+        name: emitted(text, f"{H200},triton-distributed{{strategy=full}}")
+        for name, text in PROGRAMS.items()
+    }
+    maxima = [
+        re.findall(r"tl\.max\(.*(products|masked|scores)", text)
+        for text in sources.values()
+    ]
+    assert maxima == [["products"], ["masked"], ["masked"], ["masked"]]
+    reports = check_all(sources, tmp_path)
+    assert [name for name, report in reports.items() if not report["ok"]] == []
