@@ -65,7 +65,7 @@ BOTH = ("pointers", "descriptors")
 ATTENTION = {
     Tile(128, 128, 128, 8, 2): BOTH,
     Tile(128, 64, 128, 8, 3): BOTH,
-    Tile(128, 64, 128, 4, 3): ("pointers", "specialized"),
+    Tile(128, 128, 128, 4, 2): ("specialized", "ahead"),
     Tile(64, 64, 128, 4, 3): BOTH,
 }
 ROWS = {
@@ -73,16 +73,15 @@ ROWS = {
     Tile(64, 512, 64, 8, 3): (*BOTH, "looped"),
     Tile(64, 256, 64, 4, 3): BOTH,
     Tile(128, 256, 64, 8, 3): (*BOTH, "looped"),
-    Tile(128, 256, 64, 4, 3): ("ahead",),
 }
 BY_HAND = {
     "gemm": ByHand(
         _product,
         {
-            Tile(128, 256, 64, 8, 3): (*BOTH, "looped", "ahead"),
+            Tile(128, 256, 64, 8, 3): (*BOTH, "looped"),
             Tile(128, 256, 64, 8, 4): BOTH,
             Tile(256, 128, 64, 8, 3): BOTH,
-            Tile(128, 128, 64, 4, 4): (*BOTH, "specialized", "ahead"),
+            Tile(128, 128, 64, 4, 4): BOTH,
             Tile(128, 128, 64, 4, 3): ("pointers", "looped"),
         },
     ),
