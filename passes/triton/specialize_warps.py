@@ -5,7 +5,9 @@ Triton then gives the loads of a loop to a warp of their own, and each group of 
 warps a part of the rows, so that no warp waits for a load that it started itself. It
 does so for loops with products whose operands come by tensor descriptor, in programs
 of four warps: with eight it ignores the request on sm_90 (Triton 3.6 to 3.9, measured
-on what it compiles). Takes functions at the dataflow level, with descriptors.
+on what it compiles). Loops with two products, as in attention, have two stages: with
+more, results on an H200 were not finite (Triton 3.6.0). Takes functions at the
+dataflow level, with descriptors.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from comet.passes.triton.slices import cut_dims
 
 WARPS = 4
 """The warps of a program whose loops Triton specialises."""
+STAGES = 2
+"""The most stages of a loop with several products; see benchmarks/figures/h200.md."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,10 @@ def specialized_loops(func: FuncOp, memory: str) -> Iterator[TemporalOp]:
         if breaks_warp_groups(grid):
             continue
         for node in grid.walk():
-            if isinstance(node, TemporalOp) and _is_specialized(node, memory):
+            if not isinstance(node, TemporalOp) or not _is_specialized(node, memory):
+                continue
+            products = [op for op in node.body.walk() if isinstance(op, ContractOp)]
+            if len(products) == 1 or grid.launch.stages <= STAGES:
                 yield node
 
 

@@ -118,12 +118,18 @@ def test_specialized_loops(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("extents", "warps"), [({"M": 250}, 4), ({"D": 60}, 4), ({}, 8)]
+    ("extents", "warps", "stages"),
+    [({"M": 250}, 4, 2), ({"D": 60}, 4, 2), ({}, 8, 2), ({}, 4, 3)],
 )
-def test_loops_that_are_not_specialized(extents: Mapping[str, int], warps: int):
-    """Rows of a head end in a block, rows begin anywhere, Triton ignores 8 warps."""
+def test_loops_that_are_not_specialized(
+    extents: Mapping[str, int], warps: int, stages: int
+):
+    """
+    Rows of a head end in a block, rows begin anywhere, Triton ignores 8 warps, and
+    what it computed with 3 stages was not finite.
+    """
     sizes = {"B": 2, "H": 2, "M": 256, "N": 256, "D": 64, "E": 64, **extents}
-    factors = f'factors="y: B=2 H=2 M=2 warps={warps} stages=2; m_n: N=2"'
+    factors = f'factors="y: B=2 H=2 M=2 warps={warps} stages={stages}; m_n: N=2"'
     source = emitted(ATTENTION.text(sizes), f"{SPECIALIZED} {factors}}}")
     assert "warp_specialize" not in source
 
