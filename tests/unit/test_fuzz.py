@@ -19,7 +19,7 @@ CASES = {
     "mlir": range(8),
     "hardware": range(9),
     "cost": range(12),
-    "pipeline": range(12),
+    "pipeline": range(14, 26),
     "plan": range(4, 10),
     "elementary": range(4),
     "shared": range(2),
