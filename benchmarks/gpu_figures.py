@@ -33,9 +33,10 @@ def done_of(results: Results, group: Group) -> Iterator[tuple[Case, Result]]:
 
 
 def median(found: Alternative, condition: Condition) -> float | None:
-    """Return the median time in a condition, in seconds."""
+    """Return the median time in a condition, in seconds; None of a wrong result."""
     times = found.get("times", {})
-    return times[condition]["median"] if condition in times else None
+    right = found.get("ok", True)
+    return times[condition]["median"] if right and condition in times else None
 
 
 def ratio_of(
@@ -49,16 +50,21 @@ def ratio_of(
 def one(found: Alternative, condition: Condition) -> str:
     """Return the median in a condition, in microseconds, or that it is missing."""
     time = median(found, condition)
-    if time is None:
-        return "missing" if "missing" in found else "-"
-    return f"{time * 1e6:.1f}"
+    return _absent(found) if time is None else f"{time * 1e6:.1f}"
+
+
+def _absent(found: Alternative) -> str:
+    """Return why there is no time, in a word."""
+    if not found.get("ok", True):
+        return "wrong"
+    return "missing" if "missing" in found else "-"
 
 
 def both(found: Alternative, first: Condition, second: Condition) -> str:
     """Return the medians in two conditions, in microseconds, or that it is missing."""
     times = [median(found, condition) for condition in (first, second)]
     shown = [f"{time * 1e6:.1f}" for time in times if time is not None]
-    return " / ".join(shown) or ("missing" if "missing" in found else "-")
+    return " / ".join(shown) or _absent(found)
 
 
 def others(results: Results) -> Iterator[Ratio]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpu_run.results import Results
+from gpu_run.results import Alternative, Results
 from markdown import markdown
 
 SHOWN = 20
@@ -50,7 +50,8 @@ def _pairs(results: Results) -> Iterator[Pair]:
     for case in results.manifest.cases:
         found = results.done.get(case.id, {}).get("alternatives", {})
         for name, predicted in case.predicted.items():
-            times = found.get(name, {}).get("times", {})
+            each = found.get(name, Alternative())
+            times = each.get("times", {}) if each.get("ok", True) else {}
             expected = {"eager": predicted.eager, "graph": predicted.graph}
             if case.ranks == 1:
                 expected = {} if case.ragged else {"cold": predicted.eager}

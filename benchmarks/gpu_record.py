@@ -60,7 +60,7 @@ def _times(
     """Yield the line of each alternative of a case."""
     found = results.done.get(case.id, {}).get("alternatives", {})
     for name, each in found.items():
-        if "times" not in each:
+        if "times" not in each or not each.get("ok", True):
             continue
         medians = [_microseconds(times["median"]) for times in each["times"].values()]
         line: list[object] = [name, *medians]

@@ -171,12 +171,13 @@ def spoken(result: Result) -> str:
 def _said(found: Alternative) -> str:
     if "missing" in found:
         return f"missing ({found['missing']})"
-    if "ok" in found:
+    times = found.get("times", {}).values()
+    said = [" / ".join(f"{time['median'] * 1e6:.1f} us" for time in times)]
+    if "ok" in found and not (found["ok"] and times):
         error = found.get("error")
         shown = "not finite" if error is None else f"{error:.1e}"
-        return f"{'right' if found['ok'] else 'WRONG'}, error {shown}"
-    medians = (f"{t['median'] * 1e6:.1f} us" for t in found.get("times", {}).values())
-    return " / ".join(medians)
+        said += ["right" if found["ok"] else "WRONG", f"error {shown}"]
+    return ", ".join(filter(None, said))
 
 
 def ending(session: Session) -> Iterator[str]:

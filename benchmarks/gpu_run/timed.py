@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import cast
 
 import torch
 from gpu_device.baselines import Baseline, baseline, baselines
 from gpu_device.inputs import drawn
+from gpu_device.references import KINDS, compared, reference
 from gpu_device.timing import (
     DRY,
     Clock,
@@ -20,9 +22,10 @@ from gpu_device.timing import (
     time_in_turns,
 )
 
+from comet.runtime.check import as_tuple
 from comet.runtime.program import Program
 from comet.runtime.virtual import Device
-from gpu_run.checked import alone, fitting
+from gpu_run.checked import alone, fitting, verdict
 from gpu_run.rank_runs import DeviceHost, host_of, on_device, ready
 from gpu_run.results import Alternative, Times
 from gpu_run.work import Order
@@ -38,9 +41,14 @@ class _Together:
     graphs: dict[str, Work] = field(default_factory=dict[str, Work])
     """The works as captured graphs, of those that are captured already."""
 
-    def prepare(self, name: str, make: Callable[[], Work]) -> None:
+    def prepare(
+        self,
+        name: str,
+        make: Callable[[], Work],
+        judged: Callable[[object], Alternative] = lambda result: Alternative(),
+    ) -> None:
         """
-        Make a work and do it once; or note why that fails.
+        Make a work, do it once, and note what is judged of its result; or why it fails.
 
         One alternative that fails does not cost the case its other alternatives, unless
         it leaves the GPU in disorder: then this raises, too.
@@ -48,10 +56,10 @@ class _Together:
 
         def done() -> Alternative:
             work = make()
-            work()
+            result = work()
             synchronize()
             self.works[name] = work
-            return Alternative()
+            return judged(result)
 
         try:
             self.found[name] = fitting(done)
@@ -95,13 +103,19 @@ def timed(order: Order) -> dict[str, Alternative]:
 
 
 def _timed_one(order: Order, clock: Clock, rounds: Rounds) -> dict[str, Alternative]:
-    """Time a kernel of one rank, with a cold and with a warm L2."""
+    """Time a kernel of one rank, with a cold and with a warm L2, and compare it."""
     together = _Together()
     inputs: Sequence[torch.Tensor] = ()
+    expected: torch.Tensor | None = None
     for name, path in order.modules().items():
         program = alone(path)
-        inputs = inputs or _drawn(order, program)
-        together.prepare(name, partial(partial, program.launch, *inputs))
+        if not inputs:
+            inputs = _drawn(order, program)
+            known = order.case.kind in KINDS
+            expected = reference(order.case.kind, inputs) if known else None
+        judged = partial(_judged, program, expected)
+        together.prepare(name, partial(partial, program.launch, *inputs), judged)
+    del expected
     if inputs and order.case.baselines != "none":
         wanted = baselines(order.case.kind, inputs, order.case.baselines)
         together.add_baselines(wanted.values())
@@ -109,6 +123,16 @@ def _timed_one(order: Order, clock: Clock, rounds: Rounds) -> dict[str, Alternat
         times = time_in_turns(together.works, clock, rounds, cold=cold)
         together.note(condition, times)
     return together.found
+
+
+def _judged(
+    program: Program, expected: torch.Tensor | None, result: object
+) -> Alternative:
+    """Return how far a result is from what is expected, if that is known."""
+    if expected is None:
+        return Alternative()
+    (output,), (own,) = program.outputs, as_tuple(cast("torch.Tensor", result))
+    return verdict(compared(own, expected, output, 0.0))
 
 
 def _drawn(order: Order, program: Program) -> Sequence[torch.Tensor]:

@@ -85,6 +85,8 @@ def test_all_cases_are_done_and_right(results: Path) -> None:
         if case.modules and case.task == "time":
             alternatives = found.done[case.id].get("alternatives", {})
             assert all(alternatives[name].get("times") for name in case.modules)
+            compared = [alternatives[name].get("ok") for name in case.modules]
+            assert all(compared) or case.ranks > 1
 
 
 ELSEWHERE = """

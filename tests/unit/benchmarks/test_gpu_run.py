@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from gpu_device import references
 from gpu_folders import check, write_folder
 from gpu_run import command
 from gpu_run.case import Case
-from gpu_run.command import main
+from gpu_run.command import main, spoken
 from gpu_run.results import Facts, Report, results_for
+from gpu_run.timed import timed
+from gpu_run.work import Order
 
 TIMED = Case(
     "speed/time/both",
@@ -101,6 +104,21 @@ def test_all_cases_and_what_is_lost(
     with described():
         assert main(dry_run, folder) == 1  # nothing is left to do
     assert report_in(folder) == report
+
+
+def test_what_is_timed_is_compared(
+    folder: Path, dry_run: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    monkeypatch.setitem(references.KINDS, "both", twice)
+    modules = {"comet": "right.py", "other": "wrong.py"}
+    order = Order(replace(TIMED, modules=modules), folder, dry_run=True, left_out={})
+    found = timed(order)
+    assert [each.get("ok") for each in found.values()] == [True, False]
+    assert all(len(each.get("times", {})) == 2 for each in found.values())
+    assert spoken({"alternatives": found}).count("WRONG") == 1
 
 
 def test_a_second_call_does_what_is_missing(

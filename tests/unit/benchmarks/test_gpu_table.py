@@ -217,6 +217,16 @@ def test_tilings_by_hand_stand_beside_what_comet_takes(results: Results) -> None
     assert row in tables(results)
 
 
+def test_wrong_kernels_have_no_times(results: Results) -> None:
+    case = CASES[9]
+    found = {**ALTERNATIVES[case.id], "unsplit": times(cold=1.0, warm=1.0)}
+    found["unsplit"] |= checked(None, False)
+    results.add(case, {"state": "done", "alternatives": found})
+    text = tables(results)
+    assert "| unsplit | wrong |" in text
+    assert "| unsplit | 1 |" not in text
+
+
 def test_what_failed_often_is_one_line(results: Results) -> None:
     """Two alternatives of different cases had no room."""
     (line,) = (each for each in tables(results).splitlines() if "shared memory" in each)
