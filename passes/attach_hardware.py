@@ -57,7 +57,7 @@ def plan_hardware(
             "attach only one"
         )
     system = _system_of_text(text, path).clone()
-    if rates == "measured":
+    if rates == "measured" or (rates is None and _has_measured(system)):
         _use_measured(system, path)
     if lengths is not None:
         _expect_lengths(system, path, lengths)
@@ -77,8 +77,12 @@ def _system_of_text(text: str, path: str) -> SystemOp:
         raise PassFailedException(f"{path}: {error}") from error
 
 
+def _has_measured(system: SystemOp) -> bool:
+    return system.gpu is not None and "measured" in system.gpu.figures
+
+
 def _use_measured(system: SystemOp, path: str) -> None:
-    if system.gpu is None or "measured" not in system.gpu.figures:
+    if system.gpu is None or not _has_measured(system):
         raise PassFailedException(
             f"{path}: there are no measured figures under 'comet: gpu: measured:', "
             "which rates=measured needs; measure them with benchmarks/calibrate.py, or "
@@ -159,7 +163,7 @@ def attach_hardware(
     """
     Put the machine of a hardware file into the module; the path's stem names it.
 
-    Measured rates take the place of those of the data sheet if `rates` says so.
+    Measured rates take the place of those of the data sheet, unless `rates` says so.
     `lengths` is what estimates expect of lengths that are known at run time, `sharing`
     the number of ranks on one GPU.
 
@@ -179,7 +183,10 @@ class AttachHardwarePass(ModulePass):
     path: str
     """The hardware file, relative to the current folder; its stem names the machine."""
     rates: Rates | None = None
-    """The figures of a GPU for estimates: those of its data sheet, or `measured`."""
+    """
+    The figures of a GPU for estimates: those of its `datasheet`, or `measured` ones; by
+    default the measured, where the file has any.
+    """
     lengths: float | None = None
     """
     The mean of the lengths of sequences over the longest, for estimates of GPU kernels

@@ -52,7 +52,6 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.dataflow.channel import channel_op
-from comet.dialects.dataflow.launch_axes import launch_axes
 from comet.dialects.dataflow.transfer import (
     PushOp,
     ReadTileOp,
@@ -401,7 +400,6 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         bounds=bounds,
         seen=dict.fromkeys(run_time_lengths(nodes), gpu.mean_length),
         multiprocessors=gpu.multiprocessors,
-        axes=launch_axes(node),
         reversed=heavy if node.reversed_ is None else node.reversed_dims,
         unmasked=frozenset(
             dim for op in nodes if op.unmask is not None for dim in op.factors

@@ -6,13 +6,15 @@ Sizes are bytes; block sizes and launch numbers may be arrays, one element per c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from comet.cost.gpu.kernel import Device, KernelWork
 from comet.cost.gpu.layouts import reads_shared
 from comet.cost.gpu.registers import REGISTER, alive_bytes, register_bound
 from comet.cost.gpu.summary import Blocks, KernelSummary
-from comet.cost.reals import Real, longest
+from comet.cost.reals import Real, longest, product
 
 
 def shared_need(
@@ -29,17 +31,40 @@ def shared_need(
     A tile has a buffer for each stage, except the stage that is computed on: that one
     is in registers, unless matrix instructions read shared memory. Without a pipeline
     one buffer remains, through which the tile reaches registers. A loop-invariant tile
-    is always the stage that is computed on, and so is what programs that are `resident`
-    load once. After the loops, tiles of products that are
-    added to memory go through shared memory, one after another: Triton 3.9 converts
-    their layout.
+    has one buffer, and so has what programs that are `resident` load once. Where matrix
+    instructions read registers, it passes through that while the pipeline loads, and
+    computed operands through another (`tests/data/registers.csv`); not where a pipeline
+    is that of a loop inside, which has ended then. After the loops, tiles of products
+    that are added to memory go through shared memory, one after another: Triton 3.9
+    converts their layout.
     """
+    blocks = summary.padded(blocks)
     computed_on = reads_shared(summary, blocks, gpu)
     buffers = np.maximum(stages - 1 + computed_on, 1)
     kept = computed_on if resident else None
-    loops = summary.peak(summary.shared, blocks, buffers, computed_on, kept)
+    # Where copies pass registers, compilers use the same bytes again.
+    passing = 1.0 * (gpu.compiled.passed_fraction == 0)
+    pipelined = np.greater(stages, 1) * _ends_with_its_loop(summary, blocks) * passing
+    single = np.maximum(computed_on, pipelined)
+    loops = summary.peak(summary.shared, blocks, buffers, single, kept)
+    computed = longest((0.0, *_computed_operands(summary, blocks)))
+    loops = loops + pipelined * (1 - computed_on) * computed
     added = longest((0.0, *(tile.per_tile(blocks) for tile in summary.added)))
     return np.maximum(loops, added)
+
+
+def _ends_with_its_loop(summary: KernelSummary, blocks: Blocks) -> Real:
+    """Return 1 if no loop with several iterations is inside another one, else 0."""
+    trips = (summary.trips(dim, blocks) for dim in summary.inner_dims)
+    return np.where(np.greater(product(trips), 1), 0.0, 1.0)
+
+
+def _computed_operands(summary: KernelSummary, blocks: Blocks) -> Iterator[Real]:
+    """Yield the bytes of left operands of products that no pipeline loads."""
+    loaded = {tile.dims for tiles in summary.shared for tile in tiles}
+    for point in summary.points:
+        if point.operands is not None and point.operands.left.dims not in loaded:
+            yield point.operands.left.per_tile(blocks)
 
 
 def holds(

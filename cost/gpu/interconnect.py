@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from comet.cost.collectives.algorithms import Fabric, switch
-from comet.cost.gpu.kernel import Device, KernelTime, KernelWork
-from comet.cost.reals import Real, longest
+from comet.cost.gpu.kernel import Device, KernelTime, KernelWork, Waiting
+from comet.cost.reals import Real
 
 
 @dataclass(frozen=True)
@@ -68,19 +68,19 @@ def remote_traffic(message: Real, again: Real, waves: Real, net: Interconnect) -
     return net.peers * message * np.minimum(again, waves * net.caches)
 
 
-def source_latency(
-    work: KernelWork, waves: Real, device: Device, net: Interconnect, *, remote: bool
-) -> Real:
+def source_waiting(
+    work: KernelWork, device: Device, net: Interconnect, *, remote: bool
+) -> Waiting:
     """
-    Return the load latency of a kernel whose loop visits one source after another.
+    Return what one program waits for loads if its loop visits one source after another.
 
     The software pipeline fills again for each source. With `remote`, loads of the
     shards of peers have a longer latency than those of the own shard.
     """
-    rounds = np.maximum(work.rounds / net.ranks, 1)
-    filled = 1 + (rounds - 1) / np.maximum(work.stages, 1)
     away = net.load_latency if remote else device.load_latency
-    return waves * filled * (device.load_latency + net.peers * away)
+    latencies = device.load_latency + net.peers * away
+    later = np.maximum(work.rounds / net.ranks, 1) - 1
+    return Waiting(latencies, latencies * later / np.maximum(work.stages - 1, 1))
 
 
 def body_time(time: KernelTime, link: Real = 0.0) -> Real:
@@ -89,5 +89,4 @@ def body_time(time: KernelTime, link: Real = 0.0) -> Real:
 
     They are at least `link`, the time of its links.
     """
-    parts = (*time.parts.values(), link)
-    return np.where(np.greater(time.fits, 0), longest(parts) + time.control, np.inf)
+    return np.where(np.greater(time.fits, 0), np.maximum(time.body, link), np.inf)

@@ -1,10 +1,12 @@
 """
-The time of one GPU kernel: a roofline with waves, load latency and a launch.
+The time of one GPU kernel: a roofline, and the programs of a multiprocessor in turn.
 
 The slowest resource sets the throughput (Williams, Waterman and Patterson, "Roofline",
-CACM 2009); programs that do not fill the last wave leave multiprocessors idle; loads
-that a software pipeline does not hide add their latency. Times are seconds, rates per
-second, sizes bytes; counts may be numpy arrays, one element per choice of block sizes.
+CACM 2009). A kernel also takes at least as long as one program after another: a program
+fills its software pipeline, computes, and stores, and overlaps nothing of that with
+itself; and after the full waves it takes as long as one program more. Times are
+seconds, rates per second, sizes bytes; counts may be numpy arrays, one element per
+choice of block sizes.
 """
 
 from __future__ import annotations
@@ -121,11 +123,18 @@ class Device:
     register_bytes: int
     """Bytes of registers of one multiprocessor."""
     shared_bytes: int
-    """Bytes of shared memory of one multiprocessor."""
+    """Bytes of shared memory that one program can have."""
+    reserved_bytes: int
+    """Bytes of shared memory that each program takes in addition."""
     warps: int
     """Warps that one multiprocessor can hold."""
     warp_threads: int
     """Threads of a warp."""
+    vector_warps: float
+    """
+    Warps of a multiprocessor with which its vector lanes reach their rate: with fewer,
+    lanes wait for the results of earlier operations.
+    """
     shared_per_clock: int
     """Bytes one multiprocessor reads from shared memory per clock."""
     load_bytes: int
@@ -134,6 +143,11 @@ class Device:
     """From a load to its use."""
     iteration: float
     """Seconds that control and synchronization add to one iteration of a loop."""
+    dependent: float
+    """
+    The least seconds between two waits for loads in a loop that reduces what its
+    products give: each instruction waits for the one before.
+    """
     exchange: float
     """From storing a value for other programs of the same GPU until they load it."""
     rank_exchange: float
@@ -174,7 +188,16 @@ class KernelWork:
     differ: it loads them when others have ended.
     """
     pipelines: Real = 1
-    """Loops of a program that load ahead, one after another."""
+    """How often a program starts a loop that loads ahead."""
+    looped_operations: Real = 0
+    """Those of `vector_operations` in loops of contractions."""
+    exposed_rounds: Real = 0
+    """
+    Those of `rounds` outside of loops of contractions: no software pipeline loads
+    ahead there.
+    """
+    stored_bytes: Real = 0
+    """Those of `moved_bytes` that are stored."""
     exchanges: Real = 0
     """How often a program waits for values of other programs of its group."""
     rank_exchanges: Real = 0
@@ -199,8 +222,14 @@ class KernelTime:
     l2: Real
     device: Real
     latency: Real
-    """Waiting for loads."""
-    control: Real
+    """
+    The programs of a multiprocessor: they wait for loads, compute and store, all that
+    run at the same time in the same phase.
+    """
+    last: Real
+    """The time of one program that runs after the full waves, 0 if there is none."""
+    full: Real
+    """The fraction of the programs that run before it."""
     exchange: Real
     """Waiting for values of other programs; nothing overlaps this time."""
     fits: Real
@@ -208,21 +237,39 @@ class KernelTime:
 
     @property
     def parts(self) -> Mapping[str, Real]:
-        """The times that overlap, by resource; `control` and `exchange` do not."""
+        """The times that overlap, by resource; `exchange` does not."""
         return {
             "compute": self.compute,
             "shared memory": self.shared,
             "L2": self.l2,
             "device memory": self.device,
-            "load latency": self.latency,
+            "latency": self.latency,
         }
+
+    @property
+    def body(self) -> Real:
+        """The time of the parts, without the launch and exchanges."""
+        throughput = (self.compute, self.shared, self.l2, self.device)
+        last = self.full * longest(throughput) + self.last
+        return np.maximum(longest(self.parts.values()), last)
 
     @property
     def seconds(self) -> Real:
         """The time of the launch; infinite if a program does not fit."""
-        seconds = self.launch + longest(self.parts.values()) + self.control
-        seconds = seconds + self.exchange
+        seconds = self.launch + self.body + self.exchange
         return np.where(np.greater(self.fits, 0), seconds, np.inf)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What one program waits for loads, in seconds."""
+
+    filling: Real
+    """Until its software pipelines are filled."""
+    loading: Real
+    """Afterwards; with several stages, it computes meanwhile."""
+    exposed: Real = 0.0
+    """Outside of loops of contractions."""
 
 
 def resident_programs(work: KernelWork, device: Device) -> Real:
@@ -234,7 +281,14 @@ def resident_programs(work: KernelWork, device: Device) -> Real:
     """
     by_warps = device.warps // np.maximum(work.warps, 1)
     by_registers = device.register_bytes // np.maximum(work.registers, 1)
-    by_shared = device.shared_bytes // np.maximum(work.shared, 1)
+    # Beside the tiles there are reductions and conversions of layouts.
+    shared = work.shared / device.compiled.shared_fraction + device.reserved_bytes
+    by_shared = (device.shared_bytes + device.reserved_bytes) // np.maximum(shared, 1)
+    by_shared = np.where(
+        np.less_equal(work.shared, device.shared_bytes),
+        np.maximum(by_shared, 1),
+        by_shared,
+    )
     resident = np.minimum(np.minimum(by_warps, by_registers), by_shared)
     exchanging = np.greater(work.exchanges, 0)
     return np.where(exchanging, np.minimum(resident, 1), resident)
@@ -245,47 +299,149 @@ def wave_count(programs: Real, slots: Real) -> Real:
     return np.ceil(programs / np.maximum(slots, 1))
 
 
-def kernel_time(work: KernelWork, device: Device) -> KernelTime:
+def kernel_time(
+    work: KernelWork, device: Device, waiting: Waiting | None = None
+) -> KernelTime:
     """
     Return the time of one launch.
 
-    Raises `CostError` if the device has no rate for the work's element type.
+    `waiting` is by default that for loads of the own device memory. Raises `CostError`
+    if the device has no rate for the work's element type.
     """
+    waiting = waiting or waiting_time(work, device)
     resident = resident_programs(work, device)
     fits = np.greater_equal(resident, 1) * 1.0
-    waves = wave_count(work.programs, device.multiprocessors * resident)
+    slots = device.multiprocessors * np.maximum(resident, 1)
+    waves = wave_count(work.programs, slots)
     # A multiprocessor runs its programs in turn: the one with most programs counts.
     turns = wave_count(work.programs, device.multiprocessors) * device.multiprocessors
     shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
     alone = turns * work.uneven_bytes / device.l2_bandwidth
+    full = np.floor(work.programs / slots) * slots / work.programs
+    busy = busy_time(work, device)
+    # Producer warps that load ahead fill the pipeline once for all tiles.
+    fills = 1 if work.loads_ahead else waves
+    in_turn = waves * program_time(work, device, waiting)
+    together = turns / device.multiprocessors * busy + waves * waiting.exposed
     return KernelTime(
         device.launch,
         turns * compute_time(work, device),
         turns * work.shared_reads / shared_rate,
         turns * work.moved_bytes / device.l2_bandwidth + alone,
         work.device_bytes / device.hbm_bandwidth + alone,
-        waiting_time(work, waves, device),
-        waves * device.iteration * work.rounds,
+        np.maximum(in_turn, together) + fills * waiting.filling,
+        np.where(
+            np.less(full, 1),
+            program_time(work, device, waiting) + waiting.filling,
+            0.0,
+        ),
+        full,
         waves * (device.exchange * work.exchanges)
         + waves * (device.rank_exchange * work.rank_exchanges),
         fits,
     )
 
 
-def waiting_time(work: KernelWork, waves: Real, device: Device) -> Real:
+def waiting_time(work: KernelWork, device: Device, latency: float = 0.0) -> Waiting:
     """
-    Return the seconds that a multiprocessor waits for loads, in all its waves.
+    Return what one program waits for loads that take `latency`, by default `device`'s.
 
-    A software pipeline waits once to fill, then has `stages` loads in flight. It fills
-    again for each tile, also in a persistent program, unless producer warps load ahead:
-    in the code of Triton 3.6 and 3.9 these have their own loop over tiles, and wait in
-    it only for free stages.
+    A software pipeline waits once to fill. Then, while it computes on one stage, loads
+    of the others are in flight: in each iteration it waits at least a part of the
+    latency, `1 / (stages - 1)`, and with one stage all of it.
     """
-    fills = np.minimum(waves, 1) if work.loads_ahead else waves
-    rounds = waves * work.rounds if work.loads_ahead else work.rounds
-    later = np.maximum(rounds - work.pipelines, 0) / np.maximum(work.stages, 1)
-    pipelined = np.minimum(work.pipelines, np.maximum(rounds, 1)) + later
-    return fills * device.load_latency * pipelined
+    latency = latency or device.load_latency
+    pipelined = np.maximum(work.rounds - work.exposed_rounds, 0)
+    fills = np.minimum(work.pipelines, pipelined)
+    in_flight = np.maximum(np.subtract(work.stages, 1), 1)
+    return Waiting(
+        filling=latency * fills,
+        loading=latency * np.maximum(pipelined - fills, 0) / in_flight,
+        exposed=latency * work.exposed_rounds,
+    )
+
+
+def loading_time(work: KernelWork, device: Device) -> Real:
+    """
+    Return the seconds of one program's loads, if all multiprocessors with one load.
+
+    Each has its part of the rate of L2; those that load share that of device memory,
+    for what is not stored there.
+    """
+    loaded = work.moved_bytes - work.stored_bytes
+    stored = work.programs * work.stored_bytes
+    read = np.maximum(work.device_bytes - stored, 0) / np.maximum(work.programs, 1)
+    loading = np.minimum(work.programs, device.multiprocessors)
+    return np.maximum(
+        loaded * device.multiprocessors / device.l2_bandwidth,
+        read * loading / device.hbm_bandwidth,
+    )
+
+
+def busy_time(work: KernelWork, device: Device) -> Real:
+    """
+    Return the seconds for which one program keeps its multiprocessor busy.
+
+    Programs that start together run the same phases at the same time, so that those of
+    one do not overlap with others of another: loops, what comes after, and stores,
+    which L2 takes.
+    """
+    products, looped, later = compute_times(work, device)
+    loops = loops_time(work, device, products + looped, 0.0)
+    return loops + later + storing_time(work, device)
+
+
+def program_time(work: KernelWork, device: Device, waiting: Waiting) -> Real:
+    """
+    Return the seconds of a program that has a multiprocessor for itself.
+
+    Without the filling of pipelines. While it waits for loads, it computes, if it has
+    several stages; the control of iterations comes in addition.
+    """
+    products, looped, later = compute_times(work, device)
+    computing = products + looped
+    reduces = np.greater(work.looped_operations, 0)
+    dependent = np.where(reduces, device.dependent * work.rounds, 0.0)
+    computing = np.maximum(computing, dependent)
+    loops = np.where(
+        np.greater(work.stages, 1),
+        loops_time(work, device, computing, waiting.loading),
+        computing + waiting.loading,
+    )
+    control = device.iteration * work.rounds
+    return loops + later + storing_time(work, device) + waiting.exposed + control
+
+
+def loops_time(
+    work: KernelWork, device: Device, computing: Real, waiting: Real
+) -> Real:
+    """
+    Return the seconds of a program's loops, which overlap computing and loads.
+
+    Not the loads of a loop's first iteration, unless producer warps load it ahead.
+    """
+    loading = loading_time(work, device)
+    rounds = np.maximum(work.rounds, 1)
+    first = loading * np.minimum(work.pipelines, rounds) / rounds
+    first = 0.0 if work.loads_ahead else first
+    return first + np.maximum(np.maximum(computing, waiting), loading - first)
+
+
+def compute_times(work: KernelWork, device: Device) -> tuple[Real, Real, Real]:
+    """
+    Return the seconds of one program on a multiprocessor: of products, of the vector
+    operations in their loops, and of the others.
+    """
+    own = device.multiprocessors
+    looped = own * vector_seconds(work.looped_operations, device)
+    vectors = own * vector_seconds(work.vector_operations, device)
+    later = (vectors - looped) / vector_fraction(work, device)
+    return own * product_seconds(work, device), looped, later
+
+
+def storing_time(work: KernelWork, device: Device) -> Real:
+    """Return the seconds of one program's stores, if all multiprocessors store."""
+    return device.multiprocessors * work.stored_bytes / device.l2_bandwidth
 
 
 def product_rate(element: str, device: Device) -> float:
@@ -305,16 +461,33 @@ def compute_time(work: KernelWork, device: Device) -> Real:
 
     Raises `CostError` if the device has no rate for the work's element type.
     """
-    vector = vector_seconds(work.vector_operations, device)
+    vectors = vector_seconds(work.vector_operations, device)
+    return product_seconds(work, device) + vectors
+
+
+def product_seconds(work: KernelWork, device: Device) -> Real:
+    """Return the seconds of the products, see `compute_time`."""
     if not np.any(np.greater(work.tensor_operations, 0)):
-        return vector
+        return 0.0
     if (rate := device.tensor.get(work.element)) is None:
         names = ", ".join(device.tensor)
         raise CostError(
             f"the hardware file has no tensor_tflops for {work.element}; it has "
             f"{names}; add it, or take one of these element types"
         )
-    return work.tensor_operations / rate + vector
+    return work.tensor_operations / rate
+
+
+def vector_fraction(work: KernelWork, device: Device) -> Real:
+    """
+    Return the fraction of the rate of vector lanes that a multiprocessor reaches.
+
+    That is outside of loops, where nothing else hides their latency. The concurrency
+    that a rate needs is latency times rate (Volkov, "Understanding latency hiding on
+    GPUs", 2016): fewer warps than that have the same fraction of it.
+    """
+    warps = work.warps * np.maximum(resident_programs(work, device), 1)
+    return np.minimum(warps / device.vector_warps, 1.0)
 
 
 def vector_seconds(operations: Real, device: Device) -> Real:

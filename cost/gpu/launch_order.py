@@ -34,27 +34,11 @@ def l2_swizzle(trips: Sequence[Real], processors: int) -> Real:
     return np.where(two & several_waves, np.minimum(GROUP, first), 1.0)
 
 
-def successive_programs(
-    trips: Sequence[Real], index: int, axes: int, swizzle: Real
-) -> Real:
+def successive_programs(trips: Sequence[Real], index: int, swizzle: Real) -> Real:
     """
     Return the least number of successive programs with the same tile of loop `index`.
 
-    On a launch grid with `axes` axes, each of the last `axes` - 1 loops of several
-    tiles has its own axis, that of the last loop the slowest. All other loops share the
-    first axis, where the last of them advances fastest. With a swizzle, the first of
-    two loops advances fastest.
+    The last loop advances fastest; with a swizzle the first of two does.
     """
-    split = [np.greater(count, 1) * 1.0 for count in trips]
-
-    def shares(loop: int) -> Real:
-        """Return 1 if a loop is on the first axis, else 0."""
-        return np.greater_equal(total(split[loop + 1 :]), axes - 1) * 1.0
-
-    later = product(
-        np.where(np.greater(shares(loop), 0), trips[loop], 1.0)
-        for loop in range(index + 1, len(trips))
-    )
-    earlier = product(trips[:index])
-    plain = np.where(np.greater(shares(index), 0), later, earlier)
-    return np.where(np.greater(swizzle, 1), np.minimum(earlier, swizzle), plain)
+    grouped = np.minimum(product(trips[:index]), swizzle)
+    return np.where(np.greater(swizzle, 1), grouped, product(trips[index + 1 :]))

@@ -21,6 +21,9 @@ from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
 from comet.cost.gpu.launch_order import l2_swizzle, successive_programs
 from comet.cost.reals import Real, Truth, longest, product, total
 
+LEAST_DOT = 16
+"""The least rows, columns and terms of a `tl.dot`."""
+
 Blocks: TypeAlias = "Mapping[str, Real]"
 """The block size (elements) of each dimension of a kernel; arrays for many choices."""
 
@@ -185,8 +188,6 @@ class KernelSummary:
     """The mean fraction of the positions of loops that lengths end at run time."""
     multiprocessors: int = 1
     """The multiprocessors of the GPU, each of which runs programs in turn."""
-    axes: int = 1
-    """The axes of the launch grid, see `launch_order`."""
     reversed: frozenset[str] = frozenset()
     """The dimensions whose last tiles are launched first."""
     unmasked: frozenset[str] = frozenset()
@@ -196,6 +197,14 @@ class KernelSummary:
     def tiles_alive(self) -> tuple[tuple[Term, ...], ...]:
         """The tiles of each of `points`, without repetitions."""
         return tuple(dict.fromkeys(point.tiles for point in self.points))
+
+    def padded(self, blocks: Blocks) -> Blocks:
+        """Return blocks large enough for `tl.dot`, as `pad-blocks` makes them."""
+        dims = self.dot_dims - self.batch_dims
+        return {
+            dim: np.maximum(size, LEAST_DOT) if dim in dims else size
+            for dim, size in blocks.items()
+        }
 
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""
@@ -223,7 +232,7 @@ class KernelSummary:
             return Trips(mean, trips, 0.0, mean)
         rows, extent = self.extents[bound.rows], self.extents[dim]
         loop = BoundedLoop(rows, extent, bound.offset, bound.since)
-        successive = self._successive(bound.rows, blocks)
+        successive = self.successive(bound.rows, blocks)
         sizes = blocks[bound.rows], blocks[dim]
         return loop.trips(*sizes, successive, self.multiprocessors)
 
@@ -231,13 +240,13 @@ class KernelSummary:
         """Return the mean fraction of a tensor that loops over its dimensions read."""
         return prod(self.seen.get(dim, 1.0) for dim in tensor.dims)
 
-    def _successive(self, dim: str, blocks: Blocks) -> Real:
+    def successive(self, dim: str, blocks: Blocks) -> Real:
         """Return how many successive programs have the same tile of a dimension."""
         if dim not in self.grid:
             return 1.0
         trips = [self.trips(loop, blocks) for loop in self.grid]
         index, swizzle = self.grid.index(dim), self.swizzle(blocks)
-        return successive_programs(trips, index, self.axes, swizzle)
+        return successive_programs(trips, index, swizzle)
 
     def swizzle(self, blocks: Blocks) -> Real:
         """Return the L2 swizzle, 1 for none."""
@@ -347,6 +356,39 @@ class KernelSummary:
             product(self.iterated(dim, blocks) for dim in loops)
             for loops in self.rounds
         )
+
+    def pipelines(self, blocks: Blocks) -> Real:
+        """
+        Return how often one program starts a loop that loads ahead.
+
+        That is the innermost of several iterations around a point where it waits.
+        """
+        starts = [self._starts(loops, blocks) for loops in self.rounds]
+        return longest((1.0, *starts)) * (1 + len(self.unmasked))
+
+    def exposed(self, blocks: Blocks) -> Real:
+        """Return how often one program waits outside of loops of contractions."""
+        loops = {product.loops for product in self.products}
+        return total(
+            product(self.iterated(dim, blocks) for dim in around)
+            for around in self.rounds
+            if around not in loops
+        )
+
+    def _starts(self, loops: Sequence[str], blocks: Blocks) -> Real:
+        """Return how often the innermost loop of several iterations is started."""
+        starts: Real = 1.0
+        inside: Real = 0.0
+        for dim in reversed(loops):
+            trips = self.iterated(dim, blocks)
+            starts = starts * np.where(np.greater(inside, 0), trips, 1.0)
+            inside = np.maximum(inside, np.greater(self.trips(dim, blocks), 1) * 1.0)
+        return starts
+
+    def is_looped(self, loops: Sequence[str], blocks: Blocks) -> Real:
+        """Return 1 if one of the loops has several iterations, else 0."""
+        trips = product(self.trips(dim, blocks) for dim in loops)
+        return np.where(np.greater(trips, 1), 1.0, 0.0)
 
     def peak(
         self,

@@ -41,11 +41,11 @@ def kernel_work(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> KernelWork:
     """Return the work of a kernel, which `kernel_time` prices."""
-    dots, vectors = operations(summary, blocks, numbers.warps, gpu)
+    dots, vectors, looped = operations(summary, blocks, numbers.warps, gpu)
     ids = [size_of(term, summary) for term in summary.ids]
     if summary.dot_type == "f32":
         # Exact f32 products run on vector lanes, two operations an instruction.
-        dots, vectors = 0.0, vectors + dots / 2
+        dots, vectors, looped = 0.0, vectors + dots / 2, looped + dots / 2
     threads = gpu.warp_threads * numbers.warps
     registers = thread_registers(summary, blocks, numbers, gpu) * threads * REGISTER
     return KernelWork(
@@ -62,7 +62,10 @@ def kernel_work(
         warps=numbers.warps,
         registers=np.minimum(registers, gpu.register_bytes),
         shared=shared_need(summary, blocks, numbers.stages, gpu),
-        pipelines=1 + len(summary.unmasked),
+        pipelines=summary.pipelines(blocks),
+        looped_operations=looped,
+        exposed_rounds=summary.exposed(blocks),
+        stored_bytes=total(summary.moved_by_stores(blocks)),
         exchanges=summary.exchanges,
         rank_exchanges=summary.rank_exchanges,
     )
@@ -88,9 +91,10 @@ def held_bytes(stored: Real, gpu: Device) -> Real:
 
 def operations(
     summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
-) -> tuple[Real, Real]:
+) -> tuple[Real, Real, Real]:
     """
-    Return the operations of contractions, and the others, of one program.
+    Return the operations of contractions, the others, and those of them in the loops
+    of contractions, of one program.
 
     Warps that hold the same elements of a tile all compute them.
     """
@@ -104,7 +108,13 @@ def operations(
     def repeated(term: Term) -> Real:
         return summary.per_program((term,), blocks) * replicas(term.dims)
 
-    return dots, total(map(repeated, summary.vectors))
+    loops = {product.loops for product in summary.products}
+    looped = (
+        repeated(term) * summary.is_looped(term.loops, blocks)
+        for term in summary.vectors
+        if term.loops in loops
+    )
+    return dots, total(map(repeated, summary.vectors)), total(looped)
 
 
 def tensor_traffic(
@@ -113,23 +123,46 @@ def tensor_traffic(
     """
     Return the bytes of device memory moved for each tensor, then for each spilled tile.
 
-    If L2 cannot hold a tensor, programs that differ only in dimensions that the tensor
-    lacks load it again, but only once in a wave. A spilled tile is stored; it is loaded
-    from device memory if L2 cannot hold the spilled tiles of one wave. What lies beyond
-    the lengths of sequences is not loaded.
+    Programs that differ only in dimensions that a tensor lacks load it again, from L2
+    if that holds what was loaded since, see `reloads`; once in a wave at most. A
+    spilled tile is stored; it is loaded from device memory if L2 cannot hold the
+    spilled tiles of one wave. What lies beyond the lengths of sequences is not loaded.
     """
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
     traffic: list[Real] = []
     for tensor in summary.tensors:
-        size = size_of(tensor, summary) * summary.seen_of(tensor)
         lacking = [dim for dim in summary.grid if dim not in tensor.dims]
-        again = product(summary.trips(dim, blocks) for dim in lacking)
-        loads = 1.0 if size <= gpu.l2_bytes else np.maximum(np.minimum(again, waves), 1)
-        traffic.append(size * loads)
+        again = product(reloads(tensor, dim, summary, blocks, gpu) for dim in lacking)
+        size = size_of(tensor, summary) * summary.seen_of(tensor)
+        traffic.append(size * np.maximum(np.minimum(again, waves), 1))
     sizes = [size_of(tensor, summary) for tensor in summary.spilled]
     running = np.minimum(gpu.multiprocessors / summary.programs(blocks), 1.0)
     again = np.greater(sum(sizes) * running, gpu.l2_bytes) * 1.0
     return (*traffic, *(size * (1 + again) for size in sizes))
+
+
+def reloads(
+    tensor: Term, dim: str, summary: KernelSummary, blocks: Blocks, gpu: Device
+) -> Real:
+    """
+    Return how often a loop of the grid that a tensor lacks loads it from device memory.
+
+    Between two programs with the same tile of the tensor, the loops that advance faster
+    run: 1 if L2 holds the tiles of the tensor that they load, else once for each tile
+    of the loop. With an L2 swizzle, the first loop advances in groups.
+    """
+    period = summary.successive(dim, blocks)
+    swizzle = summary.swizzle(blocks)
+    grouped = np.greater(swizzle, 1) & np.equal(period, 1)
+
+    def extent(other: str) -> Real:
+        faster = np.less(summary.successive(other, blocks), period) | grouped
+        inside = other not in summary.grid
+        return np.where(inside | faster, summary.extents[other], blocks[other])
+
+    touched = tensor.weight * product(map(extent, tensor.dims))
+    times = np.ceil(summary.trips(dim, blocks) / np.where(grouped, swizzle, 1))
+    return np.where(np.less_equal(touched, gpu.l2_bytes), 1.0, times)
 
 
 def size_of(tensor: Term, summary: KernelSummary) -> float:

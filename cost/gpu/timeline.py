@@ -22,9 +22,14 @@ from comet.cost.gpu.interconnect import (
     body_time,
     remote_traffic,
     send_time,
-    source_latency,
+    source_waiting,
 )
-from comet.cost.gpu.kernel import kernel_time, resident_programs, wave_count
+from comet.cost.gpu.kernel import (
+    kernel_time,
+    resident_programs,
+    waiting_time,
+    wave_count,
+)
 from comet.cost.gpu.launch_plan import (
     Barrier,
     Clear,
@@ -98,17 +103,17 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     time = kernel_time(work, device)
     slots = device.multiprocessors * resident_programs(work, device)
     waves = wave_count(work.programs, slots)
-    local, remote, link = time, time, 0.0
+    near, link = waiting_time(work, device), 0.0
     if any(receive.by_source for receive in part.receives):
-        near = source_latency(work, waves, device, net, remote=False)
-        local = remote = replace(time, latency=near)
+        near = source_waiting(work, device, net, remote=False)
+    local = remote = kernel_time(work, device, near)
     for receive in part.receives:
         if not receive.remote or net.ranks == 1:
             continue
-        away = time.latency * net.load_latency / device.load_latency
+        away = waiting_time(work, device, net.load_latency)
         if receive.by_source:
-            away = source_latency(work, waves, device, net, remote=True)
-        remote = replace(time, latency=away)
+            away = source_waiting(work, device, net, remote=True)
+        remote = kernel_time(work, device, away)
         moved = remote_traffic(receive.message, receive.again, waves, net)
         link += float(moved) / net.rate(1 if receive.by_source else net.peers)
     if not np.all(np.greater(time.fits, 0)):
@@ -116,8 +121,8 @@ def part_time(part: Part, machine: Machine) -> PartTime:
             f"a program of {part.name} does not fit a multiprocessor; choose smaller "
             "tiles"
         )
-    external = work.device_bytes - part.intermediates
-    busy = float(body_time(replace(local, device=external / device.hbm_bandwidth)))
+    external = replace(work, device_bytes=work.device_bytes - part.intermediates)
+    busy = float(body_time(kernel_time(external, device, near)))
     base, seconds = float(body_time(local)), float(body_time(remote, link))
     if part.copies:
         return PartTime(0.0, seconds - (base - busy), base - busy, int(waves))

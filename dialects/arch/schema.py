@@ -185,6 +185,7 @@ MEASURED: Rules = {
     "signal_us": AMOUNT,
     "load_latency_us": RATE,
     "iteration_us": AMOUNT,
+    "dependent_us": AMOUNT,
     "exchange_us": AMOUNT,
 }
 """Measured figures of a GPU, in addition to those of its data sheet."""
@@ -210,9 +211,12 @@ GPU: Rules = {
     "flag_bytes": COUNT,
     "load_latency_us": RATE,
     "iteration_us": AMOUNT,
+    "dependent_us": AMOUNT,
     "exchange_us": AMOUNT,
     "warps": COUNT,
     "warp_threads": COUNT,
+    "vector_warps": RATE,
+    "reserved_shared_bytes": NATURAL,
     "shared_bytes_per_clock": COUNT,
     "load_bytes": COUNT,
     "copy_bytes": COUNT,
@@ -259,9 +263,12 @@ GPU_DEFAULTS: Fields = {
     "flag_bytes": 64,  # assumed: the least that memory moves
     "load_latency_us": 0.6,  # assumed: an order of magnitude
     "iteration_us": 0.05,  # assumed: an order of magnitude
+    "dependent_us": 0,  # assumed: other programs hide it
     "exchange_us": 1.5,  # assumed: a store, a flag and two loads, all through L2
     "warps": 64,  # of H100: docs.rs/oxicuda-launch, SmVersion::max_warps_per_sm
     "warp_threads": 32,  # of NVIDIA: docs.rs/oxicuda-launch, SmVersion::warp_size
+    "vector_warps": 4,  # assumed: one for each scheduler
+    "reserved_shared_bytes": 0,  # assumed
     "shared_bytes_per_clock": 128,  # assumed: 32 banks of 4 bytes
     "load_bytes": 16,  # assumed: vector loads of at most 128 bits
     "copy_bytes": 4,  # cp.async takes 4, 8 or 16 bytes: docs.rs/crate/ptx-90-parser

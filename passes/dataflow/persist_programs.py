@@ -239,7 +239,8 @@ def _stages(models: Sequence[_NodeModel], stages: int) -> int:
     """Return num_stages: one stage becomes the most that fit a loop over tiles."""
     if stages > 1 or not all(model.pipelines_tiles for model in models):
         return stages
-    return max(n for n in STAGES if n == 1 or all(model.fits(n) for model in models))
+    fitting = [n for n in STAGES if all(model.fits(n) for model in models)]
+    return max((1, *fitting))
 
 
 def _models(kernel: KernelOp, gpu: GpuModel) -> list[_NodeModel]:

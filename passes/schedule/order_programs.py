@@ -110,7 +110,11 @@ def growing_dims(node: SpatialOp, summary: KernelSummary) -> tuple[str, ...]:
 def _faster(
     node: SpatialOp, summary: KernelSummary, dims: tuple[str, ...], gpu: Device
 ) -> str:
-    """Return the faster order, `index` if both take equally long."""
+    """
+    Return the faster order.
+
+    If both take equally long, `longest` where programs wait for others to end.
+    """
     launch, blocks = node.launch or LaunchAttr(), tile_blocks(node)
     numbers = launch_numbers(launch)
 
@@ -119,8 +123,8 @@ def _faster(
         time = price(ordered, blocks, numbers, gpu)
         return Found(order, Cost(float(time.seconds)))
 
-    candidates = [
-        Candidate(order, partial(priced, order, names))
-        for order, names in (("index", ()), ("longest", dims))
-    ]
+    orders: list[tuple[str, tuple[str, ...]]] = [("index", ()), ("longest", dims)]
+    if summary.programs(blocks) > gpu.multiprocessors:
+        orders.reverse()
+    candidates = [Candidate(name, partial(priced, name, rows)) for name, rows in orders]
     return cheapest("program order", f"@{node.node_name}", candidates).result

@@ -16,6 +16,7 @@ already stays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -33,6 +34,9 @@ from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.triton.pad_blocks import kernel_extents, pad_blocks
 from comet.passes.triton.slices import RankLoops, all_loops, rank_loops
+
+MOST_PROGRAMS = 65535
+"""Along the second and the third axis of a launch grid: CUDA C++ Programming Guide."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
     group = 1 if node.launch is None or len(slicing) != 2 else node.launch.group
     axes = [0] * len(loops)
     if launch_axes(node) > 1:
-        for index, axis in zip(slicing, axes_of(len(slicing), group), strict=True):
+        found = axes_of([counts[index] for index in slicing], group)
+        for index, axis in zip(slicing, found, strict=True):
             axes[index] = axis
     persistent = 0 if node.launch is None else node.launch.persistent
     if persistent >= prod(counts):
@@ -79,14 +84,19 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
     return ProgramsAttr(counts, slices, axes, group, persistent)
 
 
-def axes_of(loops: int, group: int) -> list[int]:
+def axes_of(counts: Sequence[int], group: int) -> list[int]:
     """
-    Return the axis of the launch grid for each of `loops` loops; the last is slowest.
+    Return the axis of the launch grid for each loop with these numbers of programs.
+
+    The last loop has the first axis, which advances fastest: successive programs then
+    read most of the same operands, such as the keys of one head. With a swizzle there
+    is one order for two loops. Where an axis would be too long, all share the first.
     """
     if group > 1:
         return [1, 0]
-    shared = max(0, loops - GRID_AXES)
-    return [*[0] * shared, *range(loops - shared)]
+    axes = [min(axis, GRID_AXES - 1) for axis in reversed(range(len(counts)))]
+    lengths = [prod(n for n, on in zip(counts, axes) if on == axis) for axis in (1, 2)]
+    return axes if max(lengths) <= MOST_PROGRAMS else [0] * len(counts)
 
 
 def exact_loops(node: SpatialOp, ranks: RankLoops) -> set[int]:

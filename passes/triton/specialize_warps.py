@@ -5,9 +5,9 @@ Triton then gives the loads of a loop to a warp of their own, and each group of 
 warps a part of the rows, so that no warp waits for a load that it started itself. It
 does so for loops with products whose operands come by tensor descriptor, in programs
 of four warps: with eight it ignores the request on sm_90 (Triton 3.6 to 3.9, measured
-on what it compiles). Loops with two products, as in attention, have two stages: with
-more, results on an H200 were not finite (Triton 3.6.0). Takes functions at the
-dataflow level, with descriptors.
+on what it compiles). Only loops with several products, as in attention, in kernels of
+two stages: with more, and of one product, results on an H200 were not finite (Triton
+3.6.0). Takes functions at the dataflow level, with descriptors.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def specialized_loops(func: FuncOp, memory: str) -> Iterator[TemporalOp]:
             if not isinstance(node, TemporalOp) or not _is_specialized(node, memory):
                 continue
             products = [op for op in node.body.walk() if isinstance(op, ContractOp)]
-            if len(products) == 1 or grid.launch.stages <= STAGES:
+            if len(products) > 1 and grid.launch.stages <= STAGES:
                 yield node
 
 

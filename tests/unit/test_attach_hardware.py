@@ -158,7 +158,12 @@ def test_measured_rates_take_the_place_of_the_data_sheet():
     module.verify()
     gpu = attached_system(module).gpu
     assert gpu is not None
-    sheet = attached_system(attach(HARDWARE / "h200x1.yaml")).gpu
+    default = attached_system(attach(HARDWARE / "h200x1.yaml")).gpu
+    assert default is not None
+    assert default.figures == gpu.figures
+    module = ModuleOp([])
+    AttachHardwarePass(path, rates="datasheet").apply(Context(), module)
+    sheet = attached_system(module).gpu
     assert sheet is not None
     assert gpu.figures["hbm_gb_per_s"] == 4330
     assert sheet.figures["hbm_gb_per_s"] == 4800

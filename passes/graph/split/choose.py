@@ -44,6 +44,12 @@ The most rows, or columns, of one program: more results give enough programs.
 MAX_OPS = 32
 """The most ops of a function that is tried as a whole."""
 
+PATIENCE = 4
+"""
+How many times the parts of the fastest split are tried before a search ends: kernels of
+the next one may be of other forms, and slower.
+"""
+
 WAVES = 8
 """The most programs that are tried, as a multiple of the number of multiprocessors."""
 
@@ -91,7 +97,9 @@ def _fastest(
             for split in splits:
                 yield Candidate(f"{dim}={split.parts}", partial(price, split))
                 best = min(tried, key=tried.__getitem__)
-                if best is not None and best.dim == dim and best != split:
+                if best is None or best.dim != dim:
+                    continue
+                if split.parts > PATIENCE * best.parts:
                     break  # More parts would be slower still.
 
     try:

@@ -67,9 +67,8 @@ class Kernel:
 
     @property
     def times(self) -> dict[str, float]:
-        """The seconds of each resource; all but loop control overlap."""
-        parts = {**self.time.parts, "loop control": self.time.control}
-        return {name: float(seconds) for name, seconds in parts.items()}
+        """The seconds of each resource, which overlap."""
+        return {name: float(seconds) for name, seconds in self.time.parts.items()}
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,8 @@ def test_neighbours_start_one_after_another(trips: tuple[int, ...], axes: int):
     split = [index for index, count in enumerate(trips) if count > 1]
     placed = [0] * len(trips)
     if axes > 1:
-        for index, axis in zip(split, axes_of(len(split), 1), strict=True):
+        found = axes_of([trips[index] for index in split], 1)
+        for index, axis in zip(split, found, strict=True):
             placed[index] = axis
     order = sorted(
         itertools.product(*map(range, trips)),
@@ -157,7 +158,7 @@ def test_neighbours_start_one_after_another(trips: tuple[int, ...], axes: int):
     )
     for index in split:
         runs = [len(list(run)) for _, run in itertools.groupby(t[index] for t in order)]
-        assert min(runs) == successive_programs(trips, index, axes, 1)
+        assert min(runs) == successive_programs(trips, index, 1)
 
 
 def launched(tiles: Sequence[int], trips: Sequence[int], axes: Sequence[int]) -> int:
@@ -175,8 +176,14 @@ def test_a_swizzle_lets_some_programs_start_together():
     assert l2_swizzle((4, 64), 132) == 4
     assert l2_swizzle((4, 16), 132) == 1
     assert l2_swizzle((2, 32, 16), 132) == 1
-    assert successive_programs((32, 16), 1, 3, 8) == 8
-    assert successive_programs((32, 16), 0, 3, 8) == 1
+    assert successive_programs((32, 16), 1, 8) == 8
+    assert successive_programs((32, 16), 0, 8) == 1
+
+
+def test_an_axis_that_would_be_too_long_is_shared():
+    assert axes_of([4, 32, 16], 1) == [2, 1, 0]
+    assert axes_of([2, 4, 32, 16], 1) == [2, 2, 1, 0]
+    assert axes_of([65536, 2], 1) == axes_of([300, 300, 2, 2], 1)[2:] == [0, 0]
 
 
 def test_blocks_may_be_arrays():

@@ -48,15 +48,15 @@ def test_push_wins_for_many_rows(ranks: int):
         assert push < seconds(rows, "bsp", ranks)
 
 
-@pytest.mark.parametrize(("ranks", "below", "above"), [(2, 31, 33), (4, 20, 24)])
+@pytest.mark.parametrize(("ranks", "below", "above"), [(2, 45, 48), (4, 28, 31)])
 def test_the_crossover_of_few_ranks(ranks: int, below: int, above: int):
     assert seconds(below, "pull", ranks) < seconds(below, "push", ranks)
     assert seconds(above, "push", ranks) < seconds(above, "pull", ranks)
 
 
 def test_the_crossover_of_eight_ranks():
-    assert seconds(18, "pull") < seconds(18, "push")
-    assert seconds(21, "push") < seconds(21, "pull")
+    assert seconds(26, "pull") < seconds(26, "push")
+    assert seconds(29, "push") < seconds(29, "pull")
 
 
 def test_pull_wins_by_the_launch_and_the_flags_that_it_lacks():
@@ -104,11 +104,11 @@ def mean_gain(batches: Iterable[int], *, persistent: bool = False) -> float:
 
 
 def test_fused_flash_decode_gains_ten_to_twenty_percent_over_the_range():
-    known = {1: 1.43, 4: 1.20, 8: 1.12, 16: 1.07}
+    known = {1: 1.30, 4: 1.16, 8: 1.10, 16: 1.07}
     each = {batch: mean_gain([batch]) for batch in TRIED}
     assert each == pytest.approx({batch: known[batch] for batch in TRIED}, abs=0.01)
     assert not EVERY_CASE or 1.10 < mean_gain(BATCHES) < 1.20
-    persistent = 1.24 if EVERY_CASE else 1.28
+    persistent = 1.19 if EVERY_CASE else 1.22
     assert mean_gain(TRIED, persistent=True) == pytest.approx(persistent, abs=0.01)
 
 

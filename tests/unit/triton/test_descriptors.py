@@ -98,7 +98,8 @@ def test_specialized_loops(tmp_path: Path):
     """
     Some warps load, the others multiply: no spills, and the same meaning.
 
-    The positions that the mask of causal attention compares are loaded by none.
+    The positions that the mask of causal attention compares are loaded by none. A loop
+    with one product is left: it computed nothing finite on an H200.
     """
     extents = {"B": 2, "H": 2, "M": 256, "N": 256, "D": 64, "E": 64}
     attention = 'factors="y: B=2 H=2 M=2 warps=4 stages=2; m_n: N=2"'
@@ -108,8 +109,8 @@ def test_specialized_loops(tmp_path: Path):
         "causal": emitted(CAUSAL.text(extents), f"{SPECIALIZED} {attention}}}"),
         "gemm": emitted(GEMM.format(M=256, K=256, N=256), f"{SPECIALIZED} {gemm}}}"),
     }
-    for source in sources.values():
-        assert source.count("warp_specialize=True") == 1
+    for name, source in sources.items():
+        assert source.count("warp_specialize=True") == (name != "gemm")
     for facts in check_all(sources, tmp_path).values():
         assert facts["ok"], facts
     for facts in compile_all(sources, tmp_path, "sm_90"):

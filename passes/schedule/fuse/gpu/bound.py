@@ -24,7 +24,13 @@ from comet.cost.from_ir.products import (
     summarize_products,
 )
 from comet.cost.gpu.capacity import may_fit
-from comet.cost.gpu.kernel import Device, KernelWork, kernel_time, product_rate
+from comet.cost.gpu.kernel import (
+    Device,
+    KernelTime,
+    KernelWork,
+    kernel_time,
+    product_rate,
+)
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Real, longest, total
 from comet.cost.reals import product as product_of
@@ -56,8 +62,7 @@ from comet.passes.schedule.tile.gpu.space import (
 
 def moving_seconds(group: Group, outs: Values, gpu: Device) -> float:
     """Return a lower bound of `least_seconds`, by the bytes of device memory alone."""
-    kernel = _Least(without_scatters(group), computed(outs), (), gpu)
-    return float(kernel_time(kernel.moving(), gpu).seconds)
+    return _Least(without_scatters(group), computed(outs), (), gpu).moving_seconds()
 
 
 def least_seconds(group: Group, outs: Values, gpu: Device) -> float:
@@ -114,7 +119,7 @@ class _Least:
         time = kernel_time(self._work(summary, blocks, looped), self.gpu)
         all_blocks = {**smallest_blocks(summary), **blocks}
         fits = _any_fits(summary, all_blocks, self.gpu)
-        return float(np.min(np.where(fits, time.seconds, inf)))
+        return float(np.min(np.where(fits, _least(time), inf)))
 
     @cached_property
     def _summed(self) -> Collection[str]:
@@ -137,34 +142,39 @@ class _Least:
         """Return the least work of a kernel for some blocks of the grid."""
         dots, element = self._operations(blocks)
         exact = element == "f32"
-        return replace(
-            self.moving(),
+        return KernelWork(
             programs=summary.programs(blocks),
             tensor_operations=0.0 if exact else dots,
             # Exact f32 products run on vector lanes, two operations an instruction.
             vector_operations=dots / 2 if exact else 0.0,
-            moved_bytes=total(
-                bytes_of(value) * _part(extents_of(value), blocks)
-                for value in self.values
-                if self.cut.isdisjoint(names_of(value))
-            ),
-            rounds=self._rounds(summary, looped),
-            element=element,
-        )
-
-    def moving(self) -> KernelWork:
-        """Return the work of one program that only moves bytes of device memory."""
-        return KernelWork(
-            programs=1.0,
-            tensor_operations=0.0,
-            vector_operations=0.0,
+            moved_bytes=self._moved(self.values, blocks),
+            stored_bytes=self._moved(self.outs, blocks),
             shared_reads=0.0,
-            moved_bytes=0.0,
-            device_bytes=sum(map(self._device_bytes, self.values)),
-            rounds=int(bool(inputs_of(self.ops))),
+            device_bytes=self._all_bytes,
+            rounds=self._rounds(summary, looped),
             stages=max(STAGES),
             warps=min(ALL_WARPS),
+            element=element,
+            loads_ahead=True,
         )
+
+    def _moved(self, values: Values, blocks: Blocks) -> Real:
+        """Return the bytes of values that one program moves."""
+        return total(
+            bytes_of(value) * _part(extents_of(value), blocks)
+            for value in values
+            if self.cut.isdisjoint(names_of(value))
+        )
+
+    def moving_seconds(self) -> float:
+        """Return the least seconds of a launch, by the bytes of device memory alone."""
+        waiting = self.gpu.load_latency * bool(inputs_of(self.ops))
+        moving = self._all_bytes / self.gpu.hbm_bandwidth
+        return self.gpu.launch + max(waiting, moving)
+
+    @property
+    def _all_bytes(self) -> float:
+        return sum(map(self._device_bytes, self.values))
 
     def _operations(self, blocks: Blocks) -> tuple[Real, str]:
         """Return the operations of products of one program, and their fastest type."""
@@ -194,6 +204,15 @@ class _Least:
             ),
             default=int(bool(inputs_of(self.ops))),
         )
+
+
+def _least(time: KernelTime) -> Real:
+    """
+    Return the time of a launch, without the program that runs after the full waves: in
+    other kernels it may be in one of them.
+    """
+    seconds = time.launch + longest(time.parts.values())
+    return np.where(np.greater(time.fits, 0), seconds, inf)
 
 
 def _part(extents: Mapping[str, int], blocks: Blocks) -> Real:

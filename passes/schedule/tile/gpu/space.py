@@ -31,10 +31,10 @@ from comet.passes.search import Candidate, Cost, Found
 Sizes: TypeAlias = Mapping[str, Sequence[int]]
 """The candidates for the block size of each dimension, or for each launch number."""
 
-STAGES = (3, 4, 2, 1)
+STAGES = (3, 4, 2)
 LAUNCHES: Sizes = {"warps": (4, 8), "stages": STAGES}
 """The candidates for launch numbers; of equally fast ones, the first is taken."""
-GROUP_STAGES = (3, 2, 1)
+GROUP_STAGES = (3, 2)
 """
 The stages of kernels whose programs exchange: with four, the largest tiles spilled when
 compiled for sm_90.
@@ -42,6 +42,11 @@ compiled for sm_90.
 LARGE_LAUNCHES: Sizes = {"warps": (16,), "stages": STAGES}
 """Tried if nothing else fits: with more warps, a thread needs fewer registers."""
 ALL_WARPS = (*LAUNCHES["warps"], *LARGE_LAUNCHES["warps"])
+SINGLE_STAGE: Sizes = {"warps": ALL_WARPS, "stages": (1,)}
+"""
+Tried if nothing else fits: loads of decoding took 505 us with one stage, 372 us with
+three, on an H200 (benchmarks/figures).
+"""
 
 DOT_BLOCKS = (16, 32, 64, 128, 256)
 DOT_DEPTHS = (32, 64)
@@ -218,7 +223,7 @@ def launches_that_fit(
 
     None if none fits. Launch numbers that are `fixed` are not varied.
     """
-    for launches in (LAUNCHES, LARGE_LAUNCHES):
+    for launches in (LAUNCHES, LARGE_LAUNCHES, SINGLE_STAGE):
         tried = {n: (fixed[n],) if n in fixed else s for n, s in launches.items()}
         if summary.group and "stages" not in fixed:
             tried["stages"] = GROUP_STAGES

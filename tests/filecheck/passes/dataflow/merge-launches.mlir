@@ -17,8 +17,8 @@ func.func @sums(%x: !x, %w: !y) -> (!y, !s) {
 // CHECK:       func.func @sums({{.*}} comet.launches = "sums_rows_kernel sums_columns_kernel"
 // CHECK:         %rows_1, %columns_2 = dataflow.kernel @sums_rows_kernel ins(%x_1 : {{.*}}) outs(%rows, %columns_1 : {{.*}}) {
 // CHECK-NEXT:    ^bb{{.}}(%x_2: tensor<24x40xf32, #compound.dims<M, K @HBM>>):
-// CHECK-NEXT:      %rows_2 = schedule.spatial @rows on grid [g0: M = 6] ins(%x_2 : {{.*}}) {{.*}}#schedule.launch<warps = 4, stages = 3, group = 1>
-// CHECK:           %columns_3 = schedule.spatial @columns on grid [g0: K = 5] ins(%x_2 : {{.*}}) {{.*}}#schedule.launch<warps = 4, stages = 3, group = 1>
+// CHECK-NEXT:      %rows_2 = schedule.spatial @rows on grid [g0: M = 12] ins(%x_2 : {{.*}}) {{.*}}#schedule.launch<warps = 4, stages = 3, group = 1>
+// CHECK:           %columns_3 = schedule.spatial @columns on grid [g0: K = 10] ins(%x_2 : {{.*}}) {{.*}}#schedule.launch<warps = 4, stages = 3, group = 1>
 // CHECK:           dataflow.yield %rows_2, %columns_3 : {{.*}}
 // CHECK-NEXT:    } -> {{.*}}
 // CHECK-NEXT:    dataflow.barrier

@@ -14,17 +14,17 @@ func.func @product(%a: !a, %b: !b) -> !c {
 }
 
 // BEFORE:      %c_1 = dataflow.kernel @product_c_kernel
-// BEFORE:        schedule.spatial @c on grid [g0: K_part = 4, g1: M = 2, g2: N = 3]
+// BEFORE:        schedule.spatial @c on grid [g0: K_part = 4, g1: M = 4, g2: N = 6]
 // BEFORE:      dataflow.barrier
 // BEFORE:      dataflow.kernel @product_d_kernel
-// BEFORE:        schedule.spatial @d on grid [g0: M = 8, g1: N = 3]
+// BEFORE:        schedule.spatial @d on grid [g0: M = 16, g1: N = 3]
 
 // CHECK:       func.func @product({{.*}} comet.merge = "product_c_kernel"
-// CHECK:         %c_counters = dataflow.counters : !dataflow.counters<[M = 2, N = 3]>
+// CHECK:         %c_counters = dataflow.counters : !dataflow.counters<[M = 4, N = 6]>
 // CHECK-NEXT:    %c_1, %d_2 = dataflow.kernel @product_c_kernel ins(%a_1, %b_1, %c_counters : {{.*}}) outs(%c, %d_1 : {{.*}}) {
-// CHECK:           %c_2 = schedule.spatial @c on grid [g0: K_part = 4, g1: M = 2, g2: N = 3]
-// CHECK:           %c_3 = dataflow.arrive %c_2 at %c_counters_1 arrivals 4 acq_rel gpu fence : {{.*}} at !dataflow.counters<[M = 2, N = 3]>
+// CHECK:           %c_2 = schedule.spatial @c on grid [g0: K_part = 4, g1: M = 4, g2: N = 6]
+// CHECK:           %c_3 = dataflow.arrive %c_2 at %c_counters_1 arrivals 4 acq_rel gpu fence : {{.*}} at !dataflow.counters<[M = 4, N = 6]>
 // CHECK-NEXT:      %c_4 = compound.rename %c_3 : {{.*}}<K_part, M, N @HBM>> -> {{.*}}<K_parts, M, N @HBM>>
-// CHECK-NEXT:      %d_3 = schedule.spatial @d on grid [g0: M = 2, g1: N = 3]
+// CHECK-NEXT:      %d_3 = schedule.spatial @d on grid [g0: M = 4, g1: N = 6]
 // CHECK:           dataflow.yield %c_2, %d_3
 // CHECK-NOT:     dataflow.barrier

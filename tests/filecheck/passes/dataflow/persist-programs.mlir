@@ -19,6 +19,6 @@ func.func @gemm(%a: tensor<4096x4096xf16>, %b: tensor<4096x4096xf16>) -> tensor<
 // TRITON:      program = tl.program_id(0)
 // TRITON:      for tile in range(program, 512, 100):
 // TRITON-NEXT:     pid_m, pid_n = tl.swizzle2d(tile // 16, tile % 16, 32, 16, 8)
-// TRITON:          for k in tl.range(0, end, BLOCK_K, warp_specialize=True):
+// TRITON:          for k in range(0, end, BLOCK_K):
 // TRITON:          tl.store(
 // TRITON:      gemm_kernel[(100,)](

@@ -1,5 +1,5 @@
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{ranks=1}' -t triton | filecheck %s --check-prefix=FULL
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=partial between=spill factors="p: M=2; m_n: N=4; c_k: K=2; p_n: N=4"}' -t triton | filecheck %s --check-prefix=SWEPT
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=partial between=spill factors="p: M=2; m_n: N=4; c_wide_k: K=2; p_n: N=4"}' -t triton | filecheck %s --check-prefix=SWEPT
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=none stream=false}' -t triton | filecheck %s --check-prefix=APART
 
 func.func @f(%a: tensor<32x64xf16>, %b: tensor<64x128xf16>) -> tensor<32x128xf16> {

@@ -20,13 +20,13 @@ func.func @causal(%q: !x, %k: !x, %v: !x) -> !x {
 // INDEX:         on grid [{{.*}}] reversed [] ins(
 
 // TRITON-LABEL: def causal_kernel
-// TRITON:         from_last_m = {{[0-9]+}} - tl.program_id(2)
+// TRITON:         from_last_m = {{[0-9]+}} - tl.program_id(0)
 // TRITON:         offs_m = from_last_m * BLOCK_M + tl.arange(0, BLOCK_M)
 
 // EXPLAIN:      program order for @o
 // EXPLAIN-NEXT:   candidate {{ *}}us  limited by
-// EXPLAIN-NEXT:   index
 // EXPLAIN-NEXT: * longest
+// EXPLAIN-NEXT:   index
 
 // -----
 

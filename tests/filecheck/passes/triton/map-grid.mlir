@@ -16,10 +16,10 @@ func.func @two(%x: !x) -> !x {
 }
 
 // CHECK-LABEL: func.func @two
-// CHECK:         blocks <M: 12 -> 16, N: 20 -> 32> programs <4 of 16 on 0, 2 of 32 on 1> ins(
+// CHECK:         blocks <M: 12 -> 16, N: 20 -> 32> programs <4 of 16 on 1, 2 of 32 on 0> ins(
 
 // TRITON-LABEL: func.func @two
-// TRITON:         tl.launch @two_kernel grid [4, 2]
+// TRITON:         tl.launch @two_kernel grid [2, 4]
 
 // The launch asks for an L2 swizzle of groups of 2 programs along M.
 
@@ -55,10 +55,10 @@ func.func @four(%w: !w) -> !w {
 }
 
 // CHECK-LABEL: func.func @four
-// CHECK:         programs <6 of 1 on 0, 4 of 2 on 0, 2 of 8 on 1, 4 of 16 on 2> ins(
+// CHECK:         programs <6 of 1 on 2, 4 of 2 on 2, 2 of 8 on 1, 4 of 16 on 0> ins(
 
 // TRITON-LABEL: func.func @four
-// TRITON:         tl.launch @four_kernel grid [24, 2, 4]
+// TRITON:         tl.launch @four_kernel grid [4, 2, 24]
 
 // What a loop inside splits further is not padded; programs that are written already stay.
 
@@ -130,7 +130,7 @@ func.func @one_each(%x: !x) -> !x {
 }
 
 // CHECK-LABEL: func.func @one_each
-// CHECK:         programs <4 of 16 on 0, 2 of 32 on 1> ins(
+// CHECK:         programs <4 of 16 on 1, 2 of 32 on 0> ins(
 
 // TRITON-LABEL: func.func @one_each
-// TRITON:         tl.launch @one_each_kernel grid [4, 2]
+// TRITON:         tl.launch @one_each_kernel grid [2, 4]

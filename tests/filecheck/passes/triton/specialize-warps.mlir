@@ -1,10 +1,12 @@
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose{accumulator=f32},fuse,tile{factors="c: M=2 N=2 warps=4 stages=3; c_k: K=2"},outline-kernels,materialize-copies,hoist-copies,mask-copies,use-descriptors,specialize-warps' | filecheck %s
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full copies=descriptors specialize=true factors="c: M=2 N=2 warps=4 stages=3; c_k: K=2"}' | comet-opt | filecheck %s --check-prefix TRITON
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full copies=descriptors specialize=true factors="o: B=1 H=2 M=2 warps=4 stages=2; m_n: N=2"}' | comet-opt | filecheck %s --check-prefix TWO
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full copies=descriptors specialize=true factors="o: B=1 H=2 M=2 warps=4 stages=3; m_n: N=2"}' | comet-opt | filecheck %s --check-prefix THREE
 
-func.func @gemm(%a: tensor<128x128xf16>, %b: tensor<128x128xf16>) -> tensor<128x128xf16> {
-  %c = compound.gemm %a, %b : (tensor<128x128xf16>, tensor<128x128xf16>) -> tensor<128x128xf16>
-  func.return %c : tensor<128x128xf16>
+!x = tensor<1x2x256x64xbf16>
+
+func.func @attention(%q: !x, %k: !x, %v: !x) -> !x {
+  %o = compound.attention %q, %k, %v : (!x, !x, !x) -> !x
+  func.return %o : !x
 }
 
-// CHECK: schedule.temporal @c_k [K = 2] specialize ins(
-// TRITON: tl.for warp_specialize %k : i32
+// TWO: tl.for warp_specialize %n : i32
+// THREE-NOT: warp_specialize
