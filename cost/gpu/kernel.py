@@ -155,6 +155,8 @@ class Device:
     mean_length: float
     """The mean of lengths that are known at run time, over the longest."""
     compiled: Compiled
+    sharing: int = 1
+    """How many ranks share the GPU, of which this is one rank's part."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ def shared_device(device: Device, ranks: int) -> Device:
         vector={name: rate / ranks for name, rate in device.vector.items()},
         hbm_bandwidth=device.hbm_bandwidth / ranks,
         l2_bandwidth=device.l2_bandwidth / ranks,
+        sharing=ranks,
     )
 
 

@@ -128,7 +128,7 @@ def tensor_traffic(
     spilled tile is stored; it is loaded from device memory if L2 cannot hold the
     spilled tiles of one wave. What lies beyond the lengths of sequences is not loaded.
     """
-    waves = wave_count(summary.programs(blocks), gpu.multiprocessors)
+    waves = wave_count(summary.programs(blocks), gpu.multiprocessors * gpu.sharing)
     traffic: list[Real] = []
     for tensor in summary.tensors:
         lacking = [dim for dim in summary.grid if dim not in tensor.dims]
