@@ -190,10 +190,11 @@ class LaunchAttr(ParametrizedAttribute):
     The launch numbers of a grid node.
 
     `warps` per program, num_stages of the software pipeline (`stages`), and L2 swizzle
-    (`group`): the number of programs along the first grid axis before the next axis
-    advances. `persistent` is the number of persistent programs, each of which computes
-    one tile after another; without it each tile has a program. With `resident` these
-    programs load the operands of products that all tiles read once.
+    (`group`): the number of programs along the loops before the last one that start
+    before the last one advances. `persistent` is the number of persistent programs,
+    each of which computes one tile after another; without it each tile has a program.
+    With `resident` these programs load the operands of products that all tiles read
+    once.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
@@ -234,7 +235,7 @@ class LaunchAttr(ParametrizedAttribute):
 
     @property
     def group(self) -> int:
-        """The L2 swizzle: programs along the first axis before the next advances."""
+        """The L2 swizzle: programs along other loops before the last one advances."""
         return self.group_.data
 
     @property
@@ -373,7 +374,8 @@ class ProgramsAttr(ParametrizedAttribute):
 
     For each loop: how many programs, with how many elements each, on which axis of the
     launch grid. If several loops are on one axis, the last one advances fastest.
-    `swizzle` is the number of programs along the first loop before the second advances.
+    With `swizzle`, so many programs along the loops before the last start before the
+    last loop advances; they are rows of a matrix whose columns it has.
     With `persistent`, only so many programs are launched, and the numbers above are
     those of tiles: program p computes the tiles p, p + persistent, and so on.
 
@@ -419,7 +421,7 @@ class ProgramsAttr(ParametrizedAttribute):
 
     @property
     def swizzle(self) -> int:
-        """The L2 swizzle: programs along the first loop before the second advances."""
+        """The L2 swizzle: programs along other loops before the last one advances."""
         return self.swizzle_.data
 
     @property

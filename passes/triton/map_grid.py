@@ -6,8 +6,8 @@ axis of the launch grid. A launch grid has three axes; the kernels of several ra
 one, so that one launch can have the programs of all ranks, and those of several nodes.
 So have kernels whose programs exchange: those of a group follow each other. A node that
 the last program to arrive runs has the programs of the node that arrives.
-An L2 swizzle is written if the node has two loops and launch numbers with a group, and
-the number of persistent programs if these are fewer than the tiles.
+An L2 swizzle is written if the node has several loops and launch numbers with a group,
+and the number of persistent programs if these are fewer than the tiles.
 
 Takes functions at the schedule or the dataflow level, with blocks: programs have whole
 blocks, unless loops inside split these, or peers count the tiles. What is written there
@@ -72,7 +72,7 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
         counts.append(loop.factor if is_exact else -(-extents[loop.dim] // slices[-1]))
         extents[loop.dim] = loop.tile
     slicing = [index for index, loop in enumerate(loops) if loop.factor > 1]
-    group = 1 if node.launch is None or len(slicing) != 2 else node.launch.group
+    group = 1 if node.launch is None or len(slicing) < 2 else node.launch.group
     axes = [0] * len(loops)
     if launch_axes(node) > 1:
         found = axes_of([counts[index] for index in slicing], group)
@@ -89,11 +89,12 @@ def axes_of(counts: Sequence[int], group: int) -> list[int]:
     Return the axis of the launch grid for each loop with these numbers of programs.
 
     The last loop has the first axis, which advances fastest: successive programs then
-    read most of the same operands, such as the keys of one head. With a swizzle there
-    is one order for two loops. Where an axis would be too long, all share the first.
+    read most of the same operands, such as the keys of one head. With a swizzle all
+    loops before the last share an axis. Where an axis would be too long, all share the
+    first.
     """
     if group > 1:
-        return [1, 0]
+        return [*[1] * (len(counts) - 1), 0]
     axes = [min(axis, GRID_AXES - 1) for axis in reversed(range(len(counts)))]
     lengths = [prod(n for n, on in zip(counts, axes) if on == axis) for axis in (1, 2)]
     return axes if max(lengths) <= MOST_PROGRAMS else [0] * len(counts)

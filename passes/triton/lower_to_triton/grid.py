@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
@@ -111,10 +112,10 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
     counts, axes = [count for count, _ in sliced], [axis for _, axis in sliced]
     if scope.arrived is not None:
         indices = [scope.arrived[loop.dim] for loop in loops]
+    elif node.programs.swizzle > 1:
+        indices = _swizzled(loops, counts, axes, node.programs, scope)
     else:
         indices = _indices(counts, axes, node.programs, scope)
-    if node.programs.swizzle > 1 and scope.arrived is None:
-        indices = _swizzled(indices, loops, counts, node.programs.swizzle, scope)
     if scope.arrived is None:
         indices = _reversed(indices, loops, counts, node.reversed_dims, scope)
     scope.grid = [
@@ -166,19 +167,28 @@ def _on_axes(
 
 
 def _swizzled(
-    indices: Sequence[SSAValue],
     loops: Sequence[LoopSlice],
     counts: Sequence[int],
-    group: int,
+    axes: Sequence[int],
+    programs: ProgramsAttr,
     scope: Scope,
 ) -> list[SSAValue]:
-    """Return the indices of an L2 swizzle of two loops, in groups of the first one."""
-    (row, column), (rows, columns) = indices, counts
-    swizzle = tl.Swizzle2dOp(row, column, (rows, columns), group)
+    """
+    Return the index of the program along each loop, with an L2 swizzle.
+
+    The last loop has the columns of a matrix of tiles, the others have its rows.
+    """
+    *others, columns = counts
+    shape = prod(others), columns
+    row, column = _indices(shape, (axes[0], axes[-1]), programs, scope)
+    swizzle = tl.Swizzle2dOp(row, column, shape, programs.swizzle)
     scope.prologue.add(swizzle)
-    for result, loop in zip(swizzle.results, loops, strict=True):
-        result.name_hint = f"pid_{loop.dim.lower()}"
-    return list(swizzle.results)
+    row, column = swizzle.results
+    row.name_hint = "row"
+    indices = [*_split(row, others, scope), column]
+    for index, loop in zip(indices, loops, strict=True):
+        index.name_hint = f"pid_{loop.dim.lower()}"
+    return indices
 
 
 def _reversed(

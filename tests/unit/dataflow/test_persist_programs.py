@@ -42,6 +42,7 @@ func.func @f(%a: tensor<{M}x{K}xf16>, %b: tensor<{K}x{N}xf16>) -> tensor<{M}x{N}
   func.return %c : tensor<{M}x{N}xf16>
 }}
 """
+HEADS = 'strategy=full factors="y: B=2 H=3 M=3 warps=4 stages=2 group=2"'
 TILES = 'factors="c: M=5 N=5 warps=4 stages=2 group=2; c_k: K=3"'
 
 
@@ -84,8 +85,11 @@ def test_every_tile_is_done_once(tmp_path: Path):
         "rows": persistent(SOFTMAX.format(**SIZES)),
         "two kernels": persistent(LAYERNORM.format(**SIZES), "strategy=none"),
         "causal": persistent(causal.text(extents), programs=3),
+        "causal, swizzle": persistent(causal.text(extents), HEADS, programs=5),
         "last": persistent_merge(),
     }
+    swizzles = {name for name, source in sources.items() if "swizzle2d" in source}
+    assert swizzles == {"swizzle", "causal, swizzle"}
     for name, source in sources.items():
         loops = LOOP.findall(source)
         assert loops, name

@@ -13,6 +13,7 @@ from comet.passes.analysis.functions import compute_functions
 
 ONE_GPU, EIGHT = hardware("h200x1.yaml"), hardware("h200x8.yaml")
 SWIZZLED = "o: H=2 M=4 warps=4 stages=2 group=2; m_n: N=4"
+ROWS = f"o: B=3 {SWIZZLED[3:]}"
 
 
 def causal(heads: int, rows: int, keys: int, depth: int = 16) -> str:
@@ -37,10 +38,13 @@ def test_reversed_programs_mean_the_same(tmp_path: Path):
         "odd": on_one_gpu(causal(2, 37, 101), small.format("o", 3, "m_n", 4)),
         "swizzled": on_one_gpu(causal(2, 64, 64), f'factors="{SWIZZLED}"'),
     }
+    batches = causal(2, 64, 64).replace("1x2x", "3x2x")
+    sources["rows"] = on_one_gpu(batches, f'factors="{ROWS}"')
     assert [name for name in sources if "from_last_m" not in sources[name]] == []
     sources["split"] = on_one_gpu(causal(2, 100, 256), 'split="N=2" strategy=full')
     assert "from_last_m" not in sources["split"]
-    assert "swizzle2d" in sources["swizzled"]
+    swizzled = {name for name, text in sources.items() if "swizzle2d" in text}
+    assert swizzled == {"swizzled", "rows"}
     reports = check_all(sources, tmp_path)
     assert [name for name, report in reports.items() if not report["ok"]] == []
 

@@ -741,7 +741,7 @@ func.func @f(%c: !C) -> !C {
 !C = tensor<6x12xf16, #compound.dims<M, N @GB>>
 !t = tensor<3x12xf16, #compound.dims<M, N @OB>>
 func.func @f(%c: !C) -> !C {
-  // CHECK: 'schedule.spatial' op has a swizzle, which needs exactly two loops of several tiles
+  // CHECK: 'schedule.spatial' op has a swizzle, which needs two loops of several tiles
   %r = schedule.spatial on grid [g0: M = 2] blocks <M: 3 -> 4, N: 12 -> 16> programs <2 of 3 on 0, swizzle 2> ins(%c : !C) outs(!C) {
   ^bb0(%t: !t):
     schedule.yield %t : !t

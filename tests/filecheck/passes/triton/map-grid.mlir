@@ -40,6 +40,30 @@ func.func @swizzled(%x: !x) -> !x {
 // TRITON-LABEL: func.func @swizzled
 // TRITON:         tl.launch @swizzled_kernel grid [2, 4]
 
+// With a swizzle, the loops before the last one share an axis: groups of 3 of these 24 programs advance along M together.
+
+!v = tensor<6x8x10x60xf32, #compound.dims<A, B, C, M @HBM>>
+!vt = tensor<1x2x10x12xf32, #compound.dims<A, B, C, M @REG>>
+
+func.func @swizzled_rows(%v: !v) -> !v {
+  %y = schedule.spatial on grid [g0: A = 6, g1: B = 4, g2: C = 1, g3: M = 5] ins(%v : !v) outs(!v) attributes {schedule.launch = #schedule.launch<warps = 4, stages = 1, group = 3>} {
+  ^bb0(%v1: !vt):
+    %y1 = compound.map exp %v1 : !vt -> !vt
+    schedule.yield %y1 : !vt
+  }
+  func.return %y : !v
+}
+
+// CHECK-LABEL: func.func @swizzled_rows
+// CHECK:         programs <6 of 1 on 1, 4 of 2 on 1, 1 of 16 on 0, 4 of 16 on 0, swizzle 3> ins(
+
+// TRITON-LABEL: tl.kernel @swizzled_rows_kernel
+// TRITON:         %row, %pid_m = tl.swizzle2d %{{.*}}, %{{.*}} shape [24, 4] group 3
+// TRITON:         %pid_b = tl.binary mod %row
+// TRITON:         %a = tl.binary floordiv %row
+// TRITON-LABEL: func.func @swizzled_rows
+// TRITON:         tl.launch @swizzled_rows_kernel grid [4, 24]
+
 // Of four loops the first two share an axis; a loop of one slice has one program.
 
 !w = tensor<6x8x10x60xf32, #compound.dims<A, B, C, M @HBM>>
