@@ -1,0 +1,60 @@
+"""The model against what was measured on an H200 (`tests/data/h200.json`)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from math import exp, fsum, log
+from pathlib import Path
+
+import pytest
+from gpu_programs import of_one_rank
+from ladder_programs import Case, after_passes, predicted_times
+
+RECORD = Path(__file__).parents[2] / "data" / "h200.json"
+CLOSE = 1.25
+"""How many times a prediction may be a measured time, or the other way."""
+
+
+def tilings(id: str, dims: str) -> Iterator[tuple[str, float]]:
+    """Yield the factors of each tiling of a case, and its microseconds."""
+    cases = json.loads(RECORD.read_text())["cases"]
+    (case,) = (case for case in cases if case["id"] == id)
+    for _, cold, _, _, options in case["times"]:
+        factors = {**case["options"], **options}["factors"]
+        if re.search(dims, factors):
+            yield factors, cold
+
+
+GEMM = "candidates/time/gemm/4096x4096x4096-candidates"
+DECODE = "candidates/time/flash_decode/H12-G8-D128-E128-B4-S65536-candidates"
+SQUARE = {"M": 4096, "N": 4096, "K": 4096}
+KEYS = {"B": 4, "H": 12, "G": 8, "S": 65536, "D": 128, "E": 128}
+
+
+@pytest.mark.parametrize(
+    ("id", "sample", "extents", "split", "chosen"),
+    [
+        (GEMM, "gemm", SQUARE, "none", "M=32 .*stages=[123] .*K=64|M=32 .*K=128"),
+        (DECODE, "flash_decode", KEYS, "S=16", "warps=4 stages=[23] .*S_in=64;"),
+    ],
+)
+def test_what_was_measured_is_near(
+    id: str, sample: str, extents: dict[str, int], split: str, chosen: str
+):
+    """Stages, terms of an iteration, and waves that are not full."""
+    found = list(tilings(id, chosen))
+    assert len(found) > 1
+    program = of_one_rank(sample, extents, "bfloat16")
+    errors: list[float] = []
+    for factors, measured in found:
+        compiler = replace(program.compiler, split=split, factors=factors)
+        plan = after_passes(Case("", 1, program.text), program.hardware, [compiler])
+        errors.append(log(1e6 * predicted_times(plan).eager / measured))
+    assert max(map(abs, errors)) < log(CLOSE)
+    assert exp(fsum(map(abs, errors)) / len(errors)) < 1.1
+    slowest = max(range(len(found)), key=lambda place: found[place][1])
+    predicted = [errors[place] + log(found[place][1]) for place in range(len(found))]
+    assert predicted[slowest] == max(predicted)
