@@ -66,6 +66,7 @@ from comet.dialects.schedule.masked_loops import (
 )
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores
+from comet.dialects.tl.math import MIN_DOT_EXTENT
 
 Kept: TypeAlias = "Mapping[SSAValue, tuple[str, ...]]"
 """Vectors that loops keep in the layout of a product, each with these loops."""
@@ -399,6 +400,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         rank_exchanges=_exchanges(node, among_ranks=True),
         bounds=bounds,
         seen=dict.fromkeys(run_time_lengths(nodes), gpu.mean_length),
+        least_dot=MIN_DOT_EXTENT,
         multiprocessors=gpu.multiprocessors,
         reversed=heavy if node.reversed_ is None else node.reversed_dims,
         unmasked=frozenset(

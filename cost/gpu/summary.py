@@ -21,9 +21,6 @@ from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
 from comet.cost.gpu.launch_order import l2_swizzle, successive_programs
 from comet.cost.reals import Real, Truth, longest, product, total
 
-LEAST_DOT = 16
-"""The least rows, columns and terms of a `tl.dot`."""
-
 Blocks: TypeAlias = "Mapping[str, Real]"
 """The block size (elements) of each dimension of a kernel; arrays for many choices."""
 
@@ -186,6 +183,8 @@ class KernelSummary:
     """The dimensions whose loops a mask bounds, with the bound."""
     seen: Mapping[str, float] = field(default_factory=dict[str, float])
     """The mean fraction of the positions of loops that lengths end at run time."""
+    least_dot: int = 1
+    """The least rows, columns and terms of a contraction in a program."""
     multiprocessors: int = 1
     """The multiprocessors of the GPU, each of which runs programs in turn."""
     reversed: frozenset[str] = frozenset()
@@ -202,7 +201,7 @@ class KernelSummary:
         """Return blocks large enough for `tl.dot`, as `pad-blocks` makes them."""
         dims = self.dot_dims - self.batch_dims
         return {
-            dim: np.maximum(size, LEAST_DOT) if dim in dims else size
+            dim: np.maximum(size, self.least_dot) if dim in dims else size
             for dim, size in blocks.items()
         }
 

@@ -21,7 +21,6 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from comet.cost.gpu.summary import LEAST_DOT
 from comet.dialects.tl.blocks import InferredTypeOp, expect_type
 from comet.dialects.tl.types import (
     BinaryKind,
@@ -45,7 +44,7 @@ MASK_KINDS = (BinaryKind.AND, BinaryKind.OR)
 INTEGER_KINDS = (BinaryKind.FLOORDIV, BinaryKind.MOD)
 
 
-MIN_DOT_EXTENT = LEAST_DOT
+MIN_DOT_EXTENT = 16
 """The smallest extent of each dimension of `tl.dot`."""
 
 

@@ -21,7 +21,10 @@ IDLE = KernelWork(132, 0, 0, 0, 0, 0, 0)
 
 
 def test_an_idle_kernel_takes_its_launch_and_one_load() -> None:
-    assert kernel_time(IDLE, GPU).seconds == pytest.approx(4e-6 + GPU.load_latency)
+    loading = replace(IDLE, rounds=1)
+    seconds = 4e-6 + GPU.load_latency + GPU.iteration
+    assert kernel_time(loading, GPU).seconds == pytest.approx(seconds)
+    assert kernel_time(IDLE, GPU).seconds == 4e-6
 
 
 def test_matrix_work_runs_at_the_matrix_rate() -> None:

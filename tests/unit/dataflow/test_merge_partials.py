@@ -182,7 +182,7 @@ EDITS = [
     ("arrivals 3", "arrivals 2", "and 2 are said to; write arrivals 3"),
     ("arrivals 3", "arrivals 4", "and 4 are said to; write arrivals 3"),
     ("compound.rename %c_6 :", "compound.rename %c_5 :", "not one such node"),
-    ("N = 2]>", "N = 1]>", "counters for 1 blocks of N, into which its programs"),
+    ("N = 3]>", "N = 1]>", "counters for 1 blocks of N, into which its programs"),
 ]
 
 

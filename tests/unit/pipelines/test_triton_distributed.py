@@ -40,7 +40,7 @@ SIZES = {
 OPTIONS = {
     "full": "strategy=full",
     "twice": "strategy=partial between=recompute",
-    "kept": "strategy=partial between=spill",
+    "kept": "strategy=partial between=spill narrow=none",
 }
 TWO_LOOPS = {
     "recompute": "{y}: M=3; {m}_n: N=3; c_k: K=2; {y}_n: N=3; c_k_2: K=2",
@@ -69,7 +69,10 @@ def test_any_size_and_strategy(text: str, tmp_path: Path) -> None:
     }
     names = {"m": "m", "y": "p"} if text is SOFTMAX else {"m": "n", "y": "y"}
     for between, plan in TWO_LOOPS.items():
-        options = f'strategy=partial between={between} factors="{plan.format(**names)}"'
+        options = (
+            f"strategy=partial between={between} narrow=none "
+            f'factors="{plan.format(**names)}"'
+        )
         swept = compiled(text.format(**SIZES["prime"]), options)
         sources[f"swept_{between}"] = swept
     expect_all_ok(sources, tmp_path)
@@ -354,7 +357,7 @@ SOURCES = ["for ", "source = (rank + i) % WORLD"]
 def attention_steps(pattern: str, keys: int) -> list[str]:
     """Return the loops, waits and products of attention on four ranks, in order."""
     text = SHARED_TEXTS["ring_attention"].format(M=64, N=keys, K=32)
-    options = f"ranks=4 pattern={pattern} split=none"
+    options = f"ranks=4 pattern={pattern} split=none strategy=full"
     module = emitted(text, f"{H200X8},triton-distributed{{{options}}}")
     (kernel,) = re.findall(r"\ndef f_o_kernel.*?\n\n\n", module, re.S)
     received = re.search("wait_all|# schedule.temporal", kernel)

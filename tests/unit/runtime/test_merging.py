@@ -10,13 +10,13 @@ from split_programs import H200, MI300X, SPLITS, merging
 from triton_modules import compile_all
 
 MACHINES = {"h200": H200, "mi300x": MI300X}
-ARRIVE = "arrive_last(c_counters_ptr + (pid_m * 2 + pid_n), 3)"
-ADD = "(tl.atomic_add(c_counters_ptr + (pid_m * 2 + pid_n), 1, {}) % 3) == 2"
+ARRIVE = "arrive_last(c_counters_ptr + (pid_m * 3 + pid_n), 3)"
+ADD = "(tl.atomic_add(c_counters_ptr + (pid_m * 3 + pid_n), 1, {}) % 3) == 2"
 SHIM = "from comet.runtime.shim import arrive_last"
-FIRST = "    k_part = tl.program_id(0)\n"
+FIRST = "    k_part = tl.program_id(2)\n"
 EARLY = (
-    "    early = arrive_last(c_counters_ptr + (tl.program_id(1) * 2 + "
-    "tl.program_id(2)), 3)\n"
+    "    early = arrive_last(c_counters_ptr + (tl.program_id(1) * 3 + "
+    "tl.program_id(0)), 3)\n"
 )
 MUTATIONS: Mapping[str, tuple[tuple[tuple[str, str], ...], set[str]]] = {
     "no arrival": (((ARRIVE, "k_part == 2"),), {"RaceError"}),
@@ -42,11 +42,11 @@ MUTATIONS: Mapping[str, tuple[tuple[tuple[str, str], ...], set[str]]] = {
         {"RaceError"},
     ),
     "the counter of another tile": (
-        ((ARRIVE, ARRIVE.replace("pid_m * 2 + pid_n", "pid_m * 2")),),
+        ((ARRIVE, ARRIVE.replace("pid_m * 3 + pid_n", "pid_m * 3")),),
         {"RaceError", "wrong result"},
     ),
     "a counter that starts at one": (
-        (("rank.zeros((6,), torch.int32)", "rank.zeros((6,), torch.int32) + 1"),),
+        (("rank.zeros((9,), torch.int32)", "rank.zeros((9,), torch.int32) + 1"),),
         {"RaceError"},
     ),
 }

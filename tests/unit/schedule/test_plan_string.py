@@ -61,12 +61,12 @@ def tiled(factors: str) -> ModuleOp:
 
 def test_launch_numbers_that_are_left_out_are_chosen():
     auto = {entry.name: entry for entry in parse_plan(written(tiled("auto")))}
-    module = tiled("p: M=8 warps=8 stages=1; c_k: K=2")
+    module = tiled("p: M=8 warps=4 stages=1; c_k: K=2")
     (kernel,) = (op for op in module.walk() if isinstance(op, SpatialOp))
     assert kernel.launch is not None
-    assert kernel.launch.numbers == {"warps": 8, "stages": 1, "group": 1}
-    assert written(module).startswith("p: M=8 warps=8 stages=1 group=1; ")
-    assert auto["p"].launch["warps"] == 4
+    assert kernel.launch.numbers == {"warps": 4, "stages": 1, "group": 1}
+    assert written(module).startswith("p: M=8 warps=4 stages=1 group=1; ")
+    assert auto["p"].launch["warps"] == 8
 
 
 @pytest.mark.parametrize(

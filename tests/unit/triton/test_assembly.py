@@ -18,7 +18,9 @@ ADD = "atom.global.gpu.acq_rel.add"
 
 def product_in_memory(narrow: str) -> str:
     """Return the module of a product that a second kernel reads."""
-    options = f"strategy=none narrow={narrow}"
+    loop = "c_k" if narrow == "none" else "c_wide_k"
+    tiles = f'factors="c: M=2 N=2; {loop}: K=1; p: M=16"'
+    options = f"strategy=none narrow={narrow} {tiles}"
     text = SOFTMAX.format(M=128, K=64, N=256)
     return emitted(text, f"{H200},triton-distributed{{{options}}}")
 
@@ -27,7 +29,8 @@ def masked_in_all_iterations() -> str:
     """Return the module of causal attention with one loop."""
     extents = {"B": 1, "H": 1, "M": 512, "N": 512, "D": 64, "E": 64}
     text = with_extents("attention_causal", extents)
-    return emitted(text, f"{H200},triton-distributed{{unmask=none}}")
+    tiles = 'factors="o: B=1 H=1 M=8 warps=4; m_n: N=8; products_d: D=1"'
+    return emitted(text, f"{H200},triton-distributed{{unmask=none split=none {tiles}}}")
 
 
 @pytest.fixture(scope="module")
