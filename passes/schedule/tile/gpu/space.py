@@ -225,7 +225,8 @@ def launches_that_fit(
     """
     for launches in (LAUNCHES, LARGE_LAUNCHES, SINGLE_STAGE):
         tried = {n: (fixed[n],) if n in fixed else s for n, s in launches.items()}
-        if summary.group and "stages" not in fixed:
+        pipelined = launches is not SINGLE_STAGE
+        if summary.group and pipelined and "stages" not in fixed:
             tried["stages"] = GROUP_STAGES
         if (found := PricedTilings(summary, {**blocks, **tried}, gpu)).any_fits():
             return found
