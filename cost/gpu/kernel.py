@@ -286,11 +286,7 @@ def resident_programs(work: KernelWork, device: Device) -> Real:
     # Beside the tiles there are reductions and conversions of layouts.
     shared = work.shared / device.compiled.shared_fraction + device.reserved_bytes
     by_shared = (device.shared_bytes + device.reserved_bytes) // np.maximum(shared, 1)
-    by_shared = np.where(
-        np.less_equal(work.shared, device.shared_bytes),
-        np.maximum(by_shared, 1),
-        by_shared,
-    )
+    by_shared = np.maximum(by_shared, np.less_equal(work.shared, device.shared_bytes))
     resident = np.minimum(np.minimum(by_warps, by_registers), by_shared)
     exchanging = np.greater(work.exchanges, 0)
     return np.where(exchanging, np.minimum(resident, 1), resident)
@@ -323,7 +319,7 @@ def kernel_time(
     busy = busy_time(work, device)
     # Producer warps that load ahead fill the pipeline once for all tiles.
     fills = 1 if work.loads_ahead else waves
-    in_turn = waves * program_time(work, device, waiting)
+    running = program_time(work, device, waiting)
     together = turns / device.multiprocessors * busy + waves * waiting.exposed
     return KernelTime(
         device.launch,
@@ -331,12 +327,8 @@ def kernel_time(
         turns * work.shared_reads / shared_rate,
         turns * work.moved_bytes / device.l2_bandwidth + alone,
         work.device_bytes / device.hbm_bandwidth + alone,
-        np.maximum(in_turn, together) + fills * waiting.filling,
-        np.where(
-            np.less(full, 1),
-            program_time(work, device, waiting) + waiting.filling,
-            0.0,
-        ),
+        np.maximum(waves * running, together) + fills * waiting.filling,
+        np.where(np.less(full, 1), running + waiting.filling, 0.0),
         full,
         waves * (device.exchange * work.exchanges)
         + waves * (device.rank_exchange * work.rank_exchanges),

@@ -1,5 +1,5 @@
 """
-The order in which the programs of a launch grid start: its axes, and the L2 swizzle.
+The order in which the programs of a launch grid start, and the L2 swizzle.
 
 Programs start in the order of their ids. `trips` are the numbers of tiles along the
 loops of a grid, outermost first; they may be arrays, one element per choice of block
