@@ -109,8 +109,6 @@ FORMS = {
     "scaled": {"scales": "none"},
 }
 """What is compared with the kernels that comet takes by default, by its options."""
-WIDE = ("specialized", "ahead")
-"""The forms that products have in tiles of 128 x 256, too."""
 
 
 def forms_of_one_rank(sample: str, extents: Extents, dtype: str) -> dict[str, Program]:
@@ -119,20 +117,7 @@ def forms_of_one_rank(sample: str, extents: Extents, dtype: str) -> dict[str, Pr
     forms = {
         name: replace(default.compiler, **options) for name, options in FORMS.items()
     }
-    if sample == "gemm" and all(extents[dim] >= 512 for dim in "MNK"):
-        tiles = wide_tiles(extents)
-        for name in WIDE:
-            forms[f"{name}_wide"] = replace(forms[name], factors=tiles)
     return {name: replace(default, compiler=form) for name, form in forms.items()}
-
-
-def wide_tiles(extents: Extents) -> str:
-    """Return tiles of 128 x 256 x 64 for a product, for groups of four warps."""
-    rows, columns, terms = (
-        -(-extents[dim] // tile)
-        for dim, tile in zip("MNK", (128, 256, 64), strict=True)
-    )
-    return f"c: M={rows} N={columns} warps=4 stages=3 group=8; c_k: K={terms}"
 
 
 def candidates(sample: str, extents: Extents, count: int) -> dict[str, Program]:
