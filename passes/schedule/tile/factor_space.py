@@ -41,7 +41,10 @@ CONTRARY_ORDERS = "orders that one node cannot have"
 """Why parts are not made."""
 
 MANY = 10_000
-"""With more parts it pays to drop those whose factors do not divide early."""
+"""
+With more parts it pays to drop those whose factors do not divide early; and how many
+are counted at a time.
+"""
 
 Order: TypeAlias = tuple[str, ...]
 """The dimensions of a key's loops, outermost first."""
@@ -68,6 +71,11 @@ class Parts:
         """Return the chosen parts, by a mask or by positions."""
         columns = {factor: array[chosen] for factor, array in self.factors.items()}
         return Parts(self.orders, columns)
+
+    def blocks(self, size: int) -> Iterator[Parts]:
+        """Yield the parts in blocks of at most `size`."""
+        for first in range(0, self.count, size):
+            yield self.where(np.arange(first, min(first + size, self.count)))
 
 
 @dataclass(frozen=True)
@@ -256,13 +264,17 @@ class FactorSpace:
     def _crossed(self, parts: Parts, key: Key) -> Parts:
         """Return each part with each choice of factors for `key` that is legal."""
         for dim in self.template.loops[key]:
-            choices = self._choices((key, dim))
-            factors = {f: np.repeat(a, choices.size) for f, a in parts.factors.items()}
-            factors[key, dim] = np.tile(choices, parts.count)
-            parts = Parts(parts.orders, factors)
+            parts = self._crossed_by(parts, (key, dim))
             if parts.count > MANY:
                 parts = self._dividing(parts)
         return self._dividing(parts)
+
+    def _crossed_by(self, parts: Parts, factor: Factor) -> Parts:
+        """Return each part with each choice of `factor`, whether it divides or not."""
+        choices = self._choices(factor)
+        factors = {f: np.repeat(a, choices.size) for f, a in parts.factors.items()}
+        factors[factor] = np.tile(choices, parts.count)
+        return Parts(parts.orders, factors)
 
     def _dividing(self, parts: Parts) -> Parts:
         """Return the parts whose factors all divide."""
@@ -369,16 +381,22 @@ class FactorSpace:
 
     def _count(self, dim: str) -> int:
         """Return how many choices of factors `dim` has in all keys."""
-        found: Values = {}
-        for key in self.keys:
-            if dim in self.template.loops[key]:
-                factors = self._choices((key, dim))
-                count = max((array.size for array in found.values()), default=1)
-                found = {f: np.repeat(a, factors.size) for f, a in found.items()}
-                found[key, dim] = np.tile(factors, count)
-                legal = Candidates(self.template, found).factors_divide()
-                found = {f: a[legal] for f, a in found.items()}
-        return next(array.size for array in found.values())
+        keys = [key for key in self.keys if dim in self.template.loops[key]]
+        return self._completions(self.whole, [(key, dim) for key in keys])
+
+    def _completions(self, parts: Parts, open_: Sequence[Factor]) -> int:
+        """
+        Return in how many ways the factors `open_` complete all parts together.
+
+        At most MANY parts get the next factor at a time, so that memory is bounded.
+        """
+        if not open_:
+            return parts.count
+        count = 0
+        for block in parts.blocks(MANY):
+            crossed = self._dividing(self._crossed_by(block, open_[0]))
+            count += self._completions(crossed, open_[1:])
+        return count
 
 
 @cache

@@ -20,7 +20,7 @@ from comet.cost.estimate import ModelName as Model
 from comet.dialects.arch import attached_system
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.schedule.bind import bind_bodies, bodies_of, can_bind
-from comet.passes.schedule.tile import exact
+from comet.passes.schedule.tile import exact, factor_space
 from comet.passes.schedule.tile.accelerator import search
 from comet.passes.schedule.tile.exact import LOWER_BOUND, Exact
 from comet.passes.schedule.tile.factor_space import (
@@ -294,3 +294,10 @@ def test_the_size_counts_every_choice():
     fixed = dict.fromkeys(others, 1)
     assert space.fixing(fixed).size == 6**3 * choices
     assert space.size > 10**5
+
+
+def test_the_size_is_counted_in_blocks(monkeypatch: pytest.MonkeyPatch):
+    template = template_of(*TREES[0])
+    size = FactorSpace.of(template).size
+    monkeypatch.setattr(factor_space, "MANY", 7)
+    assert FactorSpace.of(template).size == size
