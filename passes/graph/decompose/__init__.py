@@ -79,10 +79,24 @@ class DecomposePass(FunctionPass):
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        if level_of_function(function) is not IRLevel.ELEMENTARY:
+        if level_of_function(function) is IRLevel.ELEMENTARY:
+            check_elementary(function)
+        else:
             plan = plan_decomposition(function)
             decompose_function(function, plan, self.accumulator)
         keep_reference(module, function)
+
+
+def check_elementary(func: FuncOp) -> None:
+    """Raise PassFailedException for an op of `func` that is not elementary."""
+    for op in func.body.walk():
+        if op.dialect_name() != Compound.name and not isinstance(op, ReturnOp):
+            raise OpError(
+                op,
+                f"decompose: '{op.name}' of @{func.sym_name.data} is not elementary; "
+                "write it with ops of the compound dialect, a constant as "
+                "compound.fill",
+            )
 
 
 @dataclass(frozen=True)

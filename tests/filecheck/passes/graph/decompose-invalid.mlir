@@ -53,3 +53,14 @@ func.func @taken(%a: tensor<4x2xf16>, %b: tensor<2x8xf16>) -> tensor<4x8xf16> {
 func.func private @taken__reference(tensor<8xf32>) -> tensor<8xf32>
 
 // CHECK: decompose: the name @taken__reference is taken; the reference of @taken needs it
+
+// -----
+
+func.func @foreign(%x: tensor<8xf32, #compound.dims<N>>) -> tensor<8xf32, #compound.dims<N>> {
+  %y = compound.map exp %x : tensor<8xf32, #compound.dims<N>> -> tensor<8xf32, #compound.dims<N>>
+  %one = arith.constant dense<1.0> : tensor<8xf32, #compound.dims<N>>
+  %z = compound.map add %y, %one : tensor<8xf32, #compound.dims<N>>, tensor<8xf32, #compound.dims<N>> -> tensor<8xf32, #compound.dims<N>>
+  func.return %z : tensor<8xf32, #compound.dims<N>>
+}
+
+// CHECK: decompose: 'arith.constant' of @foreign is not elementary; write it with ops of the compound dialect, a constant as compound.fill
