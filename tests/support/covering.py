@@ -7,12 +7,17 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, TypeVar
 
+import pytest
+
 Case = TypeVar("Case", bound=tuple[Any, ...])
 T = TypeVar("T")
 U = TypeVar("U")
 
 EVERY_CASE = bool(os.environ.get("EVERY_CASE"))
 """Whether no case is left out: `make exhaustive`."""
+
+exhaustive = pytest.mark.skipif(not EVERY_CASE, reason="for make exhaustive")
+"""Marks what takes long, and what faster tests show in other cases or in part."""
 
 
 GOLDEN = 0.6180339887

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 from choice_notes import without_notes
+from covering import exhaustive
 from gpu_ranks import H200X8, SHARED_TEXTS
 from named_ops import NAMED_OPS
 from paths import ROOT
@@ -75,7 +76,10 @@ def expanded(text: str, passes: str) -> tuple[str, ModuleOp]:
     return spelled(run_settled(pipeline.passes, context, module)), module
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(name, marks=exhaustive if name == "push" else ()) for name in CASES],
+)
 def test_the_list_of_passes_gives_what_the_pipeline_gives(case: str) -> None:
     text, passes, found = CASES[case].text, CASES[case].passes, CASES[case].found
     line, one = expanded(text, passes)

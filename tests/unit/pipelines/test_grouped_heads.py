@@ -68,6 +68,8 @@ def test_ranks_share_heads_queries_or_keys(tmp_path: Path):
         *(("flat", 1, "H"), ("flat", 2, "H"), ("flat", 8, "N")),
     ]
     for index, (name, ranks, dim) in enumerate(cases):
+        if index % 2 and not EVERY_CASE:
+            continue
         pattern = PATTERNS[index % len(PATTERNS)]
         options = f"ranks={ranks} dim={dim} pattern={pattern} strategy=full"
         pipeline = f"{H200X8},triton-distributed{{{options}}}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from comet_rules import check
+from covering import exhaustive
 from paths import ROOT
 from semantics import comet_context, parse_module
 from xdsl.dialects.builtin import ModuleOp
@@ -50,7 +51,9 @@ def compiled(text: str, options: str) -> tuple[str, ModuleOp, list[Choice]]:
     return spelled(done), module, searched.choices
 
 
-@pytest.mark.parametrize("dim", ["", "dim=N search=exact"])
+@pytest.mark.parametrize(
+    "dim", ["", pytest.param("dim=N search=exact", marks=exhaustive)]
+)
 def test_the_graph_is_cut_where_one_mapping_has_no_fitting_tiles(dim: str):
     passes, module, choices = compiled(TEXT.format(M=1024, N=1024), f"{FULL} {dim}")
     assert 'outline-mappings{mappings="x; y"}' in passes

@@ -99,7 +99,7 @@ def test_sample(op: NamedOp):
     assert len(set(extents.values())) == len(extents)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(2 if EVERY_CASE else 1))
 @pytest.mark.parametrize("op", STREAMED, ids=lambda op: op.title)
 def test_streamed_under_any_tree(op: NamedOp, seed: int):
     before = run_passes(parse_module(op.text(op.odd)), "decompose")
@@ -112,10 +112,13 @@ def test_streamed_under_any_tree(op: NamedOp, seed: int):
 @pytest.mark.parametrize(
     ("op", "dim", "axes", "stream"),
     covering(
-        (op, dim, axes, stream)
-        for op, stream in FORMS
-        for dim in op.dims
-        for axes in MESHES
+        (
+            (op, dim, axes, stream)
+            for op, stream in FORMS
+            for dim in op.dims
+            for axes in MESHES
+        ),
+        paired=2,
     ),
     ids=title,
 )
@@ -129,11 +132,14 @@ def test_distributed(op: NamedOp, dim: str, axes: dict[str, int], stream: str):
 @pytest.mark.parametrize(
     ("op", "dim", "strategy", "machine"),
     covering(
-        (op, dim, strategy, machine)
-        for op, dim in DISTRIBUTED
-        if op in TILED
-        for strategy in STRATEGIES
-        for machine in (4, 16)
+        (
+            (op, dim, strategy, machine)
+            for op, dim in DISTRIBUTED
+            if op in TILED
+            for strategy in STRATEGIES
+            for machine in (4, 16)
+        ),
+        1,
     ),
     ids=title,
 )
@@ -152,8 +158,9 @@ def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str, machine
     [
         (op, strategy)
         for index, op in enumerate(TILED)
-        for number, strategy in enumerate((*STRATEGIES, "auto"))
-        if EVERY_CASE or index % 4 == number
+        for number, strategy in enumerate(("partial", "full", "none", "auto"))
+        if EVERY_CASE or index % 2 == number
+        if strategy != "partial" or "H" not in op.even  # the tool takes two matrices
     ],
     ids=title,
 )
@@ -173,7 +180,9 @@ def test_files_break_no_rule(op: NamedOp, strategy: str):
 
 @pytest.mark.parametrize(
     ("op", "stream", "strategy"),
-    covering((op, stream, strategy) for op, stream in FORMS for strategy in STRATEGIES),
+    covering(
+        ((op, stream, strategy) for op, stream in FORMS for strategy in STRATEGIES), 1
+    ),
     ids=title,
 )
 def test_kernels_of_a_gpu(op: NamedOp, stream: str, strategy: str):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from comet_rules import check
+from covering import exhaustive
 from programs import graph_text
 from semantics import assert_same_meaning, comet_context, parse_module, run_passes
 from tool_run import comet_opt_command
@@ -69,7 +70,9 @@ def test_the_cheapest_is_taken():
     assert latency(chosen) < latency(without)
 
 
-@pytest.mark.parametrize("options", ["dim=N", "dim=auto"])
+@pytest.mark.parametrize(
+    "options", ["dim=N", pytest.param("dim=auto", marks=exhaustive)]
+)
 def test_the_price_is_that_of_the_padded_shape(options: str):
     """So are the files, up to comments, whether there is a choice or not."""
     padded = compiled("gemm_softmax", ODD, f'pad="M=16,N=64" {options}')

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from choice_notes import without_notes
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
 from paths import ROOT
@@ -136,7 +136,7 @@ def softmax_on_three_ranks() -> tuple[ModuleOp, list[ModulePass], ModuleOp]:
     return module, parts_of(THREE_RANKS, module), made
 
 
-@pytest.mark.parametrize("done", [2, 11])
+@pytest.mark.parametrize("done", [pytest.param(2, marks=exhaustive), 11])
 def test_what_is_done_already_is_not_done_again(done: int) -> None:
     module, passes, made = softmax_on_three_ranks()
     before = run_passes(module, spelled(passes[:done]))
@@ -279,7 +279,7 @@ func.func @f(%a: tensor<{M}x{K}xf16>, %b: tensor<{K}x{N}xf16>) -> tensor<{M}x{N}
 """
 
 
-@pytest.mark.parametrize("rows", [1, 64])
+@pytest.mark.parametrize("rows", [1, pytest.param(64, marks=exhaustive)])
 def test_long_products_of_few_results_are_split(rows: int) -> None:
     text = GEMM.format(M=rows, N=512, K=8192)
     (found,) = splits(text)
@@ -365,13 +365,17 @@ def attention_steps(pattern: str, keys: int) -> list[str]:
     return STEPS.findall(kernel, received.start())
 
 
-@pytest.mark.parametrize("pattern", ["pull", "push", "fused"])
+@pytest.mark.parametrize(
+    "pattern", ["pull", "push", "fused"] if EVERY_CASE else ["push"]
+)
 def test_attention_works_on_a_share_once_that_share_is_there(pattern: str) -> None:
     waits, products = 2 * ["wait("], 2 * ["tl.dot"]
     assert attention_steps(pattern, 1024) == [*SOURCES, *waits, "for ", *products]
 
 
-@pytest.mark.parametrize("pattern", ["pull", "push", "fused"])
+@pytest.mark.parametrize(
+    "pattern", ["pull", "push", "fused"] if EVERY_CASE else ["pull"]
+)
 def test_shares_of_one_tile_are_waited_for_together(pattern: str) -> None:
     """A loop that waits cannot load ahead; the one over sources is all there is."""
     waits, products = 2 * ["wait_all("], 2 * ["tl.dot"]

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from covering import exhaustive
 from gpu_graphs import H200, REDUCED_THEN_KEPT, SOFTMAX
 from graph_text import Program
 from rank_runs import outcomes
@@ -67,7 +68,9 @@ def test_graphs_run_on_two_gpus(tmp_path: Path):
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(shared, "right")
 
 
-@pytest.mark.parametrize("strategy", ["partial", "full"])
+@pytest.mark.parametrize(
+    "strategy", [pytest.param("partial", marks=exhaustive), "full"]
+)
 def test_a_block_that_does_not_fit_a_kernel_is_cut(strategy: str):
     before = run_passes(parse_module(llama_block(LONG)), H200)
     after = run_passes(before, f"fuse{{strategy={strategy}}},tile")
