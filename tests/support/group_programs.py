@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from covering import EVERY_CASE
 from gpu_ranks import H200X8, TEXTS
 from rank_runs import Room, outcomes_in
 from triton_modules import emitted, hardware
@@ -22,7 +23,7 @@ def grouped(name: str, ctas: int, options: str = "", ranks: int = 1) -> str:
     return emitted(text, f"{H200X8},triton-distributed{{ranks={ranks} {how}}}")
 
 
-ROOMS: Sequence[Room] = ((0, None), (1, 4), (2, None))
+ROOMS: Sequence[Room] = ((0, None), (1, 4), (2, None))[: None if EVERY_CASE else 2]
 
 Mutation: TypeAlias = tuple[str, str, set[str]]
 """A part of an emitted module, what replaces it, and the failures that may follow."""

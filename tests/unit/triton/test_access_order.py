@@ -126,12 +126,20 @@ def accesses(item: ast.AST) -> Iterator[str]:
         for index, name in enumerate(NAMES)
         for first in range(3)
         if EVERY_CASE or (index + index // len(STRATEGIES)) % 3 == first
+        if EVERY_CASE or index % 2 == 0
     ],
 )
 def test_the_ir_has_the_accesses_of_the_program_in_their_order(name: str, first: int):
-    """Of every third pattern: of the first, or of the second and so on."""
-    compared = 0
-    for options in list(PATTERNS.values())[first::3]:
+    """
+    Of every third pattern: of the first, or of the second and so on.
+
+    Of two of these, from another on for each sample; of all by `make exhaustive`.
+    """
+    compared, some = 0, list(PATTERNS.values())[first::3]
+    start = NAMES.index(name) % len(some)
+    for options in some[start:] + some[:start]:
+        if compared == 2 and not EVERY_CASE:
+            break
         try:
             module = run_passes(kernels(name), f"bsp-to-dataflow{{{options}}},{PLACED}")
         except PassFailedException:  # the pattern does not apply
