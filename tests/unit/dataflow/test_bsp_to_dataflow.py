@@ -4,7 +4,7 @@ import re
 from functools import cache
 
 import pytest
-from covering import covering, fraction
+from covering import covering, exhaustive, fraction
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
 from rank_plans import gathered
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -30,10 +30,13 @@ OPTIONS = (*PATTERNS, "fused persistent=true")
 INPUTS = ("ag_gemm", "ag_gemm_rows", "ring_attention", "expert_gemm")
 """What sends inputs only, which no kernel makes."""
 CASES = covering(
-    (name, option, ranks)
-    for name, option in fraction((*TEXTS, *SHARED_TEXTS), OPTIONS)
-    for ranks in (1, 2, 3, 8)
-    if ranks > 1 or name in TEXTS
+    (
+        (name, option, ranks)
+        for name, option in fraction((*TEXTS, *SHARED_TEXTS), OPTIONS, 3)
+        for ranks in (1, 2, 3, 8)
+        if ranks > 1 or name in TEXTS
+    ),
+    paired=2,
 )
 
 
@@ -67,7 +70,7 @@ def test_the_kernel_that_reads_an_input_sends_it(name: str):
     assert first.is_before_in_block(reads)
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=exhaustive)])
 @pytest.mark.parametrize("name", [*TEXTS, *SHARED_TEXTS])
 def test_a_persistent_kernel_makes_sends_and_reads(name: str, ranks: int):
     after = run_passes(

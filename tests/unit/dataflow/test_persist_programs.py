@@ -184,7 +184,7 @@ def test_ranks_signal_and_wait_in_loops_over_tiles(tmp_path: Path):
         f"{name} {ranks} {pattern}": persistent(
             ALL_TEXTS[name].format(**SIZES), f"ranks={ranks} {pattern}", H200X8
         )
-        for name, ranks, pattern in (RANKS if EVERY_CASE else RANKS[::2])
+        for name, ranks, pattern in (RANKS if EVERY_CASE else RANKS[::3])
     }
     for name, source in sources.items():
         assert LOOP.search(source), name
@@ -234,7 +234,8 @@ def test_other_kernels_compile_without_spills(tmp_path: Path):
         },
     }
     if not EVERY_CASE:
-        del by_target["sm_90"]["causal"], by_target["gfx942"]["gemm"]
+        by_target["sm_90"] = {"resident": by_target["sm_90"]["resident"]}
+        del by_target["gfx942"]["gemm"]
     for target, sources in by_target.items():
         assert all(LOOP.search(source) for source in sources.values())
         for facts in compile_all(sources, tmp_path, target):
