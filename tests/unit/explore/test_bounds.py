@@ -49,7 +49,7 @@ def space_of(name: str, goal: Goal, given: Constraints) -> StructureSpace:
 
 @pytest.mark.parametrize(
     ("name", "model", "objective"),
-    covering(product(("gemm", "gemm_softmax"), MODELS, OBJECTIVES)),
+    covering(product(("gemm", "gemm_softmax"), MODELS, OBJECTIVES), 1),
 )
 def test_no_mapping_is_below_the_bounds(
     name: str, model: ModelName, objective: Objective

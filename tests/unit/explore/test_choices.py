@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from brute_force import least_costs
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive
 from programs import graph_text
 from semantics import comet_context, parse_module, run_passes
 
@@ -38,8 +38,7 @@ ONE = Constraints(
     dim=(parse_dims(["N"]),),
 )
 BOTH = replace(ONE, each=True, at=(ALL,), kind=("allreduce", "reduce_broadcast"))
-EACH = BOTH if EVERY_CASE else replace(BOTH, at=("GB",))
-"""Four structures, whose two collectives are of two kinds; and at GB or OB as well."""
+"""Structures whose two collectives are of two kinds, at GB or OB."""
 MIXED = replace(ONE, mixed=True, bindings=KINDS, strategy=("none",), dim=((),))
 SOFTMAX = graph_text("gemm_softmax", (2, 1, 16))
 THREE = """
@@ -74,7 +73,10 @@ def space_of(
 @pytest.mark.parametrize(
     ("text", "limits", "wanted"),
     [
-        (SOFTMAX, EACH, "each=allreduce GB; reduce_broadcast GB"),
+        pytest.param(
+            *(SOFTMAX, BOTH, "each=allreduce GB; reduce_broadcast GB"),
+            marks=exhaustive,
+        ),
         (THREE, MIXED, "bind=@f: parallel pipeline"),
     ],
     ids=["each", "mixed"],
