@@ -286,14 +286,15 @@ class _Walk:
             self.vectors += sums_of_products(op, loops)
         else:
             mask = loops[-1] if loops and _is_mask(op, self.conditions) else ""
-            cost = self._additions(op)
+            cost = additions_of(op, self.gpu)
             self.vectors.append(Term(iteration_dims(op), cost, loops, mask=mask))
 
-    def _additions(self, op: Operation) -> float:
-        """Return the cost of an op per element, in additions; not for products."""
-        name = str(op.kind.data) if isinstance(op, MapOp) else "reduce"
-        has_cost = isinstance(op, MapOp | ReduceOp)
-        return self.gpu.function_costs.get(name, 1) if has_cost else 1
+
+def additions_of(op: Operation, gpu: Device) -> float:
+    """Return the cost of an op per element, in additions; not for products."""
+    name = str(op.kind.data) if isinstance(op, MapOp) else "reduce"
+    has_cost = isinstance(op, MapOp | ReduceOp)
+    return gpu.function_costs.get(name, 1) if has_cost else 1
 
 
 def _is_mask(op: Operation, conditions: Collection[SSAValue]) -> bool:

@@ -43,14 +43,14 @@ def loop_bounds(
 def _bound(node: TemporalOp) -> Bound | None:
     """Return the bound of a loop by a mask, None without one that is known."""
     if (last := last_visible(node)) is not None:
-        return _position(node.ins[last.operand]) if last.start is None else None
+        return position_of(node.ins[last.operand]) if last.start is None else None
     if (first := first_visible(node)) is not None:
-        found = _position(node.ins[first.operand])
+        found = position_of(node.ins[first.operand])
         return None if found is None else replace(found, since=True)
     return None
 
 
-def _position(value: SSAValue) -> Bound | None:
+def position_of(value: SSAValue) -> Bound | None:
     """Return a value as a position along a dimension plus a constant, else None."""
     value = copied_value(value)
     op = value.owner
@@ -59,7 +59,7 @@ def _position(value: SSAValue) -> Bound | None:
     if isinstance(op, MapOp) and op.kind.data in (MapKind.ADD, MapKind.SUB):
         start, change = op.operands
         constant = copied_value(change).owner
-        position = _position(start)
+        position = position_of(start)
         if position is not None and isinstance(constant, FillOp):
             sign = 1 if op.kind.data is MapKind.ADD else -1
             offset = position.offset + sign * int(constant.value.value.data)

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from math import inf, isfinite
+from math import inf, isfinite, prod
 
 import numpy as np
 from xdsl.ir import SSAValue
 
+from comet.cost.from_ir.kernel import additions_of
 from comet.cost.from_ir.products import (
     operations_of,
     products_in,
@@ -38,7 +39,6 @@ from comet.dialects.compound import ContractOp, IndexOp
 from comet.dialects.compound.dims import (
     bytes_of,
     extents_of,
-    iteration_dims,
     joined_extents,
     names_of,
 )
@@ -48,6 +48,7 @@ from comet.passes.analysis.reduction_loops import (
     result_dims_over,
 )
 from comet.passes.schedule.fuse.gpu.groups import Group, Values, inputs_of
+from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
 from comet.passes.schedule.fuse.gpu.plan import grid_dims
 from comet.passes.schedule.fuse.gpu.scatters import computed, without_scatters
 from comet.passes.schedule.tile.gpu.space import (
@@ -90,7 +91,7 @@ class _Least:
         """
         The dimensions of loops that a mask may end, as it compares positions.
 
-        What has one of them counts only as bytes of device memory.
+        What has one of them counts in part, see `least_part`.
         """
         read = (value.owner for op in self.ops for value in op.operands)
         dims = (op.dim for op in read if isinstance(op, IndexOp))
@@ -116,7 +117,13 @@ class _Least:
         blocks = _columns(
             tuple((dim, tuple(block_sizes(summary, dim))) for dim in self.grid)
         )
-        time = kernel_time(self._work(summary, blocks, looped), self.gpu)
+        parts = {
+            dim: least_part(self.ops, dim, summary.extents, blocks, self.gpu)
+            for dim in self.cut
+        }
+        work = self._work(summary, blocks, looped, parts)
+        # Loops need not wait for products that they reduce.
+        time = kernel_time(work, replace(self.gpu, dependent=0.0))
         all_blocks = {**smallest_blocks(summary), **blocks}
         fits = _any_fits(summary, all_blocks, self.gpu)
         return float(np.min(np.where(fits, _least(time), inf)))
@@ -137,18 +144,33 @@ class _Least:
         return kept.issubset(self.grid) and reduction_loop_count(self.ops, dim) == 1
 
     def _work(
-        self, summary: KernelSummary, blocks: Blocks, looped: Sequence[str]
+        self,
+        summary: KernelSummary,
+        blocks: Blocks,
+        looped: Sequence[str],
+        parts: Mapping[str, Real],
     ) -> KernelWork:
-        """Return the least work of a kernel for some blocks of the grid."""
-        dots, element = self._operations(blocks)
-        exact = element == "f32"
+        """
+        Return the least work of a kernel for some blocks of the grid.
+
+        `parts` are those of the dimensions of `cut` that loops visit, the mean over all
+        programs. In a full turn, a multiprocessor runs at least so much.
+        """
+        programs = summary.programs(blocks)
+        share = programs / self.gpu.multiprocessors
+        turns = {dim: part * _full(share) for dim, part in parts.items()}
+        dots, element = self._operations(blocks, turns)
+        vectors = self._additions(blocks, turns)
+        if element == "f32":
+            # Exact products run on vector lanes, two operations an instruction.
+            dots, vectors = 0.0, vectors + dots / 2
         return KernelWork(
-            programs=summary.programs(blocks),
-            tensor_operations=0.0 if exact else dots,
-            # Exact f32 products run on vector lanes, two operations an instruction.
-            vector_operations=dots / 2 if exact else 0.0,
-            moved_bytes=self._moved(self.values, blocks),
-            stored_bytes=self._moved(self.outs, blocks),
+            programs=programs,
+            tensor_operations=dots,
+            vector_operations=vectors,
+            looped_operations=vectors,
+            moved_bytes=self._moved(self.values, blocks, parts),
+            stored_bytes=self._moved(self.outs, blocks, parts),
             shared_reads=0.0,
             device_bytes=self._all_bytes,
             rounds=self._rounds(summary, looped),
@@ -158,12 +180,11 @@ class _Least:
             loads_ahead=True,
         )
 
-    def _moved(self, values: Values, blocks: Blocks) -> Real:
+    def _moved(self, values: Values, blocks: Blocks, parts: Mapping[str, Real]) -> Real:
         """Return the bytes of values that one program moves."""
         return total(
-            bytes_of(value) * _part(extents_of(value), blocks)
+            bytes_of(value) * _part(extents_of(value), blocks, parts)
             for value in values
-            if self.cut.isdisjoint(names_of(value))
         )
 
     def moving_seconds(self) -> float:
@@ -176,7 +197,9 @@ class _Least:
     def _all_bytes(self) -> float:
         return sum(map(self._device_bytes, self.values))
 
-    def _operations(self, blocks: Blocks) -> tuple[Real, str]:
+    def _operations(
+        self, blocks: Blocks, parts: Mapping[str, Real]
+    ) -> tuple[Real, str]:
         """Return the operations of products of one program, and their fastest type."""
         products = [each for op in self.ops for each in products_in(op)]
         types = {rate_of(each) for each in products}
@@ -184,10 +207,20 @@ class _Least:
         if not isfinite(product_rate(element, self.gpu)):
             return 0.0, element
         return total(
-            operations_of(each) * _part(joined_extents(each.operands), blocks)
+            operations_of(each) * _part(joined_extents(each.operands), blocks, parts)
             for each in products
-            if self.cut.isdisjoint(iteration_dims(each))
         ), element
+
+    def _additions(self, blocks: Blocks, parts: Mapping[str, Real]) -> Real:
+        """Return the vector operations of one program."""
+        found: dict[tuple[tuple[str, int], ...], float] = {}
+        for op in vector_ops(self.ops, self.outs):
+            key = tuple(joined_extents((*op.operands, *op.results)).items())
+            found[key] = found.get(key, 0.0) + additions_of(op, self.gpu)
+        return total(
+            cost * prod(extents.values()) * _part(extents, blocks, parts)
+            for extents, cost in ((dict(key), cost) for key, cost in found.items())
+        )
 
     def _device_bytes(self, value: SSAValue) -> float:
         """Return the bytes of a value that loops read before sequences end."""
@@ -215,11 +248,25 @@ def _least(time: KernelTime) -> Real:
     return np.where(np.greater(time.fits, 0), seconds, inf)
 
 
-def _part(extents: Mapping[str, int], blocks: Blocks) -> Real:
-    """Return the part of a value or product that one program has."""
+def _part(
+    extents: Mapping[str, int], blocks: Blocks, parts: Mapping[str, Real]
+) -> Real:
+    """Return the part of a value or an op that one program has."""
     return product_of(
-        blocks[dim] / extent for dim, extent in extents.items() if dim in blocks
+        parts[dim] if dim in parts else blocks[dim] / extent
+        for dim, extent in extents.items()
+        if dim in blocks or dim in parts
     )
+
+
+def _full(share: Real) -> Real:
+    """
+    Return how much of the turns of a multiprocessor its `share` of programs fills.
+
+    Programs of different lengths fill them evenly at best, see `Trips`; a single turn
+    takes as long as its longest program.
+    """
+    return np.where(np.greater(share, 1), share / np.ceil(share), 1.0)
 
 
 def _any_fits(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:

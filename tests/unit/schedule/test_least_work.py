@@ -1,0 +1,147 @@
+"""What the ops of a kernel take at least: positions that masks leave, vector ops."""
+
+from collections.abc import Iterator
+
+import pytest
+from gpu_graphs import H200
+from graph_text import Program
+from paths import ROOT
+from sample_blocks import causal
+from semantics import parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.cost.from_ir.gpus import device_of
+from comet.dialects.arch import attached_system
+from comet.dialects.compound import ContractOp, View
+from comet.dialects.compound.dims import joined_extents
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.levels import compute_block
+from comet.passes.schedule.fuse.gpu.forms import Forms
+from comet.passes.schedule.fuse.gpu.groups import (
+    Kernel,
+    disagrees,
+    elementary_ops,
+)
+from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
+from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
+from comet.passes.schedule.fuse.strategy import Strategy
+
+FORMS = (Strategy("full", whole=True), Strategy("partial"))
+CAUSAL = """
+func.func @attention(%q: tensor<1x8x{M}x64xf16>, %k: tensor<1x8x{N}x64xf16>,
+    %v: tensor<1x8x{N}x64xf16>) -> tensor<1x8x{M}x64xf16> {{
+  %o = compound.attention %q, %k, %v causal : (tensor<1x8x{M}x64xf16>,
+    tensor<1x8x{N}x64xf16>, tensor<1x8x{N}x64xf16>) -> tensor<1x8x{M}x64xf16>
+  func.return %o : tensor<1x8x{M}x64xf16>
+}}
+"""
+DECODE = (ROOT / "samples" / "flash_decode.mlir").read_text()
+LENGTHS = H200.replace("}", " lengths=0.3}")
+
+
+def gradient_of_keys(tokens: int) -> str:
+    """Key n is seen by the queries from n on."""
+    p = Program({"M": tokens, "N": tokens, "E": 64}, "f16", "f32")
+    q, k = p.argument("q", "ME"), p.argument("k", "NE")
+    scores = causal(p, p.contract("s", q, k, "MN"), "masked")
+    return p.returning(p.contract("dk", p.map("w", "exp", scores), q, "NE"))
+
+
+def simplified(text: str, passes: str) -> ModuleOp:
+    module = run_passes(parse_module(text), passes)
+    for func in compute_functions(module):
+        simplify(func)
+    return module
+
+
+def slices(module: ModuleOp) -> Iterator[Kernel]:
+    """Yield successive ops that begin with a product, and what others read of them."""
+    (func,) = compute_functions(module)
+    ops = elementary_ops(func)
+    for start, op in enumerate(ops):
+        for size in (4, 7, len(ops)) if isinstance(op, ContractOp) else ():
+            group = ops[start : start + size]
+            made = [result for each in group for result in each.results]
+            users = {v: {use.operation for use in v.uses} for v in made}
+            legal = not any(isinstance(each, View) for each in group)
+            if legal and not any(disagrees(group, (each,)) for each in group):
+                yield group, tuple(v for v in made if not users[v] <= set(group))
+
+
+@pytest.mark.parametrize(
+    ("text", "hardware"),
+    [
+        (CAUSAL.format(M=1024, N=1024), H200),
+        (CAUSAL.format(M=16, N=2000), H200),
+        (DECODE, LENGTHS),
+        (gradient_of_keys(2048), H200),
+    ],
+    ids=["square", "few_queries", "lengths", "gradients"],
+)
+def test_the_least_time_of_masked_products_is_below_their_time(
+    text: str, hardware: str
+):
+    module = simplified(text, f"{hardware},decompose,sink-renames,stream")
+    forms = Forms(Trials(attached_system(module)), FORMS)
+    found = [
+        (forms.least(*kernel), forms.seconds(*kernel)) for kernel in slices(module)
+    ]
+    assert found
+    assert all(least <= seconds for least, seconds in found)
+
+
+def test_products_count_as_far_as_their_mask_lets_them_run():
+    module = simplified(CAUSAL.format(M=4096, N=4096), f"{H200},decompose,stream")
+    (func,) = compute_functions(module)
+    group = elementary_ops(func)
+    whole = group, tuple(group[-1].results)
+    forms = Forms(Trials(attached_system(module)), FORMS)
+    assert forms.least(*whole) > forms.seconds(*whole) / 2
+
+
+WIDE, NARROW = (f"tensor<4x{bits}, #compound.dims<M>>" for bits in ("f32", "f16"))
+FOLDED = f"""
+func.func @main(%x: {NARROW}) -> ({WIDE}, {WIDE}) {{
+  %wide = compound.cast %x : {NARROW} -> {WIDE}
+  %exp = compound.map exp %wide : {WIDE} -> {WIDE}
+  %again = compound.cast %x : {NARROW} -> {WIDE}
+  %equal = compound.map exp %again : {WIDE} -> {WIDE}
+  %one = compound.fill 1.0 : {WIDE}
+  %same = compound.map mult %equal, %one : {WIDE}, {WIDE} -> {WIDE}
+  %reads_it = compound.map neg %same : {WIDE} -> {WIDE}
+  %narrow = compound.cast %exp {{fuse.unrounded}} : {WIDE} -> {NARROW}
+  %back = compound.cast %narrow : {NARROW} -> {WIDE}
+  %neg = compound.map neg %back : {WIDE} -> {WIDE}
+  %dead = compound.map exp %back : {WIDE} -> {WIDE}
+  func.return %reads_it, %neg : {WIDE}, {WIDE}
+}}
+"""
+
+
+def test_ops_that_may_be_removed_take_nothing():
+    """Equal, folded, undone and dead ones, and those that read what is folded."""
+    (func,) = compute_functions(parse_module(FOLDED))
+    *ops, end = compute_block(func).ops
+    counted = vector_ops(tuple(ops), tuple(end.operands))
+    assert [op.result.name_hint for op in counted] == ["wide", "exp", "neg"]
+
+
+def part(text: str, dim: str, hardware: str = H200, **blocks: float) -> float:
+    """Return the part of the positions along a dimension that loops visit."""
+    module = simplified(text, f"{hardware},decompose,stream")
+    (func,) = compute_functions(module)
+    group = elementary_ops(func)
+    extents = joined_extents(value for op in group for value in op.operands)
+    gpu = device_of(attached_system(module))
+    return float(least_part(group, dim, extents, blocks, gpu))
+
+
+def test_programs_run_what_their_rows_see_at_least():
+    causal = CAUSAL.format(M=4, N=8)
+    assert part(causal, "N", M=1) == (5 + 6 + 7 + 8) / 4 / 8
+    assert part(causal, "N", M=2) == (6 + 8) / 2 / 8
+    assert part(causal, "N") == part(causal, "N", M=1)
+    assert part(gradient_of_keys(8), "M", N=4) == (8 + 4) / 2 / 8
+    assert part(gradient_of_keys(8), "M") == 0
+    assert part(DECODE, "S", LENGTHS) == 0.3
+    assert part(DECODE, "S") == 1
