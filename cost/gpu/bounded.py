@@ -89,11 +89,14 @@ class BoundedLoop:
         `successive` programs with the same rows start one after another.
         """
 
-        def counted(row: float, block: float, same: float) -> tuple[float, ...]:
-            return _trips(self, int(row), int(block), int(same), processors)
-
-        found = np.vectorize(counted, otypes=[float] * 4)(row_block, block, successive)
-        return Trips(*found)
+        arrays = np.broadcast_arrays(row_block, block, successive)
+        choices = list(zip(*(array.ravel().tolist() for array in arrays), strict=True))
+        found = {
+            sizes: _trips(self, *map(int, sizes), processors)
+            for sizes in dict.fromkeys(choices)
+        }
+        columns = np.array([found[sizes] for sizes in choices]).T
+        return Trips(*(column.reshape(arrays[0].shape) for column in columns))
 
 
 @lru_cache(maxsize=4096)

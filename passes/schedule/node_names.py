@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, OpResult
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from comet.dialects.compound import MapOp, ReduceOp
 from comet.dialects.compound.dims import level_of, unused
@@ -58,8 +58,14 @@ def derived_names(nodes: Sequence[NodeOp]) -> list[str]:
 
 def _result(node: NodeOp) -> str:
     """Return the name of a node's result; without one, the kind of its defining op."""
-    name = node.outs[0].name_hint if node.outs else None
-    return re.sub(r"\W", "_", name or _kind(node))
+    name = result_name(node.outs[0]) if node.outs else None
+    return name or re.sub(r"\W", "_", _kind(node))
+
+
+def result_name(value: SSAValue) -> str | None:
+    """Return the name of a node with a result `value` and no loops, None without."""
+    hint = value.name_hint
+    return re.sub(r"\W", "_", hint) if hint else None
 
 
 def _runs_over(node: NodeOp) -> str:

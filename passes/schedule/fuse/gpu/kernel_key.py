@@ -1,7 +1,8 @@
 """
 A description of a kernel that is equal for equal kernels of different functions.
 
-Copies of a module have equal kernels, and so may have the layers of one function.
+Copies of a module have equal kernels, and so have the layers of one function, under
+other names.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def kernel_key(kernel: Spatial) -> Hashable:
     """
     Return all that the code of a kernel depends on.
 
-    These are its tree, its ops, what is copied along with them, the types of the values
-    that it reads, and all names.
+    These are its tree, its ops, what is copied along with them, and the types of the
+    values that it reads. Not the names of values, from which those of nodes follow.
     """
     seen = _Seen()
     seen.operations(kernel.ops)
@@ -89,7 +90,7 @@ class _Seen:
 
     def _number_value(self, value: SSAValue) -> None:
         self._number(value)
-        self.described.append((value.type, value.name_hint))
+        self.described.append(value.type)
 
     def _number(self, what: Operation | SSAValue) -> None:
         self._numbers[what] = len(self._numbers)

@@ -46,7 +46,7 @@ from comet.passes.schedule.fuse.gpu.kernel_key import kernel_key
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
 from comet.passes.schedule.fuse.gpu.narrow import unround
 from comet.passes.schedule.fuse.gpu.scatters import left_in_memory
-from comet.passes.schedule.node_names import name_nodes
+from comet.passes.schedule.node_names import name_nodes, result_name
 from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile import apply_plan
 from comet.passes.schedule.tile.gpu import (
@@ -79,8 +79,8 @@ class Known:
     """The work of its programs, None if it may not share a launch."""
     choices: tuple[Choice, ...]
     """The choice of the tiles."""
-    refusal: str | None = None
-    """Why it is not lowered with its best tiles, None if this was not tried."""
+    lowered: bool = False
+    """Whether it was lowered with its best tiles, without an error."""
 
 
 MOST_KNOWN = 512
@@ -149,12 +149,14 @@ class Trials:
 
     def _known(self, kernel: Spatial) -> Known:
         """Return what is known of a kernel: a session sees the choice of its tiles."""
-        key = self._machine, kernel_key(kernel)
+        name = result_name(kernel.outs[0])
+        key = self._machine, kernel_key(kernel), name is None
         with session() as current:
             if (known := _recalled(key)) is not None:
-                within = current.within
-                choices = (replace(each, within=within) for each in known.choices)
-                current.choices.extend(choices)
+                for choice in known.choices:
+                    place = choice.place if name is None else f"@{name}"
+                    here = replace(choice, within=current.within, place=place)
+                    current.choices.append(here)
                 return known
             before = len(current.choices)
             tiling, programs = self._tiled(kernel)
@@ -215,10 +217,12 @@ class Trials:
     def refusal(self, kernel: Spatial) -> str:
         """Return why a kernel with its best tiles is not lowered, empty if it is."""
         trial = self.fitting(kernel)
-        if trial.known.refusal is None:
-            node = self._nodes.pop(kernel, None) or self._built(kernel)
-            trial.known.refusal = refusal(node, trial.tiling, self._system)
-        return trial.known.refusal
+        if trial.known.lowered:
+            return ""
+        node = self._nodes.pop(kernel, None) or self._built(kernel)
+        reason = refusal(node, trial.tiling, self._system)
+        trial.known.lowered = not reason
+        return reason
 
 
 def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:
