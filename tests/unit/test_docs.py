@@ -83,7 +83,7 @@ LISTED = re.compile(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", re.M)
     [op for op in NAMED_OPS if op.name in dict(LISTED.findall(OPS))],
     ids=lambda op: op.title,
 )
-def test_the_named_ops_go_to_the_targets_that_are_listed(op: NamedOp):
+def test_the_named_ops_have_files_where_that_is_listed(op: NamedOp):
     said = dict(LISTED.findall(OPS))[op.name]
     listed = {"yes": True, "no": False, "unless causal": not op.positions}[said]
     batch = [dim for dim in op.result[:-2] if op.even[dim] > 1]
@@ -92,8 +92,6 @@ def test_the_named_ops_go_to_the_targets_that_are_listed(op: NamedOp):
     options += f' factors="{f"y_dram: {loops}" if batch else ""}"'
     edge = f'{HARDWARE}/edge.yaml"}},comet-accelerator{{{options}}}'
     assert (comet_opt(op.text(op.even), edge, "comet").code == 0) == listed
-    gpu = f'{HARDWARE}/h200x1.yaml"}},triton-distributed{{strategy=full}}'
-    assert comet_opt(op.text(op.even), gpu, "triton").code == 0
 
 
 def _dims(cell: str) -> list[tuple[str, ...]]:

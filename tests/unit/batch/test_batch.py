@@ -60,9 +60,9 @@ class Cluster(Protocol):
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
-    """The address of a Dask cluster of two workers."""
+    """The address of a Dask cluster."""
     made = import_module("distributed").LocalCluster(
-        2, threads_per_worker=1, dashboard_address=""
+        1, threads_per_worker=1, dashboard_address=""
     )
     with cast(AbstractContextManager[Cluster], made) as cluster:
         yield cluster.scheduler_address.removeprefix("tcp://")

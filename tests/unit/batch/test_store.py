@@ -1,15 +1,15 @@
 """Answers that are kept in a file: what they answer, and who may share the file."""
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from programs import graph_text
+from torch_python import run_python
 
 from comet.api.answer import Answer
 from comet.api.exploring import explore
@@ -155,11 +155,10 @@ def test_two_processes_share_a_file(store: Store, answer: Answer):
     store.keep(QUESTION, answer)
     folders = [str(Path(__file__).parent), "tests/support"]
     code = f"import sys; sys.path[:0] = {folders}\n{KEEP_MANY}"
-    running = [
-        subprocess.Popen([sys.executable, "-c", code, store.path, str(number)])
-        for number in range(2)
-    ]
-    assert [process.wait(60) for process in running] == [0, 0]
+    with ThreadPoolExecutor(2) as both:
+        commands = (["-c", code, store.path, str(number)] for number in range(2))
+        running = list(both.map(run_python, commands))
+    assert [process.returncode for process in running] == [0, 0], running
     with sqlite3.connect(store.path) as connection:
         assert connection.execute("SELECT count(*) FROM answers").fetchone() == (12,)
     connection.close()

@@ -197,7 +197,7 @@ def test_an_outer_candidate_bounds_an_inner_choice():
 
 @pytest.mark.parametrize(
     ("strategy", "shared", "model"),
-    covering(product(("full", "partial", "none"), ("N", "M"), ("paper", "ideal"))),
+    covering(product(("full", "partial", "none"), ("N", "M"), ("paper", "ideal")), 1),
 )
 def test_no_mapping_is_below_the_bound_of_its_sharding(
     strategy: Name, shared: str, model: ModelName

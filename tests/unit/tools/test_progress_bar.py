@@ -7,7 +7,7 @@ import subprocess
 import sys
 from math import inf
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 
 import pytest
 from programs import graph_text
@@ -20,13 +20,22 @@ from comet.tools.progress_bar import CLEAR, ProgressBar, bar
 HALF = Progress("latency", 200.0, 100.0, 0.5, 4, 1, 30)
 
 EXPLORE = """
-import signal
+import atexit, signal
+from pathlib import Path
+from sys import argv
+from time import process_time
 from comet.tools import comet_explore, progress_bar
+def interrupt(number, frame):
+    start = process_time()
+    note = Path(argv.pop())
+    atexit.register(lambda: note.write_text(str(process_time() - start)))
+    signal.default_int_handler(number, frame)
 # A shell lets processes in the background ignore Ctrl-C, and their children.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGINT, interrupt)
 progress_bar.LINE_EVERY = 0.05
-comet_explore.main()
+comet_explore.main(argv[1:-1])
 """
+"""Searches; writes what processor time passed since Ctrl-C to the last argument."""
 
 
 class Terminal(io.StringIO):
@@ -71,7 +80,7 @@ def test_ctrl_c_gives_the_best_mapping_and_its_proof(tmp_path: Path):
     (tmp_path / "few.yaml").write_text("{stream: false, pad: none}")
     flags = [str(tmp_path / "in.mlir"), "--hardware", "samples/hardware/edge.yaml"]
     flags += ["--constraints", str(tmp_path / "few.yaml"), "--json"]
-    flags += ["--certificate", str(tmp_path / "proof.json")]
+    flags += ["--certificate", str(tmp_path / "proof.json"), str(tmp_path / "seconds")]
     with subprocess.Popen(
         [sys.executable, "-c", EXPLORE, *flags],
         stdout=subprocess.PIPE,
@@ -82,16 +91,15 @@ def test_ctrl_c_gives_the_best_mapping_and_its_proof(tmp_path: Path):
         while "best latency inf" in search.stderr.readline():
             pass
         search.send_signal(signal.SIGINT)
-        start = monotonic()
-        out, err = search.communicate(timeout=30)
-        seconds = monotonic() - start
+        out, err = search.communicate(timeout=60)
     assert search.returncode == 0, err
     figures = json.loads(out)
     assert figures["latency_cycles"] > figures["lower_bound"] > 0
     proof = json.loads((tmp_path / "proof.json").read_text())
     assert proof["lower_bound"] == figures["lower_bound"]
     assert proof["value"] == figures["latency_cycles"]
-    assert seconds < 3  # less than one on a machine that does nothing else
+    # Of the processor: how busy the machine is does not matter.
+    assert 0 < float((tmp_path / "seconds").read_text()) < 3
 
 
 @pytest.mark.parametrize(
