@@ -8,11 +8,11 @@ same time. Block sizes are numbers, or arrays with one element per choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from math import prod
-from typing import TypeAlias
+from typing import Concatenate, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips
 from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
 from comet.cost.gpu.launch_order import l2_swizzle, successive_programs
 from comet.cost.reals import Real, Truth, longest, product, total
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 Blocks: TypeAlias = "Mapping[str, Real]"
 """The block size (elements) of each dimension of a kernel; arrays for many choices."""
@@ -124,6 +127,42 @@ class Point:
     """At such a point, the accumulator: alive if a loop has begun to sum into it."""
 
 
+class Evaluated(dict[str, "Real"]):
+    """The blocks of one summary, with what its formulas gave for them."""
+
+    def __init__(self, summary: KernelSummary, blocks: Blocks):
+        super().__init__(blocks)
+        self.summary = summary
+        self.known: dict[Hashable, object] = {}
+
+    @classmethod
+    def of(cls, summary: KernelSummary, blocks: Blocks) -> Self:
+        """Return blocks that remember what the formulas of `summary` give for them."""
+        if isinstance(blocks, cls) and blocks.summary is summary:
+            return blocks
+        return cls(summary, blocks)
+
+
+def _once(
+    formula: Callable[Concatenate[KernelSummary, Arguments], Result],
+) -> Callable[Concatenate[KernelSummary, Arguments], Result]:
+    """Evaluate a formula, whose last argument are blocks, once if they remember it."""
+
+    @wraps(formula)
+    def once(
+        self: KernelSummary, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        blocks = args[-1]
+        if not isinstance(blocks, Evaluated) or blocks.summary is not self:
+            return formula(self, *args, **kwargs)
+        key = formula.__name__, *args[:-1]
+        if key not in blocks.known:
+            blocks.known[key] = formula(self, *args, **kwargs)
+        return cast("Result", blocks.known[key])
+
+    return once
+
+
 @dataclass(frozen=True)
 class KernelSummary:
     """The work of one kernel, by block sizes."""
@@ -197,18 +236,22 @@ class KernelSummary:
         """The tiles of each of `points`, without repetitions."""
         return tuple(dict.fromkeys(point.tiles for point in self.points))
 
+    @_once
     def padded(self, blocks: Blocks) -> Blocks:
         """Return blocks large enough for `tl.dot`, as `pad-blocks` makes them."""
         dims = self.dot_dims - self.batch_dims
-        return {
+        larger = {
             dim: np.maximum(size, self.least_dot) if dim in dims else size
             for dim, size in blocks.items()
         }
+        return Evaluated(self, larger)
 
+    @_once
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""
         return np.ceil(self.extents[dim] / blocks[dim])
 
+    @_once
     def iterated(self, dim: str, blocks: Blocks) -> Real:
         """
         Return the iterations of a loop that count for the time, per program.
@@ -222,6 +265,7 @@ class KernelSummary:
             return trips.served_longest_first(np.ceil(share), share)
         return trips.served(np.ceil(share))
 
+    @_once
     def _trips_run(self, dim: str, blocks: Blocks) -> Trips:
         """Return the iterations of a loop that run, which a mask may bound."""
         bound = self.bounds.get(dim)
@@ -239,6 +283,7 @@ class KernelSummary:
         """Return the mean fraction of a tensor that loops over its dimensions read."""
         return prod(self.seen.get(dim, 1.0) for dim in tensor.dims)
 
+    @_once
     def successive(self, dim: str, blocks: Blocks) -> Real:
         """Return how many successive programs have the same tile of a dimension."""
         if dim not in self.grid:
@@ -247,6 +292,7 @@ class KernelSummary:
         index, swizzle = self.grid.index(dim), self.swizzle(blocks)
         return successive_programs(trips, index, swizzle)
 
+    @_once
     def swizzle(self, blocks: Blocks) -> Real:
         """Return the L2 swizzle, 1 for none."""
         if self.group or not self.dots:
@@ -254,6 +300,7 @@ class KernelSummary:
         trips = [self.trips(dim, blocks) for dim in self.grid]
         return l2_swizzle(trips, self.multiprocessors)
 
+    @_once
     def programs(self, blocks: Blocks) -> Real:
         """Return the number of programs."""
         return product(self.trips(dim, blocks) for dim in self.grid)

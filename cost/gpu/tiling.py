@@ -26,7 +26,7 @@ from comet.cost.gpu.registers import (
     replication,
     thread_registers,
 )
-from comet.cost.gpu.summary import Blocks, KernelSummary, Term
+from comet.cost.gpu.summary import Blocks, Evaluated, KernelSummary, Term
 from comet.cost.reals import Real, longest, product, total
 
 
@@ -41,6 +41,7 @@ def kernel_work(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> KernelWork:
     """Return the work of a kernel, which `kernel_time` prices."""
+    blocks = Evaluated.of(summary, blocks)
     dots, vectors, looped = operations(summary, blocks, numbers.warps, gpu)
     ids = [size_of(term, summary) for term in summary.ids]
     if summary.dot_type == "f32":

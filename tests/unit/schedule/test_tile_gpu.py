@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from comet.cost.from_ir.memory import vector_width
 from comet.cost.gpu.capacity import fits, shared_need
 from comet.cost.gpu.layouts import Layouts
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
-from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, operations, price, rank
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
@@ -352,6 +353,19 @@ def test_queries_are_loaded_once_unless_a_loop_inside_cuts_them(
     moved = attention_summary().moved({**HEAD, "D": depth})
     keys, values, results = 4096 // 64, 4096 // 64, 1
     assert moved == (queries + keys + values + results) * TILE
+
+
+def test_blocks_remember_the_formulas_of_one_summary() -> None:
+    summary = attention_summary()
+    blocks = Evaluated.of(summary, HEAD)
+    assert Evaluated.of(summary, blocks) is blocks
+    assert summary.trips("N", blocks) == summary.trips("N", HEAD) == 4096 // 64
+    blocks["N"] = 32
+    assert summary.trips("N", blocks) == 4096 // 64
+    other = replace(summary, extents={**summary.extents, "N": 128})
+    assert (
+        other.trips("N", blocks) == other.trips("N", Evaluated.of(other, blocks)) == 4
+    )
 
 
 def test_tiles_loaded_before_a_loop_have_no_stages() -> None:

@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.gpu.capacity import fits, may_fit
 from comet.cost.gpu.kernel import Device, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
-from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, rank
 from comet.cost.reals import Real
 from comet.cost.reals import product as product_of
@@ -113,12 +113,17 @@ class PricedTilings:
         rows = np.array(list(product(*sizes.values())), dtype=float)
         self._summary, self._sizes, self._gpu = summary, sizes, gpu
         self._columns = dict(zip(sizes, rows.T, strict=True))
+        self._blocks = blocks = Evaluated.of(summary, self._columns)
         numbers = LaunchNumbers(self._columns["warps"], self._columns["stages"])
-        work = kernel_work(summary, self._columns, numbers, gpu)
+        work = kernel_work(summary, blocks, numbers, gpu)
         self._time = kernel_time(work, gpu)
-        fitting = np.greater(fits(summary, self._columns, work, gpu), 0)
-        order = rank(self._time, summary.programs(self._columns), gpu)
+        self._seconds = self._time.seconds
+        fitting = np.greater(fits(summary, blocks, work, gpu), 0)
+        order = rank(self._time, summary.programs(blocks), gpu)
         self._ranks = np.where(fitting, order, np.inf)
+        self._parts = np.array(
+            [np.broadcast_to(part, len(rows)) for part in self._time.parts.values()]
+        )
 
     def any_fits(self) -> bool:
         """Return whether any tiling fits the GPU."""
@@ -166,12 +171,12 @@ class PricedTilings:
 
         blocks = {name: int(column[row]) for name, column in self._columns.items()}
         warps, stages = blocks.pop("warps"), blocks.pop("stages")
-        parts = {name: at(part) for name, part in self._time.parts.items()}
+        limit = int(np.argmax(self._parts[:, row]))
         return KernelTiling(
             blocks,
-            LaunchAttr(warps, stages, int(self._summary.swizzle(blocks))),
-            at(self._time.seconds),
-            max(parts, key=lambda name: parts[name]),
+            LaunchAttr(warps, stages, int(at(self._summary.swizzle(self._blocks)))),
+            at(self._seconds),
+            tuple(self._time.parts)[limit],
             at(self._ranks),
             self._row_groups(blocks),
         )
