@@ -28,7 +28,7 @@ LOWER = "fuse{strategy=auto},tile,outline-kernels"
 
 @pytest.mark.parametrize(
     ("name", "dim", "ranks", "size"),
-    covering(product(TEXTS, ("M", "N"), (1, 3, 8), SIZES)),
+    covering(product(TEXTS, ("M", "N"), (1, 3, 8), SIZES), 1),
 )
 def test_programs_of_several_ranks(name: str, dim: str, ranks: int, size: str) -> None:
     before = parse_module(TEXTS[name].format(**SIZES[size]))
@@ -37,7 +37,7 @@ def test_programs_of_several_ranks(name: str, dim: str, ranks: int, size: str) -
 
 
 @pytest.mark.parametrize(
-    ("name", "ranks", "size"), covering(product(SHARED_TEXTS, (2, 3, 4, 8), SIZES))
+    ("name", "ranks", "size"), covering(product(SHARED_TEXTS, (2, 3, 4, 8), SIZES), 1)
 )
 def test_programs_that_say_their_shares(name: str, ranks: int, size: str) -> None:
     before = parse_module(SHARED_TEXTS[name].format(**SIZES[size]))

@@ -40,10 +40,12 @@ PROGRAMS = {
 
 
 def test_kernels_agree_with_their_references(tmp_path: Path):
-    """Of all programs on one machine, of one on the other."""
+    """Of half of the programs on one machine, of one on the other."""
     for gpu in ("h200x1", "mi300x8"):
         pipeline = f"{hardware(f'{gpu}.yaml')},triton-distributed{{strategy=full}}"
-        some = list(PROGRAMS)[: None if EVERY_CASE or gpu == "h200x1" else 1]
+        some = list(PROGRAMS)
+        if not EVERY_CASE:
+            some = some[::2] if gpu == "h200x1" else some[:1]
         sources = {name: emitted(PROGRAMS[name], pipeline) for name in some}
         reports = check_all(sources, tmp_path)
         assert [name for name, report in reports.items() if not report["ok"]] == []

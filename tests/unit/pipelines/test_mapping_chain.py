@@ -158,8 +158,6 @@ OPTIONS = {
     "vit": f"{FAST} dim=H,M",
 }
 TEXTS = {**GRAPHS, "merged": MIXED}
-SMALL = ("two",)
-"""Graphs that are compiled for the larger machine, too."""
 CHOICES: dict[tuple[str, str, str], list[Choice]] = {}
 """What was chosen from, for what is compiled."""
 
@@ -204,7 +202,7 @@ def mapped_of(module: ModuleOp) -> list[ModuleOp]:
     ("name", "machine"),
     [
         *((name, "edge") for name in GRAPHS),
-        *((name, "cloud") for name in GRAPHS if EVERY_CASE or name in SMALL),
+        *((name, "cloud") for name in GRAPHS if EVERY_CASE),
     ],
 )
 def test_each_mapping_is_a_set_of_files_that_keeps_the_rules(name: str, machine: str):

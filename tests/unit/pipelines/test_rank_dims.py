@@ -25,7 +25,7 @@ def dims_of(op: NamedOp) -> list[str]:
 
 
 def cases() -> Iterator[tuple[NamedOp, str]]:
-    """Yield every dimension that ranks can share, of ops that vary."""
+    """Yield every dimension that ranks can share, of ops that vary; a part is run."""
     for op in NAMED_OPS:
         if op.title in VARIED:
             yield from ((op, dim) for dim in dims_of(op))
@@ -34,7 +34,7 @@ def cases() -> Iterator[tuple[NamedOp, str]]:
 def test_ranks_share_any_dimension(tmp_path: Path) -> None:
     sources: dict[str, str] = {}
     for index, (op, dim) in enumerate(cases()):
-        if index % 2 and not EVERY_CASE:
+        if index % 4 and not EVERY_CASE:
             continue
         pattern = PATTERNS[index % len(PATTERNS)]
         options = f"ranks={2 + index % 3} dim={dim} pattern={pattern}"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from covering import fraction
 from gpu_ranks import H200X8
 from rank_runs import outcomes
 from semantics import parse_module
@@ -99,8 +100,9 @@ def test_every_result_comes_back(tmp_path: Path) -> None:
     elementary = {name: with_reference(text) for name, text in ELEMENTARY.items()}
     sources = {
         f"{name}_{index}".replace(" ", "_"): compiled(text, options)
-        for name, text in (NAMED | elementary).items()
-        for index, options in enumerate(OPTIONS)
+        for (name, text), (index, options) in fraction(
+            (NAMED | elementary).items(), [*enumerate(OPTIONS)]
+        )
     }
     sources["gathered"] = compiled(GATHERED, "ranks=2 pattern=pull")
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")

@@ -41,7 +41,7 @@ TEXTS = tiny_texts()
 GRADIENTS = [name for name, block in BLOCKS.items() if block.saved]
 STEP = 1e-4
 RANKS = {"parallel_mlp": 4}
-FEW = ("gpt2", "experts")
+FEW = ("experts",)
 COMPILED = [*TEXTS] if EVERY_CASE else [*FEW, *RANKS]
 """`make exhaustive` compiles all blocks, and the gradients."""
 

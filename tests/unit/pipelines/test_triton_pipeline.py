@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from covering import covering
+from covering import EVERY_CASE, covering
 from triton_modules import ROOT, check_all, compile_all, emitted, hardware
 
 OPS = ("gemm_softmax", "gemm_layernorm")
@@ -92,8 +92,9 @@ def test_samples_do_not_spill(tmp_path: Path):
         text = (ROOT / "samples" / f"{op}.mlir").read_text()
         name = f"{op}_{element}"
         sources[name] = emitted(text.replace("f16", element), pipeline("ranks=1"))
-    large = named_op("gemm_softmax", 1024, 2048, 512, "bf16")
-    sources["large"] = emitted(large, pipeline("ranks=1"))
+    if EVERY_CASE:
+        large = named_op("gemm_softmax", 1024, 2048, 512, "bf16")
+        sources["large"] = emitted(large, pipeline("ranks=1"))
     usage = compile_all(sources, tmp_path)
     assert {str(kernel["target"]) for kernel in usage} == {"sm_90", "gfx942"}
     assert [kernel for kernel in usage if kernel["spills"]] == []

@@ -25,7 +25,7 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
         **({"causal": causal(32, 160)} if EVERY_CASE else {}),
         "odd": causal(37, 301),
         "lengths": decode(200),
-        "single": causal(1, 200),
+        **({"single": causal(1, 200)} if EVERY_CASE else {}),
         "term": with_term(1.7e38),
         "blind": first_rows_see_nothing(),
     }
