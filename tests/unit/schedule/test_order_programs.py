@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE
+from covering import exhaustive
 from rank_runs import outcomes
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted, hardware
@@ -49,7 +49,7 @@ def test_reversed_programs_mean_the_same(tmp_path: Path):
     assert [name for name, report in reports.items() if not report["ok"]] == []
 
 
-@pytest.mark.parametrize("dim", ["H", "B"])
+@pytest.mark.parametrize("dim", ["H", pytest.param("B", marks=exhaustive)])
 def test_reversed_programs_of_ranks_mean_the_same(dim: str, tmp_path: Path):
     """All programs are on one axis of the launch grid."""
     text = causal(2, 100, 100).replace("1x2x", "2x2x")
@@ -83,10 +83,11 @@ def test_the_chosen_order_is_the_cheaper_one(heads: int):
     assert prices["auto"] == prices["longest"] < prices["index"]
 
 
+@exhaustive
 def test_reversed_programs_need_no_more_registers(tmp_path: Path):
     text = causal(16, 2048, 2048, 128)
     targets = ((ONE_GPU, "sm_90"), (hardware("mi300x8.yaml"), "gfx942"))
-    for machine, target in targets if EVERY_CASE else targets[:1]:
+    for machine, target in targets:
         passes = f"{machine},triton-distributed{{strategy=full order="
         sources = {
             order: emitted(text, f"{passes}{order}}}") for order in ("index", "longest")

@@ -48,7 +48,6 @@ def test_samples(name: str, ranks: int):
             ("gemm_softmax", "gemm_layernorm"),
             *(ODD_SIZES, MESHES, "MKN", ("", "stream,")),
         ),
-        strength=3,
     ),
     ids=str,
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, fraction
 from gpu_ranks import H200X8
 from graph_text import Program
 from programs import mesh_text
@@ -97,8 +97,7 @@ def collectives(module: ModuleOp) -> list[str]:
     return [op.name.removeprefix("collective.") for op in found]
 
 
-@pytest.mark.parametrize("case", MOVES)
-@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize(("case", "ranks"), fraction(MOVES, RANKS))
 def test_meaning_and_collectives(case: str, ranks: int):
     write, sharded, expected = MOVES[case]
     for sizes in SIZES:
@@ -156,7 +155,7 @@ def test_emitted_modules_are_right_on_the_scheduler(tmp_path: Path):
         for number, (ranks, pattern) in enumerate(
             ((2, "bsp"), (2, "fused"), (4, "push"))
         )
-        if EVERY_CASE or number % 2 == index
+        if EVERY_CASE or (index, number) in ((0, 2), (1, 1))
     }
     assert set(outcomes(sources, tmp_path).values()) == {"right"}
 
