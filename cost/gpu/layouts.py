@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from comet.cost.gpu.kernel import Device
-from comet.cost.gpu.summary import Blocks, KernelSummary, Product
+from comet.cost.gpu.summary import Blocks, Evaluated, KernelSummary, Product
 from comet.cost.reals import Real, Truth, product
 
 
@@ -64,6 +65,17 @@ class Layouts:
     blocks: Blocks
     warps: Real
     gpu: Device
+
+    @classmethod
+    def once(
+        cls, summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
+    ) -> Self:
+        """Return the layouts, the same ones for the same blocks if they remember."""
+        found = cls(summary, blocks, warps, gpu)
+        if not isinstance(blocks, Evaluated) or blocks.summary is not summary:
+            return found
+        # What is found holds `warps` and `gpu`: no other object gets their ids.
+        return blocks.once((cls, id(warps), id(gpu)), lambda: found)
 
     @cached_property
     def reads_shared(self) -> Real:

@@ -7,7 +7,7 @@ compiles. Block sizes and launch numbers may be arrays, one element per choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 
@@ -71,7 +71,7 @@ def register_bound(
 
 def replication(
     summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
-) -> Callable[[Sequence[str]], Real]:
+) -> Callable[[tuple[str, ...]], Real]:
     """
     Return a function from the dimensions of a tile to how many threads hold an element.
 
@@ -79,13 +79,14 @@ def replication(
     """
     if not _has_instructions(summary):
         return lambda dims: 1.0
-    layouts = Layouts(summary, blocks, warps, gpu)
+    layouts = Layouts.once(summary, blocks, warps, gpu)
 
-    def threads_per_element(dims: Sequence[str]) -> Real:
+    @cache
+    def threads_per_element(dims: tuple[str, ...]) -> Real:
         dot = layouts.product_of(dims)
         if not dot.rows & set(dims) or set(dims) <= dot.rows:
             return 1.0
-        tile = Term(tuple(dims), REGISTER)
+        tile = Term(dims, REGISTER)
         held = _tile_registers(tile, layouts) * warps * gpu.warp_threads * REGISTER
         return np.maximum(held / tile.per_tile(blocks), 1.0)
 
@@ -123,7 +124,7 @@ def _peak_registers(
     not start before these have arrived. Without a pipeline, Triton converts a whole
     transposed operand in registers before the contraction.
     """
-    layouts = Layouts(summary, blocks, numbers.warps, gpu)
+    layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
     converted = np.equal(numbers.stages, 1) * (1 - layouts.reads_shared)
 
     @cache

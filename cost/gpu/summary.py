@@ -133,7 +133,7 @@ class Evaluated(dict[str, "Real"]):
     def __init__(self, summary: KernelSummary, blocks: Blocks):
         super().__init__(blocks)
         self.summary = summary
-        self.known: dict[Hashable, object] = {}
+        self._known: dict[Hashable, object] = {}
 
     @classmethod
     def of(cls, summary: KernelSummary, blocks: Blocks) -> Self:
@@ -141,6 +141,12 @@ class Evaluated(dict[str, "Real"]):
         if isinstance(blocks, cls) and blocks.summary is summary:
             return blocks
         return cls(summary, blocks)
+
+    def once(self, key: Hashable, find: Callable[[], Result]) -> Result:
+        """Return what `find` gives the first time that it is asked for `key`."""
+        if key not in self._known:
+            self._known[key] = find()
+        return cast("Result", self._known[key])
 
 
 def _once(
@@ -156,9 +162,7 @@ def _once(
         if not isinstance(blocks, Evaluated) or blocks.summary is not self:
             return formula(self, *args, **kwargs)
         key = formula.__name__, *args[:-1]
-        if key not in blocks.known:
-            blocks.known[key] = formula(self, *args, **kwargs)
-        return cast("Result", blocks.known[key])
+        return blocks.once(key, lambda: formula(self, *args, **kwargs))
 
     return once
 
