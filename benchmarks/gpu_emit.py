@@ -69,7 +69,7 @@ def emitted_program(program: Program) -> Emitted:
         seconds = predicted_times(plan)
         options = options_of(settled(program.compiler, plan))
         # The passes of the pipeline behind the plan, which is priced between them.
-        run_passes(replace(program.compiler, to="tl").to_target(), Context(), plan)
+        run_passes(replace(program.compiler, to="tl").to_target(plan), Context(), plan)
         return Emitted(emitted(plan), seconds, options)
     except (DiagnosticException, CostError) as error:
         reason = str(error).strip().splitlines()[-1].strip()

@@ -7,6 +7,7 @@ from functools import partial
 from typing import cast
 
 from comet.cost.estimate import CostError
+from comet.cost.from_ir.vector_costs import EXP_OPERATIONS
 from comet.cost.gpu.interconnect import Interconnect
 from comet.cost.gpu.kernel import (
     Compiled,
@@ -21,13 +22,6 @@ from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
 
 INSTRUCTIONS = "matrix_instructions"
-EXP_OPERATIONS = 4
-"""
-What `tl.exp` takes beside the power of two: a product by log2 e, and a comparison and
-two products so that small results are no 0, which `tl.exp2` does without. Read in
-kernels compiled for sm_90. Measured on an H200, attention with powers of two took 2.7
-additions an exponential less, with a mask 6.
-"""
 SHARING = "sharing_ranks"
 RANK_EXCHANGE = ("exchange_us", "link_latency_us", "signal_us")
 """
@@ -51,6 +45,7 @@ def device_of(system: SystemOp) -> Device:
         tensor=_rates(figures, "tensor_tflops", 1e12),
         vector=_rates(figures, "vector_tflops", 1e12),
         function_costs=_function_costs(figures),
+        special_units=integer(figures, "special_units", 0) > 0,
         hbm_bandwidth=figure("hbm_gb_per_s") * 1e9,
         l2_bytes=count("l2_bytes"),
         l2_bandwidth=figure("l2_gb_per_s") * 1e9,

@@ -31,6 +31,7 @@ from comet.cost.from_ir.register_tiles import (
     kept_vectors,
 )
 from comet.cost.from_ir.scatters import added_width, addresses, moved, times_stored
+from comet.cost.from_ir.vector_costs import loop_cost
 from comet.cost.gpu.kernel import Device
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary, Operands, Point, Term
@@ -287,7 +288,9 @@ class _Walk:
         else:
             mask = loops[-1] if loops and _is_mask(op, self.conditions) else ""
             cost = additions_of(op, self.gpu)
-            self.vectors.append(Term(iteration_dims(op), cost, loops, mask=mask))
+            in_loop = loop_cost(op, cost, self.gpu)
+            dims = iteration_dims(op)
+            self.vectors.append(Term(dims, cost, loops, mask=mask, in_loop=in_loop))
 
 
 def additions_of(op: Operation, gpu: Device) -> float:
@@ -331,7 +334,7 @@ def _spilled(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
 
 def launch_numbers(launch: LaunchAttr) -> LaunchNumbers:
     """Return the launch numbers that registers depend on."""
-    return LaunchNumbers(launch.warps, launch.stages)
+    return LaunchNumbers(launch.warps, launch.stages, launch.specialize)
 
 
 def tile_blocks(node: SpatialOp) -> dict[str, int]:

@@ -195,6 +195,7 @@ class _Reader:
         launch = node.launch
         if launch is not None and launch.persistent and not receives:
             resident = launch.resident
+            work = replace(work, loads_ahead=launch.specialize)
             work = persistent_work(
                 work, summary, blocks, launch.persistent, gpu, resident=resident
             )

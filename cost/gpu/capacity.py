@@ -95,7 +95,11 @@ def fits(summary: KernelSummary, blocks: Blocks, work: KernelWork, gpu: Device) 
     """
     needed = work.registers / (gpu.warp_threads * work.warps) / REGISTER
     room = holds(summary, blocks, work.shared, gpu, gpu.compiled.shared_fraction)
-    return np.less_equal(needed, register_limit(work.warps, gpu)) * room
+    grouped = np.greater(work.groups, 1) & np.less_equal(
+        work.registers, gpu.register_bytes
+    )
+    few = np.less_equal(needed, register_limit(work.warps, gpu))
+    return np.where(few | grouped, room, 0.0)
 
 
 def may_fit(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) -> Real:

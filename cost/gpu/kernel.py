@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from comet.cost.estimate import CostError
+from comet.cost.gpu.warp_groups import in_turns, refilling
 from comet.cost.reals import Real, longest
 
 
@@ -116,6 +117,8 @@ class Device:
     """Other floating-point operations by element type."""
     function_costs: Mapping[str, float]
     """Costs of elementwise functions and reductions, in additions; by default 1."""
+    special_units: bool
+    """Whether special functions have units of their own, beside the vector lanes."""
     hbm_bandwidth: float
     l2_bytes: int
     l2_bandwidth: float
@@ -209,6 +212,8 @@ class KernelWork:
     Whether programs are persistent and warp-specialized: producer warps load the next
     tile while the others compute.
     """
+    groups: Real = 1
+    """The groups of warps that compute in turns, if producer warps load for them."""
 
 
 @dataclass(frozen=True)
@@ -381,7 +386,8 @@ def busy_time(work: KernelWork, device: Device) -> Real:
     which L2 takes.
     """
     products, looped, later = compute_times(work, device)
-    loops = loops_time(work, device, products + looped, 0.0)
+    computing = in_turns(products, looped, work.groups)
+    loops = loops_time(work, device, computing, 0.0)
     return loops + later + storing_time(work, device)
 
 
@@ -393,13 +399,15 @@ def program_time(work: KernelWork, device: Device, waiting: Waiting) -> Real:
     several stages; the control of iterations comes in addition.
     """
     products, looped, later = compute_times(work, device)
-    computing = products + looped
+    computing = in_turns(products, looped, work.groups)
     reduces = np.greater(work.looped_operations, 0)
     dependent = np.where(reduces, device.dependent * work.rounds, 0.0)
     computing = np.maximum(computing, dependent)
+    refilled = refilling(device.load_latency * work.rounds, computing, work.stages)
+    pipelined = np.where(np.greater(work.groups, 1), refilled, waiting.loading)
     loops = np.where(
         np.greater(work.stages, 1),
-        loops_time(work, device, computing, waiting.loading),
+        loops_time(work, device, computing, pipelined),
         computing + waiting.loading,
     )
     control = device.iteration * work.rounds
@@ -455,8 +463,9 @@ def compute_time(work: KernelWork, device: Device) -> Real:
 
     Raises `CostError` if the device has no rate for the work's element type.
     """
-    vectors = vector_seconds(work.vector_operations, device)
-    return product_seconds(work, device) + vectors
+    looped = vector_seconds(work.looped_operations, device)
+    later = vector_seconds(work.vector_operations, device) - looped
+    return in_turns(product_seconds(work, device), looped, work.groups) + later
 
 
 def product_seconds(work: KernelWork, device: Device) -> Real:

@@ -24,10 +24,12 @@ REGISTER = 4
 
 @dataclass(frozen=True)
 class LaunchNumbers:
-    """Warps of a program and stages of its software pipeline."""
+    """Warps of a program, stages of its software pipeline, and who loads."""
 
     warps: Real
     stages: Real
+    specialize: bool = False
+    """Whether warps of their own load, see `cost/gpu/specialized.py`."""
 
 
 def thread_registers(

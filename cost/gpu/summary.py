@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from math import prod
-from typing import Concatenate, ParamSpec, Self, TypeAlias, TypeVar, cast
+from typing import Concatenate, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -26,6 +26,15 @@ Result = TypeVar("Result")
 
 Blocks: TypeAlias = "Mapping[str, Real]"
 """The block size (elements) of each dimension of a kernel; arrays for many choices."""
+
+
+class LoopCost(NamedTuple):
+    """What an op costs per element in a loop of contractions, in additions."""
+
+    lanes: float
+    """Of vector lanes."""
+    special: float = 0.0
+    """Of special function units, which run beside them."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,8 @@ class Term:
     """Loops inside of `loops`: it counts only where each of them has one trip."""
     mask: str = ""
     """The loop whose mask it computes; see `KernelSummary.unmasked`."""
+    in_loop: LoopCost | None = None
+    """Its cost in a loop of contractions, if that is not `weight`."""
     late: bool = False
     """Whether it is loaded after an inner loop, and so not hoisted; see `hoisting`."""
 

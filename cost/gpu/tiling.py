@@ -26,7 +26,8 @@ from comet.cost.gpu.registers import (
     replication,
     thread_registers,
 )
-from comet.cost.gpu.summary import Blocks, Evaluated, KernelSummary, Term
+from comet.cost.gpu.specialized import specialized_work
+from comet.cost.gpu.summary import Blocks, Evaluated, KernelSummary, LoopCost, Term
 from comet.cost.reals import Real, longest, product, total
 
 
@@ -49,7 +50,7 @@ def kernel_work(
         dots, vectors, looped = 0.0, vectors + dots / 2, looped + dots / 2
     threads = gpu.warp_threads * numbers.warps
     registers = thread_registers(summary, blocks, numbers, gpu) * threads * REGISTER
-    return KernelWork(
+    work = KernelWork(
         programs=summary.programs(blocks),
         tensor_operations=dots,
         vector_operations=vectors,
@@ -70,6 +71,9 @@ def kernel_work(
         exchanges=summary.exchanges,
         rank_exchanges=summary.rank_exchanges,
     )
+    if not numbers.specialize:
+        return work
+    return specialized_work(work, summary, blocks, gpu)
 
 
 def merging_work(work: KernelWork, partials: Real, gpu: Device) -> KernelWork:
@@ -97,7 +101,8 @@ def operations(
     Return the operations of contractions, the others, and those of them in the loops
     of contractions, of one program.
 
-    Warps that hold the same elements of a tile all compute them.
+    Warps that hold the same elements of a tile all compute them. In loops, where there
+    are many warps for both, special functions run beside the other operations.
     """
     replicas = replication(summary, blocks, warps, gpu)
     dots = total(
@@ -110,12 +115,17 @@ def operations(
         return summary.per_program((term,), blocks) * replicas(term.dims)
 
     loops = {product.loops for product in summary.products}
-    looped = (
-        repeated(term) * summary.is_looped(term.loops, blocks)
-        for term in summary.vectors
-        if term.loops in loops
-    )
-    return dots, total(map(repeated, summary.vectors)), total(looped)
+    later, lanes, special = 0.0, 0.0, 0.0
+    for term in summary.vectors:
+        count, inside = repeated(term), 0.0
+        if term.loops in loops:
+            inside = count * summary.is_looped(term.loops, blocks)
+        later = later + count - inside
+        cost = term.in_loop or LoopCost(term.weight)
+        lanes = lanes + inside * cost.lanes / term.weight
+        special = special + inside * cost.special / term.weight
+    looped = np.maximum(lanes, special)
+    return dots, later + looped, looped
 
 
 def tensor_traffic(

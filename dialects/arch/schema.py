@@ -224,6 +224,7 @@ GPU: Rules = {
     "descriptor_bytes": COUNT,
     "stages_converted": COUNT,
     "function_costs": COSTS,
+    "special_units": COUNT,
     "thread_registers": COUNT,
     "most_registers": COUNT,
     "spare_registers": COUNT,

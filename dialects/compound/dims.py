@@ -52,6 +52,8 @@ _NAMES, _EXTENTS, _ELEMENT = "compound.names", "compound.extents", "compound.ele
 
 LAUNCH_NUMBERS = ("warps", "stages", "group")
 """The names of launch numbers, which no dimension may have: plans name both."""
+SPECIALIZE = "specialize"
+"""The launch number of kernels in which warps of their own load: 1, or not there."""
 
 
 @irdl_attr_definition
@@ -94,7 +96,7 @@ class DimsAttr(ParametrizedAttribute):
         for name in names:
             if not name.isidentifier():
                 raise VerifyException(f"dimension name '{name}' is not an identifier")
-            if name in LAUNCH_NUMBERS:
+            if name in (*LAUNCH_NUMBERS, SPECIALIZE):
                 raise VerifyException(
                     f"dimension name '{name}' is reserved: in plans of tiles it is a "
                     "launch number; give the dimension another name"

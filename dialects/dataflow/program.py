@@ -221,7 +221,9 @@ class KernelOp(IRDLOperation):
         if not wanted:
             return None
         warps = max(launch.warps for launch in wanted)
-        return LaunchAttr(warps, max(launch.stages for launch in wanted))
+        stages = max(launch.stages for launch in wanted)
+        specialize = all(launch.specialize for launch in wanted)
+        return LaunchAttr(warps, stages, specialize=specialize)
 
     def verify_(self) -> None:
         block = self.body.block

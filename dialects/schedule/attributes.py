@@ -27,7 +27,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from comet.dialects.compound.dims import LAUNCH_NUMBERS
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE
 
 NARROW = "comet.narrow"
 """The function attribute with the names of the products that are stored narrow."""
@@ -194,12 +194,13 @@ class LaunchAttr(ParametrizedAttribute):
     before the last one advances. `persistent` is the number of persistent programs,
     each of which computes one tile after another; without it each tile has a program.
     With `resident` these programs load the operands of products that all tiles read
-    once.
+    once. With `specialize`, warps of their own load what the others multiply.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
     #schedule.launch<warps = 4, stages = 3, group = 8, persistent = 132>
     #schedule.launch<warps = 8, stages = 2, group = 1, persistent = 132, resident>
+    #schedule.launch<warps = 4, stages = 2, group = 1, specialize, persistent = 132>
     ```
     """
 
@@ -208,6 +209,7 @@ class LaunchAttr(ParametrizedAttribute):
     warps_: IntAttr = param_def()
     stages_: IntAttr = param_def()
     group_: IntAttr = param_def()
+    specialize_: IntAttr = param_def()
     persistent_: IntAttr = param_def()
     resident_: IntAttr = param_def()
 
@@ -219,8 +221,9 @@ class LaunchAttr(ParametrizedAttribute):
         persistent: int = 0,
         *,
         resident: int = 0,
+        specialize: int = 0,
     ):
-        numbers = warps, stages, group, persistent, int(resident)
+        numbers = warps, stages, group, int(specialize), persistent, int(resident)
         super().__init__(*map(IntAttr, numbers))
 
     @property
@@ -239,6 +242,11 @@ class LaunchAttr(ParametrizedAttribute):
         return self.group_.data
 
     @property
+    def specialize(self) -> bool:
+        """Whether warps of their own load, see `specialize-warps`."""
+        return bool(self.specialize_.data)
+
+    @property
     def persistent(self) -> int:
         """The most programs that are launched, 0 for a program per tile."""
         return self.persistent_.data
@@ -250,9 +258,10 @@ class LaunchAttr(ParametrizedAttribute):
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Warps, stages and swizzle, by name."""
+        """Warps, stages and swizzle, by name, and whether warps are specialised."""
         values = self.warps, self.stages, self.group
-        return dict(zip(LAUNCH_NUMBERS, values, strict=True))
+        numbers = dict(zip(LAUNCH_NUMBERS, values, strict=True))
+        return numbers | ({SPECIALIZE: 1} if self.specialize else {})
 
     def verify(self) -> None:
         if min(self.warps, self.stages, self.group) < 1 or self.persistent < 0:
@@ -272,30 +281,31 @@ class LaunchAttr(ParametrizedAttribute):
                 parser.parse_keyword(key)
                 parser.parse_punctuation("=")
                 numbers.append(IntAttr(parser.parse_integer()))
-            numbers += map(IntAttr, _parse_persistent(parser))
+            numbers += map(IntAttr, _parse_flags(parser))
         return numbers
 
     def print_parameters(self, printer: Printer) -> None:
         numbers = self.numbers
+        texts = [f"{key} = {numbers[key]}" for key in LAUNCH_NUMBERS]
+        texts += [SPECIALIZE] * self.specialize
         if self.persistent:
-            numbers[PERSISTENT] = self.persistent
-        texts = [f"{key} = {number}" for key, number in numbers.items()]
+            texts.append(f"{PERSISTENT} = {self.persistent}")
         texts += [RESIDENT] * self.resident
         with printer.in_angle_brackets():
             printer.print_string(", ".join(texts))
 
 
-def _parse_persistent(parser: AttrParser) -> tuple[int, int]:
-    """Parse the number of persistent programs, or 0, and whether they are resident."""
-    if parser.parse_optional_punctuation(",") is None:
-        return 0, 0
-    parser.parse_keyword(PERSISTENT)
-    parser.parse_punctuation("=")
-    programs = parser.parse_integer()
-    if parser.parse_optional_punctuation(",") is None:
-        return programs, 0
-    parser.parse_keyword(RESIDENT)
-    return programs, 1
+def _parse_flags(parser: AttrParser) -> Iterable[int]:
+    """Parse what may follow the launch numbers; return 0 for what does not."""
+    found = {SPECIALIZE: 0, PERSISTENT: 0, RESIDENT: 0}
+    while parser.parse_optional_punctuation(",") is not None:
+        if (name := parser.parse_identifier()) not in found:
+            parser.raise_error(f"expected one of {', '.join(found)}")
+        found[name] = 1
+        if name == PERSISTENT:
+            parser.parse_punctuation("=")
+            found[name] = parser.parse_integer()
+    return found.values()
 
 
 def power_of_two(extent: int) -> int:

@@ -93,10 +93,10 @@ class Programs:
         """
         Return the programs of a node, None if it may not share a launch.
 
-        It needs tiles, and no program of it may wait for others, which need not run at
-        the same time.
+        It needs tiles, all warps compute, and no program of it may wait for others,
+        which need not run at the same time.
         """
-        if node.launch is None or waits(node):
+        if node.launch is None or node.launch.specialize or waits(node):
             return None
         numbers = launch_numbers(node.launch)
         summary = summarize(node, levels, gpu)

@@ -189,7 +189,8 @@ def _node(kernel: KernelOp) -> SpatialOp | None:
     nodes = kernel.nodes
     if not has_only_nodes(kernel) or len(nodes) != 1:
         return None
-    return nodes[0] if nodes[0].launch is not None else None
+    launch = nodes[0].launch
+    return None if launch is None or launch.specialize else nodes[0]
 
 
 def _plan(

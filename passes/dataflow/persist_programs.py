@@ -34,7 +34,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.kernel import Device, KernelWork, kernel_time, resident_programs
 from comet.cost.gpu.persistent import (
@@ -42,28 +42,24 @@ from comet.cost.gpu.persistent import (
     persistent_work,
     pipelines_tiles,
 )
-from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.merging import launched_nodes
 from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.dataflow.transfer import WaitOp
 from comet.dialects.errors import OpError
-from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import AUTO, ChoosingPass
-from comet.passes.schedule.hoist_copies import HoistCopiesPass, resident_tiles
-from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
+from comet.passes.schedule.hoist_copies import resident_tiles
 from comet.passes.schedule.tile.gpu.space import STAGES
 from comet.passes.search import Candidate, Cost, Found, cheapest
-from comet.passes.triton.specialize_warps import SpecializeWarpsPass
-from comet.passes.triton.use_descriptors import UseDescriptorsPass
+from comet.passes.triton.specialize_warps import SPECIALIZED
 
 PERSIST = "comet.persist"
 """The attribute of a function with the kernels whose programs do several tiles."""
@@ -81,12 +77,10 @@ class PersistProgramsPass(ChoosingPass):
     kernels: str = AUTO
     """
     The kernels, each with the number of its programs if that is not what the GPU runs
-    at a time, as in "f_c_kernel f_d_kernel=66"; `all` that can; `none`; or `auto`:
-    those for which that is faster.
+    at a time, as in "f_c_kernel f_d_kernel=66"; `all` that can; `none`; `auto`:
+    those for which that is faster; or `specialized`: those of them with warps that only
+    load.
     """
-
-    specialize: bool = False
-    """Whether `use-descriptors` and `specialize-warps` follow."""
 
     resident: bool = True
     """Whether programs may keep operands that all of their tiles read."""
@@ -94,8 +88,7 @@ class PersistProgramsPass(ChoosingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_system(op)
         require_gpu(self.name, system)
-        ahead = loading_ahead(ctx, op) if self.specialize else frozenset[str]()
-        gpu = GpuModel(device_of(system), gpu_levels(system), ahead, self.resident)
+        gpu = GpuModel(device_of(system), gpu_levels(system), self.resident)
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
             plan = plan_programs(function, gpu, self.kernels)
             function.attributes[PERSIST] = StringAttr(format_programs(plan))
@@ -109,27 +102,8 @@ class GpuModel:
 
     device: Device
     levels: GpuLevels
-    ahead: frozenset[str]
-    """The names of the kernels with warps that only load (warp specialization)."""
     resident: bool
     """Whether programs may be resident."""
-
-
-def loading_ahead(ctx: Context, module: ModuleOp) -> frozenset[str]:
-    """Return the names of the kernels that `specialize-warps` will specialise."""
-    if any(isinstance(op, KernelOp) and rank_count(op) > 1 for op in module.walk()):
-        return frozenset()
-    copy = module.clone()
-    MaterializeCopiesPass().apply(ctx, copy)
-    HoistCopiesPass().apply(ctx, copy)
-    UseDescriptorsPass().apply(ctx, copy)
-    SpecializeWarpsPass().apply(ctx, copy)
-    return frozenset(
-        kernel.sym_name.data
-        for kernel in copy.walk()
-        if isinstance(kernel, KernelOp)
-        and any(isinstance(op, TemporalOp) and op.specialize for op in kernel.walk())
-    )
 
 
 @dataclass(frozen=True)
@@ -161,11 +135,13 @@ def plan_programs(
     Raises PassFailedException for given kernels that cannot have them.
     """
     found = {op.sym_name.data: op for op in function.walk() if isinstance(op, KernelOp)}
-    if kernels not in (ALL, AUTO, NONE):
+    if kernels not in (ALL, AUTO, NONE, SPECIALIZED):
         return tuple(_named_kernels(found, gpu, kernels))
     if kernels == NONE:
         return ()
     able = [op for op in found.values() if unfit_for_tiles(op) is None and op.launch]
+    if kernels == SPECIALIZED:
+        able = [op for op in able if op.launch and op.launch.specialize]
     plans = [plan_launch(op, gpu) for op in able]
     return tuple(
         plan
@@ -254,7 +230,6 @@ def _models(kernel: KernelOp, gpu: GpuModel) -> list[_NodeModel]:
             tile_blocks(node),
             kernel.launch,
             waits,
-            kernel.sym_name.data in gpu.ahead,
             gpu,
         )
         for node in launched_nodes(kernel)
@@ -271,8 +246,6 @@ class _NodeModel:
     launch: LaunchAttr
     waits: bool
     """Whether programs wait for other ranks: they load nothing before."""
-    ahead: bool
-    """Whether warps of their own load."""
     gpu: GpuModel
 
     @property
@@ -288,19 +261,14 @@ class _NodeModel:
         return bool(can_be_resident(self.summary, self.blocks, self.gpu.device))
 
     def work(self, stages: int) -> KernelWork:
-        """
-        Return the work of programs that compute a tile each.
-
-        Three groups of warps, of which one loads, get all registers of a
-        multiprocessor: 168 a thread, in what Triton 3.6 and 3.9 make for sm_90.
-        """
-        device, numbers = self.gpu.device, LaunchNumbers(self.launch.warps, stages)
-        work = kernel_work(self.summary, self.blocks, numbers, device)
-        return replace(work, registers=device.register_bytes) if self.ahead else work
+        """Return the work of programs that compute a tile each."""
+        numbers = replace(launch_numbers(self.launch), stages=stages)
+        return kernel_work(self.summary, self.blocks, numbers, self.gpu.device)
 
     def persistent(self, stages: int, programs: int) -> KernelWork:
         """Return the same for so many persistent programs."""
-        work = replace(self.work(stages), loads_ahead=self.ahead)
+        ahead = self.launch.specialize
+        work = replace(self.work(stages), loads_ahead=ahead)
         if self.waits:
             return work
         return persistent_work(

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound.dims import LAUNCH_NUMBERS, merged_extents
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, merged_extents
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
@@ -36,6 +36,7 @@ Rows: TypeAlias = tuple[tuple[str, int], ...]
 MOST_LISTED = 24
 """The most nodes that an error lists."""
 
+_LAUNCH = (*LAUNCH_NUMBERS, SPECIALIZE)
 _ENTRY = re.compile(r"\s*(?P<name>[\w/]+)\s*:(?P<numbers>[^;:]*)$")
 _NUMBER = re.compile(r"(?P<key>[A-Za-z_]\w*)=(?P<number>[1-9]\d*)$")
 
@@ -51,12 +52,12 @@ class PlanEntry:
     @property
     def loops(self) -> Rows:
         """The dimensions with their factors."""
-        return tuple(entry for entry in self.numbers if entry[0] not in LAUNCH_NUMBERS)
+        return tuple(entry for entry in self.numbers if entry[0] not in _LAUNCH)
 
     @property
     def launch(self) -> Mapping[str, int]:
         """The launch numbers that are given."""
-        return {key: n for key, n in self.numbers if key in LAUNCH_NUMBERS}
+        return {key: n for key, n in self.numbers if key in _LAUNCH}
 
     def __str__(self) -> str:
         return f"{self.name}: {' '.join(f'{key}={n}' for key, n in self.numbers)}"

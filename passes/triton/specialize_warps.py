@@ -14,27 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 
+from comet.cost.gpu.specialized import STAGES, WARPS
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp, IndexOp
 from comet.dialects.compound.dims import level_of
-from comet.dialects.schedule import CopyOp, TemporalOp
+from comet.dialects.errors import OpError
+from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
+from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, outside
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
+from comet.passes.search.record import Choice, Row, session
 from comet.passes.triton.lower_to_triton.workarounds import breaks_warp_groups
 from comet.passes.triton.slices import cut_dims
 
-WARPS = 4
-"""The warps of a program whose loops Triton specialises."""
-STAGES = 2
-"""The most stages of a loop with several products; see benchmarks/figures/h200.md."""
+SPECIALIZED: Final = "specialized"
+"""The option for kernels whose launch numbers say `specialize`."""
+Kernels = Literal["all", "specialized"]
 
 
 @dataclass(frozen=True)
@@ -46,35 +50,104 @@ class SpecializeWarpsPass(FunctionPass):
     LEVELS = (IRLevel.DATAFLOW,)
     TAKES_COPIES = True
 
+    kernels: Kernels = "all"
+    """
+    The kernels whose loops are specialised: `all` that can, or those whose launch
+    numbers say `specialize`, which is an error where they cannot.
+    """
+
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         system = attached_system(module)
         require_gpu(self.name, system)
-        for loop in tuple(specialized_loops(function, gpu_levels(system).memory)):
+        memory = gpu_levels(system).memory
+        for loop in tuple(plan_specialized(function, memory, self.kernels)):
             loop.specialize = UnitAttr()
 
 
-def specialized_loops(func: FuncOp, memory: str) -> Iterator[TemporalOp]:
-    """Yield the loops of `func` whose warps can be specialised."""
+def plan_specialized(
+    func: FuncOp, memory: str, kernels: Kernels = "all"
+) -> Iterator[TemporalOp]:
+    """
+    Yield the loops of a function that are specialised.
+
+    Records why others with products are not. Raises PassFailedException for a kernel
+    that asks for it and has no such loop.
+    """
     for grid in grid_nodes(func):
-        if grid.launch is None or grid.launch.warps != WARPS:
+        asked = grid.launch is not None and grid.launch.specialize
+        if kernels != "all" and not asked:
             continue
-        if breaks_warp_groups(grid):
-            continue
-        for node in grid.walk():
-            if not isinstance(node, TemporalOp) or not _is_specialized(node, memory):
-                continue
-            products = [op for op in node.body.walk() if isinstance(op, ContractOp)]
-            if len(products) > 1 and grid.launch.stages <= STAGES:
-                yield node
+        found = tuple(specialized_loops(grid, memory))
+        yield from found
+        if not found and (reason := refusal(grid, memory)):
+            if asked:
+                raise OpError(grid, f"specialize-warps: {reason}")
+            _remark(grid, reason)
 
 
-def _is_specialized(node: TemporalOp, memory: str) -> bool:
+def _remark(grid: SpatialOp, reason: str) -> None:
+    """Record why a kernel is not specialised, for `--explain`."""
+    rows = (Row("warps that load", None, reason),)
+    with session() as current:
+        within, place = current.within, f"@{grid.node_name}"
+        current.choices.append(Choice("specialize", place, within, rows, None))
+
+
+def specialized_loops(grid: SpatialOp, memory: str) -> Iterator[TemporalOp]:
+    """Yield the loops of a kernel whose warps can be specialised."""
+    if _kernel_refusal(grid):
+        return
+    for node in _loops(grid):
+        if not _loop_refusal(node, memory):
+            yield node
+
+
+def refusal(grid: SpatialOp, memory: str) -> str:
+    """Return why no loop of a kernel is specialised, empty if it has no product."""
+    loops = [node for node in _loops(grid) if any(_products(node))]
+    if not loops:
+        return ""
+    return _kernel_refusal(grid) or _loop_refusal(loops[0], memory)
+
+
+def _kernel_refusal(grid: SpatialOp) -> str:
+    """Return why no loop of a kernel can be specialised, empty if one may be."""
+    launch = grid.launch or LaunchAttr()
+    if launch.warps != WARPS:
+        return f"programs have {launch.warps} warps, and Triton needs warps={WARPS}"
+    if launch.stages > STAGES:
+        return (
+            f"the loop has {launch.stages} stages, and results are wrong with more "
+            f"than stages={STAGES}"
+        )
+    if breaks_warp_groups(grid):
+        return "a descriptor has axes that its tile lacks, and Triton fails"
+    return ""
+
+
+def _loops(grid: SpatialOp) -> Iterator[TemporalOp]:
+    return (op for op in grid.walk() if isinstance(op, TemporalOp))
+
+
+def _products(node: TemporalOp) -> Iterator[ContractOp]:
+    return (op for op in node.body.walk() if isinstance(op, ContractOp))
+
+
+def _loop_refusal(node: TemporalOp, memory: str) -> str:
     """
-    Whether all that a loop loads comes by descriptor, for products in it.
+    Return why a loop cannot be specialised, empty if it can.
 
-    Positions, which masks compare, are computed and not loaded.
+    All that it loads comes by descriptor, for several products in it. Positions, which
+    masks compare, are computed and not loaded.
     """
-    ops = tuple(node.body.walk())
+    ops, name = tuple(node.body.walk()), f"the loop @{node.node_name}"
+    if sum(1 for _ in _products(node)) < 2:
+        return f"{name} has one product, and results are wrong with fewer than two"
+    inside = [op for op in ops if isinstance(op, NodeOp) and cut_dims(op)]
+    if len(cut_dims(node)) != 1 or inside:
+        return f"{name} is not the only one around its products"
+    if node.unmask is not None:
+        return f"{name} is written in two parts; use unmask=none"
     loads = [
         op
         for op in ops
@@ -82,12 +155,10 @@ def _is_specialized(node: TemporalOp, memory: str) -> bool:
         and level_of(op.source) == memory
         and not isinstance(outside(op.source).owner, IndexOp)
     ]
-    inside = [op for op in ops if isinstance(op, NodeOp) and cut_dims(op)]
-    return (
-        len(cut_dims(node)) == 1
-        and node.unmask is None
-        and not inside
-        and any(isinstance(op, ContractOp) for op in ops)
-        and bool(loads)
-        and all(load.descriptor is not None for load in loads)
-    )
+    for load in loads:
+        if load.descriptor is None:
+            return (
+                f"{name} loads %{outside(load.source).name_hint} by pointers; see "
+                "use-descriptors"
+            )
+    return "" if loads else f"{name} loads nothing"

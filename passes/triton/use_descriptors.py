@@ -10,10 +10,11 @@ Other copies stay as they are. Takes functions at the dataflow level, with masks
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import Literal
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
@@ -27,7 +28,7 @@ from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import ReduceKind
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of, names_of
 from comet.dialects.dataflow import KernelOp
-from comet.dialects.schedule import CopyOp
+from comet.dialects.schedule import CopyOp, SpatialOp
 from comet.dialects.schedule.node import nodes_around, outside
 from comet.dialects.tl.descriptors import MAX_AXES, MAX_ROWS, MIN_BYTES
 from comet.passes.analysis.grid import grid_nodes
@@ -52,6 +53,9 @@ class UseDescriptorsPass(FunctionPass):
     LEVELS = (IRLevel.DATAFLOW,)
     TAKES_COPIES = True
 
+    kernels: Literal["all", "specialized"] = "all"
+    """The kernels to look at: `all`, or those whose launch numbers say `specialize`."""
+
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         system = attached_system(module)
         require_gpu(self.name, system)
@@ -62,19 +66,26 @@ class UseDescriptorsPass(FunctionPass):
                 "copies=pointers, or say descriptor_bytes in its hardware file",
             )
         mask_copies(function)
-        for copy in tuple(descriptor_copies(function, gpu_levels(system), alignment)):
+        grids = [grid for grid in grid_nodes(function) if self._takes(grid)]
+        levels = gpu_levels(system)
+        for copy in tuple(descriptor_copies(grids, levels, alignment)):
             copy.descriptor = UnitAttr()
+
+    def _takes(self, grid: SpatialOp) -> bool:
+        """Whether copies of a kernel are looked at."""
+        specialized = grid.launch is not None and grid.launch.specialize
+        return self.kernels == "all" or specialized
 
 
 def descriptor_copies(
-    func: FuncOp, levels: GpuLevels, alignment: int
+    grids: Iterable[SpatialOp], levels: GpuLevels, alignment: int
 ) -> Iterator[CopyOp]:
     """
-    Yield the copies of `func` that a descriptor can do.
+    Yield the copies of kernels that a descriptor can do.
 
     `alignment` is what the distance of rows has to be a multiple of, in bytes.
     """
-    for grid in grid_nodes(func):
+    for grid in grids:
         slices = kernel_slices(grid)
         for op in grid.walk():
             if (

@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.cost import estimate_of
+from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import ORDER, IRLevel
@@ -68,7 +69,7 @@ from comet.passes.triton.mask_copies import MaskCopiesPass
 from comet.passes.triton.order_operands import OrderOperandsPass
 from comet.passes.triton.pad_blocks import PadBlocksPass
 from comet.passes.triton.scale_maxima import ScaleMaximaPass
-from comet.passes.triton.specialize_warps import SpecializeWarpsPass
+from comet.passes.triton.specialize_warps import SPECIALIZED, SpecializeWarpsPass
 from comet.passes.triton.use_descriptors import UseDescriptorsPass
 
 
@@ -165,19 +166,22 @@ class TritonDistributedPass(Pipeline):
     """See `order-programs`."""
 
     unmask: Literal["auto", "all", "none"] = "auto"
-    """See `loops` of `unmask-loops`; not with `specialize`."""
+    """See `loops` of `unmask-loops`; not where warps are specialised."""
 
-    persist: str = "none"
+    persist: str = SPECIALIZED
     """See `kernels` of `persist-programs`."""
 
-    copies: Literal["pointers", "descriptors"] = "pointers"
+    copies: Literal["pointers", "descriptors", "auto"] = "auto"
     """
-    How operands of products come to shared memory: by pointers, or by descriptors where
-    `use-descriptors` can.
+    How operands of products come to shared memory: by pointers, by descriptors where
+    `use-descriptors` can, or by descriptors where warps are specialised.
     """
 
-    specialize: bool = False
-    """Let warps of their own load by descriptors, see `specialize-warps`."""
+    specialize: bool | Literal["auto"] = "auto"
+    """
+    Let warps of their own load by descriptors, see `specialize-warps`; `auto` where
+    that is faster, on one rank and without groups of programs.
+    """
 
     objective: Objective = "latency"
     """What every choice minimizes; hardware files of GPUs have no energies so far."""
@@ -237,7 +241,16 @@ class TritonDistributedPass(Pipeline):
             yield from self._to_channels()
         if level is IRLevel.DATAFLOW and self.instances == 1:
             yield VerifySyncPass()
-        yield from self.to_target()
+        yield from self.to_target(module)
+
+    @property
+    def _specialized(self) -> Literal["none", "auto", "all"]:
+        """Which kernels `tile` gives warps of their own to load."""
+        if self.ranks > 1 or self.ctas != 1 or self.copies == "pointers":
+            return "none"
+        if self.specialize == "auto":
+            return "auto"
+        return "all" if self.specialize else "none"
 
     @property
     def group(self) -> int:
@@ -322,7 +335,7 @@ class TritonDistributedPass(Pipeline):
                 narrow=self.narrow,
                 launches=self.launches,
             )
-        yield TilePass(factors=self.factors)
+        yield TilePass(factors=self.factors, specialize=self._specialized)
         yield OutlineKernelsPass()
         if self.ranks == self.ctas == 1:
             if self.merge != "launch":
@@ -348,14 +361,17 @@ class TritonDistributedPass(Pipeline):
         )
         yield LowerChannelsPass()
 
-    def to_target(self) -> Iterator[ModulePass]:
+    def to_target(self, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes that price, verify and lower a launch plan to Triton."""
+        specialized = any(
+            isinstance(op, SpatialOp) and op.launch is not None and op.launch.specialize
+            for op in module.walk()
+        )
         yield OrderProgramsPass(self.order)
-        if self.unmask != "none" and not self.specialize:
+        if self.unmask != "none" and self.specialize is not True:
             yield UnmaskLoopsPass(self.unmask)
-        if self.persist != "none":
-            ahead = self.specialize and self.copies == "descriptors"
-            yield PersistProgramsPass(self.persist, ahead)
+        if self.persist != "none" and (specialized or self.persist != SPECIALIZED):
+            yield PersistProgramsPass(self.persist)
         yield AnnotateCostPass()
         if self.to == "tl":
             yield MaterializeCopiesPass()
@@ -374,8 +390,12 @@ class TritonDistributedPass(Pipeline):
             yield MaskCopiesPass()
             if self.copies == "descriptors":
                 yield UseDescriptorsPass()
-            if self.specialize:
+            elif specialized:
+                yield UseDescriptorsPass(SPECIALIZED)
+            if self.specialize is True:
                 yield SpecializeWarpsPass()
+            elif specialized:
+                yield SpecializeWarpsPass(SPECIALIZED)
             yield LowerToTritonPass()
 
 

@@ -306,7 +306,7 @@ def test_auto_takes_what_is_faster(text: str, options: str, chosen: str):
 def test_auto_leaves_tiles_of_different_length_to_who_is_free(title: str, chosen: str):
     op = next(op for op in NAMED_OPS if op.title == title)
     text = op.text({"B": 64, "H": 64, "M": 256, "N": 256, "D": 16, "E": 16})
-    tiles = 'factors="y: B=64 H=64 M=4 warps=4 stages=2; m_n: N=4"'
+    tiles = 'factors="y: B=64 H=64 M=2 warps=4 stages=2; m_n: N=4"'
     module = plan(text, f"persist=auto copies=descriptors specialize=true {tiles}")
     (func,) = (op for op in module.walk() if PERSIST in op.attributes)
     assert str(func.attributes[PERSIST]) == f'"{chosen}"'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import VerifyException
 
@@ -21,12 +22,13 @@ from comet.cost.gpu.registers import (
     alive_bytes,
     thread_registers,
 )
+from comet.cost.gpu.specialized import GROUP_ROWS, GROUPS, STAGES, WARPS
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.compound.dims import LAUNCH_NUMBERS, joined_extents
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, joined_extents
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
@@ -191,6 +193,13 @@ def finish_kernel(
             "factors, or fuse less",
         )
     time = price(summary, blocks, numbers, gpu)
+    if numbers.specialize and not np.isfinite(time.seconds):
+        raise OpError(
+            node,
+            f"tile: with specialize=1 a kernel has {GROUPS * GROUP_ROWS} rows of a "
+            "product in each tile, and loops without others of several iterations; "
+            "change its factors, or leave specialize out",
+        )
     set_estimate(node, float(time.seconds) - gpu.launch)
 
 
@@ -206,7 +215,10 @@ def _launch(
 
     If nothing fits, these are the most warps.
     """
-    if len(fixed) == len(LAUNCH_NUMBERS):
+    if fixed.get(SPECIALIZE):
+        group = int(summary.swizzle(blocks))
+        fixed = {"warps": WARPS, "stages": STAGES, "group": group, **fixed}
+    if fixed.keys() >= set(LAUNCH_NUMBERS):
         return LaunchAttr(**fixed)
     sizes = {dim: (size,) for dim, size in blocks.items()}
     priced = launches_that_fit(summary, sizes, fixed, gpu)

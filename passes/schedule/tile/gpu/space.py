@@ -109,12 +109,21 @@ class KernelTiling:
 class PricedTilings:
     """All combinations of block sizes, warps and stages, with the price of each."""
 
-    def __init__(self, summary: KernelSummary, sizes: Sizes, gpu: Device):
+    def __init__(
+        self,
+        summary: KernelSummary,
+        sizes: Sizes,
+        gpu: Device,
+        *,
+        specialize: bool = False,
+    ):
         rows = np.array(list(product(*sizes.values())), dtype=float)
         self._summary, self._sizes, self._gpu = summary, sizes, gpu
+        self._specialize = specialize
         self._columns = dict(zip(sizes, rows.T, strict=True))
         self._blocks = blocks = Evaluated.of(summary, self._columns)
-        numbers = LaunchNumbers(self._columns["warps"], self._columns["stages"])
+        warps, stages = self._columns["warps"], self._columns["stages"]
+        numbers = LaunchNumbers(warps, stages, specialize)
         work = kernel_work(summary, blocks, numbers, gpu)
         self._time = kernel_time(work, gpu)
         self._seconds = self._time.seconds
@@ -174,7 +183,12 @@ class PricedTilings:
         limit = int(np.argmax(self._parts[:, row]))
         return KernelTiling(
             blocks,
-            LaunchAttr(warps, stages, int(at(self._summary.swizzle(self._blocks)))),
+            LaunchAttr(
+                warps,
+                stages,
+                int(at(self._summary.swizzle(self._blocks))),
+                specialize=self._specialize,
+            ),
             at(self._seconds),
             tuple(self._time.parts)[limit],
             at(self._ranks),

@@ -1,0 +1,45 @@
+"""
+The time of groups of warps that compute in turns, while warps of their own load.
+
+Each group has a part of the rows of a tile. It is in a product, or in what follows it;
+while one group is in one of them, another may be in the other: the groups share the
+matrix units and the vector lanes. Times are seconds; counts may be arrays, one element
+per choice of block sizes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from comet.cost.reals import Real
+
+
+def in_turns(products: Real, others: Real, groups: Real) -> Real:
+    """
+    Return the time of the products and the other operations of some groups.
+
+    That is a closed network of two queues: the mean times follow from those of one
+    group alone, which does one after the other (Reiser and Lavenberg, "Mean-value
+    analysis of closed multichain queuing networks", Journal of the ACM 1980).
+    """
+    first, second = products / groups, others / groups
+    time = first + second
+    alone = np.maximum(time, np.finfo(float).tiny)
+    before = first / alone
+    for group in range(2, int(np.max(groups)) + 1):
+        # A group finds those that were there when there was one less.
+        there = first * (1 + before), second * (1 + (group - 1) - before)
+        together = np.maximum(there[0] + there[1], np.finfo(float).tiny)
+        before = group * there[0] / together
+        time = np.where(np.greater_equal(groups, group), there[0] + there[1], time)
+    return time
+
+
+def refilling(loading: Real, computing: Real, stages: Real) -> Real:
+    """
+    Return the least time of a loop whose buffers are loaded again as soon as possible.
+
+    `loading` is the latency of all its loads, one after another. A buffer is loaded,
+    then computed on; `stages` buffers are at it at a time.
+    """
+    return (loading + computing) / stages
