@@ -24,6 +24,17 @@ def test_long_rows_are_shared_and_short_ones_are_not():
     assert "coresident" not in chosen(16384, 256)
 
 
+@pytest.mark.parametrize(("terms", "stages"), [(4, 2), (2, 1)])
+def test_one_stage_is_left_where_two_do_not_fit(terms: int, stages: int):
+    """Tiles of 512 terms are 64 and 128 KiB; programs that exchange have 3 or 2."""
+    text = TEXTS["softmax"].format(M=64, N=256, K=1024)
+    plan = f"p: M=1; p_m: M=1; c_k: K={terms}; m_n: N=1; m_cta_part: cta_part=1"
+    options = f'ctas=2 strategy=full to=dataflow factors="{plan}"'
+    made = run_passes(parse_module(text), f"{H200},triton-distributed{{{options}}}")
+    found = re.findall(r"#schedule.launch<warps = \d+, stages = (\d)", str(made))
+    assert found == [str(stages)]
+
+
 def test_the_choice_is_explained():
     with session() as record:
         chosen(4096, 1024)
