@@ -31,7 +31,7 @@ def test_a_group_of_tiles_that_share_keys_and_values_is_found(tmp_path: Path):
         comet.compile(
             PROGRAM,
             small(tmp_path, multicast),
-            "comet-accelerator{strategy=full pad=none}",
+            "comet-accelerator{strategy=full pad=none stream=true}",
         )
         for multicast in (False, True)
     )

@@ -104,10 +104,12 @@ def test_signatures_keep_their_names():
 def test_kernels_are_right(tmp_path: Path):
     one, two = hardware("h200x1.yaml"), hardware("h200x8.yaml")
     sources = {
-        name: emitted(text, f"{one},triton-distributed")
+        name: emitted(text, f"{one},triton-distributed{{strategy=full}}")
         for name, (text, _) in PROGRAMS.items()
     } | {
-        "ranks": emitted(EMBEDDED, f"{two},triton-distributed{{ranks=2 dim=M}}"),
+        "ranks": emitted(
+            EMBEDDED, f"{two},triton-distributed{{ranks=2 dim=M strategy=full}}"
+        ),
     }
     reports = check_all(sources, tmp_path)
     assert [name for name, report in reports.items() if not report["ok"]] == []
@@ -123,7 +125,7 @@ def test_accelerators_take_maps_beside_named_ops():
       %y = compound.map exp %h : !y -> !y
       func.return %y : !y
     }"""
-    passes = f"{hardware('edge.yaml')},comet-accelerator"
+    passes = f"{hardware('edge.yaml')},comet-accelerator{{strategy=full pad=none}}"
     assert "comet.mapping" in str(run_passes(parse_module(text), passes))
 
 

@@ -9,7 +9,7 @@ from covering import EVERY_CASE, covering
 from triton_modules import ROOT, check_all, compile_all, emitted, hardware
 
 OPS = ("gemm_softmax", "gemm_layernorm")
-SIZES = ((37, 53, 19), (1, 7, 3), (130, 257, 65), (16, 1000, 40))
+SIZES = ((37, 53, 19), (1, 7, 3), (16, 1000, 40), (130, 257, 65))
 STRATEGIES = ("none", "partial", "auto")
 
 
@@ -37,7 +37,9 @@ def pipeline(options: str) -> str:
 def cases() -> dict[str, tuple[str, str]]:
     """Return text and pipeline of every module that is run, by name."""
     found: dict[str, tuple[str, str]] = {}
-    for op, strategy, size in covering(product(OPS, STRATEGIES, SIZES), paired=2):
+    for op, strategy, size in covering(
+        product(OPS, STRATEGIES, SIZES if EVERY_CASE else SIZES[:3]), paired=2
+    ):
         name = f"{op}-{'x'.join(map(str, size))}-f16-{strategy}"
         found[name] = (named_op(op, *size, "f16"), f"strategy={strategy}")
     for op, element in product(OPS, ("bf16", "f32")):

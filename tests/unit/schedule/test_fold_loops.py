@@ -33,6 +33,6 @@ def test_rows_of_a_fold_are_summed(tmp_path: Path) -> None:
         strategy: emitted(
             str(module), f"{H200},triton-distributed{{strategy={strategy}}}"
         )
-        for strategy in ("partial", "none", "auto")
+        for strategy in ("partial", "none")
     }
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")

@@ -2,6 +2,7 @@
 
 import pytest
 from accelerators import attached
+from covering import fraction
 from named_ops import NAMED_OPS
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -31,9 +32,11 @@ def spmd(dims: str, partials: str = "{partials=reduce}") -> str:
     )
 
 
-@pytest.mark.parametrize("dims", [WHOLE, ROW])
-@pytest.mark.parametrize(("title", "sizes"), CASES, ids=lambda part: str(part)[:14])
-def test_all_reduces_merge_partials(title: str, sizes: dict[str, int], dims: str):
+@pytest.mark.parametrize(
+    ("case", "dims"), fraction(CASES, [WHOLE, ROW]), ids=lambda part: str(part)[:14]
+)
+def test_all_reduces_merge_partials(case: tuple[str, dict[str, int]], dims: str):
+    title, sizes = case
     before = parse_module(OPS[title].text(sizes))
     after = run_passes(before.clone(), spmd(dims))
     assert [op for op in after.walk() if isinstance(op, AllReduceOp)]

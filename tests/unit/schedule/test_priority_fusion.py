@@ -5,6 +5,7 @@ from itertools import product
 from math import isinf
 
 import pytest
+from covering import exhaustive
 from gpu_graphs import H200
 from graph_text import Program
 from paths import ROOT
@@ -80,7 +81,13 @@ def kernels(text: str, options: str = "strategy=priority") -> list[list[str | No
     return [[value.name_hint for value in node.outs] for node in nodes]
 
 
-@pytest.mark.parametrize("name", sorted(GRAPHS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=exhaustive if name == "llama_block" else ())
+        for name in sorted(GRAPHS)
+    ],
+)
 def test_graphs_keep_their_meaning(name: str):
     before = parse_module(GRAPHS[name])
     after = run_passes(

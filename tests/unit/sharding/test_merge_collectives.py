@@ -115,4 +115,4 @@ def test_emitted_modules_are_right_on_the_scheduler(tail: str, tmp_path: Path):
         for ranks, pattern in ((2, "bsp"), (4, "push"), (4, "fused"))
         if EVERY_CASE or (pattern == "push") == (tail == "whole")
     }
-    assert set(outcomes(sources, tmp_path).values()) == {"right"}
+    assert set(outcomes(sources, tmp_path, seeds=1).values()) == {"right"}

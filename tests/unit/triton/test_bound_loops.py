@@ -26,7 +26,7 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
         "odd": causal(37, 301),
         "lengths": decode(200),
         **({"single": causal(1, 200)} if EVERY_CASE else {}),
-        "term": with_term(1.7e38),
+        **({"term": with_term(1.7e38)} if EVERY_CASE else {}),
         "blind": first_rows_see_nothing(),
     }
     sources = {name: emitted(text, ONE_GPU) for name, text in programs.items()}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from covering import covering
+from covering import covering, exhaustive
 from gather_programs import tensor
 from paths import ROOT
 from rank_runs import outcomes
@@ -68,7 +68,9 @@ def test_one_gpu_adds(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
-@pytest.mark.parametrize("strategy", ["none", "full", "priority"])
+@pytest.mark.parametrize(
+    "strategy", ["none", pytest.param("full", marks=exhaustive), "priority"]
+)
 def test_no_strategy_reads_sums_before_they_are_complete(strategy: str, tmp_path: Path):
     names = ("beside_their_values", "into_chosen", "by_computed_ids", "twice")
     passes = f"{H200},triton-distributed{{ranks=1 strategy={strategy}}}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE, covering
+from covering import EVERY_CASE, covering, exhaustive
 from semantics import (
     assert_close,
     assert_same_meaning,
@@ -56,7 +56,7 @@ def test_one_gpu_reads_views_along_every_axis(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
-@pytest.mark.parametrize("ranks", DIMS)
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=exhaustive), 4])
 def test_ranks_read_views(ranks: int, tmp_path: Path):
     dim = DIMS[ranks]
     passes = f"triton-distributed{{ranks={ranks} dim={dim} strategy=full}}"
