@@ -1,5 +1,5 @@
 // RUN: comet-opt %s --print-ir-before=stream --print-ir-after=decompose -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' 2>&1 >/dev/null | filecheck %s
-// RUN: comet-opt %s --print-ir-after-all -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-ALL
+// RUN: comet-opt %s --print-ir-after-all -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-ALL
 // RUN: comet-opt %s --print-ir-before-all -p 'decompose,cse' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-BEFORE
 // RUN: comet-opt %s --print-between-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' | filecheck %s --check-prefix=CHECK-BETWEEN
 // RUN: comet-opt %s --time-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' | filecheck %s --check-prefix=CHECK-TIME

@@ -1,7 +1,8 @@
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{persist=all factors="p: M=1024 warps=8 stages=1" to=dataflow}' | filecheck %s
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{factors="p: M=1024 warps=8 stages=1" to=dataflow},persist-programs{kernels=all resident=false}' | filecheck %s --check-prefix LOADED
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{persist=all factors="p: M=1024 warps=8 stages=1" to=dataflow},materialize-copies,hoist-copies' | filecheck %s --check-prefix COPIES
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{persist=all factors="p: M=1024 warps=8 stages=1"}' -t triton | filecheck %s --check-prefix TRITON
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{persist=all strategy=full factors="p: M=1024 warps=8 stages=1" to=dataflow}' -o %t.mlir
+// RUN: filecheck %s --input-file %t.mlir
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full factors="p: M=1024 warps=8 stages=1" to=dataflow},persist-programs{kernels=all resident=false}' | filecheck %s --check-prefix LOADED
+// RUN: comet-opt %t.mlir -p materialize-copies,hoist-copies | filecheck %s --check-prefix COPIES
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{persist=all strategy=full factors="p: M=1024 warps=8 stages=1"}' -t triton | filecheck %s --check-prefix TRITON
 
 // A tile has all columns and terms, so that all tiles read all of %b. With it in shared
 // memory once there is room for two stages of %a, otherwise for one of both.
