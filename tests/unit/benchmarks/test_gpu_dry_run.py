@@ -34,6 +34,7 @@ CASES = (
         shared=replace(TINY.shared, columns=16, depth=32),
         ladder_rows=(8,),
         ladder_decode=(),
+        checked={"ring_attention": ("fused",)},
     )
 )
 

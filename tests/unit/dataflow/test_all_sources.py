@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from covering import covering
+from covering import covering, exhaustive
 from gpu_ranks import H200X8
 from rank_runs import outcomes_in
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -130,6 +130,7 @@ def test_they_wait_for_every_block_of_every_source(tmp_path: Path):
     assert {found[name] for name in MUTATIONS} == {"RaceError"}
 
 
+@exhaustive
 def test_they_compile_without_faults(tmp_path: Path):
     kernels = compile_all({"rows": module("M", "fused")}, tmp_path)
     assert all(not kernel["faults"] and not kernel["spills"] for kernel in kernels)

@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+from covering import fraction
 from gpu_ranks import H200X8, TEXTS
 from group_programs import H200, SIZES
 from paths import ROOT
@@ -57,9 +58,9 @@ def test_programs_that_exchange_compute_the_same(name: str, ctas: int, level: st
 ON_RANKS = [("softmax", 2, 3), ("layernorm", 2, 2), ("softmax", 4, 2)]
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("name", "ranks", "ctas"), ON_RANKS)
-def test_groups_on_ranks_compute_the_same(name: str, ranks: int, ctas: int, level: str):
+@pytest.mark.parametrize(("case", "level"), fraction(ON_RANKS, [*LEVELS]))
+def test_groups_on_ranks_compute_the_same(case: tuple[str, int, int], level: str):
+    name, ranks, ctas = case
     after = grouped_on_ranks(name, ranks, ctas, LEVELS[level])
     assert_same_meaning(elementary(name), after, "f")
 

@@ -28,9 +28,9 @@ ALONG_AXES, THROUGH_VIEWS = dict(programs()), dict(through_views())
 PROGRAMS = {**ALONG_AXES, **THROUGH_VIEWS}
 COVERED = [
     "_".join(each)
-    for each in covering((tuple(name.split("_")) for name in ALONG_AXES), paired=3)
+    for each in covering((tuple(name.split("_")) for name in ALONG_AXES), 1)
 ]
-"""Gathers of each axis and table, by ids and for uses that are mixed."""
+"""Gathers along each axis of each table, by each kind of ids and for each use."""
 SOME = {name: PROGRAMS[name] for name in (*COVERED, *THROUGH_VIEWS)}
 ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1 strategy=full}}"
 

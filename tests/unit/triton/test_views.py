@@ -20,10 +20,11 @@ from comet.interpreter import run
 
 PROGRAMS = dict(programs())
 COVERED = [
-    "_".join(each) for each in covering(tuple(name.split("_")) for name in PROGRAMS)
+    "_".join(each)
+    for each in covering((tuple(name.split("_")) for name in PROGRAMS), 1)
 ]
 SOME = {name: PROGRAMS[name] for name in COVERED}
-"""Views in which any two of kind, axis, tensor and what is viewed meet."""
+"""Views of each kind, along each axis of each tensor."""
 SEEN = ("_B_of_AB_computed", "_C_of_ABC_given")
 """The views that ranks read: the first of two, the second of four."""
 DIMS = {2: "A", 4: "W"}
