@@ -19,7 +19,7 @@ CASES = {
     "mlir": range(1, 3),
     "hardware": range(5),
     "cost": range(6),
-    "pipeline": range(18, 26),
+    "pipeline": range(20, 28),
     "plan": range(5, 8),
     "elementary": range(2, 4),
     "shared": range(1, 2),
