@@ -19,7 +19,6 @@ EVERY_CASE = bool(os.environ.get("EVERY_CASE"))
 exhaustive = pytest.mark.skipif(not EVERY_CASE, reason="for make exhaustive")
 """Marks what takes long, and what faster tests show in other cases or in part."""
 
-
 GOLDEN = 0.6180339887
 """Multiples of it are spread evenly between whole numbers."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from block_formulas import FORMULAS, FURTHER
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive
 from graph_text import Program
 from rank_runs import outcomes
 from sample_blocks import BLOCKS, FOLDER, tiny_texts
@@ -145,7 +145,7 @@ def test_products_of_many_dimensions_are_dots():
     assert check_dots(queries_and_keys(), 1) == 2
 
 
-@pytest.mark.skipif(not EVERY_CASE, reason="takes a minute")
+@exhaustive
 @pytest.mark.parametrize("name", BLOCKS)
 def test_products_of_wide_blocks_are_dots(name: str):
     block = BLOCKS[name]
