@@ -29,7 +29,7 @@ from ladder_programs import Case, after_passes, predicted_times
 from markdown import markdown
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.dialects.arch import attached_system
 from comet.dialects.compound import CastOp, ContractOp, FillOp, IndexOp, View
 from comet.dialects.compound.dims import (

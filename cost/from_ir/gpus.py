@@ -8,13 +8,13 @@ from typing import cast
 
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.vector_costs import EXP_OPERATIONS
-from comet.cost.gpu.interconnect import Interconnect
-from comet.cost.gpu.kernel import (
+from comet.cost.gpu.device import (
     Compiled,
     Device,
     MatrixInstruction,
     WarpInstructions,
 )
+from comet.cost.gpu.interconnect import Interconnect
 from comet.cost.gpu.launch_plan import Machine, shared_device, shared_memory_net
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.fields import Fields, integer, number

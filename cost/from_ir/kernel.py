@@ -32,7 +32,7 @@ from comet.cost.from_ir.register_tiles import (
 )
 from comet.cost.from_ir.scatters import added_width, addresses, moved, times_stored
 from comet.cost.from_ir.vector_costs import loop_cost
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary, Operands, Point, Term
 from comet.dialects.arch.gpu_levels import GpuLevels

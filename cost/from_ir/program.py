@@ -16,7 +16,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from comet.cost.from_ir.gpus import device_of, machine_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.launch_plan import (
     Barrier,
     Clear,

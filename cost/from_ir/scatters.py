@@ -10,7 +10,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from comet.cost.from_ir.memory import vector_width
 from comet.cost.from_ir.products import tile_bytes
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import Term
 from comet.dialects.compound import ScatterAddOp

@@ -17,7 +17,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.from_ir.memory import tensor_in_memory
 from comet.cost.from_ir.program import message_bytes
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.gpu.tiling import tensor_traffic
 from comet.dialects.arch import SystemOp

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import LoopCost
 from comet.dialects.compound import ContractOp, MapKind, MapOp
 from comet.dialects.compound.dims import names_of

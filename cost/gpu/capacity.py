@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from comet.cost.gpu.kernel import Device, KernelWork
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.layouts import reads_shared
 from comet.cost.gpu.registers import REGISTER, alive_bytes, register_bound
 from comet.cost.gpu.summary import Blocks, KernelSummary

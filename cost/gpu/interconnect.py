@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from comet.cost.collectives.algorithms import Fabric, switch
-from comet.cost.gpu.kernel import Device, KernelTime, KernelWork, Waiting
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelTime, KernelWork, Waiting
 from comet.cost.reals import Real
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.interconnect import Interconnect
-from comet.cost.gpu.kernel import Device, KernelWork
+from comet.cost.gpu.kernel import KernelWork
 
 
 @dataclass(frozen=True)

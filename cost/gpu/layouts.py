@@ -21,7 +21,7 @@ from typing import Self
 
 import numpy as np
 
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import Blocks, Evaluated, KernelSummary, Product
 from comet.cost.reals import Real, Truth, product
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from comet.cost.gpu.capacity import shared_need
-from comet.cost.gpu.kernel import Device, KernelWork
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.layouts import reads_shared
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Real, product

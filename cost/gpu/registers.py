@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.layouts import Layouts
 from comet.cost.gpu.summary import Blocks, KernelSummary, Operands, Point, Term
 from comet.cost.reals import Real, longest, product, total

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from comet.cost.gpu.kernel import Device, KernelWork
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Truth, longest, product

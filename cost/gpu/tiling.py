@@ -13,13 +13,8 @@ from math import prod
 import numpy as np
 
 from comet.cost.gpu.capacity import shared_need
-from comet.cost.gpu.kernel import (
-    Device,
-    KernelTime,
-    KernelWork,
-    kernel_time,
-    wave_count,
-)
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelTime, KernelWork, kernel_time, wave_count
 from comet.cost.gpu.registers import (
     REGISTER,
     LaunchNumbers,

@@ -17,7 +17,8 @@ from typing import Generic, TypeVar
 
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import fits
-from comet.cost.gpu.kernel import Device, KernelWork, kernel_time
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelWork, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.gpu.tiling import kernel_work

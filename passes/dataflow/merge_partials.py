@@ -28,7 +28,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
-from comet.cost.gpu.kernel import Device, KernelWork, kernel_time
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelWork, kernel_time
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work, merging_work, tensor_traffic
 from comet.dialects.arch import SystemOp, attached_system

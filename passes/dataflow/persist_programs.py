@@ -36,7 +36,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import fits
-from comet.cost.gpu.kernel import Device, KernelWork, kernel_time, resident_programs
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelWork, kernel_time, resident_programs
 from comet.cost.gpu.persistent import (
     can_be_resident,
     persistent_work,

@@ -10,7 +10,7 @@ from paths import ROOT
 from register_ops import fused, kernel_of
 
 from comet.cost.gpu.capacity import fits
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.gpu.tiling import kernel_work

@@ -21,7 +21,7 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp

@@ -21,7 +21,8 @@ from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.gpu.kernel import Device, vector_seconds
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import vector_seconds
 from comet.dialects.arch import attached_system
 from comet.dialects.compound import FillOp, MapKind, MapOp
 from comet.dialects.compound.dims import element_type_of, float_type_of, tensor

@@ -12,9 +12,9 @@ from comet.codegen.taxes import title_of
 from comet.cost.from_ir.program import priced
 from comet.cost.from_ir.traffic import Traffic, traffic_of
 from comet.cost.gpu.bounds import program_bound
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.interconnect import remote_traffic
 from comet.cost.gpu.kernel import (
-    Device,
     KernelTime,
     KernelWork,
     compute_time,

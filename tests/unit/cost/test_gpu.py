@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comet.cost.estimate import CostError
-from comet.cost.gpu.kernel import (
-    KernelWork,
-    kernel_time,
-    resident_programs,
-    wave_count,
-)
+from comet.cost.gpu.kernel import KernelWork, kernel_time, resident_programs, wave_count
 
 GPU = replace(H200, tensor={"f16": 989.4e12}, vector={"f32": 66.9e12})
 IDLE = KernelWork(132, 0, 0, 0, 0, 0, 0)

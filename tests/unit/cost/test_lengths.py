@@ -8,7 +8,8 @@ from semantics import parse_module, run_passes
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize
-from comet.cost.gpu.kernel import Device, kernel_time
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work

@@ -8,7 +8,8 @@ from triton_modules import hardware
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.from_ir.program import launch_plan_of
-from comet.cost.gpu.kernel import Device, KernelWork
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.launch_plan import Clear
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.tiling import kernel_work

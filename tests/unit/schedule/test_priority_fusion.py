@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize
 from comet.cost.from_ir.products import summarize_products
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import KernelSummary
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels

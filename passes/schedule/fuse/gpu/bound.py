@@ -25,13 +25,8 @@ from comet.cost.from_ir.products import (
     summarize_products,
 )
 from comet.cost.gpu.capacity import may_fit
-from comet.cost.gpu.kernel import (
-    Device,
-    KernelTime,
-    KernelWork,
-    kernel_time,
-    product_rate,
-)
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelTime, KernelWork, kernel_time, product_rate
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Real, longest, total
 from comet.cost.reals import product as product_of

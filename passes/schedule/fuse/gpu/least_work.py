@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.loop_bounds import position_of
 from comet.cost.gpu.bounded import Bound, BoundedLoop
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import Blocks
 from comet.cost.reals import Real
 from comet.dialects.compound import (

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.products import operations_of, rate_of
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.dialects.compound import (
     ContractOp,
     Elementwise,

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import holds, shared_need
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import (
     REGISTER,
     LaunchNumbers,

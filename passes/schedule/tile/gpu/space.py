@@ -16,7 +16,8 @@ import numpy as np
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu.capacity import fits, may_fit
-from comet.cost.gpu.kernel import Device, kernel_time
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, rank

@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
-from comet.cost.gpu.kernel import Device
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.specialized import STAGES, WARPS
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price

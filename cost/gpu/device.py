@@ -1,0 +1,150 @@
+"""
+One GPU as numbers: its rates and capacities, and how Triton compiles tiles for it.
+
+Times are seconds, rates per second, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class MatrixInstruction(NamedTuple):
+    """The result of a matrix instruction of a warp, in elements."""
+
+    rows: int
+    columns: int
+    lanes: int
+    """The lanes of the warp that hold one row."""
+
+
+class WarpInstructions(NamedTuple):
+    """The matrix instructions along each side of what warps are balanced by."""
+
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """How Triton compiles tiles; `dialects.arch.schema` has the sources."""
+
+    thread_registers: int
+    """Registers of a thread besides those for tiles."""
+    most_registers: int
+    """The most registers that a thread may have."""
+    spare_registers: int
+    """Registers that an estimate leaves free, because it may be too low."""
+    operand_fraction: float
+    """
+    Fraction of a contraction's operands that registers hold at a time, if its matrix
+    instructions do not read shared memory.
+    """
+    operand_terms: int
+    """The most terms of a contraction for which registers hold the operands."""
+    load_fraction: float
+    """Fraction of loaded tiles that registers hold without a software pipeline."""
+    passed_fraction: float
+    """
+    Fraction of tiles on their way to shared memory that registers hold in addition to
+    all others, 0 if copies pass no registers.
+    """
+    f32_multiple: float
+    """Registers of kernels with f32 products, as a multiple of those for the tiles."""
+    shared_fraction: float
+    """Fraction of the shared memory that the tiles of one program may fill."""
+    shared_operand_rows: int
+    """
+    With at least this many rows, matrix instructions read operands from shared memory;
+    0 if they never do.
+    """
+    matrix_instructions: tuple[MatrixInstruction, ...]
+    """Those of 16-bit products: each takes the first one that it fills."""
+    warp_instructions: WarpInstructions
+    warps_along_rows: bool
+    """
+    Whether products of a loop body that read each other have warps along rows, and
+    those whose columns are too few for all warps; else the shape of the last product
+    decides for all of the body.
+    """
+    second_loop_registers: int
+    """The additional registers of a loop that is written in two parts."""
+    least_group_elements: int
+    """The fewest elements of a row that a program of a group gets."""
+    most_group_elements: int
+    """The most elements of a row that a program of a group gets."""
+    copy_bytes: int
+    """Loads of at least this many bytes go to shared memory without registers."""
+    free_load_bytes: int
+    """Loads of at least this many bytes per thread need no registers for addresses."""
+    descriptor_bytes: int
+    """
+    The alignment of rows (bytes) that copies by tensor descriptors need; 0 if the GPU
+    has none.
+    """
+    stages_converted: bool
+    """Whether loads have stages if products read their values after a conversion."""
+    exposed_fraction: float
+    """
+    Fraction of the overlapped time that is added to rank tilings: it decides if the
+    slowest resource takes equally long.
+    """
+
+
+@dataclass(frozen=True)
+class Device:
+    """The rates of one GPU, its capacities, and the costs of control."""
+
+    clock: float
+    multiprocessors: int
+    tensor: Mapping[str, float]
+    """Dense matrix operations by element type; a fused multiply-add counts two."""
+    vector: Mapping[str, float]
+    """Other floating-point operations by element type."""
+    function_costs: Mapping[str, float]
+    """Costs of elementwise functions and reductions, in additions; by default 1."""
+    special_units: bool
+    """Whether special functions have units of their own, beside the vector lanes."""
+    hbm_bandwidth: float
+    l2_bytes: int
+    l2_bandwidth: float
+    launch: float
+    register_bytes: int
+    """Bytes of registers of one multiprocessor."""
+    shared_bytes: int
+    """Bytes of shared memory that one program can have."""
+    reserved_bytes: int
+    """Bytes of shared memory that each program takes in addition."""
+    warps: int
+    """Warps that one multiprocessor can hold."""
+    warp_threads: int
+    """Threads of a warp."""
+    vector_warps: float
+    """
+    Warps of a multiprocessor with which its vector lanes reach their rate: with fewer,
+    lanes wait for the results of earlier operations.
+    """
+    shared_per_clock: int
+    """Bytes one multiprocessor reads from shared memory per clock."""
+    load_bytes: int
+    """The largest vector width, in bytes."""
+    load_latency: float
+    """From a load to its use."""
+    iteration: float
+    """Seconds that control and synchronization add to one iteration of a loop."""
+    dependent: float
+    """
+    The least seconds between two waits for loads in a loop that reduces what its
+    products give: each instruction waits for the one before.
+    """
+    exchange: float
+    """From storing a value for other programs of the same GPU until they load it."""
+    rank_exchange: float
+    """The same for programs of other GPUs."""
+    mean_length: float
+    """The mean of lengths that are known at run time, over the longest."""
+    compiled: Compiled
+    sharing: int = 1
+    """How many ranks share the GPU, of which this is one rank's part."""
