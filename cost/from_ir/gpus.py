@@ -7,11 +7,11 @@ from functools import partial
 from typing import cast
 
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.vector_costs import EXP_OPERATIONS
 from comet.cost.gpu.device import (
     Compiled,
     Device,
     MatrixInstruction,
+    SpecializedWarps,
     WarpInstructions,
 )
 from comet.cost.gpu.interconnect import Interconnect
@@ -44,8 +44,8 @@ def device_of(system: SystemOp) -> Device:
         multiprocessors=count("multiprocessors"),
         tensor=_rates(figures, "tensor_tflops", 1e12),
         vector=_rates(figures, "vector_tflops", 1e12),
-        function_costs=_function_costs(figures),
-        special_units=integer(figures, "special_units", 0) > 0,
+        function_costs=_rates(figures, "function_costs"),
+        special_units=frozenset(cast(Sequence[str], figures.get("special_units", ()))),
         hbm_bandwidth=figure("hbm_gb_per_s") * 1e9,
         l2_bytes=count("l2_bytes"),
         l2_bandwidth=figure("l2_gb_per_s") * 1e9,
@@ -98,6 +98,7 @@ def _compiled(figures: Fields) -> Compiled:
         copy_bytes=count("copy_bytes"),
         free_load_bytes=count("free_load_bytes"),
         descriptor_bytes=integer(figures, "descriptor_bytes", 0),
+        specialized=_specialized(figures),
         stages_converted=integer(figures, "stages_converted", 0) > 0,
         exposed_fraction=figure("exposed_fraction"),
     )
@@ -146,15 +147,9 @@ def _figures(system: SystemOp) -> Fields:
     return gpu.figures
 
 
-def _function_costs(figures: Fields) -> dict[str, float]:
-    """
-    Return the costs of functions, in additions.
-
-    GPUs have an instruction for 2^x. Triton compiles e^x to 2^(x log2 e) for NVIDIA and
-    AMD GPUs, which takes `EXP_OPERATIONS` more.
-    """
-    costs = _rates(figures, "function_costs")
-    return {"exp2": max(costs["exp"] - EXP_OPERATIONS, 1.0), **costs}
+def _specialized(figures: Fields) -> SpecializedWarps | None:
+    numbers = cast(Mapping[str, int] | None, figures.get("specialized"))
+    return None if numbers is None else SpecializedWarps(**numbers)
 
 
 def _rates(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:

@@ -15,25 +15,20 @@ from comet.cost.gpu.summary import LoopCost
 from comet.dialects.compound import ContractOp, MapKind, MapOp
 from comet.dialects.compound.dims import names_of
 
-SPECIAL = ("exp", "exp2", "log", "sqrt", "rsqrt")
-"""Functions of special function units: CUDA C++ Programming Guide, throughput."""
-EXP_OPERATIONS = 4
-"""
-What `tl.exp` takes beside the power of two: a product by log2 e, and a comparison and
-two products so that small results are no 0, which `tl.exp2` does without. Read in
-kernels compiled for sm_90. Measured on an H200, attention with powers of two took 2.7
-additions an exponential less, with a mask 6.
-"""
-
 
 def loop_cost(op: Operation, cost: float, gpu: Device) -> LoopCost | None:
-    """Return the cost of an op in a loop of contractions, None if that is `cost`."""
+    """
+    Return the cost of an op in a loop of contractions, None if that is `cost`.
+
+    Special function units raise 2 to a power; exp takes lanes for what it costs more.
+    """
     if not isinstance(op, MapOp):
         return None
-    name = str(op.kind.data)
-    if name in SPECIAL and gpu.special_units:
-        unit = gpu.function_costs["exp" if name == "exp2" else name]
-        return LoopCost(1 + EXP_OPERATIONS * (name == "exp"), unit)
+    name, costs = str(op.kind.data), gpu.function_costs
+    if name in gpu.special_units:
+        unit = costs["exp" if name == "exp2" else name]
+        beside = costs["exp"] - costs["exp2"] if name == "exp" else 0.0
+        return LoopCost(1 + max(beside, 0.0), unit)
     free = _is_contracted(op) or _is_accumulated(op)
     return LoopCost(0.0) if free else None
 

@@ -27,6 +27,23 @@ class WarpInstructions(NamedTuple):
     columns: int
 
 
+class SpecializedWarps(NamedTuple):
+    """Kernels in which one group of warps loads what other groups compute on."""
+
+    warps: int
+    """The warps of the program as it is launched, which are those of a group."""
+    stages: int
+    """The most stages with which results are right."""
+    groups: int
+    """The groups that compute, each with a part of the rows of a tile."""
+    rows: int
+    """The rows of a group."""
+    registers: int
+    """The most registers of a thread of a group that computes."""
+    shared_bytes: int
+    """Shared memory beside tiles and results: what groups pass to each other."""
+
+
 @dataclass(frozen=True)
 class Compiled:
     """How Triton compiles tiles; `dialects.arch.schema` has the sources."""
@@ -84,6 +101,8 @@ class Compiled:
     The alignment of rows (bytes) that copies by tensor descriptors need; 0 if the GPU
     has none.
     """
+    specialized: SpecializedWarps | None
+    """None if no warps of their own can load."""
     stages_converted: bool
     """Whether loads have stages if products read their values after a conversion."""
     exposed_fraction: float
@@ -105,8 +124,8 @@ class Device:
     """Other floating-point operations by element type."""
     function_costs: Mapping[str, float]
     """Costs of elementwise functions and reductions, in additions; by default 1."""
-    special_units: bool
-    """Whether special functions have units of their own, beside the vector lanes."""
+    special_units: frozenset[str]
+    """The functions that units of their own compute, beside the vector lanes."""
     hbm_bandwidth: float
     l2_bytes: int
     l2_bandwidth: float

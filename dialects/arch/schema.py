@@ -78,6 +78,10 @@ INSTRUCTIONS = Rule(
     "a list of lists of three positive integers: rows, columns, lanes of a row",
     lambda v: isinstance(v, list) and len(v) > 0 and all(_counts(e, 3) for e in v),
 )
+FUNCTION_NAMES = Rule(
+    f"a list of some of {', '.join(FUNCTIONS)}",
+    lambda v: isinstance(v, list) and all(name in FUNCTIONS for name in v),
+)
 FLAG = Rule("true or false", lambda v: isinstance(v, bool))
 TEXT = Rule("text", lambda v: isinstance(v, str))
 ANY = Rule("a list or a map", lambda v: True)
@@ -190,6 +194,16 @@ MEASURED: Rules = {
 }
 """Measured figures of a GPU, in addition to those of its data sheet."""
 
+SPECIALIZED: Rules = {
+    "warps": _required(COUNT),
+    "stages": _required(COUNT),
+    "groups": _required(COUNT),
+    "rows": _required(COUNT),
+    "registers": _required(COUNT),
+    "shared_bytes": _required(NATURAL),
+}
+"""Kernels in which warps of their own load, and groups of warps compute."""
+
 GPU: Rules = {
     "clock_ghz": _required(RATE),
     "multiprocessors": _required(COUNT),
@@ -224,7 +238,12 @@ GPU: Rules = {
     "descriptor_bytes": COUNT,
     "stages_converted": COUNT,
     "function_costs": COSTS,
-    "special_units": COUNT,
+    "special_units": FUNCTION_NAMES,
+    "specialized": Rule(
+        "a map of the numbers of specialised warps",
+        lambda v: isinstance(v, Mapping),
+        within=SPECIALIZED,
+    ),
     "thread_registers": COUNT,
     "most_registers": COUNT,
     "spare_registers": COUNT,
@@ -276,6 +295,7 @@ GPU_DEFAULTS: Fields = {
     "free_load_bytes": 8,  # assumed, from what Triton compiles for sm_90
     "function_costs": {  # exp: of an H200; others assumed; a reduction also shuffles
         "exp": 8,
+        "exp2": 4,
         "log": 8,
         "sqrt": 8,
         "rsqrt": 8,
@@ -310,9 +330,8 @@ GPU_DEFAULTS: Fields = {
 Defaults of the fields of a GPU, each with its source or the word assumed.
 
 Other defaults follow from the file: `remote_load_us` is the sum of `load_latency_us`
-and `link_latency_us`, `remote_caches` is `multiprocessors`, `graph_launch_us` is
-`launch_us`, and `exp2` of `function_costs` is `exp` less four, what
-`tl.exp` takes beside the power of two.
+and `link_latency_us`, `remote_caches` is `multiprocessors`, and `graph_launch_us` is
+`launch_us`.
 """
 
 

@@ -19,8 +19,8 @@ from typing import Final, Literal
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 
-from comet.cost.gpu.specialized import STAGES, WARPS
-from comet.dialects.arch import attached_system
+from comet.cost.from_ir.gpus import device_of
+from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp, IndexOp
 from comet.dialects.compound.dims import level_of
@@ -59,13 +59,12 @@ class SpecializeWarpsPass(FunctionPass):
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         system = attached_system(module)
         require_gpu(self.name, system)
-        memory = gpu_levels(system).memory
-        for loop in tuple(plan_specialized(function, memory, self.kernels)):
+        for loop in tuple(plan_specialized(function, system, self.kernels)):
             loop.specialize = UnitAttr()
 
 
 def plan_specialized(
-    func: FuncOp, memory: str, kernels: Kernels = "all"
+    func: FuncOp, system: SystemOp, kernels: Kernels = "all"
 ) -> Iterator[TemporalOp]:
     """
     Yield the loops of a function that are specialised.
@@ -77,9 +76,9 @@ def plan_specialized(
         asked = grid.launch is not None and grid.launch.specialize
         if kernels != "all" and not asked:
             continue
-        found = tuple(specialized_loops(grid, memory))
+        found = tuple(specialized_loops(grid, system))
         yield from found
-        if not found and (reason := refusal(grid, memory)):
+        if not found and (reason := _refusal(grid, system)):
             if asked:
                 raise OpError(grid, f"specialize-warps: {reason}")
             _remark(grid, reason)
@@ -93,32 +92,45 @@ def _remark(grid: SpatialOp, reason: str) -> None:
         current.choices.append(Choice("specialize", place, within, rows, None))
 
 
-def specialized_loops(grid: SpatialOp, memory: str) -> Iterator[TemporalOp]:
+def specialized_loops(grid: SpatialOp, system: SystemOp) -> Iterator[TemporalOp]:
     """Yield the loops of a kernel whose warps can be specialised."""
-    if _kernel_refusal(grid):
+    if _kernel_refusal(grid, system):
         return
+    memory = gpu_levels(system).memory
     for node in _loops(grid):
         if not _loop_refusal(node, memory):
             yield node
 
 
-def refusal(grid: SpatialOp, memory: str) -> str:
+def _refusal(grid: SpatialOp, system: SystemOp) -> str:
     """Return why no loop of a kernel is specialised, empty if it has no product."""
     loops = [node for node in _loops(grid) if any(_products(node))]
     if not loops:
         return ""
-    return _kernel_refusal(grid) or _loop_refusal(loops[0], memory)
+    memory = gpu_levels(system).memory
+    return _kernel_refusal(grid, system) or _loop_refusal(loops[0], memory)
 
 
-def _kernel_refusal(grid: SpatialOp) -> str:
+def _kernel_refusal(grid: SpatialOp, system: SystemOp) -> str:
     """Return why no loop of a kernel can be specialised, empty if one may be."""
-    launch = grid.launch or LaunchAttr()
-    if launch.warps != WARPS:
-        return f"programs have {launch.warps} warps, and Triton needs warps={WARPS}"
-    if launch.stages > STAGES:
+    launch, numbers = (
+        grid.launch or LaunchAttr(),
+        device_of(system).compiled.specialized,
+    )
+    if numbers is None:
+        return (
+            f"@{system.system_name} has no numbers of specialised warps; say "
+            "`specialized` in its hardware file"
+        )
+    if launch.warps != numbers.warps:
+        return (
+            f"programs have {launch.warps} warps, and Triton needs "
+            f"warps={numbers.warps}"
+        )
+    if launch.stages > numbers.stages:
         return (
             f"the loop has {launch.stages} stages, and results are wrong with more "
-            f"than stages={STAGES}"
+            f"than stages={numbers.stages}"
         )
     if breaks_warp_groups(grid):
         return "a descriptor has axes that its tile lacks, and Triton fails"

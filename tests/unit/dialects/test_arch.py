@@ -164,7 +164,7 @@ def test_a_figure_that_a_file_lacks_is_the_default():
 def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
     derived = {"remote_load_us", "remote_caches", "graph_launch_us"}
     derived |= {"descriptor_bytes", "stages_converted", "warps_along_rows", "measured"}
-    derived |= {"passed_fraction", "special_units"}
+    derived |= {"passed_fraction", "special_units", "specialized"}
     optional = {name for name, rule in GPU.items() if not rule.required}
     assert optional == {*GPU_DEFAULTS, *derived}
     gpu(**GPU_DEFAULTS).verify_()
@@ -182,6 +182,9 @@ def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
         ("function_costs", {"exp": 0}, "some of exp, exp2,"),
         ("function_costs", {"sin": 8}, "some of exp, exp2,"),
         ("function_costs", {}, "some of exp, exp2,"),
+        ("special_units", ["sin"], "a list of some of exp, exp2,"),
+        ("special_units", 1, "a list of some of exp, exp2,"),
+        ("specialized", 4, "a map of"),
     ],
 )
 def test_figures_out_of_range_are_rejected(field: str, value: Field, wanted: str):

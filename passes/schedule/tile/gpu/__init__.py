@@ -15,14 +15,13 @@ from xdsl.utils.exceptions import VerifyException
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import holds, shared_need
-from comet.cost.gpu.device import Device
+from comet.cost.gpu.device import Device, SpecializedWarps
 from comet.cost.gpu.registers import (
     REGISTER,
     LaunchNumbers,
     alive_bytes,
     thread_registers,
 )
-from comet.cost.gpu.specialized import GROUP_ROWS, GROUPS, STAGES, WARPS
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
@@ -194,13 +193,23 @@ def finish_kernel(
         )
     time = price(summary, blocks, numbers, gpu)
     if numbers.specialize and not np.isfinite(time.seconds):
-        raise OpError(
-            node,
-            f"tile: with specialize=1 a kernel has {GROUPS * GROUP_ROWS} rows of a "
-            "product in each tile, and loops without others of several iterations; "
-            "change its factors, or leave specialize out",
-        )
+        raise OpError(node, _not_specialized(gpu.compiled.specialized))
     set_estimate(node, float(time.seconds) - gpu.launch)
+
+
+def _not_specialized(numbers: SpecializedWarps | None) -> str:
+    """Return why a kernel of a plan with specialize=1 cannot be launched."""
+    if numbers is None:
+        return (
+            "tile: with specialize=1 warps of their own load, and the GPU has no "
+            "numbers for them; leave specialize out, or say `specialized` in its "
+            "hardware file"
+        )
+    return (
+        f"tile: with specialize=1 a kernel has {numbers.groups * numbers.rows} rows of "
+        "a product in each tile, and loops without others of several iterations; "
+        "change its factors, or leave specialize out"
+    )
 
 
 def _launch(
@@ -215,9 +224,10 @@ def _launch(
 
     If nothing fits, these are the most warps.
     """
-    if fixed.get(SPECIALIZE):
+    if fixed.get(SPECIALIZE) and (numbers := gpu.compiled.specialized):
         group = int(summary.swizzle(blocks))
-        fixed = {"warps": WARPS, "stages": STAGES, "group": group, **fixed}
+        own = {"warps": numbers.warps, "stages": numbers.stages, "group": group}
+        fixed = {**own, **fixed}
     if fixed.keys() >= set(LAUNCH_NUMBERS):
         return LaunchAttr(**fixed)
     sizes = {dim: (size,) for dim, size in blocks.items()}

@@ -16,7 +16,6 @@ from xdsl.dialects.func import FuncOp
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.specialized import STAGES, WARPS
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
 from comet.dialects.arch import SystemOp
@@ -76,7 +75,8 @@ def may_specialize(summary: KernelSummary, gpu: Device) -> bool:
     """Return whether a loop of a kernel may have warps of its own that load."""
     loops = {dot.loops[:1] for dot in summary.products}
     return (
-        gpu.compiled.descriptor_bytes > 0
+        gpu.compiled.specialized is not None
+        and gpu.compiled.descriptor_bytes > 0
         and len(summary.products) > 1
         and len(loops) == 1
         and () not in loops
@@ -93,11 +93,14 @@ def _best_tiling(
         dim: block_sizes(summary, dim, None if dim in summary.inner_dims else DEPTHS)
         for dim in summary.extents
     }
-    numbers = {"warps": WARPS, "stages": STAGES}
+    if (specialized := gpu.compiled.specialized) is None:
+        return None
+    warps, stages = specialized.warps, specialized.stages
+    numbers = {"warps": warps, "stages": stages}
     if keep_tiles and node.launch is not None:
         sizes = {dim: (size,) for dim, size in tile_blocks(node).items()}
         numbers |= {"stages": node.launch.stages}
-        if node.launch.warps != WARPS or node.launch.stages > STAGES:
+        if node.launch.warps != warps or node.launch.stages > stages:
             return None
     launch = {name: (number,) for name, number in numbers.items()}
     priced = PricedTilings(summary, {**sizes, **launch}, gpu, specialize=True)
@@ -150,5 +153,5 @@ def _loading(
     return frozenset(
         grid.node_name or ""
         for grid in grid_nodes(copy)
-        if any(True for _ in specialized_loops(grid, levels.memory))
+        if any(True for _ in specialized_loops(grid, system))
     )

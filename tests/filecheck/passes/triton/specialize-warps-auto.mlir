@@ -2,6 +2,7 @@
 // RUN: filecheck %s --input-file %t
 // RUN: not comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full factors="o: B=4 H=32 M=64 E=1 warps=4 stages=2 specialize=1; m_n: N=32; products_d: D=1"}' 2>&1 | filecheck %s --check-prefix ROWS
 // RUN: not comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full factors="o: B=4 H=32 M=32 E=1 warps=4 stages=3 specialize=1; m_n: N=64; products_d: D=1"}' 2>&1 | filecheck %s --check-prefix STAGES
+// RUN: not comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/mi300x8.yaml"},triton-distributed{strategy=full factors="o: B=4 H=32 M=32 E=1 warps=4 stages=2 specialize=1; m_n: N=64; products_d: D=1"}' 2>&1 | filecheck %s --check-prefix NONE
 // RUN: comet-opt %s --explain -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full specialize=true factors="o: B=4 H=32 M=32 E=1 warps=8 stages=3; m_n: N=64; products_d: D=1"}' -o %t 2>&1 | filecheck %s --check-prefix LEFT
 
 !x = tensor<4x32x4096x128xbf16>
@@ -20,5 +21,6 @@ func.func @attention(%q: !x, %k: !x, %v: !x) -> !x {
 // CHECK: specialize=1
 // ROWS: tile: with specialize=1 a kernel has 128 rows
 // STAGES: specialize-warps: the loop has 3 stages, and results are wrong with more than stages=2
+// NONE: tile: with specialize=1 warps of their own load, and the GPU has no numbers for them; leave specialize out, or say `specialized` in its hardware file
 // LEFT: specialize for @o
 // LEFT: programs have 8 warps, and Triton needs warps=4
