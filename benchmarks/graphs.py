@@ -56,7 +56,7 @@ CUBLAS_FLOPS = 790e12
 """What torch's products in bf16 reached on one H200."""
 CUBLAS_BYTES = 4.3e12
 """The bytes a second of device memory that they reached."""
-FORMS = (Strategy("full", whole=True), Strategy("partial"))
+FORMS = (Strategy("full", full_rows=True), Strategy("partial"))
 
 
 @dataclass(frozen=True)

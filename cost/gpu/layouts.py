@@ -47,7 +47,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Other:
+class RelatedProduct:
     """Another product of a program, as seen from one of its products."""
 
     product: Product
@@ -130,7 +130,7 @@ class Layouts:
         along = np.where(np.greater(self.reads_shared, 0), shared, registers)
         return Layout(along, self.warps / along)
 
-    def _rows_of_chain(self, dot: Product, others: Sequence[Other]) -> Real:
+    def _rows_of_chain(self, dot: Product, others: Sequence[RelatedProduct]) -> Real:
         """
         Return the warps along rows of a product that reads another one, or is read.
 
@@ -140,7 +140,9 @@ class Layouts:
         some = np.clip(rows / self.fragments[dot].rows, 1, self.warps)
         return np.where(_any(_reading(dot, others)), self.warps, some)
 
-    def _rows_from_registers(self, dot: Product, others: Sequence[Other]) -> Real:
+    def _rows_from_registers(
+        self, dot: Product, others: Sequence[RelatedProduct]
+    ) -> Real:
         """Return the warps along rows if instructions read registers."""
         single = self._balanced(dot)
         if self.gpu.compiled.warps_along_rows:
@@ -176,12 +178,12 @@ class Layouts:
             return np.where(across > columns, across, along)
         return along
 
-    def _others(self, dot: Product) -> tuple[Other, ...]:
+    def _others(self, dot: Product) -> tuple[RelatedProduct, ...]:
         """Return the other products of the program."""
         products = self.summary.products
         place = products.index(dot)
         return tuple(
-            Other(other, self._in_one_body(dot, other), position > place)
+            RelatedProduct(other, self._in_one_body(dot, other), position > place)
             for position, other in enumerate(products)
             if position != place
         )
@@ -212,14 +214,14 @@ def reads_shared(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
     )
 
 
-def _reading(dot: Product, others: Sequence[Other]) -> Iterator[Truth]:
+def _reading(dot: Product, others: Sequence[RelatedProduct]) -> Iterator[Truth]:
     """Yield for each later product that may read one whether their body is the same."""
     for other in others:
         if other.later and other.product.summed & (dot.rows | dot.columns):
             yield other.same_body
 
 
-def _read(dot: Product, others: Sequence[Other]) -> Iterator[Truth]:
+def _read(dot: Product, others: Sequence[RelatedProduct]) -> Iterator[Truth]:
     """Yield the same for each earlier product that one may read."""
     for other in others:
         sides = other.product.rows | other.product.columns

@@ -73,7 +73,7 @@ class MergeLaunchesPass(ChoosingPass, FunctionPass):
 
 
 @dataclass(frozen=True)
-class Launch:
+class PlannedLaunch:
     """Kernels of one launch, and the numbers that all of their programs have."""
 
     kernels: Group
@@ -83,7 +83,7 @@ class Launch:
 
 def plan_merges(
     program: ProgramOp, system: SystemOp, launches: str
-) -> tuple[Launch, ...]:
+) -> tuple[PlannedLaunch, ...]:
     """
     Return the launches of a program, in order.
 
@@ -96,7 +96,7 @@ def plan_merges(
     elif launches == "auto":
         groups = cheapest_launches(needs, prices)
     return tuple(
-        Launch(group, _numbers(group, prices) if len(group) > 1 else {})
+        PlannedLaunch(group, _numbers(group, prices) if len(group) > 1 else {})
         for group in needs.in_order(groups)
     )
 
@@ -107,7 +107,7 @@ def _numbers(group: Group, prices: LaunchPrices[KernelOp]) -> Mapping[str, int]:
     return {"warps": int(numbers.warps), "stages": int(numbers.stages)}
 
 
-def format_launches(plan: Sequence[Launch]) -> str:
+def format_launches(plan: Sequence[PlannedLaunch]) -> str:
     """Return the text of the option that makes the same launches."""
     merged = (launch.kernels for launch in plan if len(launch.kernels) > 1)
     names = (" ".join(kernel.sym_name.data for kernel in group) for group in merged)
@@ -191,7 +191,7 @@ def prices_on(system: SystemOp) -> LaunchPrices[KernelOp]:
 
 
 def merge_launches(
-    program: ProgramOp, plan: Sequence[Launch], system: SystemOp
+    program: ProgramOp, plan: Sequence[PlannedLaunch], system: SystemOp
 ) -> None:
     """Make each launch of `plan` one kernel, and put barriers where they are needed."""
     if all(len(launch.kernels) == 1 for launch in plan):
@@ -211,7 +211,7 @@ def merge_launches(
             finish_kernel(node, levels, gpu, launch.numbers)
 
 
-def _merged(launch: Launch) -> KernelOp:
+def _merged(launch: PlannedLaunch) -> KernelOp:
     merged, *others = launch.kernels
     name = merged.sym_name
     for kernel in others:

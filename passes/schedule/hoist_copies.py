@@ -91,14 +91,15 @@ def plan_hoist(copy: CopyOp) -> Hoist | None:
     if any(isinstance(use.operation, YieldOp) for use in copy.result.uses):
         return None
     nodes = [_node_of(tile) for tile in source_arguments(copy)]
-    loops = [(node, i) for node in reversed(nodes) for i in range(len(node.loops))]
-    rows = [node.loops.data[i] for node, i in loops]
-    trips = [(row.dim, row.factor) for row in rows]
+    loops = [
+        (node, *each) for node in reversed(nodes) for each in enumerate(node.loops)
+    ]
+    trips = [(loop.dim, loop.factor) for _, _, loop in loops]
     around = loops_around(names_of(copy.result), trips, late=is_late(copy))
-    for (node, index), row, changes in zip(loops, rows, around, strict=True):
-        if row.factor > 1 and not changes:
+    for (node, index, loop), changes in zip(loops, around, strict=True):
+        if loop.factor > 1 and not changes:
             before = node.loops.data[:index]
-            repeats = any(loop.factor > 1 for loop in before)
+            repeats = any(outer.factor > 1 for outer in before)
             return Hoist(copy, node, index if repeats else 0)
     return Hoist(copy, nodes[-1], 0) if nodes and is_resident(copy) else None
 

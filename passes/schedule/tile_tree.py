@@ -68,7 +68,7 @@ class Spatial:
     """The default memory level of the values in its body."""
     mesh: str | None
     """None for the grid of a kernel."""
-    rows: tuple[LoopAttr, ...]
+    loops: tuple[LoopAttr, ...]
     children: tuple[Tree, ...]
     ops: tuple[Operation, ...] = ()
     """The ops inside, which set the order of its operands; empty: those of the tree."""
@@ -152,7 +152,7 @@ def loops_in(tree: Tree) -> Iterator[str]:
         if isinstance(child, Temporal) and child.loop is not None:
             yield child.loop
         if isinstance(child, Spatial):
-            yield from (row.dim for row in child.rows)
+            yield from (loop.dim for loop in child.loops)
         yield from loops_in(child)
 
 
@@ -382,7 +382,7 @@ def _node(
 ) -> TemporalOp | SpatialOp:
     if isinstance(tree, Spatial):
         combiners = (Combiner.NONE,) * len(outs)
-        return SpatialOp(tree.mesh, tree.rows, ins, types, combiners, body)
+        return SpatialOp(tree.mesh, tree.loops, ins, types, combiners, body)
     combiners = [_combiner(value, tree.loop) for value in outs]
     loops = () if tree.loop is None else (LoopAttr(tree.loop, 1),)
     node = TemporalOp(loops, ins, starts, types, combiners, body)

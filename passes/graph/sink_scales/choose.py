@@ -35,7 +35,7 @@ from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.search import Candidate, Cost, Found, cheapest
 
-STRATEGIES = (Strategy("full", whole=True), Strategy("partial"))
+STRATEGIES = (Strategy("full", full_rows=True), Strategy("partial"))
 """The forms of the kernels that are priced."""
 
 

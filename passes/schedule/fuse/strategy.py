@@ -39,7 +39,7 @@ class Strategy:
     """On accelerators, the level that folds read their chunks from."""
     loops: Loops = "shared"
     """On accelerators, whether each product has its own loop over the shared buffer."""
-    whole: bool = False
+    full_rows: bool = False
     """
     On GPUs, whether registers hold whole rows of a dimension that otherwise needs
     several reduction loops.

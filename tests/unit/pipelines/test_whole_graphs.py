@@ -99,7 +99,7 @@ def test_a_kernel_that_is_not_lowered_is_cut(monkeypatch: pytest.MonkeyPatch):
 def test_a_kernel_is_cut_where_least_goes_through_memory():
     """Behind the root of a row, which is shorter than the row that it scales."""
     func = function(norm_and_mlp())
-    choice = Strategy("full", whole=True)
+    choice = Strategy("full", full_rows=True)
     whole = partition_of(elementary_ops(func), choice)
     (kernel,) = planned(func, choice, whole)
     halves = cut_in_two(whole, kernel)

@@ -17,7 +17,7 @@ from comet.passes.search import session
 from comet.passes.search.record import Choice
 
 KERNEL = SOFTMAX.format(M=64, N=48, K=32)
-FULL, LOOPS = Strategy("full", whole=True), Strategy("partial")
+FULL, LOOPS = Strategy("full", full_rows=True), Strategy("partial")
 
 
 def key(text: str, form: Strategy = FULL, passes: str = "decompose,stream") -> Hashable:

@@ -26,7 +26,7 @@ from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.strategy import Strategy
 
-FORMS = (Strategy("full", whole=True), Strategy("partial"))
+FORMS = (Strategy("full", full_rows=True), Strategy("partial"))
 CAUSAL = """
 func.func @attention(%q: tensor<1x8x{M}x64xf16>, %k: tensor<1x8x{N}x64xf16>,
     %v: tensor<1x8x{N}x64xf16>) -> tensor<1x8x{M}x64xf16> {{

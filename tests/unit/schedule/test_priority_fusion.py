@@ -64,7 +64,7 @@ from comet.passes.schedule.tile.gpu.space import (
 from comet.passes.schedule.tile_tree import loops_below
 
 WIDE = {"M": 128, "N": 128, "D": 1024, "H": 8, "E": 128, "G": 128, "F": 2816}
-FORMS = (Strategy("full", whole=True), Strategy("partial"))
+FORMS = (Strategy("full", full_rows=True), Strategy("partial"))
 
 
 def function(text: str) -> FuncOp:
@@ -237,7 +237,7 @@ def test_products_rule_out_only_kernels_without_tilings():
     ruled_out = 0
     for group, outs in windows(func):
         for kernel in plan_forms(FORMS, group, outs):
-            grid = tuple(row.dim for row in kernel.rows)
+            grid = tuple(loop.dim for loop in kernel.loops)
             products = summarize_products(group, grid, tuple(loops_below(kernel)))
             if not may_have_tiling(products, gpu):
                 (node,) = grid_nodes(standalone_function(kernel, levels))

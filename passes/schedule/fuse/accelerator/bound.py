@@ -106,7 +106,7 @@ class Move:
         """Return the transfer of the whole value to or from the clusters of `node`."""
         bits, value_dims = bits_of(self.value), names_of(self.value)
         clusters, parts = (
-            prod(row.factor for row in node.rows if row.dim in dims)
+            prod(loop.factor for loop in node.loops if loop.dim in dims)
             for dims in (self.dims, value_dims)
         )
         return whole_stream(

@@ -60,13 +60,13 @@ def resident_values(
 class _Home:
     """Where an op runs: the spatial loops around it, and the fold around it."""
 
-    rows: tuple[LoopAttr, ...]
+    loops: tuple[LoopAttr, ...]
     """The loops of the nodes over clusters and cores around it."""
     fold: FoldOp | None = None
 
     def within(self, tree: Tree) -> _Home:
         """Return the home of the children of `tree`."""
-        loops = (*self.rows, *(tree.rows if isinstance(tree, Spatial) else ()))
+        loops = (*self.loops, *(tree.loops if isinstance(tree, Spatial) else ()))
         return _Home(loops, next(iter(folds_of(tree)), self.fold))
 
 
@@ -96,4 +96,4 @@ def _reads_in_core(
     fold = reader.fold
     chunked = fold is not None and fold.dim.data in names_of(value)
     same_loop = fold is home.fold
-    return reader.rows == home.rows and (same_loop or not chunked)
+    return reader.loops == home.loops and (same_loop or not chunked)

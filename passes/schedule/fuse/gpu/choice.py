@@ -53,7 +53,7 @@ from comet.passes.schedule.fuse.gpu.plan import (
 )
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.recompute import free_to_recompute, recomputable_ops
-from comet.passes.schedule.fuse.gpu.scatters import left_in_memory
+from comet.passes.schedule.fuse.gpu.scatters import stored_values
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.machine import Options
 from comet.passes.schedule.fuse.rewrite import rewrite
@@ -224,7 +224,7 @@ def _record(
     if options.strategy == options.between == "auto":
         func.attributes[BETWEEN] = StringAttr(_between(choice, ranks))
     if choice.name == "priority" and options.kernels == "auto":
-        stored = [tuple(left_in_memory(kernel)) for kernel in best.kernels]
+        stored = [tuple(stored_values(kernel)) for kernel in best.kernels]
         text = format_stored(elementary_ops(func), stored)
         func.attributes[KERNELS] = StringAttr(text)
     if options.narrow == "auto":
@@ -249,7 +249,7 @@ def _choices(
             if strategy in (form.name, "auto"):
                 yield replace(form, recompute=recompute)
     if strategy in ("none", "auto"):
-        yield from (Strategy("none", whole=whole) for whole in (True, False))
+        yield from (Strategy("none", full_rows=full) for full in (True, False))
     if strategy == "priority" or (strategy == "auto" and not ranks):
         yield from (Strategy("priority", recompute=each) for each in (False, True))
 
@@ -257,7 +257,7 @@ def _choices(
 def _forms(between: Between | Auto) -> Iterator[Strategy]:
     """Yield the strategies for one kernel: rows whole, in loops, or with spills."""
     spills = {"recompute": (False,), "spill": (True,), "auto": (False, True)}[between]
-    yield Strategy("full", whole=True)
+    yield Strategy("full", full_rows=True)
     yield from (Strategy("partial", spill=spill) for spill in spills)
 
 
@@ -275,7 +275,7 @@ def _between(choice: Strategy, ranks: bool) -> Between | Auto:
 def _label(choice: Strategy) -> str:
     """Return the label of a choice: its option, and its flags."""
     flags = {
-        "kept whole": choice.name == "none" and choice.whole,
+        "kept whole": choice.name == "none" and choice.full_rows,
         "spill": choice.spill,
         "recompute across ranks": choice.recompute and choice.name != "priority",
         "recompute": choice.recompute and choice.name == "priority",

@@ -46,6 +46,7 @@ from comet.passes.schedule.fuse.gpu.groups import elementary_ops
 from comet.passes.schedule.fuse.gpu.kernel_tree import (
     REGISTERS,
     KernelLevels,
+    grid_node,
     loop_trees,
 )
 from comet.passes.schedule.fuse.gpu.scatters import scatters_of
@@ -82,14 +83,14 @@ class GroupShards:
     """How the programs of a group shard dimensions."""
 
     mesh: str
-    rows: tuple[LoopAttr, ...]
+    loops: tuple[LoopAttr, ...]
     ranks: int
     """The number of GPUs; each has groups for its own shard."""
 
     @property
     def dims(self) -> frozenset[str]:
         """The dimensions that the programs shard."""
-        return frozenset(row.dim for row in self.rows)
+        return frozenset(loop.dim for loop in self.loops)
 
 
 def fuse_exchanging(func: FuncOp, system: SystemOp) -> None:
@@ -187,26 +188,26 @@ def _shards(region: SpmdOp, name: str, levels: GpuLevels) -> GroupShards:
             f"split {', '.join(found.values()) or 'no argument and no result'}; let "
             "them split one dimension, as in dim=N:cta"
         )
-    rows = tuple(LoopAttr(found[axis], mesh.axis_extents[axis], axis) for axis in axes)
-    for row in rows:
-        whole = joined_extents((*region.ins, *region.outs))[row.dim]
+    loops = tuple(LoopAttr(found[axis], mesh.axis_extents[axis], axis) for axis in axes)
+    for loop in loops:
+        whole = joined_extents((*region.ins, *region.outs))[loop.dim]
         over_ranks = next(
-            without_axes(sharding, axes).get(row.dim, ())
+            without_axes(sharding, axes).get(loop.dim, ())
             for _, _, sharding in region.boundary()
-            if row.dim in sharding
+            if loop.dim in sharding
         )
-        _check_parts(name, row, even_tile(whole, mesh.size(over_ranks)))
+        _check_parts(name, loop, even_tile(whole, mesh.size(over_ranks)))
     ranks = mesh.size(mesh.axis_extents) // mesh.size(axes)
-    return GroupShards(mesh.sym_name.data, rows, ranks)
+    return GroupShards(mesh.sym_name.data, loops, ranks)
 
 
-def _check_parts(name: str, row: LoopAttr, extent: int) -> None:
+def _check_parts(name: str, loop: LoopAttr, extent: int) -> None:
     """Check that no program of a group has an empty shard."""
-    shard = even_tile(extent, row.factor)
-    if shard * (row.factor - 1) >= extent:
+    shard = even_tile(extent, loop.factor)
+    if shard * (loop.factor - 1) >= extent:
         raise PassFailedException(
-            f"fuse: of {row.factor} programs of @{name} some have no part of {row.dim} "
-            f"= {extent}; use ctas={even_tile(extent, shard)} or fewer"
+            f"fuse: of {loop.factor} programs of @{name} some have no part of "
+            f"{loop.dim} = {extent}; use ctas={even_tile(extent, shard)} or fewer"
         )
 
 
@@ -225,12 +226,11 @@ def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spat
             f"{', '.join(grid) or 'none'}; merge them to one with compound.rename, or "
             "compile without ctas"
         )
-    rows = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
     children = tuple(_stages(ops, outs, shards))
     for dim in reversed(grid):
         children = (Temporal(REGISTERS, children, dim, (), ops, outs),)
-    group = Spatial(REGISTERS, shards.mesh, shards.rows, children, ops, outs)
-    return Spatial(REGISTERS, None, rows, (group,), ops, outs)
+    group = Spatial(REGISTERS, shards.mesh, shards.loops, children, ops, outs)
+    return grid_node(grid, (group,), ops, outs)
 
 
 def _stages(

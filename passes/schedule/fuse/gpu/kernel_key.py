@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import FillOp, IndexOp, View
 from comet.dialects.compound.gather import scatterings
-from comet.passes.schedule.fuse.gpu.scatters import left_in_memory
+from comet.passes.schedule.fuse.gpu.scatters import stored_values
 from comet.passes.schedule.tile_tree import Leaf, Spatial, Tree, chunks_of, live_outs
 
 COPIED = View | IndexOp | CollectiveOp | FillOp
@@ -33,7 +33,7 @@ def kernel_key(kernel: Spatial) -> Hashable:
     tree = seen.tree(kernel, chunks_of(kernel.ops))
     for value in kernel.outs:
         seen.operations(scatterings(value))
-    stored = seen.values(left_in_memory(kernel))
+    stored = seen.values(stored_values(kernel))
     return tree, stored, tuple(seen.described)
 
 
@@ -48,7 +48,7 @@ class _Seen:
         """Describe a tree, in which values stand for `chunks` of them."""
         if isinstance(tree, Leaf):
             return self.operations(tree.ops)
-        loops = tree.rows if isinstance(tree, Spatial) else tree.loop
+        loops = tree.loops if isinstance(tree, Spatial) else tree.loop
         folds = () if isinstance(tree, Spatial) else self.operations(tree.folds)
         mesh = tree.mesh if isinstance(tree, Spatial) else None
         ops, outs = self.operations(tree.ops), self.values(live_outs(tree, chunks))

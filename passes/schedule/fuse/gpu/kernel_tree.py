@@ -46,9 +46,18 @@ def kernel_tree(
     first. `spilled` are tiles that one reduction loop stores to device memory for a
     later one.
     """
-    rows = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
-    children = tuple(loop_trees(ops, loops, set(outs), spilled))
-    return Spatial(REGISTERS, None, rows, children, ops, outs)
+    return grid_node(grid, tuple(loop_trees(ops, loops, set(outs), spilled)), ops, outs)
+
+
+def grid_node(
+    grid: Sequence[str],
+    children: tuple[Tree, ...],
+    ops: tuple[Operation, ...],
+    outs: tuple[SSAValue, ...],
+) -> Spatial:
+    """Return the node of a launch grid, with a loop `g0`, `g1` .. per dimension."""
+    loops = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
+    return Spatial(REGISTERS, None, loops, children, ops, outs)
 
 
 def loop_trees(

@@ -120,7 +120,7 @@ def plan_kernel(strategy: Strategy, ops: Group, outs: tuple[SSAValue, ...]) -> S
     Return the kernel that computes `outs` by `ops`, with its grid and its loops.
 
     Each reduced dimension has a loop, except one that needs several reduction loops if
-    the strategy keeps `whole` rows, and one that cannot nest with the other loops. A
+    the strategy keeps `full_rows`, and one that cannot nest with the other loops. A
     fold over a dimension of which each rank has a part always has a loop, whose
     combiner shows that the result is partial.
     """
@@ -158,7 +158,7 @@ def _loop_nests(
             tuple(
                 dim
                 for dim, count in counts.items()
-                if not strategy.whole or dim in parts or count == 1
+                if not strategy.full_rows or dim in parts or count == 1
             )
         )
         several = [dim for dim in loops if strategy.spill and counts[dim] > 1]

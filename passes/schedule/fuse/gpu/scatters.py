@@ -42,7 +42,7 @@ def with_scatters(op: Operation) -> tuple[Operation, ...]:
     return (op, *chain.from_iterable(map(scatterings, op.results)))
 
 
-def left_in_memory(kernel: Spatial) -> Iterator[SSAValue]:
+def stored_values(kernel: Spatial) -> Iterator[SSAValue]:
     """Yield what a kernel leaves in memory: of what it scatters, the sums."""
     for value in kernel.outs:
         sums, inside = scatterings(value), set(kernel.ops)
