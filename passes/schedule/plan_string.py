@@ -30,8 +30,8 @@ from comet.passes.schedule.node_names import (
 PLAN = "comet.plan"
 """The attribute of a function with its plan string."""
 
-Rows: TypeAlias = tuple[tuple[str, int], ...]
-"""Dimension and factor of each loop, outermost first."""
+Numbers: TypeAlias = tuple[tuple[str, int], ...]
+"""Names with numbers, such as dimensions with the factors of their loops."""
 
 MOST_LISTED = 24
 """The most nodes that an error lists."""
@@ -46,11 +46,11 @@ class PlanEntry:
     """The numbers of a plan for one node."""
 
     name: str
-    numbers: Rows
+    numbers: Numbers
     """Dimensions with their factors, outermost loop first, and launch numbers."""
 
     @property
-    def loops(self) -> Rows:
+    def loops(self) -> Numbers:
         """The dimensions with their factors."""
         return tuple(entry for entry in self.numbers if entry[0] not in _LAUNCH)
 
@@ -151,7 +151,7 @@ def tile_plan_of(func: FuncOp) -> tuple[PlanEntry, ...]:
     return tuple(PlanEntry(name, numbers) for name, numbers in found if numbers)
 
 
-def _numbers(node: NodeOp) -> Rows:
+def _numbers(node: NodeOp) -> Numbers:
     loops = tuple(node.factors.items())
     if not isinstance(node, SpatialOp) or node.launch is None:
         return loops

@@ -39,7 +39,7 @@ from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import other_tiles
 from comet.passes.dataflow.bsp_to_dataflow.plan import collective_kernels, moved_result
 from comet.passes.dataflow.lower_channels import LowerChannelsPass
-from comet.passes.schedule.plan_string import PlanEntry, Rows, format_plan
+from comet.passes.schedule.plan_string import Numbers, PlanEntry, format_plan
 from comet.passes.search import Candidate, Cost, Found, cheapest, vary
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
 
@@ -85,7 +85,7 @@ class PatternOptions:
 
     pattern: PatternName
     persistent: bool = False
-    blocks: Rows = ()
+    blocks: Numbers = ()
     """How often messages are cut along dimensions."""
     tiles: tuple[PlanEntry, ...] = ()
     """The tiles of kernels that get new ones."""
@@ -186,7 +186,7 @@ class Variation:
 
     kernels: Mapping[PlanEntry, float] = field(default_factory=dict[PlanEntry, float])
     """Other tiles of one kernel, each with the seconds of the kernel with them."""
-    cuts: Rows = ()
+    cuts: Numbers = ()
     """Factors of one dimension of messages."""
     produced: bool = False
     """Whether kernels compute all messages, so that some patterns copy none."""

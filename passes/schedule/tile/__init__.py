@@ -24,8 +24,8 @@ from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.plan_string import (
     PLAN,
+    Numbers,
     PlanEntry,
-    Rows,
     cuttable,
     format_plan,
     parse_plan,
@@ -144,7 +144,7 @@ def apply_plan(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> Non
     entries = {entry.name: entry for entry in plan}
     for name, node in nodes.items():
         entry = entries.get(name, PlanEntry(name, ()))
-        set_loops(node, _rows(node, entry.loops))
+        set_loops(node, _loops(node, entry.loops))
     try:
         retile(func)
     except VerifyException as error:
@@ -202,16 +202,16 @@ def _extents(node: NodeOp) -> dict[str, int]:
     return merged_extents((*node.ins, *node.init_args()), node.name)
 
 
-def _rows(node: NodeOp, rows: Rows) -> list[LoopAttr]:
+def _loops(node: NodeOp, planned: Numbers) -> list[LoopAttr]:
     """
-    Return the loops of `node` for the rows of a plan.
+    Return the loops of `node` for those of a plan.
 
     A node in a kernel, or of a fold, keeps all its loops in their order; loops that are
-    not in `rows` get factor 1.
+    not `planned` get factor 1.
     """
-    loops = list(rows)
+    loops = list(planned)
     if node.in_kernel or node.init_args():
-        factors = dict(rows)
+        factors = dict(planned)
         loops = [(dim, factors.get(dim, 1)) for dim in cuttable(node)]
     if isinstance(node, SpatialOp):
         return [LoopAttr(d, f, f"g{i}") for i, (d, f) in enumerate(loops)]

@@ -31,7 +31,7 @@ from comet.dialects.compound.dims import extents_of, level_of
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
-from comet.passes.schedule.tile.candidates import Candidates
+from comet.passes.schedule.tile.candidates import Candidates, single
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.moves import neighbours, orders_of, reorderings, samples
 from comet.passes.schedule.tile.template import (
@@ -41,6 +41,7 @@ from comet.passes.schedule.tile.template import (
     Plan,
     Template,
     Values,
+    select,
 )
 from comet.passes.search import LATENCY, Cost, Found, Goal, cost_of, descend, session
 
@@ -59,7 +60,7 @@ candidate of an outer choice, or the result of `paper`.
 
 @dataclass(frozen=True)
 class TilePlan:
-    """TileSearch and loop orders, and their cost."""
+    """The factors and loop orders of a template, and their cost."""
 
     template: Template
     plan: Plan
@@ -243,8 +244,7 @@ class TileSearch:
         matches = [trials[factor] == only for factor, only in self.fixed.items()]
         if not matches:
             return trials
-        rows = np.logical_and.reduce(matches)
-        return {factor: array[rows] for factor, array in trials.items()}
+        return select(trials, np.logical_and.reduce(matches))
 
     def first(self, found: Iterator[Found[TilePlan]]) -> Found[TilePlan] | None:
         """Return the best one of what `cheaper` found, None if there is none."""
@@ -291,10 +291,10 @@ class TileSearch:
         )
         if not legal.any():
             return [iter(()) for _ in currents]
-        joined, owner = _rows(joined, legal), owner[legal]
+        joined, owner = select(joined, legal), owner[legal]
         better, prices = self.better(currents, joined, owner)
-        joined, owner = _rows(joined, better), owner[better]
-        fits = self.room(plan, joined)
+        joined, owner = select(joined, better), owner[better]
+        fits = self.room(plan, Candidates(self.template, joined))
         return [
             self._legal(
                 current, joined, prices, np.flatnonzero(fits & (owner == index))
@@ -345,9 +345,8 @@ class TileSearch:
         chosen = order[less[order]] if exact else order
         return chosen, prices.at(chosen)
 
-    def room(self, plan: Plan, trials: Values) -> NDArray[np.bool_]:
-        """Return which of `trials` fit, by liveness and by the COMET tool's count."""
-        candidates = Candidates(self.template, trials)
+    def room(self, plan: Plan, candidates: Candidates) -> NDArray[np.bool_]:
+        """Return which candidates fit, by liveness and by the COMET tool's count."""
         tool = room_many(candidates.mappings(plan), self.template.hardware)
         return np.broadcast_to(candidates.fits_levels(), tool.shape) & tool
 
@@ -372,19 +371,19 @@ class TileSearch:
 
     def estimate(self, plan: Plan) -> Estimate | None:
         """Return the cost of a plan that fits, None if the model cannot price it."""
-        rows = tuple(plan.items())
-        if rows not in self.estimates:
-            self.estimates[rows] = self._price(plan)
-        return self.estimates[rows]
+        frozen = tuple(plan.items())
+        if frozen not in self.estimates:
+            self.estimates[frozen] = self._price(plan)
+        return self.estimates[frozen]
 
     def is_legal(self, plan: Plan) -> bool:
         """Return whether the COMET tool and the model accept a plan that fits."""
         if self.goal.model == "tool":  # which checks it as well
             return self.estimate(plan) is not None
-        rows = tuple(plan.items())
-        if rows not in self.legal:
-            self.legal[rows] = self._check(plan, counts=True)
-        return self.legal[rows]
+        frozen = tuple(plan.items())
+        if frozen not in self.legal:
+            self.legal[frozen] = self._check(plan, counts=True)
+        return self.legal[frozen]
 
     def _found(self, plan: Plan, estimate: Estimate) -> Found[TilePlan]:
         result = TilePlan(self.template, plan, estimate)
@@ -409,26 +408,16 @@ class TileSearch:
             return None
 
 
-def _rows(values: Values, rows: NDArray[np.bool_ | np.intp]) -> Values:
-    return {factor: array[rows] for factor, array in values.items()}
-
-
 def _chosen(plan: Plan, values: Values, index: int) -> Plan:
     return {
-        key: tuple((dim, int(values[key, dim][index])) for dim, _ in rows)
-        for key, rows in plan.items()
+        key: tuple((dim, int(values[key, dim][index])) for dim, _ in loops)
+        for key, loops in plan.items()
     }
 
 
 def _fits(template: Template, plan: Plan) -> bool:
-    single = _single(template, plan)
-    return bool((single.fits_levels() & single.tiles_are_matrices()).all())
-
-
-def _single(template: Template, plan: Plan) -> Candidates:
-    rows = ((key, dim, f) for key, rows in plan.items() for dim, f in rows)
-    values = {(key, dim): np.asarray([factor]) for key, dim, factor in rows}
-    return Candidates(template, values)
+    only = single(template, plan)
+    return bool((only.fits_levels() & only.tiles_are_matrices()).all())
 
 
 class NothingFits(PassFailedException):
@@ -437,17 +426,17 @@ class NothingFits(PassFailedException):
 
 def _failure(template: Template, plan: Plan, model: ModelName) -> PassFailedException:
     """Return the error that says why the finest tiles are not legal."""
-    single = _single(template, plan)
+    only = single(template, plan)
     sizes = Sizes(
-        lambda value: int(np.max(single.bytes_of(value))),
-        lambda node: int(np.max(single.iterations(node))),
+        lambda value: int(np.max(only.bytes_of(value))),
+        lambda node: int(np.max(only.iterations(node))),
     )
     block = compute_block(template.func)
     if (found := overflow(block, template.system, sizes)) is not None:
         return NothingFits(
             "tile: no valid mapping; with the finest tiles, "
             f"{describe_overflow(found, template.system)}"
-            f"{_uncut(single, found.level)}: fuse less, give products loops of their "
+            f"{_uncut(only, found.level)}: fuse less, give products loops of their "
             "own (loops=separate), shard another dimension, or stream"
         )
     problem = template.problem_for(plan)
@@ -460,16 +449,16 @@ def _failure(template: Template, plan: Plan, model: ModelName) -> PassFailedExce
     return PassFailedException("tile: no valid mapping")
 
 
-def _uncut(single: Candidates, level: str) -> str:
+def _uncut(only: Candidates, level: str) -> str:
     """
     Return the part of an error about the largest tile at a level.
 
     It names the dimensions that no loop around the tile may cut, empty if there are
     none.
     """
-    template = single.template
+    template = only.template
     tiles = [
-        (int(np.max(single.bytes_of(value))), block, value)
+        (int(np.max(only.bytes_of(value))), block, value)
         for block in template.above
         for value in (*block.args, *(r for op in block.ops for r in op.results))
         if level_of(value) == level

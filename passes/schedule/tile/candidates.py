@@ -18,7 +18,7 @@ from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import bits_of, extents_of, merged_extents
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.schedule.tile.template import Plan, Template, Values
+from comet.passes.schedule.tile.template import Plan, Template, Values, factors_of
 
 
 class Candidates:
@@ -148,6 +148,12 @@ class Candidates:
             for factor in self.factors(node).values():
                 turns = turns * factor
         return turns
+
+
+def single(template: Template, plan: Plan) -> Candidates:
+    """Return the factors of one plan as the only candidate."""
+    values = {factor: np.asarray([n]) for factor, n in factors_of(plan).items()}
+    return Candidates(template, values)
 
 
 def block_of(value: SSAValue) -> Block | None:

@@ -34,6 +34,7 @@ from comet.passes.schedule.tile.template import (
     Plan,
     Template,
     Values,
+    select,
 )
 
 EQUAL_ORDERS = "an order of loops that reuses as much"
@@ -67,10 +68,9 @@ class Parts:
         """How many parts there are."""
         return next((array.size for array in self.factors.values()), 1)
 
-    def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Parts:
+    def where(self, chosen: NDArray[np.bool_ | np.intp]) -> Parts:
         """Return the chosen parts, by a mask or by positions."""
-        columns = {factor: array[chosen] for factor, array in self.factors.items()}
-        return Parts(self.orders, columns)
+        return Parts(self.orders, select(self.factors, chosen))
 
     def blocks(self, size: int) -> Iterator[Parts]:
         """Yield the parts in blocks of at most `size`."""

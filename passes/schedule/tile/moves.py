@@ -11,7 +11,14 @@ import numpy as np
 
 from comet.cost.accelerator.factors import Loops
 from comet.passes.schedule.tile.factor_space import divisors
-from comet.passes.schedule.tile.template import Factor, Key, Plan, Template, Values
+from comet.passes.schedule.tile.template import (
+    Factor,
+    Key,
+    Plan,
+    Template,
+    Values,
+    factors_of,
+)
 
 CHOICES = 12
 """How many divisors of an extent the search tries."""
@@ -30,14 +37,9 @@ def some_divisors(extent: int) -> tuple[int, ...]:
     return tuple(found[int(place)] for place in positions)
 
 
-def factors_of(plan: Plan) -> dict[Factor, int]:
-    """Return the factor of every loop of a plan."""
-    return {(key, dim): factor for key, rows in plan.items() for dim, factor in rows}
-
-
 def orders_of(plan: Plan) -> tuple[tuple[str, ...], ...]:
     """Return the order of the loops of every key of a plan."""
-    return tuple(tuple(dim for dim, _ in rows) for rows in plan.values())
+    return tuple(tuple(dim for dim, _ in loops) for loops in plan.values())
 
 
 def samples(template: Template, plan: Plan, fixed: Mapping[Factor, int]) -> Values:
@@ -107,8 +109,8 @@ def reorderings(plan: Plan, leaders: Mapping[Factor, Factor]) -> Iterator[Plan]:
     the same leaders get the same order.
     """
     keys_of: dict[tuple[Factor, ...], list[Key]] = {}
-    for key, rows in plan.items():
-        roles = dict.fromkeys(leaders[key, dim] for dim, n in rows if n > 1)
+    for key, loops in plan.items():
+        roles = dict.fromkeys(leaders[key, dim] for dim, n in loops if n > 1)
         keys_of.setdefault(tuple(roles), []).append(key)
     for roles, keys in keys_of.items():
         for order in islice(permutations(roles), 1, None):

@@ -82,6 +82,16 @@ Role: TypeAlias = tuple[str, frozenset[tuple[Use, int]]]
 """The level of a loop, and how often ops below it have each use of its dimension."""
 
 
+def factors_of(plan: Plan) -> dict[Factor, int]:
+    """Return the factor of every loop of a plan."""
+    return {(key, dim): n for key, loops in plan.items() for dim, n in loops}
+
+
+def select(values: Values, chosen: NDArray[np.bool_ | np.intp]) -> Values:
+    """Return the chosen candidates, by a mask or by positions."""
+    return {factor: array[chosen] for factor, array in values.items()}
+
+
 @dataclass(frozen=True)
 class Template:
     """A tile tree without factors, in IR and as a problem, and its possible loops."""
@@ -180,7 +190,7 @@ class Template:
         """Which values each memory level holds at the same time, for any factors."""
         return Layout.of(compute_block(self.func), self.system)
 
-    def rows(self, node: TemporalOp, plan: Plan) -> Loops:
+    def loops_of(self, node: TemporalOp, plan: Plan) -> Loops:
         """Return the loops of `node` under a plan, in the problem's letters."""
         extents = self.extents[node]
         loops = plan.get(self.keys[node], ())
@@ -191,8 +201,8 @@ class Template:
         found: list[PlanEntry] = []
         for node, key in self.keys.items():
             dims = cuttable(node)
-            rows = plan.get(key, ())
-            if loops := tuple((dim, n) for dim, n in rows if n > 1 and dim in dims):
+            planned = plan.get(key, ())
+            if loops := tuple((dim, n) for dim, n in planned if n > 1 and dim in dims):
                 found.append(PlanEntry(node.node_name or "", loops))
         return tuple(found)
 
@@ -229,11 +239,10 @@ class Template:
         Raises CostError if loops that become those of one node differ in order.
         """
         loops = {
-            key: tuple(loop for node in nodes for loop in self.rows(node, plan))
+            key: tuple(loop for node in nodes for loop in self.loops_of(node, plan))
             for key, nodes in self.owners.items()
         }
-        values = {(key, dim): n for key, rows in plan.items() for dim, n in rows}
-        loops_of = partial(self.loops_outside_folds, plan, values)
+        loops_of = partial(self.loops_outside_folds, plan, factors_of(plan))
         back = partial_sums(self.sum_chains, loops_of)
         return with_factors(self.problem, loops, frozenset(back))
 
@@ -250,16 +259,16 @@ class Template:
         `tile` is the index of the node. Loops are (dimension, factor) in the order of
         the plan; None if the plan does not have all of them yet.
         """
-        rows: list[tuple[Key, str, bool]] = []
+        found: list[tuple[Key, str, bool]] = []
         for key, dims, folds in self._owning[tile, operation]:
             if key not in plan and self.loops.get(key):
                 return None
             plan_dims = (dim for dim, _ in plan.get(key, ()) if (key, dim) in values)
-            rows += [(key, dim, folds) for dim in plan_dims if dim in dims]
-        folded = {dim for _, dim, folds in rows if folds}
+            found += [(key, dim, folds) for dim in plan_dims if dim in dims]
+        folded = {dim for _, dim, folds in found if folds}
         return [
             (self.letters[dim], values[key, dim])
-            for key, dim, _ in rows
+            for key, dim, _ in found
             if dim not in folded
         ]
 
@@ -283,10 +292,10 @@ class Template:
         It is made once for each set of orders. Raises CostError as `problem_for`.
         """
         orders = {key: tuple((d, 1) for d, _ in loops) for key, loops in plan.items()}
-        rows = tuple(orders.items())
-        if rows not in self._by_order:
-            self._by_order[rows] = self.problem_for(orders)
-        return self._by_order[rows]
+        frozen = tuple(orders.items())
+        if frozen not in self._by_order:
+            self._by_order[frozen] = self.problem_for(orders)
+        return self._by_order[frozen]
 
     @cached_property
     def _by_order(self) -> dict[FrozenPlan, Problem]:
@@ -304,7 +313,7 @@ def make_template(func: FuncOp, system: SystemOp) -> Template:
     copy = module.clone()
     bare = _same_function(copy, func)
     for node in plan_nodes(bare).values():
-        set_loops(node, _bare_rows(node))
+        set_loops(node, _bare_loops(node))
     retile(bare)
     nodes = tuple(op for op in bare.walk() if isinstance(op, TemporalOp))
     lowered = copy.clone()
@@ -384,7 +393,7 @@ def _level_and_nest(node: TemporalOp) -> tuple[str, str]:
     return node_level(node), nest_number(node)
 
 
-def _bare_rows(node: NodeOp) -> tuple[LoopAttr, ...]:
+def _bare_loops(node: NodeOp) -> tuple[LoopAttr, ...]:
     """Return the loops of `node` without factors: none, or those of its fold."""
     dims = node.factors if node.init_args() else ()
     return tuple(LoopAttr(dim, 1) for dim in dims)

@@ -14,17 +14,14 @@ from math import inf
 from time import monotonic
 from typing import Protocol, cast
 
-import numpy as np
-
 from comet.api.question import Sampler, Sampling
 from comet.cost.accelerator.factors import Loops
 from comet.cost.estimate import CostError
 from comet.passes.explore.certificate import key_text
 from comet.passes.explore.state import Item, State
 from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch
-from comet.passes.schedule.tile.candidates import Candidates
+from comet.passes.schedule.tile.candidates import single
 from comet.passes.schedule.tile.factor_space import FactorSpace
-from comet.passes.schedule.tile.moves import factors_of
 from comet.passes.schedule.tile.template import Factor, Key, Plan
 from comet.passes.search import Found, Goal
 from comet.tools.extras import loaded
@@ -157,11 +154,9 @@ def sampled_plan(space: FactorSpace, trial: Trial) -> Plan | None:
 
 def priced(space: FactorSpace, goal: Goal, plan: Plan) -> Found[TilePlan] | None:
     """Return a plan with its cost, None if it is illegal."""
-    values = {factor: np.array([n]) for factor, n in factors_of(plan).items()}
-    search = TileSearch(space.template, goal)
+    only, search = single(space.template, plan), TileSearch(space.template, goal)
     try:
-        matrices = Candidates(space.template, values).tiles_are_matrices()
-        legal = matrices & search.room(plan, values)
+        legal = only.tiles_are_matrices() & search.room(plan, only)
     except CostError:
         return None
     return search.priced(plan) if legal.all() else None

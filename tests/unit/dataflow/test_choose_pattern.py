@@ -26,7 +26,7 @@ from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     choose_pattern,
     with_pattern,
 )
-from comet.passes.schedule.plan_string import Rows
+from comet.passes.schedule.plan_string import Numbers
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
 
 
@@ -55,7 +55,7 @@ def test_a_cost_is_that_of_the_program_that_would_be_launched():
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("blocks", [(("M", 1),), (("M", 4), ("K", 2)), (("K", 8),)])
-def test_no_cut_of_messages_is_below_the_bound(pattern: PatternName, blocks: Rows):
+def test_no_cut_of_messages_is_below_the_bound(pattern: PatternName, blocks: Numbers):
     whole, cut = (PatternOptions(pattern, blocks=each) for each in ((), blocks))
     (program,) = programs(with_pattern(bsp(), whole))
     system = attached_system(bsp())

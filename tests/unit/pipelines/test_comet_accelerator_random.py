@@ -16,8 +16,8 @@ from comet.dialects.arch import attached_system
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.accelerator import finest
-from comet.passes.schedule.tile.moves import factors_of, some_divisors
-from comet.passes.schedule.tile.template import make_template
+from comet.passes.schedule.tile.moves import some_divisors
+from comet.passes.schedule.tile.template import factors_of, make_template
 
 EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 12, 16, 32, 48, 64, 80])
 SHAPES = st.tuples(EXTENTS, EXTENTS, st.sampled_from([1, 6, 7, 16, 32, 48, 96]))

@@ -12,8 +12,12 @@ from tile_trees import fused, only_function
 from comet.dialects.arch import attached_system
 from comet.passes.schedule.tile.enumerate_plans import Enumeration
 from comet.passes.schedule.tile.factor_space import FactorSpace, divisors
-from comet.passes.schedule.tile.moves import factors_of
-from comet.passes.schedule.tile.template import Factor, Template, make_template
+from comet.passes.schedule.tile.template import (
+    Factor,
+    Template,
+    factors_of,
+    make_template,
+)
 from comet.passes.search import Cost, Goal, Objective, session
 
 OBJECTIVES: tuple[Objective, ...] = ("latency", "energy", "edp")

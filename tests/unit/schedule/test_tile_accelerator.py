@@ -29,11 +29,12 @@ from comet.passes.schedule.plan_string import cuttable, format_plan
 from comet.passes.schedule.retile import set_loops
 from comet.passes.schedule.tile.accelerator import TilePlan, finest, search
 from comet.passes.schedule.tile.candidates import Candidates
-from comet.passes.schedule.tile.moves import factors_of, neighbours, some_divisors
+from comet.passes.schedule.tile.moves import neighbours, some_divisors
 from comet.passes.schedule.tile.template import (
     Factor,
     Key,
     Template,
+    factors_of,
     make_template,
 )
 

@@ -34,7 +34,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, repeats_programs
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.schedule.plan_string import PlanEntry, Rows
+from comet.passes.schedule.plan_string import Numbers, PlanEntry
 from comet.passes.schedule.tile.gpu.space import (
     LARGE_LAUNCHES,
     KernelTiling,
@@ -120,7 +120,7 @@ def _outs(node: SpatialOp) -> str:
     return ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
 
 
-def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Rows:
+def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Numbers:
     """
     Return the numbers of a plan for a node of a kernel.
 
