@@ -15,3 +15,16 @@ def compute_functions(module: ModuleOp) -> Iterator[FuncOp]:
     for op in tuple(module.body.block.ops):
         if isinstance(op, FuncOp) and op.body.blocks and not is_reference(op):
             yield op
+
+
+def module_of(func: FuncOp) -> ModuleOp:
+    """Return the module that a function is in."""
+    module = func.parent_op()
+    assert isinstance(module, ModuleOp)
+    return module
+
+
+def in_copy(func: FuncOp) -> FuncOp:
+    """Return the copy of `func` in a copy of its module."""
+    functions = compute_functions(module_of(func).clone())
+    return next(each for each in functions if each.sym_name == func.sym_name)

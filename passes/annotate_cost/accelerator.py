@@ -19,7 +19,7 @@ from comet.dialects.cost import Figures, Model, TimeUnit, sum_of_figures
 from comet.dialects.dataflow.chain import chained_mappings
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions, in_copy, module_of
 from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 
 PRICED = NodeOp
@@ -116,13 +116,9 @@ def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:
 
     Raises PassFailedException for a tree that the files cannot express.
     """
-    module = func.parent_op()
-    assert isinstance(module, ModuleOp)
-    copy = module.clone()
-    for function in compute_functions(copy):
-        if function.sym_name == func.sym_name:
-            lower_function(function, plan_lowering(function, system, absorb=absorb))
-    return copy
+    copy = in_copy(func)
+    lower_function(copy, plan_lowering(copy, system, absorb=absorb))
+    return module_of(copy)
 
 
 def _node_figures(

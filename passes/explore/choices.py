@@ -7,7 +7,7 @@ Each class here is one choice. Its `options` yields the passes of each option th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
@@ -101,7 +101,7 @@ class Bindings:
         (func,) = compute_functions(module)
         open_ = {name: self._kinds(block) for name, block in bodies_of(func)}
         for chosen in product(*open_.values()):
-            bodies = _named(dict(zip(open_, chosen, strict=True)))
+            bodies = format_bodies(dict(zip(open_, chosen, strict=True)))
             if not bodies:
                 yield "", ()
             else:
@@ -116,13 +116,3 @@ class Bindings:
             several = product(bindings, repeat=count)
             found += [kinds for kinds in several if len({*kinds}) > 1]
         return [kinds for kinds in found if can_bind(block, kinds)]
-
-
-def _named(kinds: Mapping[str, Kinds]) -> str:
-    """Return the bindings that are not sequential, as the option `bodies` of `bind`."""
-    others = {
-        name: body_kinds
-        for name, body_kinds in kinds.items()
-        if body_kinds != SEQUENTIAL
-    }
-    return format_bodies(others)

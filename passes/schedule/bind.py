@@ -103,12 +103,7 @@ class BindPass(ChoosingPass, FunctionPass):
             return replace(self, kind=str(first[0]))
         if not kinds:
             return self
-        others = {
-            name: body_kinds
-            for name, body_kinds in kinds.items()
-            if body_kinds != SEQUENTIAL
-        }
-        bodies = format_bodies(others) or None
+        bodies = format_bodies(kinds) or None
         return replace(self, kind=str(BindingKind.SEQUENTIAL), bodies=bodies)
 
 
@@ -129,9 +124,11 @@ def parse_bodies(text: str) -> dict[str, Kinds]:
 
 
 def format_bodies(kinds: Mapping[str, Kinds]) -> str:
-    """Return kinds as the option `bodies`."""
+    """Return kinds as the option `bodies`, without sequential bodies."""
     return "; ".join(
-        f"{name}: {' '.join(body_kinds)}" for name, body_kinds in kinds.items()
+        f"{name}: {' '.join(body_kinds)}"
+        for name, body_kinds in kinds.items()
+        if body_kinds != SEQUENTIAL
     )
 
 

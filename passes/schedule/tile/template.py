@@ -17,7 +17,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 from xdsl.utils.exceptions import VerifyException
@@ -39,6 +38,7 @@ from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.analysis import needed_combiners, states_around
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.functions import in_copy, module_of
 from comet.passes.analysis.levels import compute_block
 from comet.passes.comet.lower_to_comet import lower_function, plan_lowering
 from comet.passes.schedule.node_names import nest_number, node_kinds, node_level
@@ -308,30 +308,17 @@ def make_template(func: FuncOp, system: SystemOp) -> Template:
 
     Raises PassFailedException for what cannot be lowered to the accelerator.
     """
-    module = func.parent_op()
-    assert isinstance(module, ModuleOp)
-    copy = module.clone()
-    bare = _same_function(copy, func)
+    bare = in_copy(func)
     for node in plan_nodes(bare).values():
         set_loops(node, _bare_loops(node))
     retile(bare)
     nodes = tuple(op for op in bare.walk() if isinstance(op, TemporalOp))
-    lowered = copy.clone()
-    lowered_func = _same_function(lowered, func)
-    plan = plan_lowering(lowered_func, system, absorb=False)
-    lower_function(lowered_func, plan)
-    return Template(
-        bare, system, nodes, problem_of(lowered), hardware_of(system), plan.names.dims
-    )
-
-
-def _same_function(module: ModuleOp, func: FuncOp) -> FuncOp:
-    """Return the function of a cloned module that has the name of `func`."""
-    return next(
-        op
-        for op in module.body.block.ops
-        if isinstance(op, FuncOp) and op.sym_name == func.sym_name
-    )
+    lowered = in_copy(bare)
+    plan = plan_lowering(lowered, system, absorb=False)
+    lower_function(lowered, plan)
+    problem = problem_of(module_of(lowered))
+    hardware, letters = hardware_of(system), plan.names.dims
+    return Template(bare, system, nodes, problem, hardware, letters)
 
 
 def _nested(nodes: Sequence[TemporalOp]) -> Iterator[tuple[TemporalOp, ...]]:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import product
 from typing import Literal, get_args
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import PassFailedException
@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound import FoldOp
 from comet.dialects.cost import annotate
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import in_copy
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function, plan_fusion
 from comet.passes.schedule.fuse.rewrite import FusionPlan
@@ -134,11 +134,8 @@ def price_strategy(
 
     Raises PassFailedException if the strategy has no mapping that fits.
     """
-    module = func.parent_op()
-    assert isinstance(module, ModuleOp)
-    copy = module.clone()
-    other = next(f for f in compute_functions(copy) if f.sym_name == func.sym_name)
-    fuse_function(other, system, strategy)
-    plan = search(make_template(other, system), goal)
+    copy = in_copy(func)
+    fuse_function(copy, system, strategy)
+    plan = search(make_template(copy, system), goal)
     cost = cost_of(plan.estimate)
     return Found((strategy, plan), cost, total_figures(plan.estimate).limit)
