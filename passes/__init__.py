@@ -56,6 +56,7 @@ PASSES = {
     "map-grid": "triton.map_grid:MapGridPass",
     "mask-copies": "triton.mask_copies:MaskCopiesPass",
     "use-descriptors": "triton.use_descriptors:UseDescriptorsPass",
+    "specialize-tiles": "triton.specialize_tiles:SpecializeTilesPass",
     "specialize-warps": "triton.specialize_warps:SpecializeWarpsPass",
     "lower-to-triton": "triton.lower_to_triton:LowerToTritonPass",
     "known-meshes": "comet.known_meshes:KnownMeshesPass",

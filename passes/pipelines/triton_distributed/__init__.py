@@ -69,6 +69,7 @@ from comet.passes.triton.mask_copies import MaskCopiesPass
 from comet.passes.triton.order_operands import OrderOperandsPass
 from comet.passes.triton.pad_blocks import PadBlocksPass
 from comet.passes.triton.scale_maxima import ScaleMaximaPass
+from comet.passes.triton.specialize_tiles import SpecializeTilesPass
 from comet.passes.triton.specialize_warps import SPECIALIZED, SpecializeWarpsPass
 from comet.passes.triton.use_descriptors import UseDescriptorsPass
 
@@ -244,15 +245,6 @@ class TritonDistributedPass(Pipeline):
         yield from self.to_target(module)
 
     @property
-    def _specialized(self) -> Literal["none", "auto", "all"]:
-        """Which kernels `tile` gives warps of their own to load."""
-        if self.ranks > 1 or self.ctas != 1 or self.copies == "pointers":
-            return "none"
-        if self.specialize == "auto":
-            return "auto"
-        return "all" if self.specialize else "none"
-
-    @property
     def group(self) -> int:
         """The number of programs that exchange, 1 if none do."""
         return 1 if self.ctas == "auto" else self.ctas
@@ -335,12 +327,23 @@ class TritonDistributedPass(Pipeline):
                 narrow=self.narrow,
                 launches=self.launches,
             )
-        yield TilePass(factors=self.factors, specialize=self._specialized)
+        yield TilePass(factors=self.factors)
+        yield from self._to_specialized()
         yield OutlineKernelsPass()
         if self.ranks == self.ctas == 1:
             if self.merge != "launch":
                 yield MergePartialsPass(self.merge)
             yield MergeLaunchesPass(self.launches)
+
+    def _to_specialized(self) -> Iterator[ModulePass]:
+        """Yield the pass that chooses kernels with warps of their own that load."""
+        if self.ranks > 1 or self.ctas != 1 or self.copies == "pointers":
+            return
+        given = self.factors != "auto"
+        if self.specialize is True:
+            yield SpecializeTilesPass("all", "kept" if given else "auto")
+        elif self.specialize == "auto" and not given:
+            yield SpecializeTilesPass()
 
     def _to_channels(self) -> Iterator[ModulePass]:
         """Yield the passes that connect ranks, or programs of a group, by channels."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -64,13 +64,6 @@ class TilePass(ChoosingPass, FunctionPass):
     objective: Objective = "latency"
     """What is minimized: cycles, pJ, or their product."""
 
-    specialize: Literal["none", "auto", "all"] = "none"
-    """
-    The kernels of GPUs that get warps of their own to load, if `use-descriptors` and
-    `specialize-warps` follow: those for which that is faster (`auto`), or all that can;
-    in the tiles of `factors` if these are given.
-    """
-
     def __post_init__(self) -> None:
         if self.factors != "auto":
             parse_plan(self.factors)
@@ -81,21 +74,8 @@ class TilePass(ChoosingPass, FunctionPass):
         goal.check(self.name, on_gpu=system.gpu is not None)
         name_nodes(function)
         plan = self.plan(function, system, goal)
-        _tile(function, plan, system)
-        if system.gpu is not None:
-            self._specialize(function, system)
+        tile_function(function, plan, system)
         function.attributes[PLAN] = StringAttr(format_plan(tile_plan_of(function)))
-
-    def _specialize(self, func: FuncOp, system: SystemOp) -> None:
-        """Give kernels of a GPU warps of their own to load, by `specialize`."""
-        given, always = self.factors != "auto", self.specialize == "all"
-        if self.specialize == "none" or (given and not always):
-            return
-        from comet.passes.schedule.tile.gpu.specialize import specialized_plan
-
-        plan = specialized_plan(func, system, _tile, always=always, keep_tiles=given)
-        if plan is not None:
-            _tile(func, plan, system)
 
     def plan(self, func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
         """Return the given plan, or else the chosen one."""
@@ -104,7 +84,7 @@ class TilePass(ChoosingPass, FunctionPass):
         return chosen_plan(func, system, goal)
 
 
-def _tile(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:
+def tile_function(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:
     """Apply a plan, and finish the kernels of a GPU."""
     apply_plan(func, plan, system)
     if system.gpu is not None:

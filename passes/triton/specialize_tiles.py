@@ -1,16 +1,19 @@
 """
-Which kernels get warps of their own that load: by estimated time, where they can.
+`specialize-tiles`: kernels and tiles for warps of their own that load.
 
-That takes loops with several products, tiles of its own, and copies by descriptor; see
-`specialize-warps` for the conditions, which the chosen tiles are tried against.
+A kernel whose warps are specialised has other tiles than one whose warps all load. The
+pass compares the best of both, for kernels with a loop of several products, and marks
+those that it takes in their launch numbers; `use-descriptors` and `specialize-warps`
+then act on these. Whether they can is tried on a copy that is lowered so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 
 from comet.cost.from_ir.gpus import device_of
@@ -18,14 +21,18 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
-from comet.dialects.arch import SystemOp
+from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.grid import grid_nodes
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
+from comet.passes.function_pass import FunctionPass
 from comet.passes.schedule.hoist_copies import hoist
 from comet.passes.schedule.materialize_copies import materialize
-from comet.passes.schedule.plan_string import PlanEntry, tile_plan_of
+from comet.passes.schedule.plan_string import PLAN, PlanEntry, format_plan, tile_plan_of
+from comet.passes.schedule.tile import tile_function
 from comet.passes.schedule.tile.gpu import plan_with
 from comet.passes.schedule.tile.gpu.space import (
     DOT_DEPTHS,
@@ -39,34 +46,64 @@ from comet.passes.triton.mask_copies import mask_copies
 from comet.passes.triton.specialize_warps import specialized_loops
 from comet.passes.triton.use_descriptors import descriptor_copies
 
-Tile: TypeAlias = Callable[[FuncOp, Sequence[PlanEntry], SystemOp], None]
-
 DEPTHS = (*DOT_DEPTHS, 128)
 """
 Blocks of summed dimensions: with long ones, groups wait for each other less often.
 """
 
 
+@dataclass(frozen=True)
+class SpecializeTilesPass(FunctionPass):
+    """
+    Choose the kernels whose warps are specialised, and their tiles.
+
+    Before: a tiled function. After: the same, with `specialize` among the launch
+    numbers of some kernels. Needs attached hardware of a GPU.
+    """
+
+    name = "specialize-tiles"
+
+    LEVELS = (IRLevel.SCHEDULE,)
+
+    NOTES: ClassVar[Mapping[str, str]] = {"kernels": PLAN}
+
+    kernels: Literal["auto", "all"] = "auto"
+    """The kernels: `auto` those for which that is faster, or `all` that can."""
+
+    tiles: Literal["auto", "kept"] = "auto"
+    """The tiles of these kernels: the fastest (`auto`), or those that they have."""
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
+        require_gpu(self.name, system)
+        plan = specialized_plan(
+            function, system, always=self.kernels == "all", keep=self.tiles == "kept"
+        )
+        if plan is not None:
+            tile_function(function, plan, system)
+            function.attributes[PLAN] = StringAttr(format_plan(tile_plan_of(function)))
+
+
 def specialized_plan(
-    func: FuncOp, system: SystemOp, tile: Tile, *, always: bool, keep_tiles: bool
+    func: FuncOp, system: SystemOp, *, always: bool, keep: bool
 ) -> tuple[PlanEntry, ...] | None:
     """
     Return the plan of a tiled function, with kernels in which warps of their own load.
 
     None if there are none. Those that can are specialised `always`, or where that is
-    faster; with `keep_tiles` in the tiles that they have. `tile` applies a plan.
+    faster; with `keep` in the tiles that they have.
     """
     gpu = device_of(system)
     chosen: dict[SpatialOp, KernelTiling] = {}
     for node in grid_nodes(func):
         summary = summarize(node, gpu_levels(system), gpu)
         if may_specialize(summary, gpu) and node.launch is not None:
-            tiling = _best_tiling(node, summary, gpu, keep_tiles=keep_tiles)
+            tiling = _best_tiling(node, summary, gpu, keep=keep)
             if tiling and (always or _is_faster(node, summary, tiling, gpu)):
                 chosen[node] = tiling
     if not chosen:
         return None
-    loading = _loading(func, _with(func, chosen), system, tile)
+    loading = _loading(func, _with(func, chosen), system)
     chosen = {node: t for node, t in chosen.items() if node.node_name in loading}
     return _with(func, chosen) if chosen else None
 
@@ -86,7 +123,7 @@ def may_specialize(summary: KernelSummary, gpu: Device) -> bool:
 
 
 def _best_tiling(
-    node: SpatialOp, summary: KernelSummary, gpu: Device, *, keep_tiles: bool
+    node: SpatialOp, summary: KernelSummary, gpu: Device, *, keep: bool
 ) -> KernelTiling | None:
     """Return the fastest tiling of a kernel that is specialised, None if none fits."""
     sizes: Sizes = {
@@ -97,7 +134,7 @@ def _best_tiling(
         return None
     warps, stages = specialized.warps, specialized.stages
     numbers = {"warps": warps, "stages": stages}
-    if keep_tiles and node.launch is not None:
+    if keep and node.launch is not None:
         sizes = {dim: (size,) for dim, size in tile_blocks(node).items()}
         numbers |= {"stages": node.launch.stages}
         if node.launch.warps != warps or node.launch.stages > stages:
@@ -138,11 +175,11 @@ def _with(
 
 
 def _loading(
-    func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp, tile: Tile
+    func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp
 ) -> frozenset[str]:
     """Return the names of the nodes whose loops `specialize-warps` takes, by trying."""
     levels, copy = gpu_levels(system), func.clone()
-    tile(copy, plan, system)
+    tile_function(copy, plan, system)
     outline(copy, plan_launches(copy))
     materialize(copy)
     hoist(copy)
