@@ -117,8 +117,9 @@ def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:
     Raises PassFailedException for a tree that the files cannot express.
     """
     copy = in_copy(func)
+    module = module_of(copy)
     lower_function(copy, plan_lowering(copy, system, absorb=absorb))
-    return module_of(copy)
+    return module
 
 
 def _node_figures(

@@ -314,9 +314,9 @@ def make_template(func: FuncOp, system: SystemOp) -> Template:
     retile(bare)
     nodes = tuple(op for op in bare.walk() if isinstance(op, TemporalOp))
     lowered = in_copy(bare)
-    plan = plan_lowering(lowered, system, absorb=False)
+    module, plan = module_of(lowered), plan_lowering(lowered, system, absorb=False)
     lower_function(lowered, plan)
-    problem = problem_of(module_of(lowered))
+    problem = problem_of(module)
     hardware, letters = hardware_of(system), plan.names.dims
     return Template(bare, system, nodes, problem, hardware, letters)
 
