@@ -36,6 +36,8 @@ from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
+from comet.passes.comet.lower_to_comet.build import check_expressible
+from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.pad import PadPass
 from comet.passes.graph.pad.extents import (
@@ -217,6 +219,8 @@ class AcceleratorPipeline(Pipeline):
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")
         self.check_names(module, attached_system(module))
+        for func in compute_functions(module):
+            check_expressible(Graph(func).computing)
         with session() as current, current.allowing_artifacts(self.allow_artifacts):
             trial = self.chosen(ctx, module, tuple(self.configs(ctx, module)))
             for func in compute_functions(module):

@@ -28,6 +28,7 @@ from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.comet.lower_to_comet.build import check_expressible
 from comet.passes.comet.lower_to_comet.collectives import check_collectives
 from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.explore.choices import Bindings, Placements
@@ -40,6 +41,7 @@ from comet.passes.explore.quick import (
     priced,
 )
 from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.expand_maps import ExpandMapsPass, expandable_maps
 from comet.passes.pipeline import run_passes, run_settled
 from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
@@ -66,6 +68,8 @@ from comet.passes.sharding.dim_axes import (
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+DECOMPOSE = DecomposePass(accumulator="input")
 
 REJECTED = (PassFailedException, CostError)
 """The exceptions of passes for a structure that has no mapping."""
@@ -164,6 +168,8 @@ class StructureSpace:
     """Whether mappings count whose latency under `tool` is below their roofline."""
     rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The structures without a mapping, and the reasons."""
+    _first: tuple[ModulePass, ...] = field(default=(DECOMPOSE,), init=False)
+    """The passes that bring the module to functions of COMET files."""
 
     def __post_init__(self) -> None:
         """Raise PassFailedException unless the module is one function, one mapping."""
@@ -172,9 +178,14 @@ class StructureSpace:
                 f"explore: the module has {count} functions; search one at a time"
             )
         self._elementary = self.module.clone()
-        run_passes([self._decompose], self.ctx, self._elementary)
+        run_passes([DECOMPOSE], self.ctx, self._elementary)
+        if any(expandable_maps(self._elementary)):
+            self._first = (DECOMPOSE, ExpandMapsPass())
+            run_passes(self._first, self.ctx, self._elementary)
         (func,) = compute_functions(self._elementary)
-        if not Graph(func).is_one_mapping:
+        graph = Graph(func)
+        check_expressible(graph.computing)
+        if not graph.is_one_mapping:
             raise OpError(
                 func,
                 f"explore: @{func.sym_name.data} is no single mapping, as it sees "
@@ -182,10 +193,6 @@ class StructureSpace:
                 "two extents; compile it with comet-accelerator{search=exact}, which "
                 "searches each mapping of a chain",
             )
-
-    @property
-    def _decompose(self) -> DecomposePass:
-        return DecomposePass(accumulator="input")
 
     @cached_property
     def _pipeline(self) -> AcceleratorPipeline:
@@ -219,7 +226,7 @@ class StructureSpace:
         copy = self._elementary.clone()
         with session() as current, current.allowing_artifacts(self.allow_artifacts):
             trial = quick.cheapest(self.ctx, copy, [*quick.configs(self.ctx, copy)])
-        copy, passes = self.module.clone(), (self._decompose, *trial.passes)
+        copy, passes = self.module.clone(), (*self._first, *trial.passes)
         return priced(run_settled(passes, self.ctx, copy), copy)
 
     def bound(self) -> float:
@@ -337,7 +344,7 @@ class StructureSpace:
             if sequential and self.goal.model == "paper":
                 cycles = sequential_cycles(func, system, plan)
                 fused = higher(fused, Cost(cycles, latency_by="nests in turn"))
-            every = (self._decompose, *passes)
+            every = (*self._first, *passes)
             structure = Structure(full, copy, every, strategy, higher(bound, fused))
             yield from self._bound(structure)
 

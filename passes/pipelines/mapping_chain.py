@@ -14,10 +14,9 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
-from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.errors import OpError, about
 from comet.passes.annotate_cost import AnnotateCostPass
-from comet.passes.comet.lower_to_comet.names import kind_of
+from comet.passes.comet.lower_to_comet.build import check_expressible
 from comet.passes.dataflow.nested import NestedPass
 from comet.passes.dataflow.outline_mappings import (
     OutlineMappingsPass,
@@ -112,9 +111,7 @@ class ChainSearch:
             )
         check_graph(self.graph)
         check_addresses(func)
-        for op in self.graph.computing:
-            if isinstance(op, ComputeOp):
-                _ = kind_of(op)
+        check_expressible(self.graph.computing)
 
     def candidates(self, mappings: str) -> Iterator[Candidate[tuple[Part, ...]]]:
         """Yield the chains that the option leaves open."""

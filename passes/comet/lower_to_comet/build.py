@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -31,7 +31,7 @@ from comet.dialects.comet.attributes import (
 )
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.copied import ComputeOp, origin_of, stored_as
-from comet.dialects.compound.dims import bits_of, level_of, names_of
+from comet.dialects.compound.dims import bits_of, extents_of, level_of, names_of
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import BindingKind as Bind
 from comet.dialects.schedule.attributes import LoopAttr
@@ -381,12 +381,21 @@ def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
     return Roles(m, n, k, tuple(dim for dim in all_dims if dim not in (m, n, k)))
 
 
+def check_expressible(ops: Iterable[Operation]) -> None:
+    """Raise PassFailedException for an op that no COMET file has, in any tiles."""
+    for op in ops:
+        if isinstance(op, ComputeOp):
+            _ = kind_of(op)
+        if isinstance(op, ContractOp):
+            _ = roles_of(op, extents_of(op.lhs) | extents_of(op.rhs))
+
+
 def _largest(op: ContractOp, dims: Sequence[str], sizes: Mapping[str, int]) -> str:
     if not dims:
         raise OpError(
             op,
             f"lower-to-comet: {op.lhs.type} times {op.rhs.type} is no product of two "
-            "matrices, which is all that the COMET tool can price; write it with "
-            "reduce and map",
+            "matrices, which is all that the COMET tool can price; give vectors a "
+            "second dimension of extent 1, or write it with reduce and map",
         )
     return max(dims, key=lambda dim: sizes[dim])

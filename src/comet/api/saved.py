@@ -40,6 +40,7 @@ PIPELINE = "comet.pipeline"
 
 MAPPING_PASSES = (
     "decompose",
+    "expand-maps",
     "pad",
     "stream",
     "distribute",

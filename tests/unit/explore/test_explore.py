@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -482,6 +483,50 @@ def test_a_program_without_a_mapping_says_why():
     search = Exploration(space_of("gemm", (8, 6, 16), Constraints(dim=dims)))
     with pytest.raises(PassFailedException, match="there is no dimension Q to shard"):
         search.run()
+
+
+ROOTS = """
+func.func @f(%x: X) -> X {
+  %y = compound.map rsqrt %x : X -> X
+  func.return %y : X
+}
+""".replace("X", "tensor<4x8xf16, #compound.dims<M, N>>")
+VECTOR = """
+!X = tensor<4x8xf16, #compound.dims<M, K>>
+!Y = tensor<8xf16, #compound.dims<K>>
+!Z = tensor<4xf16, #compound.dims<M>>
+func.func @f(%x: !X, %y: !Y) -> !Z {
+  %z = compound.contract %x, %y : !X, !Y -> !Z
+  func.return %z : !Z
+}
+"""
+
+
+def test_functions_that_the_files_lack_are_expanded(
+    few: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path, proof = tmp_path / "in.mlir", str(tmp_path / "proof.json")
+    path.write_text(ROOTS)
+    found = explored(str(path), *few, "--certificate", proof)
+    assert found["proven"]
+    assert ",expand-maps," in cast(str, found["pipeline"])
+    main(["--verify", proof])
+    assert ": true; " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ROOTS.replace("rsqrt", "log"), "in.mlir:3:3: .* has no operation 'log'"),
+        (VECTOR, "in.mlir:6:3: .* is no product of two matrices"),
+    ],
+)
+def test_what_no_file_says_is_found_before_the_search(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "in.mlir").write_text(text)
+    error = failure(capsys, str(tmp_path / "in.mlir"), "--hardware", EDGE)
+    assert re.search(message, error)
 
 
 def test_a_factor_that_does_not_divide_leaves_nothing(

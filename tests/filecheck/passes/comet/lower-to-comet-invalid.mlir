@@ -354,7 +354,7 @@ func.func @f(%a : !A, %b : !V) -> !D {
 collective.mesh @edge {cx = 2, cy = 2, kx = 2, ky = 2} at {cx = "GB", cy = "GB", kx = "OB", ky = "OB"}
 
 func.func @f(%a : !A, %b : !V) -> !D {
-  // CHECK: is no product of two matrices, which is all that the COMET tool can price; write it with reduce and map
+  // CHECK: is no product of two matrices, which is all that the COMET tool can price; give vectors a second dimension of extent 1, or write it with reduce and map
   %h = schedule.spatial on @edge [cx: M = 2, cy: M = 2] ins(%a, %b : !A, !V) outs(!D) {
   ^bb0(%a1 : !AG, %b1 : !VG):
     %h1 = schedule.spatial on @edge [kx: M = 2, ky: M = 2] ins(%a1, %b1 : !AG, !VG) outs(!G) {
