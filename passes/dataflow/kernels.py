@@ -67,15 +67,19 @@ def inside(value: SSAValue, block: Block) -> SSAValue:
     return node.hand_in(inside(value, node.parent))
 
 
-def place_barriers(program: ProgramOp) -> None:
-    """Put barriers only where a kernel reads what was written since the last one."""
+def place_barriers(program: ProgramOp, *, local: bool = False) -> None:
+    """
+    Put barriers only where a kernel reads what was written since the last one.
+
+    They are of all ranks, or order the kernels of one rank (`local`).
+    """
     for op in list(program.body.block.ops):
         if isinstance(op, BarrierOp):
             Rewriter.erase_op(op)
     written: set[SSAValue] = set()
     for kernel in program.kernels():
         if written.intersection(kernel.ins):
-            Rewriter.insert_op(BarrierOp(), InsertPoint.before(kernel))
+            Rewriter.insert_op(BarrierOp(local=local), InsertPoint.before(kernel))
             written.clear()
         written.update(kernel.results_)
 

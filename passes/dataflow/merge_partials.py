@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 from typing import ClassVar
 
@@ -67,7 +66,7 @@ from comet.passes.schedule.tile.gpu.space import (
     block_sizes,
     launches_that_fit,
 )
-from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search import cheapest, timed
 
 MERGES = "comet.merge"
 """The attribute of a function with the kernels whose last programs merge."""
@@ -149,13 +148,9 @@ def plan_merges(
 
 def _is_faster(plan: Merge) -> bool:
     """Whether one launch takes less time than two."""
-
-    def priced(merges: bool, seconds: float) -> Found[bool]:
-        return Found(merges, Cost(seconds))
-
     candidates = [
-        Candidate("launch", partial(priced, False, plan.launch_seconds)),
-        Candidate("last", partial(priced, True, plan.seconds)),
+        timed("launch", False, lambda: plan.launch_seconds),
+        timed("last", True, lambda: plan.seconds),
     ]
     return cheapest("merge", f"@{plan.producer.sym_name.data}", candidates).result
 

@@ -59,7 +59,7 @@ from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import AUTO, ChoosingPass
 from comet.passes.schedule.hoist_copies import resident_tiles
 from comet.passes.schedule.tile.gpu.space import STAGES
-from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search import cheapest, timed
 from comet.passes.triton.specialize_warps import SPECIALIZED
 
 PERSIST = "comet.persist"
@@ -293,14 +293,13 @@ def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
     if launch is None or any(model.summary.bounds for model in models):
         return False
 
-    def price(works: Iterable[KernelWork], persistent: bool) -> Found[bool]:
-        times = (kernel_time(work, gpu.device).seconds for work in works)
-        return Found(persistent, Cost(sum(map(float, times))))
+    def seconds(works: Iterable[KernelWork]) -> float:
+        return sum(float(kernel_time(work, gpu.device).seconds) for work in works)
 
     single = [model.work(launch.stages) for model in models]
     several = [model.persistent(plan.stages, plan.programs) for model in models]
     candidates = [
-        Candidate("a program for each tile", partial(price, single, False)),
-        Candidate(f"{plan.programs} programs", partial(price, several, True)),
+        timed("a program for each tile", False, partial(seconds, single)),
+        timed(f"{plan.programs} programs", True, partial(seconds, several)),
     ]
     return cheapest("programs", f"@{plan.kernel.sym_name.data}", candidates).result

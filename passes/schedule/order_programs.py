@@ -24,6 +24,7 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
+from comet.cost.reals import Real
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.dataflow import KernelOp
@@ -35,7 +36,7 @@ from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
-from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search import cheapest, timed
 
 Order = Literal["auto", "longest", "index"]
 
@@ -118,13 +119,12 @@ def _faster(
     launch, blocks = node.launch or LaunchAttr(), tile_blocks(node)
     numbers = launch_numbers(launch)
 
-    def priced(order: str, names: tuple[str, ...]) -> Found[str]:
+    def seconds(names: tuple[str, ...]) -> Real:
         ordered = replace(summary, reversed=frozenset(names))
-        time = price(ordered, blocks, numbers, gpu)
-        return Found(order, Cost(float(time.seconds)))
+        return price(ordered, blocks, numbers, gpu).seconds
 
     orders: list[tuple[str, tuple[str, ...]]] = [("index", ()), ("longest", dims)]
     if summary.programs(blocks) > gpu.multiprocessors:
         orders.reverse()
-    candidates = [Candidate(name, partial(priced, name, rows)) for name, rows in orders]
+    candidates = [timed(name, name, partial(seconds, names)) for name, names in orders]
     return cheapest("program order", f"@{node.node_name}", candidates).result

@@ -24,6 +24,7 @@ from comet.cost.gpu.capacity import register_limit
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import thread_registers
 from comet.cost.gpu.tiling import price
+from comet.cost.reals import Real
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.schedule import SpatialOp, TemporalOp
@@ -34,7 +35,7 @@ from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
-from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search import cheapest, timed
 
 Loops = Literal["auto", "all", "none"]
 
@@ -99,13 +100,12 @@ def _is_faster(
     if registers + rules.second_loop_registers > room:
         return False
 
-    def priced(dims: frozenset[str]) -> Found[frozenset[str]]:
-        time = price(replace(summary, unmasked=dims), blocks, numbers, gpu)
-        return Found(dims, Cost(float(time.seconds)))
+    def seconds(dims: frozenset[str]) -> Real:
+        return price(replace(summary, unmasked=dims), blocks, numbers, gpu).seconds
 
     dims = frozenset(loop.dim for node in found for loop in node.loops)
     candidates = [
-        Candidate("always", partial(priced, frozenset())),
-        Candidate("where needed", partial(priced, dims)),
+        timed("always", False, partial(seconds, frozenset())),
+        timed("where needed", True, partial(seconds, dims)),
     ]
-    return bool(cheapest("mask", f"@{grid.node_name}", candidates).result)
+    return cheapest("mask", f"@{grid.node_name}", candidates).result

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from math import inf
-from typing import Generic, NoReturn, Protocol, TypeVar
+from typing import Generic, NoReturn, Protocol, SupportsFloat, TypeVar
 
 from xdsl.utils.exceptions import PassFailedException
 
@@ -40,6 +40,7 @@ __all__ = [
     "ranked",
     "refuse",
     "session",
+    "timed",
     "vary",
 ]
 
@@ -94,6 +95,11 @@ class Candidate(Generic[T]):
     """
     bound: Cost = FREE
     """A lower bound of its cost, known before it is priced."""
+
+
+def timed(label: str, result: T, seconds: Callable[[], SupportsFloat]) -> Candidate[T]:
+    """Return a candidate whose cost is the time that `seconds` computes."""
+    return Candidate(label, lambda: Found(result, Cost(float(seconds()))))
 
 
 def refuse(error: Exception) -> NoReturn:

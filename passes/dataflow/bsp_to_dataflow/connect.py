@@ -59,7 +59,7 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
 )
 from comet.passes.dataflow.bsp_to_dataflow.present_pattern import check_present_pattern
 from comet.passes.dataflow.kernel_locals import unawaited
-from comet.passes.dataflow.kernels import joined
+from comet.passes.dataflow.kernels import joined, place_barriers
 from comet.passes.schedule.plan_string import parse_plan
 
 EVERY = "every"
@@ -200,7 +200,7 @@ def rewrite(
         merge_kernels(program)
     if PATTERN_RULES[pattern].signals:
         merge_signals(program)
-        order_locally(program)
+        place_barriers(program, local=True)
 
 
 def check_symmetric(programs: Iterable[ProgramOp], pattern: Pattern) -> None:
@@ -328,19 +328,6 @@ def _channel(program: ProgramOp, transfer: ChannelPlan) -> SSAValue:
     first = next(op for op in ops if not isinstance(op, dataflow.ChannelOp))
     Rewriter.insert_op(channel, InsertPoint.before(first))
     return channel.result
-
-
-def order_locally(program: ProgramOp) -> None:
-    """Keep only those barriers that order the kernels of one rank."""
-    unfinished: set[SSAValue] = set()
-    for op in list(program.body.block.ops):
-        if isinstance(op, BarrierOp):
-            Rewriter.erase_op(op)
-        if isinstance(op, KernelOp):
-            if any(value in unfinished for value in op.ins):
-                Rewriter.insert_op(BarrierOp(local=True), InsertPoint.before(op))
-                unfinished.clear()
-            unfinished.update(op.results_)
 
 
 def merge_kernels(program: ProgramOp) -> None:

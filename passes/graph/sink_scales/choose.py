@@ -8,7 +8,7 @@ tile of columns. Both are priced as kernels of the products, without later ops.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -33,7 +33,7 @@ from comet.passes.schedule.fuse.gpu.groups import Kernel
 from comet.passes.schedule.fuse.gpu.narrow import narrow_type
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
-from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search import cheapest, timed
 
 STRATEGIES = (Strategy("full", full_rows=True), Strategy("partial"))
 """The forms of the kernels that are priced."""
@@ -112,14 +112,12 @@ def _read(value: SSAValue, block: Block) -> SSAValue:
 def _is_faster(func: FuncOp, name: str | None, forms: Forms) -> bool:
     """Return whether the products of a function are faster with their scales sunk."""
 
-    def priced(sunk: bool) -> Found[bool]:
-        copy = func.clone()
-        kernels = _sunk(copy) if sunk else _not_sunk(copy)
-        return Found(sunk, Cost(sum(forms.seconds(*kernel) for kernel in kernels)))
+    def seconds(kernels_of: Callable[[FuncOp], Iterator[Kernel]]) -> float:
+        return sum(forms.seconds(*kernel) for kernel in kernels_of(func.clone()))
 
     candidates = [
-        Candidate("kept", partial(priced, False)),
-        Candidate("sunk", partial(priced, True)),
+        timed("kept", False, partial(seconds, _not_sunk)),
+        timed("sunk", True, partial(seconds, _sunk)),
     ]
     return cheapest("scales", f"%{name}", candidates).result
 

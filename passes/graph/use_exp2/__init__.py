@@ -36,7 +36,7 @@ from comet.passes.graph.use_exp2.plan import (
     is_exponential,
     plan_exp2,
 )
-from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search import cheapest, timed
 
 Exponential = Literal["auto", "exp", "exp2"]
 
@@ -70,16 +70,13 @@ def choose(func: FuncOp, gpu: Device, exp: Exponential) -> Exp2Plan | None:
         return None
     if exp == "exp2":
         return plan
-
-    def priced(plan: Exp2Plan | None, operations: float) -> Found[Exp2Plan | None]:
-        return Found(plan, Cost(float(vector_seconds(operations, gpu))))
-
     before, after = plan.operations, plan.operations - plan.saved
     candidates = [
-        Candidate("exp", partial(priced, None, before)),
-        Candidate("exp2", partial(priced, plan, after)),
+        timed("exp", False, partial(vector_seconds, before, gpu)),
+        timed("exp2", True, partial(vector_seconds, after, gpu)),
     ]
-    return cheapest("exponentials", f"@{func.sym_name.data}", candidates).result
+    place = f"@{func.sym_name.data}"
+    return plan if cheapest("exponentials", place, candidates).result else None
 
 
 def rewrite(plan: Exp2Plan) -> None:

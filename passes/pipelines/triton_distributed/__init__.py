@@ -52,7 +52,7 @@ from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
 from comet.passes.schedule.order_programs import Order, OrderProgramsPass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
-from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search import cheapest, timed
 from comet.passes.search.goal import Goal, Objective
 from comet.passes.sharding.add_ctas import AddCtasPass
 from comet.passes.sharding.dim_axes import parse_dims
@@ -257,7 +257,7 @@ class TritonDistributedPass(Pipeline):
     def _best_ctas(self, ctx: Context, module: ModuleOp) -> int:
         """Return the number of programs in a group with the fastest launch plan."""
 
-        def price(ctas: int) -> Found[int]:
+        def seconds(ctas: int) -> float:
             tried = replace(self, ctas=ctas)
             copy = module.clone()
             for part in tried.parts(ctx, copy):
@@ -265,12 +265,11 @@ class TritonDistributedPass(Pipeline):
                 if isinstance(part, AnnotateCostPass):
                     break
             found = map(estimate_of, compute_functions(copy))
-            nanoseconds = sum(cost.latency for cost in found if cost is not None)
-            return Found(ctas, Cost(nanoseconds * 1e-9))
+            return 1e-9 * sum(cost.latency for cost in found if cost is not None)
 
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
         sizes = (1, *group_sizes(ctx, module, parse_dims(self.dim), self.ranks))
-        candidates = [Candidate(f"ctas={n}", partial(price, n)) for n in sizes]
+        candidates = [timed(f"ctas={n}", n, partial(seconds, n)) for n in sizes]
         return cheapest("groups", place, candidates).result
 
     def _to_elementary(self) -> Iterator[ModulePass]:
