@@ -338,7 +338,7 @@ def test_parallel_neighbours_are_lanes_of_their_own() -> None:
     assert lanes == [[[1]], [[2], [3]]]
 
 
-def test_a_binding_stands_before_its_left_node() -> None:
+def test_a_binding_is_before_its_left_node() -> None:
     tile = siblings(SEQUENTIAL, PIPELINE)
     kinds = [binding_of(tile, child) for child in tile.children]
     assert kinds == [SEQUENTIAL, PIPELINE, PIPELINE]

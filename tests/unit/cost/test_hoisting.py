@@ -1,11 +1,11 @@
-"""Which loops stand around the copy of a tile, for numbers and for arrays."""
+"""Which loops are around the copy of a tile, for numbers and for arrays."""
 
 import numpy as np
 
 from comet.cost.gpu.hoisting import loops_around
 
 
-def test_a_copy_stands_in_all_loops_up_to_the_last_that_changes_it():
+def test_a_copy_is_in_all_loops_up_to_the_last_that_changes_it():
     loops = [("M", 2), ("N", 3), ("K", 4)]
     assert loops_around("MK", loops) == [True, True, True]
     assert loops_around("N", loops) == [True, True, False]

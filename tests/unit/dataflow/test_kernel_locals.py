@@ -10,14 +10,10 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.dataflow import (
     KernelOp,
     ProgramOp,
-    PullOp,
-    ReadOp,
     SignalOp,
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp
-from comet.passes.dataflow.bsp_to_dataflow.connect import can_merge
-from comet.passes.dataflow.kernel_locals import local_waits, unawaited
 from comet.passes.dataflow.kernels import joined
 
 TEXT = """
@@ -100,22 +96,12 @@ PERSISTENT = "bsp-to-dataflow{pattern=fused persistent=true}"
 
 
 @pytest.mark.parametrize(("read", "count"), [("e", 1), ("w", 2)])
-def test_rows_are_told_of_and_columns_are_not(read: str, count: int):
+def test_rows_are_signalled_and_columns_are_not(read: str, count: int):
     before = program(read)
     after = run_passes(before, PERSISTENT)
     assert len(kernels(after)) == count
     lowered = run_passes(after, "lower-channels,verify-sync")
     assert_same_meaning(before, lowered, "f")
-
-
-def test_rows_are_loaded_behind_the_flag_of_the_own_rank():
-    (kernel,) = kernels(run_passes(program("e"), PERSISTENT))
-    _, last = (op for op in kernel.body.block.ops if isinstance(op, SpatialOp))
-    waits = local_waits(last)
-    assert list(waits) == [last.ins[0]]
-    assert isinstance(read := last.ins[1].owner, ReadOp | PullOp)
-    assert read.channel is waits[last.ins[0]].channel
-    assert not list(unawaited(last, kernel))
 
 
 PLACED = "lower-channels,materialize-copies,hoist-copies,place-waits"
@@ -151,10 +137,9 @@ def test_a_signal_covers_what_the_own_rank_reads():
         run_passes(module, "verify-sync")
 
 
-def test_a_kernel_that_reads_what_nothing_tells_of_is_rejected():
+def test_a_kernel_that_reads_what_nothing_signals_is_rejected():
     module = run_passes(program("w"), "bsp-to-dataflow{pattern=fused}")
     make, last = kernels(module)
-    assert not can_merge(make, last)
     (whole,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     joined(make, last)
     assert len(list(whole.kernels())) == 1
@@ -225,10 +210,10 @@ func.func @f(%x: !X, %c: !J) -> !B {
   func.return %all : !B
 }
 """
-"""What is kept is stored by one program, which tells one rank only that it has."""
+"""The value that stays is stored by one program, which signals one rank only."""
 
 
-def test_who_gets_a_part_is_not_told_of_the_rest():
+def test_a_rank_that_gets_a_part_has_no_signal_for_the_rest():
     before = run_passes(parse_module(PARTS), hardware("h200x8.yaml"))
     after = run_passes(before, PERSISTENT)
     assert len(kernels(after)) == 2

@@ -1,6 +1,5 @@
 """Kernels that do not need each other are one launch, and mean the same."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,14 @@ from triton_modules import check_all, compile_all, emitted, printed
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.cost import estimate_of
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.merge_launches import LAUNCHES
-from comet.passes.schedule.fuse.gpu.groups import elementary_ops, partition_of
-from comet.passes.schedule.fuse.gpu.launching import needs_of, seconds_of_launches
-from comet.passes.schedule.fuse.gpu.plan import plan_kernel, plan_steps
-from comet.passes.schedule.fuse.gpu.trial import Trials
-from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.search import session
 
 KERNELS = f"{H200},fuse{{strategy=none}},tile,outline-kernels"
 
@@ -79,22 +75,19 @@ def test_all_programs_of_a_launch_have_the_same_numbers():
         assert len(numbers) == 1
 
 
-@pytest.mark.parametrize(("merged_later", "count"), [(True, 2), (False, 4)])
-def test_fuse_prices_kernels_as_they_will_be_launched(merged_later: bool, count: int):
-    module = run_passes(parse_module(DIAMOND), H200)
-    (func,) = compute_functions(module)
-    trials = Trials(attached_system(module), launches_merged=merged_later)
-    products = Strategy("none")
-    parts = partition_of(elementary_ops(func), products)
-    needs = needs_of(plan_steps(func, parts, partial(plan_kernel, products)), trials)
-    kernels = (op for op in merged(DIAMOND).walk() if isinstance(op, SpatialOp))
-    found = [estimate for op in kernels if (estimate := estimate_of(op)) is not None]
-    bodies = 1e-9 * sum(estimate.latency for estimate in found)
-    expected = count * trials.gpu.launch + bodies
-    assert len(found) == 4
-    assert seconds_of_launches(needs, trials.launches) == pytest.approx(
-        expected, rel=1e-3
-    )
+@pytest.mark.parametrize(("launches", "count"), [("auto", 2), ("none", 4)])
+def test_fuse_prices_kernels_as_they_will_be_launched(launches: str, count: int):
+    passes = f"{H200},fuse{{strategy=none launches={launches}}}"
+    with session() as current:
+        module = run_passes(parse_module(DIAMOND), passes)
+    (choice,) = (c for c in current.choices if c.name == "strategy")
+    kernels = [op for op in module.walk() if isinstance(op, SpatialOp)]
+    bodies = 1e-9 * sum(e.latency for op in kernels if (e := estimate_of(op)))
+    expected = count * device_of(attached_system(module)).launch + bodies
+    assert len(kernels) == 4
+    (row,) = choice.rows
+    assert row.cost is not None
+    assert row.cost.latency == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_chain_stays_as_it_is():

@@ -58,7 +58,7 @@ def test_kernels_of_the_same_result_name_stay_apart():
     assert names == ["f_y_kernel", "f_1_kernel"]
 
 
-def test_a_barrier_stands_only_where_a_kernel_waits():
+def test_a_barrier_is_only_where_a_kernel_waits():
     module = parse_module(schedule("two_kernels", SIZES, {**TILES, "N": even(11, 3)}))
     outlined = run_passes(module, "outline-kernels")
     (program,) = (op for op in outlined.walk() if isinstance(op, dataflow.ProgramOp))

@@ -39,7 +39,7 @@ def test_programs_of_several_ranks(name: str, dim: str, ranks: int, size: str) -
 @pytest.mark.parametrize(
     ("name", "ranks", "size"), covering(product(SHARED_TEXTS, (2, 3, 4, 8), SIZES), 1)
 )
-def test_programs_that_say_their_shares(name: str, ranks: int, size: str) -> None:
+def test_programs_that_say_their_shards(name: str, ranks: int, size: str) -> None:
     before = parse_module(SHARED_TEXTS[name].format(**SIZES[size]))
     after = run_passes(before, f"{on_ranks(ranks)},{LOWER}")
     assert any(isinstance(op, CollectiveOp) for op in after.walk())

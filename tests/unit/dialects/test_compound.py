@@ -157,7 +157,7 @@ def test_counts_are_stored_and_compared():
             op.verify()
 
 
-def test_positions_of_a_share():
+def test_positions_of_a_shard():
     share = IndexOp(tensor({"N": 3}, f32), 11, ("x", "y"))
     share.verify()
     assert (share.dim, share.extent, share.axis_names) == ("N", 11, ("x", "y"))

@@ -83,7 +83,7 @@ def test_temporal_constructor():
     assert op.init_args() == ()
 
 
-def test_temporal_constructor_with_a_carry():
+def test_temporal_constructor_with_an_iter_arg():
     block = Block(arg_types=[TILE, TILE_ROWS])
     now = ReduceOp(ReduceKind.MAX, block.args[0], TILE_ROWS)
     new = MapOp(MapKind.MAX, [now.result, block.args[1]], TILE_ROWS)

@@ -41,7 +41,7 @@ def test_the_same_level_is_a_view():
     assert [border.crossing for border in borders(op)] == ["in", "in", "out"]
 
 
-def test_a_carry_crosses_as_a_view():
+def test_an_iter_arg_crosses_as_a_view():
     text = """
 func.func @f(%x: tensor<8xf32, #compound.dims<M @OB>>,
              %z: tensor<f32, #compound.dims<@OB>>) -> tensor<f32, #compound.dims<@OB>> {

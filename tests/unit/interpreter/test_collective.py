@@ -86,7 +86,7 @@ def test_all_gather_along_a_new_dimension():
     assert_close([result(text)], [X.max(axis=1)])
 
 
-def test_reduce_scatter_keeps_a_share():
+def test_reduce_scatter_keeps_a_shard():
     """M = 5 over six instances: the last one holds nothing."""
     body = """
     %p = compound.reduce add %a : !l -> !M

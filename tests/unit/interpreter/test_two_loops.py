@@ -52,7 +52,7 @@ func.func @f(%x: !X) -> !R {
 """
 
 
-def test_tiles_lie_side_by_side_share_by_share():
+def test_tiles_are_concatenated_shard_by_shard():
     x = np.random.default_rng(1).standard_normal((10, 5))
     assert_close(run(parse_module(SIDE_BY_SIDE), "f", [x]), [2 * x])
 

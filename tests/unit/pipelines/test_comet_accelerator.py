@@ -119,7 +119,7 @@ def test_the_chosen_strategy_means_the_same():
     assert_same_meaning(before, after, "main")
 
 
-def test_a_carry_that_the_shared_buffer_keeps_breaks_no_rule():
+def test_an_iter_arg_that_the_shared_buffer_keeps_breaks_no_rule():
     before = parse_module(graph_text("gemm_softmax", (2, 11, 512)))
     options = "strategy=none stream=true chunks=shared"
     after = run_passes(before, f"{edge},comet-accelerator{{{options}}}")

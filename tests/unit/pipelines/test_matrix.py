@@ -77,7 +77,7 @@ def test_ranks_that_are_concurrent_are_right():
     assert [verdict.right for verdict in found] == [2] * len(CONCURRENT)
 
 
-def test_what_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_wrong_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A wrong program, and a compiler that refuses, are failures of the matrix."""
     right = Cell.source
 

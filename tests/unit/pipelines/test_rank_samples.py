@@ -87,7 +87,7 @@ def test_what_lies_beyond_the_lengths_counts_nothing():
     assert_close(run(after, "main", [q, k, v, lengths]), expected)
 
 
-def test_a_rank_counts_the_positions_of_its_share():
+def test_a_rank_counts_the_positions_of_its_shard():
     """The local positions are those of the whole, and only as many as there are."""
     text = """
     collective.mesh @mesh {x = 2, y = 3}

@@ -76,7 +76,7 @@ def test_module_agrees_with_its_reference(
     assert reports[name]["ok"], reports[name]
 
 
-def test_wide_rows_take_two_sweeps(sources: dict[str, str]):
+def test_wide_rows_take_two_reduction_loops(sources: dict[str, str]):
     """The product is computed again, or kept in device memory."""
     again, kept = (
         sources[f"gemm_softmax-wide-{between}"] for between in ("recompute", "spill")

@@ -1,6 +1,5 @@
 """Whole graphs in elementary form, such as blocks of transformers, become kernels."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,22 +11,10 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from transformer_blocks import GRAPHS, llama_block, norm_and_mlp
 from triton_modules import check_all, emitted, hardware
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import SpatialOp
-from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.fuse.gpu import trial
-from comet.passes.schedule.fuse.gpu.cut import added_bytes, cut_in_two
-from comet.passes.schedule.fuse.gpu.groups import (
-    Partition,
-    elementary_ops,
-    partition_of,
-)
-from comet.passes.schedule.fuse.gpu.plan import plan_kernel, plan_steps
-from comet.passes.schedule.fuse.strategy import Strategy
-from comet.passes.schedule.tile_tree import Spatial
 
 ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
 FULL = ONE_GPU.replace("ranks=1", "ranks=1 strategy=full")
@@ -42,11 +29,6 @@ def on_two_gpus(dim: str) -> str:
 
 def kernels(module: ModuleOp) -> list[SpatialOp]:
     return [op for op in module.walk() if isinstance(op, SpatialOp)]
-
-
-def function(text: str) -> FuncOp:
-    (found,) = compute_functions(parse_module(text))
-    return found
 
 
 def test_every_graph_runs_on_one_gpu(tmp_path: Path):
@@ -98,33 +80,10 @@ def test_a_kernel_that_is_not_lowered_is_cut(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_kernel_is_cut_where_least_goes_through_memory():
     """Behind the root of a row, which is shorter than the row that it scales."""
-    func = function(norm_and_mlp())
-    choice = Strategy("full", full_rows=True)
-    whole = partition_of(elementary_ops(func), choice)
-    (kernel,) = planned(func, choice, whole)
-    halves = cut_in_two(whole, kernel)
-    assert halves is not None
-    made = [
-        [value.name_hint for value in half.outs]
-        for half in planned(func, choice, halves)
-    ]
-    assert made == [["h_scale"], ["z"]]
-
-
-def planned(func: FuncOp, choice: Strategy, partition: Partition) -> list[Spatial]:
-    """Return the kernels of the groups of a partition."""
-    steps = plan_steps(func, partition, partial(plan_kernel, choice))
-    return [step for step in steps if isinstance(step, Spatial)]
-
-
-def test_what_a_cut_costs():
-    """%h is 3 x 4 numbers of 4 bytes: stored and read; %x is read once more."""
-    ops = list(compute_block(function(norm_and_mlp())).ops)[:-1]
-    place = next(i for i, op in enumerate(ops) if op.results[0].name_hint == "h") + 1
-    result = ops[-1].results[0]
-    assert added_bytes(ops[:place], ops[place:], [result]) == 3 * 3 * 4 * 4
-    h = ops[place - 1].results[0]
-    assert added_bytes(ops[:place], ops[place:], [result, h]) == 2 * 3 * 4 * 4
+    text = norm_and_mlp({"M": 128, "D": 4096, "F": 2816}, "bf16")
+    module = run_passes(parse_module(text), f"{H200},fuse{{strategy=full}}")
+    made = [[value.name_hint for value in node.outs] for node in kernels(module)]
+    assert made == [["h_scale"], ["gated"], ["z"]]
 
 
 def test_a_product_with_two_column_dimensions_is_one_of_matrices():

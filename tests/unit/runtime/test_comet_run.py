@@ -62,7 +62,7 @@ def test_compiling_needs_no_gpu(module: Path):
     assert kernel["faults"] == kernel["slow"] == []
 
 
-def test_faults_of_kernels_are_told():
+def test_faults_of_kernels_are_reported():
     kernel = Compiled(
         "f",
         "gfx942",

@@ -57,9 +57,7 @@ def since_last_store(operations: list[str], target: str, index: int) -> list[str
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kernel", SIGNALS)
-def test_a_barrier_stands_before_each_release(
-    kernel: str, target: str, compiled: Compiled
-):
+def test_a_barrier_is_before_each_release(kernel: str, target: str, compiled: Compiled):
     operations = compiled[kernel, target]
     releases = [i for i, op in enumerate(operations) if RELEASE[target] in op]
     assert len(releases) >= SIGNALS[kernel]

@@ -1,4 +1,4 @@
-"""Copies of tiles mean what the transfers at borders did, and stand where they may."""
+"""Copies of tiles mean what transfers at borders mean, and are where they may be."""
 
 import pytest
 from gpu_ranks import H200X8, TEXTS

@@ -71,7 +71,7 @@ def test_full_is_one_kernel_that_loops_over_the_contraction_only() -> None:
     assert loops(kernel) == ["K"]
 
 
-def test_partial_sweeps_as_often_as_reductions_demand() -> None:
+def test_partial_has_as_many_loops_as_reductions_need() -> None:
     text = SOFTMAX.format(M=7, N=13, K=5)
     (plain,) = kernels(fused(text, "strategy=partial between=recompute"))
     assert loops(plain) == ["N", "K"] * 3

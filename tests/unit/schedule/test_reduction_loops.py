@@ -53,20 +53,20 @@ def made(reduction_loop: ReductionLoop) -> list[str | None]:
     return [op.results[0].name_hint for op in reduction_loop.ops]
 
 
-def test_a_reduction_ends_a_sweep() -> None:
+def test_a_reduction_ends_a_reduction_loop() -> None:
     assert reduction_loop_count(softmax(), "N") == 3
     assert reduction_loop_count(softmax("decompose,stream"), "N") == 2
     assert reduction_loop_count(softmax(), "K") == 1
     assert reduction_loop_count(softmax(), "Q") == 0
 
 
-def test_a_chain_of_reductions_of_one_value_needs_one_sweep() -> None:
+def test_a_chain_of_reductions_of_one_value_needs_one_reduction_loop() -> None:
     assert reduction_loop_count(body(parse_module(TWO_PRODUCTS)), "N") == 1
     assert reduction_loop_count(body(parse_module(STATISTICS)), "C") == 2
     assert reduction_loop_count(body(parse_module(ATTENTION)), "N") == 2
 
 
-def test_loops_over_what_is_reduced_last_stand_outermost() -> None:
+def test_loops_over_what_is_reduced_last_are_outermost() -> None:
     assert looped_dims(softmax()) == ("N", "K")
     assert looped_dims(body(parse_module(TWO_PRODUCTS))) == ("N", "K")
     assert looped_dims(body(parse_module(GATED_PRODUCT))) == ("K",)
@@ -78,7 +78,7 @@ def nest(text: str) -> tuple[str, ...]:
     return nested_loops(ops, looped_dims(ops), extents)
 
 
-def test_a_loop_stands_inside_those_over_what_its_sums_keep() -> None:
+def test_a_loop_is_inside_those_over_what_its_sums_keep() -> None:
     assert looped_dims(body(parse_module(REDUCED_THEN_KEPT))) == ("K", "M", "L")
     assert nest(REDUCED_THEN_KEPT) == ("M", "L", "K")
     assert nest(ATTENTION) == looped_dims(body(parse_module(ATTENTION)))
@@ -97,7 +97,7 @@ def test_of_excluding_loops_that_over_single_elements_stays() -> None:
     assert set(nested_loops(ops, looped_dims(ops), extents)) == {"R", "M"}
 
 
-def test_later_sweeps_recompute_what_they_need() -> None:
+def test_later_loops_recompute_what_they_need() -> None:
     ops = softmax()
     plan = plan_reduction_loops(ops, "N", set(ops[-1].results))
     assert [made(reduction_loop) for reduction_loop in plan.reduction_loops] == [
@@ -122,7 +122,7 @@ def test_a_spilled_tile_is_yielded_once_and_not_recomputed() -> None:
     ]
 
 
-def test_ops_without_the_dimension_stand_between_sweeps() -> None:
+def test_ops_without_the_dimension_are_between_reduction_loops() -> None:
     ops = body(parse_module(STATISTICS))
     plan = plan_reduction_loops(ops, "C", {*ops[-1].results, named(ops, "m")})
     assert [[op.results[0].name_hint for op in part] for part in plan.between] == [
@@ -132,7 +132,7 @@ def test_ops_without_the_dimension_stand_between_sweeps() -> None:
     ]
 
 
-def test_all_results_of_a_fold_leave_its_sweep() -> None:
+def test_all_results_of_a_fold_leave_its_loop() -> None:
     ops = softmax("decompose,stream")
     plan = plan_reduction_loops(ops, "N", set(ops[-1].results))
     assert hints(plan.reduction_loops[0].outputs) == ["m", "l"]

@@ -1,4 +1,4 @@
-"""Recomputing the types of a tile tree from its rows."""
+"""Recomputing the types of a tile tree from its loops."""
 
 import pytest
 from semantics import assert_same_meaning, run_passes
@@ -31,7 +31,7 @@ def test_tiles(extent: int, factor: int, even: int, aligned: int):
     assert even_tile(extent, aligned) == factor
 
 
-def test_rows_decide_types_and_combiners():
+def test_loops_decide_types_and_combiners():
     module = fused()
     leaf = ops_of(module, TemporalOp)[2]
     set_loops(leaf, [LoopAttr("K", 4), LoopAttr("M", 2)])
@@ -44,7 +44,7 @@ def test_rows_decide_types_and_combiners():
     ]
 
 
-def test_taking_rows_away_takes_combiners_away():
+def test_taking_loops_away_takes_combiners_away():
     before = fused()
     module = run_passes(before, 'tile{factors="c_ob: K=4"}')
     for node in ops_of(module, TemporalOp):
@@ -63,7 +63,7 @@ def test_a_body_that_cannot_be_split_is_an_error():
 
 
 @pytest.mark.parametrize(("plan", "whole"), [("", 13), ("y_dram: M=13", 1)])
-def test_scattered_shares_come_together_again(plan: str, whole: int):
+def test_scattered_shards_are_gathered_again(plan: str, whole: int):
     tree = fused(sizes=(13, 4, 32), place="kind=reduce_scatter_all_gather")
     module = run_passes(tree, f'tile{{factors="{plan}"}}')
     names = [op.name for op in ops_of(module, CollectiveOp)]

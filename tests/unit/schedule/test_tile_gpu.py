@@ -116,7 +116,7 @@ func.func @f(%q: tensor<1x2x256x128xf16>, %k: tensor<1x2x4096x128xf16>,
 }"""
 
 
-def test_no_loop_stands_in_the_loop_over_keys() -> None:
+def test_no_loop_is_in_the_loop_over_keys() -> None:
     """Triton lets loads run ahead in innermost loops only."""
     module = tiled(ATTENTION, "strategy=full")
     loops = [op for op in module.walk() if isinstance(op, TemporalOp)]
@@ -254,7 +254,7 @@ def test_narrow_loads_take_registers(rows: int, registers: int) -> None:
     assert more == registers
 
 
-def test_what_a_channel_holds_has_the_rows_of_a_share() -> None:
+def test_what_a_channel_holds_has_the_rows_of_a_shard() -> None:
     """A third of 8192 numbers is odd; half is not."""
     text = SHARED_TEXTS["ag_gemm"].format(M=1024, N=512, K=8192)
     for passes in ("outline-kernels", "outline-kernels,bsp-to-dataflow"):

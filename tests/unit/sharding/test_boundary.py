@@ -81,7 +81,7 @@ def test_meaning_and_collectives(case: str, ranks: int, sizes: tuple[int, int, i
     assert collectives(after) == expected
 
 
-def test_a_product_over_shares_is_scattered_into_a_result_in_shares():
+def test_a_product_over_shards_is_scattered_into_a_result_in_shards():
     text = """
     collective.mesh @gpus {rank = 3}
     func.func @main(%a: tensor<7x5xf32, #compound.dims<M, K>>,

@@ -207,7 +207,7 @@ TWO_ITER_ARGS = """
     ("kind", "operands", "one_by_one"),
     [("add", "%b, %d", False), ("add", "%a, %c", True), ("add", "%a, %d", True)],
 )
-def test_partials_are_merged_together_where_each_carry_has_a_reduction(
+def test_partials_are_merged_together_where_each_iter_arg_has_a_reduction(
     kind: str, operands: str, one_by_one: bool
 ):
     text = mesh_text({"rank": 2}) + TWO_ITER_ARGS.format(kind=kind, operands=operands)
@@ -400,7 +400,7 @@ OF_CONSTANTS = {
 
 @pytest.mark.parametrize("what", OF_CONSTANTS)
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_what_is_made_of_constants_is_there_in_any_shares(what: str, ranks: int):
+def test_what_is_made_of_constants_is_there_in_any_shards(what: str, ranks: int):
     text = f"""
     !m = tensor<7xf32, #compound.dims<M>>
     !s = tensor<f32, #compound.dims<>>

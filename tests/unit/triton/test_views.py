@@ -69,7 +69,7 @@ def test_ranks_read_views(ranks: int, tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
-def test_ranks_that_split_what_a_slice_takes_are_told_another_dimension():
+def test_ranks_that_split_what_a_slice_takes_get_another_dimension_in_the_error():
     passes = "triton-distributed{ranks=2 dim=A}"
     with pytest.raises(PassFailedException, match="use dim=B or dim=W"):
         emitted(PROGRAMS["sliced_A_of_AB_given"], f"{hardware('h200x8.yaml')},{passes}")
