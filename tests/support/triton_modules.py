@@ -72,6 +72,12 @@ def check_all(sources: Mapping[str, str], folder: Path) -> dict[str, Facts]:
     return dict(zip(sources, found, strict=True))
 
 
+def wrong(sources: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the names of modules that do not compute what their reference does."""
+    found = check_all(sources, folder)
+    return [name for name, report in found.items() if not report["ok"]]
+
+
 def compile_all(
     sources: Mapping[str, str], folder: Path, targets: str = "sm_90,gfx942"
 ) -> list[Facts]:

@@ -1,6 +1,5 @@
 """Gathers along every axis, by ids of every rank, through views, on GPUs."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from semantics import (
     random_inputs,
     run_passes,
 )
-from triton_modules import check_all, compile_all, emitted, hardware
+from triton_modules import compile_all, emitted, hardware, wrong
 from view_programs import reference
 from xdsl.utils.exceptions import PassFailedException
 
@@ -47,12 +46,6 @@ def test_lowered_views_mean_the_same():
     for text in PROGRAMS.values():
         before = parse_module(text)
         assert_same_meaning(before, run_passes(before, "lower-views"), "main")
-
-
-def wrong(sources: Mapping[str, str], folder: Path) -> list[str]:
-    """Return the modules that do not compute what their reference does."""
-    reports = check_all(sources, folder)
-    return [name for name, report in reports.items() if not report["ok"]]
 
 
 def test_one_gpu_gathers(tmp_path: Path):

@@ -1,6 +1,5 @@
 """Sums of rows that ids name, by every axis, between other ops, on GPUs."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from semantics import (
     random_inputs,
     run_passes,
 )
-from triton_modules import check_all, compile_all, emitted, hardware
+from triton_modules import compile_all, emitted, hardware, wrong
 from view_programs import reference
 from xdsl.dialects.builtin import StringAttr
 from xdsl.traits import SymbolTable
@@ -35,12 +34,6 @@ SOME = {name: PROGRAMS[name] for name in (*COVERED[::2], *AROUND)}
 H200 = hardware("h200x1.yaml")
 ONE_GPU = f"{H200},triton-distributed{{ranks=1}}"
 RANKS = f"{hardware('h200x8.yaml')},triton-distributed"
-
-
-def wrong(sources: Mapping[str, str], folder: Path) -> list[str]:
-    """Return the modules that do not compute what their reference does."""
-    reports = check_all(sources, folder)
-    return [name for name, report in reports.items() if not report["ok"]]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

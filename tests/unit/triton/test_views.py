@@ -1,6 +1,5 @@
 """Every view along every axis, read by map, contraction and reduction, on GPUs."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from semantics import (
     random_inputs,
     run_passes,
 )
-from triton_modules import check_all, emitted, hardware
+from triton_modules import emitted, hardware, wrong
 from view_programs import programs, reference
 from xdsl.utils.exceptions import PassFailedException
 
@@ -43,12 +42,6 @@ def test_lowered_views_mean_the_same():
     for text in PROGRAMS.values():
         before = parse_module(text)
         assert_same_meaning(before, run_passes(before, "lower-views"), "main")
-
-
-def wrong(sources: Mapping[str, str], folder: Path) -> list[str]:
-    """Return the modules that do not compute what their reference does."""
-    reports = check_all(sources, folder)
-    return [name for name, report in reports.items() if not report["ok"]]
 
 
 def test_one_gpu_reads_views_along_every_axis(tmp_path: Path):
