@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i32
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
@@ -13,8 +13,7 @@ from comet.dialects.dataflow.arrival import ArriveOp
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.dataflow.merging import arriving_node, merging_node
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.tl.types import BinaryKind
-from comet.passes.triton.lower_to_triton.channels import combined
+from comet.passes.triton.lower_to_triton.channels import grid_index
 from comet.passes.triton.lower_to_triton.values import Scope
 
 
@@ -42,19 +41,11 @@ def check_arrival(
 
 def lower_arrival(arrive: ArriveOp, scope: Scope) -> Block:
     """Write the arrival of a program; return the block that the last one runs."""
-    index: SSAValue | None = None
     places = {loop.dim: loop for loop in scope.grid}
-    for dim in (dim for dim, factor in arrive.type.factors.items() if factor > 1):
-        place = places[dim]
-        place.index.name_hint = place.index.name_hint or f"pid_{dim.lower()}"
-        if index is None:
-            index = place.index
-        else:
-            index = combined(scope, BinaryKind.MUL, index, place.count)
-            index = scope.insert(tl.BinaryOp(BinaryKind.ADD, index, place.index))
+    loops = [places[dim] for dim, n in arrive.type.factors.items() if n > 1]
     counter = scope.memory.counters(arrive.counters)
-    if index is not None:
-        counter = scope.insert(tl.AddPtrOp(counter, index))
+    if loops:
+        counter = scope.insert(tl.AddPtrOp(counter, grid_index(scope, loops)))
     arrivals = scope.insert(tl.ConstantOp.of(arrive.arrivals.value.data, i32))
     last = scope.insert(tl.ArriveLastOp(counter, arrivals), "last")
     branch = tl.IfOp(last)

@@ -8,7 +8,7 @@ own rank, next rank, and so on, so that ranks do not all access the same peer at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -30,7 +30,7 @@ from comet.passes.triton.lower_to_triton.buffers import (
 )
 from comet.passes.triton.lower_to_triton.offsets import DimSlice, inner_slice
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
-from comet.passes.triton.lower_to_triton.values import Owner, Scope, scope_in
+from comet.passes.triton.lower_to_triton.values import GridIndex, Owner, Scope, scope_in
 from comet.passes.triton.slices import LoopSlice
 
 
@@ -49,6 +49,18 @@ def combined(
             return lhs
         rhs = scope.insert(tl.ConstantOp.of(rhs, i32))
     return scope.insert(tl.BinaryOp(kind, lhs, rhs))
+
+
+def grid_index(scope: Scope, loops: Sequence[GridIndex]) -> SSAValue:
+    """Return the index of a program along some loops, the last one fastest."""
+    first, *others = loops
+    for loop in loops:
+        loop.index.name_hint = loop.index.name_hint or f"pid_{loop.dim.lower()}"
+    index = first.index
+    for loop in others:
+        index = combined(scope, BinaryKind.MUL, index, loop.count)
+        index = combined(scope, BinaryKind.ADD, index, loop.index)
+    return index
 
 
 def peer_at(scope: Scope, index: SSAValue, hint: str) -> SSAValue:

@@ -21,7 +21,6 @@ from comet.dialects.compound.elementary import NEUTRAL
 from comet.dialects.dataflow import SignalOp
 from comet.dialects.schedule import CopyOp, YieldOp
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.tl.types import BinaryKind
 from comet.passes.triton.lower_to_triton.access import (
     LoadMask,
     home_of,
@@ -34,7 +33,7 @@ from comet.passes.triton.lower_to_triton.buffers import (
     Buffer,
     buffer_at,
 )
-from comet.passes.triton.lower_to_triton.channels import combined
+from comet.passes.triton.lower_to_triton.channels import grid_index
 from comet.passes.triton.lower_to_triton.descriptors import load_by_descriptor
 from comet.passes.triton.lower_to_triton.table import lower_ops, lowers
 from comet.passes.triton.lower_to_triton.values import Scope, Tile
@@ -113,14 +112,8 @@ def allocate(scope: Scope, value: SSAValue) -> Buffer:
     pointer = scope.memory.scratch_pointer(element, [*counts, *shape.values()], name)
     if not loops:
         return buffer_at(pointer, shape)
-    for loop in loops:
-        loop.index.name_hint = loop.index.name_hint or f"pid_{loop.dim.lower()}"
-    index = loops[0].index
-    for loop in loops[1:]:
-        index = combined(scope, BinaryKind.MUL, index, loop.count)
-        index = combined(scope, BinaryKind.ADD, index, loop.index)
     wide = prod((*counts, *shape.values())) > MAX_INDEX
-    offset = scaled(scope, index, tuple(shape.items()), wide)
+    offset = scaled(scope, grid_index(scope, loops), tuple(shape.items()), wide)
     address = scope.insert(tl.AddPtrOp(pointer, offset), f"own_{name}")
     return buffer_at(address, shape)
 
