@@ -102,7 +102,7 @@ class Compiled:
     has none.
     """
     specialized: SpecializedWarps | None
-    """None if no warps of their own can load."""
+    """None if there are no producer warps."""
     stages_converted: bool
     """Whether loads have stages if products read their values after a conversion."""
     exposed_fraction: float

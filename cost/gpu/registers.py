@@ -29,7 +29,7 @@ class LaunchNumbers:
     warps: Real
     stages: Real
     specialize: bool = False
-    """Whether warps of their own load, see `cost/gpu/specialized.py`."""
+    """Whether producer warps load, see `cost/gpu/specialized.py`."""
 
 
 def thread_registers(

@@ -23,7 +23,7 @@ def specialized_work(
     work: KernelWork, summary: KernelSummary, blocks: Blocks, gpu: Device
 ) -> KernelWork:
     """
-    Return the work of a kernel if warps of their own load.
+    Return the work of a kernel if producer warps load.
 
     These wait once for all loads of an iteration, and first for the tiles before the
     loop. Results pass through shared memory of their own. Registers are infinite where

@@ -1,5 +1,5 @@
 """
-The time of groups of warps that compute in turns, while warps of their own load.
+The time of groups of warps that compute in turns, while producer warps load.
 
 Each group has a part of the rows of a tile. It is in a product, or in what follows it;
 while one group is in one of them, another may be in the other: the groups share the

@@ -202,7 +202,7 @@ SPECIALIZED: Rules = {
     "registers": _required(COUNT),
     "shared_bytes": _required(NATURAL),
 }
-"""Kernels in which warps of their own load, and groups of warps compute."""
+"""Kernels in which producer warps load, and groups of warps compute."""
 
 GPU: Rules = {
     "clock_ghz": _required(RATE),

@@ -53,7 +53,7 @@ _NAMES, _EXTENTS, _ELEMENT = "compound.names", "compound.extents", "compound.ele
 LAUNCH_NUMBERS = ("warps", "stages", "group")
 """The names of launch numbers, which no dimension may have: plans name both."""
 SPECIALIZE = "specialize"
-"""The launch number of kernels in which warps of their own load: 1, or not there."""
+"""The launch number of kernels with producer warps: 1, or not there."""
 
 
 @irdl_attr_definition

@@ -194,7 +194,7 @@ class LaunchAttr(ParametrizedAttribute):
     before the last one advances. `persistent` is the number of persistent programs,
     each of which computes one tile after another; without it each tile has a program.
     With `resident` these programs load the operands of products that all tiles read
-    once. With `specialize`, warps of their own load what the others multiply.
+    once. With `specialize`, producer warps load what the others multiply.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
@@ -243,7 +243,7 @@ class LaunchAttr(ParametrizedAttribute):
 
     @property
     def specialize(self) -> bool:
-        """Whether warps of their own load, see `specialize-warps`."""
+        """Whether producer warps load, see `specialize-warps`."""
         return bool(self.specialize_.data)
 
     @property

@@ -86,7 +86,7 @@ class ForOp(IRDLOperation):
     """
     A counted loop with iter_args; its results are their last values.
 
-    With `warp_specialize` Triton lets warps of their own load for it.
+    With `warp_specialize` Triton lets producer warps load for it.
 
     ```mlir
     %c = tl.for %k : i32 = %zero : i32 to %K : !tl.constexpr<64>

@@ -4,7 +4,7 @@
 A launch has as many programs as its GPU runs at a time; each does a tile, then the one
 so many further on. The number is `persistent` of the launch numbers; launches with no
 more tiles than that stay as they are. That saves starting programs, which the model
-does not price. What overlaps depends on who loads: where warps of their own do
+does not price. What overlaps depends on who loads: where producer warps do
 (`specialize-warps`), the loop over tiles is theirs, too, and they load the next tile
 while the others still store the last one: one pipeline for all tiles of a program, in
 what Triton 3.6 and 3.9 make of it. Where a tile has no loop of several iterations, the

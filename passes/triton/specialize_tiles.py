@@ -1,5 +1,5 @@
 """
-`specialize-tiles`: kernels and tiles for warps of their own that load.
+`specialize-tiles`: kernels that get producer warps, and their tiles.
 
 A kernel whose warps are specialised has other tiles than one whose warps all load. The
 pass compares the best of both, for kernels with a loop of several products, and marks
@@ -88,7 +88,7 @@ def specialized_plan(
     func: FuncOp, system: SystemOp, *, always: bool, keep: bool
 ) -> tuple[PlanEntry, ...] | None:
     """
-    Return the plan of a tiled function, with kernels in which warps of their own load.
+    Return the plan of a tiled function, with kernels that have producer warps.
 
     None if there are none. Those that can are specialised `always`, or where that is
     faster; with `keep` in the tiles that they have.
@@ -109,7 +109,7 @@ def specialized_plan(
 
 
 def may_specialize(summary: KernelSummary, gpu: Device) -> bool:
-    """Return whether a loop of a kernel may have warps of its own that load."""
+    """Return whether a loop of a kernel may have producer warps."""
     loops = {dot.loops[:1] for dot in summary.products}
     return (
         gpu.compiled.specialized is not None

@@ -1,7 +1,7 @@
 """
 `specialize-warps`: loops of which some warps load what the others multiply.
 
-Triton then gives the loads of a loop to a warp of their own, and each group of four
+Triton then gives the loads of a loop to a producer warp, and each group of four
 warps a part of the rows, so that no warp waits for a load that it started itself. It
 does so for loops with products whose operands come by tensor descriptor, in programs
 of four warps: with eight it ignores the request on sm_90 (Triton 3.6 to 3.9, measured

@@ -180,7 +180,7 @@ class TritonDistributedPass(Pipeline):
 
     specialize: bool | Literal["auto"] = "auto"
     """
-    Let warps of their own load by descriptors, see `specialize-warps`; `auto` where
+    Let producer warps load by descriptors, see `specialize-warps`; `auto` where
     that is faster, on one rank and without groups of programs.
     """
 
@@ -335,7 +335,7 @@ class TritonDistributedPass(Pipeline):
             yield MergeLaunchesPass(self.launches)
 
     def _to_specialized(self) -> Iterator[ModulePass]:
-        """Yield the pass that chooses kernels with warps of their own that load."""
+        """Yield the pass that chooses kernels with producer warps."""
         if self.ranks > 1 or self.ctas != 1 or self.copies == "pointers":
             return
         given = self.factors != "auto"

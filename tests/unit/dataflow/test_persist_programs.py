@@ -255,7 +255,7 @@ def attention(machine: str) -> str:
 
 
 def test_what_the_model_sees():
-    """Only loads of warps of their own run ahead: one pipeline for all tiles."""
+    """Only loads of producer warps run ahead: one pipeline for all tiles."""
     gpu = device_of(attached_system(plan(LARGE, WIDE)))
     programs = 4 * gpu.multiprocessors
     work = KernelWork(programs, 0, 0, 0, 0, 0, rounds=4, stages=2)

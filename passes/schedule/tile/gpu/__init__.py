@@ -201,7 +201,7 @@ def _not_specialized(numbers: SpecializedWarps | None) -> str:
     """Return why a kernel of a plan with specialize=1 cannot be launched."""
     if numbers is None:
         return (
-            "tile: with specialize=1 warps of their own load, and the GPU has no "
+            "tile: with specialize=1 producer warps load, and the GPU has no "
             "numbers for them; leave specialize out, or say `specialized` in its "
             "hardware file"
         )

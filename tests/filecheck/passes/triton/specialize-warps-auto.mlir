@@ -21,6 +21,6 @@ func.func @attention(%q: !x, %k: !x, %v: !x) -> !x {
 // CHECK: specialize=1
 // ROWS: tile: with specialize=1 a kernel has 128 rows
 // STAGES: specialize-warps: the loop has 3 stages, and results are wrong with more than stages=2
-// NONE: tile: with specialize=1 warps of their own load, and the GPU has no numbers for them; leave specialize out, or say `specialized` in its hardware file
+// NONE: tile: with specialize=1 producer warps load, and the GPU has no numbers for them; leave specialize out, or say `specialized` in its hardware file
 // LEFT: specialize for @o
 // LEFT: programs have 8 warps, and Triton needs warps=4
