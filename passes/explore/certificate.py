@@ -119,7 +119,9 @@ def read_certificate(text: str, name: str) -> Certificate:
     try:
         fields = _Fields(json.loads(text))
         made_by = fields.values.get("format"), fields.values.get("comet")
-        if None not in made_by and made_by != (FORMAT, version("comet-compiler")):
+        if None in made_by:
+            raise ValueError("it has no 'format' or no 'comet'")
+        if made_by != (FORMAT, version("comet-compiler")):
             raise CertificateError(
                 f"{name}: a certificate of format {made_by[0]} by comet {made_by[1]}; "
                 f"this is comet {version('comet-compiler')}, which checks its own only"

@@ -54,8 +54,10 @@ def verify(
     that names the first false line.
     """
     winner = _check_winner(certificate, space.goal, mapped)
-    claims = {claim.structure: claim for claim in certificate.claims}
+    claims: dict[str, Claim] = {}
     for claim in certificate.claims:
+        if claims.setdefault(claim.structure, claim) is not claim:
+            raise CertificateError(f"the claim for {claim.structure} is there twice")
         if claim.bound > certificate.value * (1 + EXACT):
             raise CertificateError(
                 f"the claim for {claim.structure}: a bound of {claim.bound:g}, more "
@@ -84,7 +86,10 @@ def verify(
         raise CertificateError(f"there is no structure {next(iter(claims))}")
     if certificate.rest is not None:
         if certificate.rest > space.bound() * (1 + EXACT):
-            raise CertificateError("the bound of the structures without a claim")
+            raise CertificateError(
+                f"the bound {certificate.rest:g} of the structures without a claim: "
+                f"that of the program is {space.bound():g}"
+            )
         lowest = min(lowest, certificate.rest)
     if certificate.lower_bound > lowest * (1 + EXACT):
         raise CertificateError(

@@ -106,7 +106,7 @@ def saved_constraints(file: Source) -> Source:
     (fused,), (tiled,) = _passes_of(passes, FusePass), _passes_of(passes, TilePass)
     dims = [DimAxes(p.dim, tuple(p.axes)) for p in _passes_of(passes, DistributePass)]
     values: dict[str, object] = {
-        "pad": pads[0].extents if pads else UNPADDED,
+        "pad": pads[0].to if pads else UNPADDED,
         "stream": bool(_passes_of(passes, StreamPass)),
         "dim": format_dims(dims),
         **(_placed(placed[0]) if placed else {}),

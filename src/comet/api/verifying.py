@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.api.program import installed_context, parsed
 from comet.api.saved import MAPPING_PASSES, mapping_passes
 from comet.api.source import Source
+from comet.cost.estimate import CostError
+from comet.cost.from_ir.mapping import problem_of
 from comet.passes.attach_hardware import attach_hardware
 from comet.passes.explore.certificate import (
     Certificate,
@@ -14,6 +17,7 @@ from comet.passes.explore.certificate import (
     read_certificate,
 )
 from comet.passes.explore.constraints import read_constraints
+from comet.passes.explore.meets import unmet
 from comet.passes.explore.space import StructureSpace
 from comet.passes.explore.verify import verify
 from comet.passes.pipeline import run_passes
@@ -28,7 +32,10 @@ def verified(file: Source) -> str:
     Raises CertificateError with the first false line.
     """
     certificate = read_certificate(file.text, file.name)
-    _check(certificate, file.name)
+    try:
+        _check(certificate, file.name)
+    except CertificateError as error:
+        raise CertificateError(f"{file.name}: {error}") from error
     value, lower_bound = certificate.value, certificate.lower_bound
     gap = 100 * (1 - lower_bound / value)
     bound = f"no mapping below {lower_bound:,.6g} (gap {gap:.2f} %)"
@@ -44,18 +51,24 @@ def _check(certificate: Certificate, path: str) -> None:
     ctx = installed_context()
     module = parsed(certificate.program, f"{path}: program", ctx)
     attach_hardware(module, certificate.hardware, f"{certificate.system}.yaml")
-    mapped = module.clone()
-    run_passes(_pipeline(certificate, path), ctx, mapped)
-    verify_module(mapped)
+    passes, mapped = _pipeline(certificate), module.clone()
+    try:
+        run_passes(passes, ctx, mapped)
+        verify_module(mapped)
+        problem_of(mapped)
+    except (PassFailedException, CostError) as error:
+        raise CertificateError(f"the pipeline makes no mapping: {error}") from error
     goal = Goal(certificate.model, certificate.objective)
     constraints = read_constraints(certificate.constraints, f"{path}: constraints")
+    if (key := unmet(passes, constraints, ctx, module)) is not None:
+        raise CertificateError(f"the best mapping does not meet the constraint '{key}'")
     allowed = certificate.allow_artifacts
     space = StructureSpace(ctx, module, goal, constraints, allow_artifacts=allowed)
     with session() as current, current.allowing_artifacts(allowed):
         verify(certificate, space, mapped)
 
 
-def _pipeline(certificate: Certificate, path: str) -> tuple[ModulePass, ...]:
+def _pipeline(certificate: Certificate) -> tuple[ModulePass, ...]:
     """
     Return the passes that make the best mapping.
 
@@ -65,6 +78,6 @@ def _pipeline(certificate: Certificate, path: str) -> tuple[ModulePass, ...]:
         return mapping_passes(certificate.pipeline)
     except ValueError as error:
         raise CertificateError(
-            f"{path}: the pipeline has to map the program with known options of "
+            "the pipeline has to map the program with known options of "
             f"{', '.join(MAPPING_PASSES)}"
         ) from error

@@ -104,10 +104,14 @@ def faster(fields: Fields) -> None:
     fields["hardware"] = fields["hardware"].replace("bw: 25", "bw: 50")
 
 
-def faster_and_signed(fields: Fields) -> None:
-    faster(fields)
+def sign(fields: Fields) -> None:
     inputs = [fields[k] for k in ("program", "system", "hardware", "constraints")]
     fields["inputs"] = sha256(json.dumps(inputs).encode()).hexdigest()
+
+
+def faster_and_signed(fields: Fields) -> None:
+    faster(fields)
+    sign(fields)
 
 
 def claim_raised(fields: Fields) -> None:
@@ -118,6 +122,31 @@ def floor_raised(fields: Fields) -> None:
     for claim in fields["claims"]:
         for floor in claim["floors"]:
             floor["cycles"] += 100
+
+
+def claim_twice(fields: Fields) -> None:
+    fields["claims"].append(fields["claims"][0])
+
+
+def no_version(fields: Fields) -> None:
+    del fields["comet"]
+
+
+def no_rest(fields: Fields) -> None:
+    fields["rest"] = fields["value"]
+
+
+def no_passes(fields: Fields) -> None:
+    fields["pipeline"] = ""
+
+
+def unlike_constraints(fields: Fields) -> None:
+    """The best mapping has another strategy, and no claim is of its structure."""
+    fields["constraints"] = FEW.replace("[full, isolate", "[isolate")
+    fields["claims"] = [
+        claim for claim in fields["claims"] if "=full" not in claim["structure"]
+    ]
+    sign(fields)
 
 
 def version(fields: Fields) -> None:
@@ -182,7 +211,12 @@ def broken_pipeline(fields: Fields) -> None:
         (faster, "hardware or constraints are not those that it was made with"),
         (faster_and_signed, "the best mapping has the value"),
         (claim_raised, "more than the best mapping has"),
+        (claim_twice, "is there twice"),
         (floor_raised, "a nest adds less than"),
+        (unlike_constraints, "does not meet the constraint 'strategy'"),
+        (no_rest, "of the structures without a claim: that of the program is"),
+        (no_passes, "the pipeline makes no mapping"),
+        (no_version, "it has no 'format' or no 'comet'"),
         (version, "which checks its own only"),
         (incomplete, "this is no certificate ('value' is no finite number)"),
         (looser, "the claims give"),
@@ -209,6 +243,7 @@ def test_a_tampered_certificate(
     out, err = check(fields, tmp_path, capsys)
     assert out == ""
     assert message in err
+    assert err.startswith(f"comet-explore: error: {tmp_path / 'proof.json'}: ")
     assert err.count("\n") == 1
 
 

@@ -61,6 +61,13 @@ def test_constraints_are_what_its_passes_say(folder: Path):
     assert re.match(r"\w+: [MNK]=\d", values["factors"])
 
 
+def test_padding_is_a_constraint():
+    passes = 'decompose,pad{to=\\"M=16,N=8\\"},fuse{strategy=full},tile{factors=\\"\\"}'
+    module = f'builtin.module attributes {{comet.pipeline = "{passes}"}} {{}}'
+    found = saved_constraints(Source(module, "best.mlir"))
+    assert yaml.safe_load(found.text)["pad"] == "M=16,N=8"
+
+
 def test_as_constraints_it_leaves_one_structure(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ):
