@@ -18,6 +18,7 @@ PASSES = {
     "sink-renames": "graph.sink_renames:SinkRenamesPass",
     "stream": "graph.stream:StreamPass",
     "sink-scales": "graph.sink_scales:SinkScalesPass",
+    "use-ge": "graph.use_ge:UseGePass",
     "use-exp2": "graph.use_exp2:UseExp2Pass",
     "use-reciprocals": "graph.use_reciprocals:UseReciprocalsPass",
     "split": "graph.split:SplitPass",

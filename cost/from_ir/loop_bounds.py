@@ -14,8 +14,8 @@ from comet.dialects.dataflow.channel import program_value
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.masked_loops import (
     copied_value,
-    first_visible,
     last_visible,
+    visible_bounds,
 )
 
 
@@ -42,12 +42,15 @@ def loop_bounds(
 
 def _bound(node: TemporalOp) -> Bound | None:
     """Return the bound of a loop by a mask, None without one that is known."""
-    if (last := last_visible(node)) is not None:
-        return position_of(node.ins[last.operand]) if last.start is None else None
-    if (first := first_visible(node)) is not None:
-        found = position_of(node.ins[first.operand])
-        return None if found is None else replace(found, since=True)
-    return None
+    last, first = visible_bounds(node)
+    begin = None if first is None else position_of(node.ins[first.operand])
+    if last is None:
+        return None if begin is None else replace(begin, since=True)
+    end = position_of(node.ins[last.operand]) if last.start is None else None
+    if end is None or begin is None or end.rows != begin.rows:
+        return end
+    sees = begin.offset <= end.offset
+    return replace(end, first=begin.offset) if sees else None
 
 
 def position_of(value: SSAValue) -> Bound | None:

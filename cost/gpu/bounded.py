@@ -25,6 +25,8 @@ class Bound:
     offset: int
     since: bool = False
     """If true, it sees the positions from r + `offset` on instead."""
+    first: int | None = None
+    """If not None, it sees none before r + `first` either: a window."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class BoundedLoop:
     extent: int
     offset: int
     since: bool = False
+    first: int | None = None
 
     def trips(
         self,
@@ -124,6 +127,12 @@ def _trips(
     else:
         trips = -(-np.clip(ends + loop.offset, 0, loop.extent) // block)
         unmasked = np.clip(starts + loop.offset + 1, 0, loop.extent) // block
+        if loop.first is not None:
+            # What is before the first visible position, and what some rows see of it.
+            trips = trips - np.clip(starts + loop.first, 0, loop.extent) // block
+            seen = np.clip(ends - 1 + loop.first, 0, loop.extent)
+            trips, unmasked = np.maximum(trips, 0), unmasked - -(-seen // block)
+            unmasked = np.maximum(unmasked, 0)
     masked = np.maximum(trips - unmasked, 0)
     after = successive * (np.cumsum(trips) - trips)
     tail = trips - (trips + after) / processors

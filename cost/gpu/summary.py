@@ -289,7 +289,7 @@ class KernelSummary:
             mean = self.seen.get(dim, 1.0) * trips
             return Trips(mean, trips, 0.0, mean)
         rows, extent = self.extents[bound.rows], self.extents[dim]
-        loop = BoundedLoop(rows, extent, bound.offset, bound.since)
+        loop = BoundedLoop(rows, extent, bound.offset, bound.since, bound.first)
         successive = self.successive(bound.rows, blocks)
         sizes = blocks[bound.rows], blocks[dim]
         return loop.trips(*sizes, successive, self.multiprocessors)

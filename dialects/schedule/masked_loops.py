@@ -29,8 +29,8 @@ from comet.dialects.compound import (
     ReduceKind,
     ReduceOp,
 )
-from comet.dialects.compound.dims import float_type_of, names_of
-from comet.dialects.compound.map import lowest_finite
+from comet.dialects.compound.dims import INTEGER_TENSOR, float_type_of, names_of
+from comet.dialects.compound.map import COMPARISONS, fold_map, lowest_finite
 from comet.dialects.schedule import CopyOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import outside
@@ -77,6 +77,24 @@ def first_visible(node: TemporalOp) -> Visible | None:
     """Return the first visible positions of a loop from position 0, or None."""
     found = _visible(node, FIRST)
     return found if found is not None and found.start is None else None
+
+
+def visible_bounds(node: TemporalOp) -> tuple[Visible | None, Visible | None]:
+    """
+    Return the last and the first visible positions that may bound a loop, else None.
+
+    Both only if they are integers: between fractions there may be no position, and
+    where nothing is visible, no iteration is left out.
+    """
+    last, first = last_visible(node), first_visible(node)
+    found = (each for each in (last, first) if each is not None)
+    whole = all(is_whole(node.ins[each.operand]) for each in found)
+    return last, first if last is None or whole else None
+
+
+def is_whole(value: SSAValue) -> bool:
+    """Whether elements of a value are integers."""
+    return INTEGER_TENSOR.verifies(value.type)
 
 
 def visible_conditions(node: TemporalOp) -> tuple[SSAValue, ...]:
@@ -207,6 +225,13 @@ def hides(number: float, value: SSAValue) -> bool:
     return number <= lowest_finite(float_type_of(value)) / 4
 
 
+def _is_low(known: Masked | float | None, value: SSAValue) -> bool:
+    """Whether what is known of a value of the type of `value` is below all scores."""
+    if isinstance(known, float):
+        return hides(known, value)
+    return known is Masked.LOW
+
+
 def _is_neutral(node: TemporalOp, value: SSAValue, masked: Masked | float) -> bool:
     """Whether an iteration in which `value` is `masked` changes no result."""
     facts = _Facts({value: masked})
@@ -287,6 +312,12 @@ class _Facts:
                 return Masked.LOW
             case (MapKind.SELECT, [0.0, _, _]):
                 return self._equal(values[2])
+            case (MapKind.SELECT, [_, one, other]) if _is_low(one, op.result):
+                return Masked.LOW if _is_low(other, op.result) else None
+            case (MapKind.SELECT, [_, float(one), float(other)]) if one == other:
+                return one
+            case (kind, [float(one), float(other)]) if kind in COMPARISONS:
+                return fold_map(kind, (one, other))
             case (MapKind.ADD | MapKind.SUB, [Masked.LOW, _]):
                 return Masked.LOW
             case (MapKind.ADD, [_, Masked.LOW]):

@@ -6,6 +6,7 @@ attention, keys of several lengths) has iterations without effect: all that they
 masked (see `dialects/schedule/masked_loops.py`). Their first is found at run time, from
 the largest of the last visible positions of a program. Where the mask compares them
 with the first visible one, as in the gradients of the keys, the loop begins there.
+A window has both.
 Where programs split the positions, or ranks shard them, a loop begins with the first of
 its part or shard: those beyond the last visible position have no iterations.
 Takes functions at the schedule or the dataflow level with copies in their nodes; a loop
@@ -21,10 +22,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.dialects.func import FuncOp
 
 from comet.dialects.schedule import TemporalOp
-from comet.dialects.schedule.masked_loops import (
-    first_visible,
-    last_visible,
-)
+from comet.dialects.schedule.masked_loops import visible_bounds
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 
@@ -45,9 +43,10 @@ class BoundLoopsPass(FunctionPass):
 def bound_loops(function: FuncOp) -> None:
     """Give the loops of `function` that a mask can bound their bounds."""
     for node in [op for op in function.walk() if isinstance(op, TemporalOp)]:
-        if node.until is None and (last := last_visible(node)) is not None:
+        last, first = visible_bounds(node)
+        if node.until is None and last is not None:
             node.until = IntegerAttr(last.operand, i64)
             if last.start is not None:
                 node.start = IntegerAttr(last.start, i64)
-        if node.since is None and (first := first_visible(node)) is not None:
+        if node.since is None and first is not None:
             node.since = IntegerAttr(first.operand, i64)

@@ -66,6 +66,42 @@ def with_term(low: float) -> str:
     }}"""
 
 
+def window(count: int, width: int) -> str:
+    """Return attention of one head in which a query sees `width` keys up to its own."""
+    return f"""
+    !x = tensor<{count}x16xf16, #compound.dims<M, D>>
+    !k = tensor<{count}x16xf16, #compound.dims<N, D>>
+    !s = tensor<{count}x{count}xf32, #compound.dims<M, N>>
+    !p = tensor<{count}x{count}xf16, #compound.dims<M, N>>
+    !b = tensor<{count}x{count}xi1, #compound.dims<M, N>>
+    !m = tensor<{count}xi32, #compound.dims<M>>
+    !n = tensor<{count}xi32, #compound.dims<N>>
+    !row = tensor<{count}xf32, #compound.dims<M>>
+    !o = tensor<{count}x16xf32, #compound.dims<M, D>>
+    func.func @main(%q: !x, %k: !k, %v: !k) -> !o {{
+      %scores = compound.contract %q, %k : !x, !k -> !s
+      %at = compound.index : !m
+      %key = compound.index : !n
+      %width = compound.fill {width} : tensor<i32, #compound.dims<>>
+      %before = compound.map sub %at, %width : !m, tensor<i32, #compound.dims<>> -> !m
+      %past = compound.map ge %at, %key : !m, !n -> !b
+      %near = compound.map gt %key, %before : !n, !m -> !b
+      %low = compound.fill -1.0e+38 : tensor<f32, #compound.dims<>>
+      %causal = compound.map select %past, %scores, %low
+        : !b, !s, tensor<f32, #compound.dims<>> -> !s
+      %masked = compound.map select %near, %causal, %low
+        : !b, !s, tensor<f32, #compound.dims<>> -> !s
+      %top = compound.reduce max %masked : !s -> !row
+      %below_top = compound.map sub %masked, %top : !s, !row -> !s
+      %e = compound.map exp %below_top : !s -> !s
+      %l = compound.reduce add %e : !s -> !row
+      %p = compound.map div %e, %l : !s, !row -> !s
+      %p16 = compound.cast %p : !s -> !p
+      %o = compound.contract %p16, %v : !p, !k -> !o
+      func.return %o : !o
+    }}"""
+
+
 def first_rows_see_nothing() -> str:
     """Return attention in elementary ops whose mask hides all keys of three queries."""
     return with_constant("more", -3.0)

@@ -40,6 +40,12 @@ from comet.passes.search import cheapest, timed
 
 Exponential = Literal["auto", "exp", "exp2"]
 
+LEAST = 1 - 2.0**-16
+"""
+The least multiple of a value, over the lowest finite number. That number itself is the
+neutral element of a maximum, which canonicalization removes.
+"""
+
 
 @dataclass(frozen=True)
 class UseExp2Pass(FunctionPass):
@@ -120,7 +126,7 @@ def _times(value: SSAValue, factor: float, is_finite: bool) -> SSAValue:
     """
     Insert `value` times `factor` after `value`, and return the product.
 
-    With `is_finite` the lowest finite number stays the lowest finite number.
+    With `is_finite` the lowest finite number stays finite.
     """
     lowest = lowest_finite(float_type_of(value))
     if (number := constant_of(value)) is not None:
@@ -133,7 +139,7 @@ def _times(value: SSAValue, factor: float, is_finite: bool) -> SSAValue:
         product = MapOp(MapKind.MULT, (value, number.result), value.type)
         ops = [number, product]
         if is_finite:
-            least = FillOp(lowest, scalar)
+            least = FillOp(lowest * LEAST, scalar)
             ops += [
                 least,
                 MapOp(MapKind.MAX, (product.result, least.result), value.type),

@@ -37,6 +37,7 @@ from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import choose_split
 from comet.passes.graph.stream import StreamPass
 from comet.passes.graph.use_exp2 import Exponential, UseExp2Pass
+from comet.passes.graph.use_ge import UseGePass, plan_comparisons
 from comet.passes.graph.use_reciprocals import UseReciprocalsPass
 from comet.passes.pipeline import AUTO, Pipeline
 from comet.passes.pipelines.triton_distributed.over_ranks import (
@@ -223,7 +224,7 @@ class TritonDistributedPass(Pipeline):
         if elementary:
             if self.ranks != 1 or is_sharded:
                 yield SelectRanksPass(self.ranks)
-            yield from self._to_elementary()
+            yield from self._to_elementary(module)
             if is_sharded:
                 yield PropagateShardingsPass()
             if self.group > 1:
@@ -272,9 +273,11 @@ class TritonDistributedPass(Pipeline):
         candidates = [timed(f"ctas={n}", n, partial(seconds, n)) for n in sizes]
         return cheapest("groups", place, candidates).result
 
-    def _to_elementary(self) -> Iterator[ModulePass]:
-        """Yield the passes to elementary ops."""
+    def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
+        """Yield the passes that make elementary ops of those of `module`."""
         yield DecomposePass(accumulator="f32")
+        if any(any(plan_comparisons(f)) for f in compute_functions(module)):
+            yield UseGePass()
         yield LowerViewsPass()
         yield SinkRenamesPass()
         if self.stream:

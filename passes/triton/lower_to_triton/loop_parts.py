@@ -22,7 +22,12 @@ from comet.dialects.tl.types import ReduceKind as BlockReduceKind
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.channels import combined
 from comet.passes.triton.lower_to_triton.offsets import step_of
-from comet.passes.triton.lower_to_triton.values import Scope, Tile, converted
+from comet.passes.triton.lower_to_triton.values import (
+    Scope,
+    Tile,
+    aligned,
+    converted,
+)
 from comet.passes.triton.lower_to_triton.workarounds import (
     end_at_run_time,
     with_a_block,
@@ -57,9 +62,12 @@ def parts_of(
     if first is None:
         first = scope.insert(tl.ConstantOp.of(0, i32))
     step = step_of(part, loop, scope.insert)
-    stop = _stop(node, scope, outer, part.stop)
-    if node.since is not None and part.start is None:
-        first = _start(node, scope, outer, part.stop, step)
+    if node.since is None or part.start is not None:
+        stop = _stop(node, scope, outer, part.stop)
+    elif node.until is None:
+        stop, first = part.stop, _start(node, scope, outer, part.stop, step)
+    else:
+        first, stop = _between(node, scope, outer, part.stop, step)
     if node.unmask is None or part.start is not None:
         if isinstance(stop.type, tl.ConstexprType):
             stop = end_at_run_time(scope, node, loop.factor, stop)
@@ -90,20 +98,15 @@ def _unmasked(
     if node.since is None:
         # Whole tiles end before the first of the last positions.
         after = combined(scope, smaller, combined(scope, add, smallest, 1), part.stop)
-        middle = _tile_from(scope, after, part)
+        middle = _tile_of(scope, after, part.first, part.step, "middle")
         return [replace(part, stop=middle, true=true), replace(part, first=middle)]
     # Whole tiles begin after the last of the first positions.
     within = combined(scope, BinaryKind.SUB, part.step, 1)
-    middle = _tile_from(scope, combined(scope, add, largest, within), part)
+    middle = _tile_of(
+        scope, combined(scope, add, largest, within), part.first, part.step, "middle"
+    )
     masked = replace(part, stop=combined(scope, smaller, middle, part.stop))
     return [masked, replace(part, first=middle, true=true)]
-
-
-def _tile_from(scope: Scope, position: SSAValue, part: LoopPart) -> SSAValue:
-    """Return the start of the tile with a position, no earlier than the loop's."""
-    position = combined(scope, BinaryKind.MAX, position, part.first)
-    index = combined(scope, BinaryKind.FLOORDIV, position, part.step)
-    return scope.insert(tl.BinaryOp(BinaryKind.MUL, index, part.step), "middle")
 
 
 def _stop(
@@ -123,10 +126,8 @@ def _stop(
     largest, smallest = _range(node, scope, outer, until)
     if node.partial is not None:
         _, smallest = _ends(node, scope, outer, until)
-    one, zero = (scope.constant(number, largest.type) for number in (1.0, 0.0))
-    after = scope.insert(tl.BinaryOp(BinaryKind.ADD, largest, one))
-    after = converted(scope, after, i32)
-    after = scope.insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
+    after = _after(scope, largest, stop)
+    zero = scope.constant(0.0, smallest.type)
     sees = scope.insert(tl.CmpOp(CompareKind.GE, smallest, zero))
     return scope.insert(tl.WhereOp(sees, after, stop), "stop")
 
@@ -147,11 +148,80 @@ def _start(
     found = _range(node, scope, outer, node.since)
     largest, smallest = (converted(scope, position, i32) for position in found)
     zero = scope.insert(tl.ConstantOp.of(0, i32))
-    first = combined(scope, BinaryKind.MAX, smallest, zero)
-    first = combined(scope, BinaryKind.FLOORDIV, first, step)
-    first = combined(scope, BinaryKind.MUL, first, step)
+    first = _tile_of(scope, smallest, zero, step)
     sees = scope.insert(tl.CmpOp(CompareKind.LT, largest, stop))
     return scope.insert(tl.WhereOp(sees, first, zero), "start")
+
+
+def _between(
+    node: TemporalOp,
+    scope: Scope,
+    outer: Mapping[SSAValue, Tile | Buffer],
+    stop: SSAValue,
+    step: SSAValue,
+) -> tuple[SSAValue, SSAValue]:
+    """
+    Return where a loop from 0 begins and ends if a mask bounds both, as in a window.
+
+    All iterations run where a row has no visible position, see `_stop`: its last one is
+    before 0 or before its first one, or its first one is beyond the end.
+    """
+    assert node.until is not None
+    assert node.since is not None
+    until, since = (
+        [converted(scope, end, i32) for end in _ends(node, scope, outer, operand)]
+        for operand in (node.until, node.since)
+    )
+    (most_last, least_last), (most_first, least_first) = until, since
+    zero = scope.insert(tl.ConstantOp.of(0, i32))
+    spare = combined(
+        scope, BinaryKind.SUB, combined(scope, BinaryKind.SUB, stop, 1), most_first
+    )
+    for other in (least_last, _least_width(node, scope, outer)):
+        spare = combined(scope, BinaryKind.MIN, spare, other)
+    sees = scope.insert(tl.CmpOp(CompareKind.GE, spare, zero))
+    begin = _tile_of(scope, least_first, zero, step)
+    end = _after(scope, most_last, stop)
+    return (
+        scope.insert(tl.WhereOp(sees, begin, zero), "start"),
+        scope.insert(tl.WhereOp(sees, end, stop), "stop"),
+    )
+
+
+def _least_width(
+    node: TemporalOp, scope: Scope, outer: Mapping[SSAValue, Tile | Buffer]
+) -> SSAValue:
+    """Return the least distance from the first to the last position of any row."""
+    assert node.until is not None
+    assert node.since is not None
+    last, first = (_positions(node, outer, own) for own in (node.until, node.since))
+    dims = tuple(dict.fromkeys((*last.dims, *first.dims)))
+    sides = (
+        converted(scope, aligned(scope, tile, dims), i32) for tile in (last, first)
+    )
+    width = tl.BinaryOp(BinaryKind.SUB, *with_a_block(scope, tuple(sides)))
+    return _reduced_to_scalar(scope, BlockReduceKind.MIN, scope.insert(width))
+
+
+def _after(scope: Scope, largest: SSAValue, stop: SSAValue) -> SSAValue:
+    """Return the position after the largest one that is seen, at most `stop`."""
+    one = scope.constant(1.0, largest.type)
+    after = scope.insert(tl.BinaryOp(BinaryKind.ADD, largest, one))
+    after = converted(scope, after, i32)
+    return scope.insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
+
+
+def _tile_of(
+    scope: Scope,
+    position: SSAValue,
+    least: SSAValue,
+    step: SSAValue,
+    hint: str | None = None,
+) -> SSAValue:
+    """Return the start of the tile with a position, or with `least` if that is more."""
+    first = combined(scope, BinaryKind.MAX, position, least)
+    index = combined(scope, BinaryKind.FLOORDIV, first, step)
+    return scope.insert(tl.BinaryOp(BinaryKind.MUL, index, step), hint)
 
 
 def _range(
@@ -187,11 +257,20 @@ def _ends(
     operand: IntegerAttr[I64],
 ) -> tuple[SSAValue, SSAValue]:
     """Return the largest and the smallest number in an operand."""
-    visible = outer[node.tiles[operand.value.data]]
-    assert isinstance(visible, Tile)
-    (positions,) = with_a_block(scope, [visible.value])
+    (positions,) = with_a_block(scope, [_positions(node, outer, operand).value])
     largest = _reduced_to_scalar(scope, BlockReduceKind.MAX, positions)
     return largest, _reduced_to_scalar(scope, BlockReduceKind.MIN, positions)
+
+
+def _positions(
+    node: TemporalOp,
+    outer: Mapping[SSAValue, Tile | Buffer],
+    operand: IntegerAttr[I64],
+) -> Tile:
+    """Return the positions that an operand of a loop holds."""
+    positions = outer[node.tiles[operand.value.data]]
+    assert isinstance(positions, Tile)
+    return positions
 
 
 def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:

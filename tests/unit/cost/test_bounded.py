@@ -11,6 +11,7 @@ import pytest
 from gpu_graphs import H200
 from hypothesis import given
 from hypothesis import strategies as st
+from masked_programs import window
 from semantics import parse_module, run_passes
 
 from comet.cost.from_ir.gpus import device_of
@@ -70,6 +71,24 @@ def test_iterations_begin_with_a_visible_position(
         for first in range(0, rows, row_block)
     ]
     found = BoundedLoop(rows, extent, offset, since=True).trips(row_block, block)
+    assert (found.mean, found.longest) == (sum(counts) / len(counts), max(counts))
+
+
+@given(st.integers(1, 99), st.integers(0, 50), st.integers(0, 99), BLOCKS, BLOCKS)
+def test_iterations_of_a_window_are_those_between_its_ends(
+    rows: int, more: int, width: int, row_block: int, block: int
+):
+    """From what the first row of a program sees first to what its last row sees."""
+    extent = rows + more
+    counts = [
+        sum(
+            max(first - width, 0) < start + block and start <= min(last, extent - 1)
+            for start in range(0, extent, block)
+        )
+        for first in range(0, rows, row_block)
+        for last in (min(first + row_block, rows) - 1,)
+    ]
+    found = BoundedLoop(rows, extent, 0, first=-width).trips(row_block, block)
     assert (found.mean, found.longest) == (sum(counts) / len(counts), max(counts))
 
 
@@ -204,8 +223,14 @@ def test_one_program_at_a_time_is_as_long_as_the_longest():
 
 def latency(rows: int, keys: int, causal: str) -> tuple[float, dict[str, Bound]]:
     """Return the nanoseconds of attention in one kernel, and its bounds."""
-    text = ATTENTION.format(M=rows, N=keys, causal=causal)
-    passes = f"{H200},decompose{{accumulator=f32}},stream,fuse{{strategy=full}},tile"
+    return priced(ATTENTION.format(M=rows, N=keys, causal=causal))
+
+
+def priced(text: str, first: str = "") -> tuple[float, dict[str, Bound]]:
+    """Return the same of attention as text, after some passes."""
+    passes = (
+        f"{H200},decompose{{accumulator=f32}},{first}stream,fuse{{strategy=full}},tile"
+    )
     module = run_passes(parse_module(text), passes)
     system = attached_system(module)
     (function,) = compute_functions(module)
@@ -227,6 +252,14 @@ def test_causal_attention_is_priced_at_little_more_than_half():
 def test_the_last_queries_see_keys_before_the_first():
     _, bounds = latency(512, 1024, "causal")
     assert bounds == {"N": Bound("M", 512)}
+
+
+def test_a_window_bounds_both_ends_of_a_loop():
+    _, bounds = priced(window(256, 20), "use-ge,")
+    assert bounds == {"N": Bound("M", 0, first=-19)}
+    # Rows that see nothing have all iterations, see `bound-loops`.
+    _, bounds = priced(window(256, 0), "use-ge,")
+    assert bounds == {}
 
 
 def test_the_bytes_of_all_programs_are_those_that_run():

@@ -15,9 +15,14 @@ from xdsl.dialects.builtin import ModuleOp, f32
 
 from comet.dialects.compound import MapKind, MapOp
 from comet.dialects.compound.dims import extents_of, names_of
-from comet.dialects.compound.map import constant_of, lowest_finite
+from comet.dialects.compound.map import (
+    constant_of,
+    lowest_finite,
+    neutral_operand,
+)
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.minimum_cut import minimum_cut
+from comet.passes.graph.use_exp2 import LEAST
 from comet.passes.graph.use_exp2.plan import SCALING, plan_exp2
 
 GPU = hardware("h200x1.yaml")
@@ -195,12 +200,14 @@ def test_what_is_as_low_as_can_be_stays_so():
     hidden = p.map("hidden", "max", scaled, p.fill("low", -3e38))
     p.map("e", "exp", p.map("s", "add", hidden, bias))
     (func,) = compute_functions(with_exp2(parse_module(p.returning("e"))))
-    lowest = lowest_finite(f32)
+    lowest, least = lowest_finite(f32), lowest_finite(f32) * LEAST
     ops = [op for op in func.walk() if isinstance(op, MapOp)]
     kept = [op for op in ops if op.kind.data is MapKind.MAX]
     # The bias times log2 e, and a constant that would be below all finite numbers.
     assert sorted(names_of(op.result) for op in kept) == [("H", "M", "N"), ("M", "N")]
-    assert [constant_of(op.inputs[1]) for op in kept] == [lowest, lowest]
+    assert {constant_of(op.inputs[1]) for op in kept} == {lowest, least}
+    # What keeps a product finite is no neutral operand that canonicalization drops.
+    assert sum(neutral_operand(op) is None for op in kept) == 1
 
 
 @pytest.mark.parametrize("element", ["f16", "bf16"])

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from gpu_graphs import H200
 from graph_text import Program
+from masked_programs import window
 from paths import ROOT
 from sample_blocks import causal
 from semantics import parse_module, run_passes
@@ -143,5 +144,7 @@ def test_programs_run_what_their_rows_see_at_least():
     assert part(causal, "N") == part(causal, "N", M=1)
     assert part(gradient_of_keys(8), "M", N=4) == (8 + 4) / 2 / 8
     assert part(gradient_of_keys(8), "M") == 0
+    seen = sum(min(row + 1, 6) for row in range(8))
+    assert part(window(8, 6), "N", f"{H200},use-ge", M=1) == seen / 64
     assert part(DECODE, "S", LENGTHS) == 0.3
     assert part(DECODE, "S") == 1

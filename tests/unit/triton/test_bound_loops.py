@@ -9,6 +9,7 @@ from masked_programs import (
     causal,
     decode,
     first_rows_see_nothing,
+    window,
     with_constant,
     with_term,
 )
@@ -28,6 +29,8 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
         **({"single": causal(1, 200)} if EVERY_CASE else {}),
         **({"term": with_term(1.7e38)} if EVERY_CASE else {}),
         "blind": first_rows_see_nothing(),
+        "window": window(150, 20),
+        "blind window": window(70, 0),
     }
     sources = {name: emitted(text, ONE_GPU) for name, text in programs.items()}
     parts = PARTS if EVERY_CASE else {name: PARTS[name] for name in FEW}
@@ -39,6 +42,7 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
     for name, (text, options) in SHARDS.items():
         sources[name] = emitted(text, f"{hardware('h200x8.yaml')},{options}")
     assert [name for name in sources if ", stop, BLOCK_" not in sources[name]] == []
+    assert "range(start, stop, BLOCK_" in sources["window"]
     assert not wrong(sources, tmp_path)
 
 
@@ -65,6 +69,10 @@ SHARDS = {
     "causal shards": (
         causal(8, 256),
         "triton-distributed{ranks=2 split=none strategy=full}",
+    ),
+    "window over shards": (
+        window(192, 20),
+        "triton-distributed{ranks=2 dim=N split=none strategy=full}",
     ),
 }
 """Functions whose keys are sharded over ranks, and passes."""

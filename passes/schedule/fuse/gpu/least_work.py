@@ -91,21 +91,25 @@ def least_part(
 
     It is the mean over all programs, which have `blocks` of the grid. A mask ends a
     loop only where indices along it are compared, see `schedule.masked_loops`: with the
-    rows of a program, or with lengths, which the kernel reads. 0 if they are read in
-    another way.
+    rows of a program, or with lengths, which the kernel reads. Where masks bound the
+    end and the start, what is left of both parts is at least their sum less all
+    positions. 0 if they are read in another way.
     """
-    part: Real = 1.0
+    parts: list[Real] = [1.0, 1.0]
     for op in group:
         for side, value in enumerate(op.operands):
             if isinstance(value.owner, IndexOp) and value.owner.dim == dim:
                 other = _compared_with(op, side)
                 if other is None or _is_unclear(other, group):
                     return 0.0
-                part = np.minimum(part, gpu.mean_length)
+                parts[side] = np.minimum(parts[side], gpu.mean_length)
                 if (bound := position_of(other)) is not None:
                     bound = replace(bound, since=side != FIRST)
-                    part = np.minimum(part, _run(bound, dim, extents, blocks))
-    return part
+                    run = _run(bound, dim, extents, blocks)
+                    parts[side] = np.minimum(parts[side], run)
+    begin, end = parts
+    left = np.minimum(begin, end) - (1 - np.maximum(begin, end))
+    return np.maximum(left, 0.0)
 
 
 def _compared_with(op: Operation, side: int) -> SSAValue | None:
