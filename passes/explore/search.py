@@ -13,7 +13,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.passes.explore.branch_and_bound import BranchAndBound
 from comet.passes.explore.space import REJECTED
 from comet.passes.explore.state import Item, State
-from comet.passes.schedule.tile.accelerator import NothingFits, TileSearch
+from comet.passes.schedule.tile.accelerator import tile_search
+from comet.passes.schedule.tile.misfit import NothingFits
 from comet.passes.search import Goal, session
 
 Walk: TypeAlias = Callable[[State, float], None]
@@ -88,7 +89,7 @@ def _misfit(item: Item, goal: Goal) -> Exception | None:
     """Return why the finest tiles of a structure do not fit, None if they do."""
     assert item.space is not None
     try:
-        TileSearch(item.space.template, goal, item.space.fixed).start()
+        tile_search(item.space.template, goal, item.space.fixed).start()
     except REJECTED as error:
         return error
     return None

@@ -30,7 +30,7 @@ from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.expand_maps import ExpandMapsPass, expandable_maps
 from comet.passes.pipeline import AUTO, run_passes
 from comet.passes.pipelines.mapping_chain import ONE, ChainSearch
-from comet.passes.schedule.tile.accelerator import NothingFits
+from comet.passes.schedule.tile.misfit import NothingFits
 from comet.passes.search import Goal, session
 from comet.passes.search.record import Choice, Row
 from comet.passes.sharding.dim_axes import parse_dims

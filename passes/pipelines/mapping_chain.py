@@ -29,7 +29,7 @@ from comet.passes.explore.quick import AUTO_DIM, UNPADDED, AcceleratorPipeline, 
 from comet.passes.graph.pad.extents import format_extents, parse_extents
 from comet.passes.pipeline import AUTO, run_settled, spelled
 from comet.passes.schedule.fuse.accelerator.plan import check_addresses
-from comet.passes.schedule.tile.accelerator import NothingFits
+from comet.passes.schedule.tile.misfit import NothingFits
 from comet.passes.search import (
     FREE,
     Candidate,

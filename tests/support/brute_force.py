@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from comet.cost.accelerator.model import price_many, room_many
 from comet.cost.estimate import ModelName
-from comet.passes.schedule.tile.accelerator import TileSearch
+from comet.passes.schedule.tile.accelerator import tile_search
 from comet.passes.schedule.tile.candidates import Candidates
 from comet.passes.schedule.tile.factor_space import FactorSpace, Plan
 from comet.passes.schedule.tile.template import Key, Values
@@ -90,7 +90,7 @@ def _least_legal(
     least: float,
 ) -> float:
     """Return the cost of the cheapest plan that is legal, if it is below `least`."""
-    pricer = TileSearch(space.template, goal)
+    pricer = tile_search(space.template, goal)
     for index in np.argsort(cost, kind="stable"):
         if cost[index] >= least:
             break

@@ -23,16 +23,14 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.bounds import completion_bound
 from comet.cost.accelerator.factors import Loops
-from comet.cost.accelerator.legality import check_sizes, check_summed, check_tool
+from comet.cost.accelerator.legality import check_sizes, check_tool
 from comet.cost.accelerator.model import Prices, price, price_many, room_many
-from comet.cost.estimate import CostError, Estimate, ModelName
-from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
-from comet.dialects.compound.dims import extents_of, level_of
-from comet.passes.analysis.levels import compute_block
+from comet.cost.estimate import CostError, Estimate
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
 from comet.passes.schedule.tile.candidates import Candidates, single
 from comet.passes.schedule.tile.factor_space import FactorSpace
+from comet.passes.schedule.tile.misfit import misfit_error
 from comet.passes.schedule.tile.moves import neighbours, orders_of, reorderings, samples
 from comet.passes.schedule.tile.template import (
     Factor,
@@ -81,10 +79,10 @@ def search(
 
     Raises PassFailedException, with the level, if even the finest tiles do not fit.
     """
-    place, space = f"@{template.func.sym_name.data}", TileSearch(template, goal, fixed)
+    place, space = f"@{template.func.sym_name.data}", tile_search(template, goal, fixed)
     best = descend("tile factors", place, space, goal).result
     if not space.is_legal(best.plan):
-        raise _failure(template, best.plan, goal.model)
+        raise misfit_error(template, best.plan, goal.model)
     return best
 
 
@@ -130,7 +128,7 @@ def finest_with(template: Template, fixed: Mapping[Factor, int]) -> Plan:
 
 @dataclass(frozen=True)
 class TileSearch:
-    """Prices plans of a template and their neighbours, for `descend`."""
+    """Prices plans of a template and their neighbours as arrays, for `descend`."""
 
     template: Template
     goal: Goal
@@ -152,54 +150,21 @@ class TileSearch:
         latency, energy = completion_bound(mappings, hardware, open_loops, model)
         return self.goal.floor(Cost(float(latency), float(energy)))
 
-    @cached_property
-    def guided(self) -> Found[TilePlan] | None:
-        """The best plan by the guide, None if the goal's model cannot price it."""
-        guide = Goal(self.goal.guide, self.goal.objective)
-        with session() as current, current.under(guide.model):
-            return self.priced(search(self.template, guide, self.fixed).plan)
-
     def start(self) -> Found[TilePlan]:
-        """
-        Return the finest tiles; raises PassFailedException if these do not fit.
-
-        They have the most iterations, which may be too many for the tool to count, so
-        that it starts from `guided` if it can.
-        """
-        if self.goal.model == "tool" and self.guided is not None:
-            return self.guided
+        """Return the finest tiles; raises PassFailedException if these do not fit."""
         plan = self._finest()
         fits = _fits(self.template, plan)
         if fits and (self.is_legal(plan) or self._check(plan, counts=False)):
             estimate = self.estimate(plan)
             if estimate is not None:
                 return self._found(plan, estimate)
-        raise _failure(self.template, plan, self.goal.model)
+        raise misfit_error(self.template, plan, self.goal.model)
 
     def sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
-        """
-        Return the best of many random plans that are better, at most STARTS of them.
-
-        Under `tool`, which prices every step of a descent one plan at a time, these are
-        one random plan and `current`.
-        """
-        if self.goal.model == "tool":
-            return self._with_a_sample(current)
+        """Return the best of many random plans that are better, at most STARTS."""
         trials = samples(self.template, current.result.plan, self.fixed)
         (found,) = self.cheaper([current], [trials])
         return tuple(islice(found, STARTS))
-
-    def _with_a_sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
-        """Return the best random plan and this one, none if this one is far."""
-        if self._is_far(current):
-            return ()
-        plan = self._finest()
-        anything = replace(
-            current, result=replace(current.result, plan=plan), cost=Cost(inf)
-        )
-        trials = samples(self.template, plan, self.fixed)
-        best = self.first(self.cheaper([anything], [trials])[0])
-        return () if best is None else (best, current)
 
     def _finest(self) -> Plan:
         """Return the finest tiles with the fixed factors."""
@@ -210,33 +175,10 @@ class TileSearch:
     def neighbours(
         self, currents: Sequence[Found[TilePlan]]
     ) -> Sequence[Found[TilePlan] | None]:
-        """
-        Return the best neighbour of each plan, None where none is better.
-
-        Under `tool` none is tried around a plan that costs far more than a known one.
-        """
-        far = [self._is_far(current) for current in currents]
-        near = [
-            current for current, is_far in zip(currents, far, strict=True) if not is_far
-        ]
-        trials = [self._around(current.result.plan) for current in near]
-        found = zip(near, self.cheaper(near, trials), strict=True)
-        better = (
-            self.first(several) or self.reordered(current) for current, several in found
-        )
-        return [None if is_far else next(better) for is_far in far]
-
-    def _is_far(self, current: Found[TilePlan]) -> bool:
-        """Return whether `tool` puts a plan at TOOL_NEAR times a known one or more."""
-        if self.goal.model != "tool":
-            return False
-        with session() as opened:
-            costs = list(opened.ceilings)
-        if self.guided is not None:
-            costs.append(self.guided.cost)
-        value, _ = self.goal.rank(current.cost.latency, current.cost.energy)
-        values = (self.goal.order(cost)[0] for cost in costs)
-        return value > TOOL_NEAR * min(values, default=inf)
+        """Return the best neighbour of each plan, None where none is better."""
+        trials = [self._around(current.result.plan) for current in currents]
+        found = zip(currents, self.cheaper(currents, trials), strict=True)
+        return [self.first(several) or self.reordered(plan) for plan, several in found]
 
     def _around(self, plan: Plan) -> Values:
         """Return the neighbours of a plan that have the fixed factors."""
@@ -248,12 +190,6 @@ class TileSearch:
 
     def first(self, found: Iterator[Found[TilePlan]]) -> Found[TilePlan] | None:
         """Return the best one of what `cheaper` found, None if there is none."""
-        if self.goal.model == "tool":
-            return min(
-                found,
-                key=lambda candidate: self.goal.order(candidate.cost),
-                default=None,
-            )
         return next(found, None)
 
     def cheaper(
@@ -310,14 +246,12 @@ class TileSearch:
         rows: NDArray[np.intp],
     ) -> Iterator[Found[TilePlan]]:
         """Yield those of some rows of `trials` that are legal and below `current`."""
-        for index in rows[:TOOL_TRIES] if self.goal.model == "tool" else rows:
-            chosen, found = _chosen(current.result.plan, trials, int(index)), None
-            if self.goal.model == "tool":
-                found = self.priced(chosen)
-            elif self.is_legal(chosen):
-                found = self._found(chosen, prices.estimate(index, self.goal.model))
-            if found is not None and self.is_better(found, current):
-                yield found
+        for index in rows:
+            plan = _chosen(current.result.plan, trials, int(index))
+            if self.is_legal(plan):
+                found = self._found(plan, prices.estimate(index, self.goal.model))
+                if self.is_better(found, current):
+                    yield found
 
     def better(
         self,
@@ -328,10 +262,7 @@ class TileSearch:
         """
         Return which of `trials` cost less than their owner, one of `currents`, and
         their prices, cheapest first.
-
-        `tool` has no array form: all are returned, in the order of `paper`.
         """
-        exact = self.goal.model != "tool"
         mappings = Candidates(self.template, trials).mappings(currents[0].result.plan)
         prices = price_many(mappings, self.template.hardware, self.goal.guide)
         first, second = (
@@ -342,8 +273,14 @@ class TileSearch:
         limit, then = orders[owner].T
         less = (first < limit) | ((first == limit) & (second < then))
         order = np.lexsort((second, first))
-        chosen = order[less[order]] if exact else order
+        chosen = self._below(order, less)
         return chosen, prices.at(chosen)
+
+    def _below(
+        self, order: NDArray[np.intp], less: NDArray[np.bool_]
+    ) -> NDArray[np.intp]:
+        """Return those of `order` that cost `less`."""
+        return order[less[order]]
 
     def room(self, plan: Plan, candidates: Candidates) -> NDArray[np.bool_]:
         """Return which candidates fit, by liveness and by the COMET tool's count."""
@@ -378,8 +315,6 @@ class TileSearch:
 
     def is_legal(self, plan: Plan) -> bool:
         """Return whether the COMET tool and the model accept a plan that fits."""
-        if self.goal.model == "tool":  # which checks it as well
-            return self.estimate(plan) is not None
         frozen = tuple(plan.items())
         if frozen not in self.legal:
             self.legal[frozen] = self._check(plan, counts=True)
@@ -408,6 +343,99 @@ class TileSearch:
             return None
 
 
+@dataclass(frozen=True)
+class ToolSearch(TileSearch):
+    """
+    The same under `tool`, which prices one plan at a time.
+
+    The guide, `paper`, ranks the plans of a step, and finds where the descent starts.
+    """
+
+    @cached_property
+    def guided(self) -> Found[TilePlan] | None:
+        """The best plan by the guide, None if the tool cannot price it."""
+        guide = Goal(self.goal.guide, self.goal.objective)
+        with session() as current, current.under(guide.model):
+            return self.priced(search(self.template, guide, self.fixed).plan)
+
+    def start(self) -> Found[TilePlan]:
+        """
+        Return `guided`, or the finest tiles; raises PassFailedException without any.
+
+        These have the most iterations, which may be too many for the tool to count.
+        """
+        return self.guided or super().start()
+
+    def sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
+        """Return the best random plan and this one, none if this one is far."""
+        if self._is_far(current):
+            return ()
+        plan = self._finest()
+        anything = replace(
+            current, result=replace(current.result, plan=plan), cost=Cost(inf)
+        )
+        trials = samples(self.template, plan, self.fixed)
+        best = self.first(self.cheaper([anything], [trials])[0])
+        return () if best is None else (best, current)
+
+    def neighbours(
+        self, currents: Sequence[Found[TilePlan]]
+    ) -> Sequence[Found[TilePlan] | None]:
+        """Return the best neighbour of each plan that is not far, None for others."""
+        far = [self._is_far(current) for current in currents]
+        near = [plan for plan, is_far in zip(currents, far, strict=True) if not is_far]
+        better = iter(super().neighbours(near))
+        return [None if is_far else next(better) for is_far in far]
+
+    def _is_far(self, current: Found[TilePlan]) -> bool:
+        """Return whether a plan costs more than TOOL_NEAR times a known one."""
+        with session() as opened:
+            costs = list(opened.ceilings)
+        if self.guided is not None:
+            costs.append(self.guided.cost)
+        value, _ = self.goal.rank(current.cost.latency, current.cost.energy)
+        values = (self.goal.order(cost)[0] for cost in costs)
+        return value > TOOL_NEAR * min(values, default=inf)
+
+    def first(self, found: Iterator[Found[TilePlan]]) -> Found[TilePlan] | None:
+        """Return the cheapest of what `cheaper` found, None if there is none."""
+        return min(found, key=lambda each: self.goal.order(each.cost), default=None)
+
+    def _legal(
+        self,
+        current: Found[TilePlan],
+        trials: Values,
+        prices: Prices,
+        rows: NDArray[np.intp],
+    ) -> Iterator[Found[TilePlan]]:
+        """Yield the legal ones of the first rows that are below `current`."""
+        del prices
+        for index in rows[:TOOL_TRIES]:
+            found = self.priced(_chosen(current.result.plan, trials, int(index)))
+            if found is not None and self.is_better(found, current):
+                yield found
+
+    def _below(
+        self, order: NDArray[np.intp], less: NDArray[np.bool_]
+    ) -> NDArray[np.intp]:
+        """Return all: what the guide prices higher may be cheaper."""
+        return order
+
+    def is_legal(self, plan: Plan) -> bool:
+        """Return whether the tool accepts a plan, which it does if it prices it."""
+        return self.estimate(plan) is not None
+
+
+def tile_search(
+    template: Template,
+    goal: Goal,
+    fixed: Mapping[Factor, int] = MappingProxyType({}),
+) -> TileSearch:
+    """Return the search under the model of `goal`."""
+    kind = ToolSearch if goal.model == "tool" else TileSearch
+    return kind(template, goal, fixed)
+
+
 def _chosen(plan: Plan, values: Values, index: int) -> Plan:
     return {
         key: tuple((dim, int(values[key, dim][index])) for dim, _ in loops)
@@ -418,62 +446,3 @@ def _chosen(plan: Plan, values: Values, index: int) -> Plan:
 def _fits(template: Template, plan: Plan) -> bool:
     only = single(template, plan)
     return bool((only.fits_levels() & only.tiles_are_matrices()).all())
-
-
-class NothingFits(PassFailedException):
-    """No tiles of a tile tree fit the memory levels, not even the finest."""
-
-
-def _failure(template: Template, plan: Plan, model: ModelName) -> PassFailedException:
-    """Return the error that says why the finest tiles are not legal."""
-    only = single(template, plan)
-    sizes = Sizes(
-        lambda value: int(np.max(only.bytes_of(value))),
-        lambda node: int(np.max(only.iterations(node))),
-    )
-    block = compute_block(template.func)
-    if (found := overflow(block, template.system, sizes)) is not None:
-        return NothingFits(
-            "tile: no valid mapping; with the finest tiles, "
-            f"{describe_overflow(found, template.system)}"
-            f"{_uncut(only, found.level)}: fuse less, give products loops of their "
-            "own (loops=separate), shard another dimension, or stream"
-        )
-    problem = template.problem_for(plan)
-    try:
-        check_summed(problem, template.hardware)
-        check_tool(problem, template.hardware)
-        price(problem, template.hardware, model)
-    except CostError as error:
-        return PassFailedException(f"tile: no valid mapping; {error}")
-    return PassFailedException("tile: no valid mapping")
-
-
-def _uncut(only: Candidates, level: str) -> str:
-    """
-    Return the part of an error about the largest tile at a level.
-
-    It names the dimensions that no loop around the tile may cut, empty if there are
-    none.
-    """
-    template = only.template
-    tiles = [
-        (int(np.max(only.bytes_of(value))), block, value)
-        for block in template.above
-        for value in (*block.args, *(r for op in block.ops for r in op.results))
-        if level_of(value) == level
-    ]
-    _, block, largest = max(tiles, key=lambda tile: tile[0])
-    around = {template.keys[node] for node in template.above[block]}
-    looped = {dim for key in around for dim in template.loops[key]}
-    uncut = [
-        f"{dim} = {extent}"
-        for dim, extent in extents_of(largest).items()
-        if extent > 1 and dim not in looped
-    ]
-    if not uncut:
-        return ""
-    return (
-        f"; no loop around it may cut {' and '.join(uncut)}, as ops of the same nest "
-        "need whole reductions over them"
-    )

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from comet.cost.accelerator.bindings import lanes_of
 from comet.cost.accelerator.bounds import completion_bound
 from comet.cost.accelerator.model import price_many, room_many
-from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch
+from comet.passes.schedule.tile.accelerator import TilePlan, tile_search
 from comet.passes.schedule.tile.candidates import Candidates
 from comet.passes.schedule.tile.factor_space import FactorSpace, Parts
 from comet.passes.schedule.tile.template import Key
@@ -202,7 +202,7 @@ class Exact(BranchAndBound):
         """Search until no part is left, or the deadline or the patience is reached."""
         keys = tuple(key for nest in self.space.nests for key in nest.keys)
         self.space = replace(self.space, keys=keys)
-        self._factors = TileSearch(self.space.template, self.goal)
+        self._factors = tile_search(self.space.template, self.goal)
         self.floors = self._floors()
         super().run()
 

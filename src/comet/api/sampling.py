@@ -19,7 +19,7 @@ from comet.cost.accelerator.factors import Loops
 from comet.cost.estimate import CostError
 from comet.passes.explore.certificate import key_text
 from comet.passes.explore.state import Item, State
-from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch
+from comet.passes.schedule.tile.accelerator import TilePlan, tile_search
 from comet.passes.schedule.tile.candidates import single
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, Key, Plan
@@ -154,7 +154,7 @@ def sampled_plan(space: FactorSpace, trial: Trial) -> Plan | None:
 
 def priced(space: FactorSpace, goal: Goal, plan: Plan) -> Found[TilePlan] | None:
     """Return a plan with its cost, None if it is illegal."""
-    only, search = single(space.template, plan), TileSearch(space.template, goal)
+    only, search = single(space.template, plan), tile_search(space.template, goal)
     try:
         legal = only.tiles_are_matrices() & search.room(plan, only)
     except CostError:

@@ -25,7 +25,7 @@ from comet.dialects.cost import Figures, estimate_of
 from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
 from comet.passes.schedule.fuse.accelerator.plan import plan_fusion
 from comet.passes.schedule.fuse.strategy import Name, Strategy
-from comet.passes.schedule.tile.accelerator import TileSearch, finest, search
+from comet.passes.schedule.tile.accelerator import ToolSearch, finest, search
 from comet.passes.schedule.tile.template import make_template
 from comet.passes.search import (
     FREE,
@@ -270,7 +270,7 @@ def test_the_tool_starts_from_tiles_that_it_can_count():
 def test_the_tool_refines_no_plan_that_is_far_above_another_candidate():
     module = fused("full", sizes=(24, 16, 64))
     template = make_template(only_function(module), attached_system(module))
-    space = TileSearch(template, Goal("tool"))
+    space = ToolSearch(template, Goal("tool"))
     plan = space.start()
     assert space.estimates.keys() == {tuple(plan.result.plan.items())}
     with session() as current, current.trying("x", Cost(plan.cost.latency / 1.4)):
