@@ -121,6 +121,9 @@ class _Given:
             return None
         value = self.values[key]
         texts = value if isinstance(value, list) else [value]
+        if not texts:
+            reason = f"'{key}' has an empty list; give it a value, or leave it out"
+            raise self.file.error((key,), reason)
         return tuple(self._parsed(key, text, parse) for text in texts)
 
     def single(self, key: str, parse: Callable[[str], T]) -> T | None:

@@ -74,8 +74,8 @@ def _failure(state: State) -> PassFailedException:
     if not state.items and not state.space.rejected:
         return PassFailedException(
             "explore: the constraints contradict each other or the program: they "
-            "leave no structure, such as stream: true where nothing streams; "
-            "constrain less"
+            "leave no structure, such as stream: true where nothing streams, or "
+            "bindings: parallel where each node needs another; constrain less"
         )
     if realised:
         return PassFailedException(

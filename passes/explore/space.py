@@ -55,6 +55,7 @@ from comet.passes.schedule.fuse.strategy import (
     Loops,
     Strategy,
 )
+from comet.passes.schedule.plan_string import check_dims
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
 from comet.passes.search import Cost, Found, Goal, higher, session
@@ -183,6 +184,7 @@ class StructureSpace:
             self._first = (DECOMPOSE, ExpandMapsPass())
             run_passes(self._first, self.ctx, self._elementary)
         (func,) = compute_functions(self._elementary)
+        self._check_names(self._elementary)
         graph = Graph(func)
         check_expressible(graph.computing)
         if not graph.is_one_mapping:
@@ -193,6 +195,13 @@ class StructureSpace:
                 "two extents; compile it with comet-accelerator{search=exact}, which "
                 "searches each mapping of a chain",
             )
+
+    def _check_names(self, module: ModuleOp) -> None:
+        """Raise PassFailedException for levels, or dimensions of factors, not there."""
+        limits, system = self.constraints, attached_system(module)
+        for level in (limits.at or ()) if limits.at != (ALL,) else ():
+            replace(self._pipeline, at=level).check_names(module, system)
+        check_dims(limits.factors, sorted(dims_in(module)))
 
     @cached_property
     def _pipeline(self) -> AcceleratorPipeline:

@@ -73,6 +73,8 @@ def test_a_search_with_constraints_starts_from_the_quick_one():
         ("a: b", "c.yaml:1: there is no constraint 'a'; known: dim, split, stream"),
         ("- b", "c.yaml:1: constraints are a map with the keys dim, split"),
         ("at: {a: b}", "c.yaml:1: 'at' has a nested value; write a text"),
+        ("stream: []", "c.yaml:1: 'stream' has an empty list; give it a value"),
+        ("dim: []", "c.yaml:1: 'dim' has an empty list; give it a value"),
         ("bindings: none", "c.yaml:1: 'bindings': 'none' is none of sequential, pipe"),
         ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of full, partial"),
         ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),

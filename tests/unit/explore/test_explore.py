@@ -433,6 +433,21 @@ def test_contradictions_are_no_full_buffers(limits: Constraints, message: str):
         Exploration(space_of("gemm", (8, 8, 32), limits)).run()
 
 
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (Constraints(at=("GB", "L2")), "at level L2; its axes are at GB, OB"),
+        (
+            Constraints(factors=tuple(parse_plan("y_dram: Q=2"))),
+            "the unknown dimension Q; there are K, M, N",
+        ),
+    ],
+)
+def test_names_are_checked_before_the_search(limits: Constraints, message: str):
+    with pytest.raises(PassFailedException, match=message):
+        space_of("gemm", (8, 8, 32), limits)
+
+
 def test_padded_extents_are_sharded():
     """The instances divide 16 rows, and not 13."""
     limits = replace(SHARED, pad="auto", strategy=("full",), kind=KIND, stream=(False,))
