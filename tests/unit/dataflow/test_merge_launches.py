@@ -126,7 +126,6 @@ def test_merging_saves_a_launch_of_the_estimate():
 @pytest.mark.parametrize(
     ("launches", "reason"),
     [
-        ("main_a_kernel main_c_kernel", "need each other's results"),
         ("main_a_kernel x", "names x, and the kernels are main_a_kernel, "),
         ("main_a_kernel main_a_kernel", "names main_a_kernel twice"),
         (

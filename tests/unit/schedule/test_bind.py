@@ -82,14 +82,6 @@ def test_independent_siblings_run_in_parallel():
     )
 
 
-def test_rejects_siblings_that_depend_on_each_other():
-    with pytest.raises(
-        PassFailedException,
-        match=r"bind: .* uses what the .* before it makes; they cannot run in parallel",
-    ):
-        run_passes(fused(), "bind{kind=parallel}")
-
-
 def test_auto_takes_only_what_the_files_can_say():
     """Bound parallel, the two are cheapest, but the COMET tool would drop them."""
     pipeline = f"{attached(16)},fuse{{strategy=none}},tile,bind{{kind=auto}}"

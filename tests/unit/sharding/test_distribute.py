@@ -66,10 +66,8 @@ def test_the_mesh_is_chosen_by_name():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("dim=Q axes=cx", "no op of @main has the dimension Q; .* are K, M, N"),
         ("dim=K axes=cx op=map", "no compound.map op of @main has the dimension K"),
         ("dim=K axes=cx skip=contract", "no other op of @main has the dimension K"),
-        ("dim=N axes=cx,rank", "mesh @mesh has no axis 'rank'; its axes are cx, cy"),
         ("dim=N axes", "no mesh axis is named"),
         ("dim=N axes=cx,cx", "axis 'cx' is named twice"),
         ("dim=N axes=cx mesh=gpus", "there is no mesh @gpus; the module has mesh"),
@@ -78,32 +76,6 @@ def test_the_mesh_is_chosen_by_name():
 def test_rejects(options: str, message: str):
     with pytest.raises(PassFailedException, match=message):
         run_passes(parse_module(PROGRAM), f"decompose,distribute{{{options}}}")
-
-
-@pytest.mark.parametrize(
-    ("again", "message"),
-    [
-        ("dim=N axes=cy", "already sharded in N over cx"),
-        ("dim=M axes=cy,cx", "axis cx of 'compound.contract' splits N already"),
-    ],
-)
-def test_rejects_a_second_use(again: str, message: str):
-    first = "decompose,distribute{dim=N axes=cx}"
-    with pytest.raises(PassFailedException, match=message):
-        run_passes(parse_module(PROGRAM), f"{first},distribute{{{again}}}")
-
-
-@pytest.mark.parametrize(
-    ("meshes", "message"),
-    [
-        ("", "the module has no mesh; run attach-hardware"),
-        ("collective.mesh @a {x = 2}\ncollective.mesh @b {x = 2}\n", "meshes a, b"),
-    ],
-)
-def test_rejects_an_unclear_mesh(meshes: str, message: str):
-    module = parse_module(meshes + graph_text("gemm_softmax", (3, 4, 5)))
-    with pytest.raises(PassFailedException, match=message):
-        run_passes(module, "decompose,distribute{dim=N axes=x}")
 
 
 def test_rejects_the_graph_level():

@@ -310,38 +310,10 @@ func.func @main(%x: tensor<4x6xf32, #compound.dims<M, N>>)
 """
 
 
-@pytest.mark.parametrize(
-    ("sharding", "message"),
-    [
-        ('{K = ["rank"]}', "is sharded in K, which it does not have; .* are M, N"),
-        ('{N = ["cx"]}', "has a wrong sharding: mesh @mesh has no axis 'cx'"),
-        (
-            '{M = ["rank"], N = ["rank"]}',
-            "wrong sharding: axis 'rank' is named twice",
-        ),
-        ('"N"', "expected a sharding"),
-        ("{N = []}", "list of mesh axis names"),
-    ],
-)
-def test_rejects_a_sharding(sharding: str, message: str):
-    module = parse_module(ANNOTATED.replace("SHARDING", sharding))
-    with pytest.raises(PassFailedException, match=message):
+def test_rejects_a_sharding_over_no_axis():
+    module = parse_module(ANNOTATED.replace("SHARDING", "{N = []}"))
+    with pytest.raises(PassFailedException, match="list of mesh axis names"):
         run_passes(module, "insert-collectives")
-
-
-def test_rejects_a_missing_mesh():
-    text = ANNOTATED.replace("collective.mesh @mesh {rank = 2}", "")
-    module = parse_module(text.replace("SHARDING", '{N = ["rank"]}'))
-    with pytest.raises(PassFailedException, match="the module has no mesh"):
-        run_passes(module, "insert-collectives")
-
-
-def test_rejects_the_graph_level():
-    text = mesh_text({"rank": 2}) + graph_text("gemm_softmax", (3, 4, 5)).replace(
-        "%a, %b :", '%a, %b {collective.shard = {N = ["rank"]}} :'
-    )
-    with pytest.raises(PassFailedException, match="run decompose first"):
-        run_passes(parse_module(text), "insert-collectives")
 
 
 SPMD = "decompose,distribute{dim=N axes=cx,cy,kx,ky},insert-collectives"

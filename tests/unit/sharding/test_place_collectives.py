@@ -262,23 +262,6 @@ def test_without_rates_the_algorithm_is_the_targets():
     assert algorithms(after) == set()
 
 
-@pytest.mark.parametrize(
-    ("axes", "options", "message"),
-    [
-        (dict(GRID), "at=DRAM", "no axis of mesh @mesh is at level DRAM; .* GB, OB"),
-        ({"rank": 4}, "at=GB", "is at level GB; its axes are at HBM"),
-        (
-            {"rank": 8},
-            "kind=reduce_scatter_all_gather",
-            "has no dimension to scatter over 8 instances",
-        ),
-    ],
-)
-def test_rejects(axes: dict[str, int], options: str, message: str):
-    with pytest.raises(PassFailedException, match=message):
-        run_passes(spmd((3, 4, 9), axes), f"place-collectives{{{options}}}")
-
-
 @pytest.mark.parametrize("options", ["kind=tree", "algorithm=magic"])
 def test_rejects_an_unknown_choice(options: str):
     with pytest.raises(ValueError, match="Incompatible types"):
