@@ -3,7 +3,6 @@
 import pytest
 from accelerators import attached
 from covering import fraction
-from programs import graph_text
 from semantics import parse_module, run_passes
 from tile_trees import fused, only_function, ops_of, tiled
 from xdsl.utils.exceptions import PassFailedException
@@ -91,11 +90,4 @@ def test_rejects_a_function_without_a_tree():
 def test_rejects_what_does_not_fit():
     module = fused("full", sizes=(2**14, 4, 32))
     with pytest.raises(PassFailedException, match="annotate-cost: "):
-        run_passes(module, "annotate-cost")
-
-
-def test_rejects_the_elementary_level():
-    text = graph_text("gemm_softmax", (8, 4, 16))
-    module = run_passes(parse_module(text), f"{attached(1)},decompose")
-    with pytest.raises(PassFailedException, match="run fuse first"):
         run_passes(module, "annotate-cost")

@@ -227,16 +227,6 @@ def test_rejects_a_mesh_that_the_hardware_does_not_span(strategy: str):
         run_passes(parse_module(text), f"fuse{{strategy={strategy}}}")
 
 
-def test_rejects_collectives_without_a_level():
-    pipeline = (
-        f"{attached(16)},decompose{{accumulator=input}},distribute{{dim=N axes=cx}},"
-        "insert-collectives,fuse{strategy=full}"
-    )
-    module = parse_module(graph_text("gemm_softmax", (8, 4, 16)))
-    with pytest.raises(PassFailedException, match="run place-collectives first"):
-        run_passes(module, pipeline)
-
-
 def test_the_chain_of_memories():
     chain = memory_chain(attached_system(fused()))
     assert (chain.root, chain.shared, chain.out) == ("DRAM", "GB", "OB")

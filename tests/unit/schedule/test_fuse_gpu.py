@@ -129,12 +129,6 @@ def test_auto_names_the_strategy_it_takes() -> None:
     assert len(kernels(module)) == 1
 
 
-def test_named_ops_must_be_decomposed_first() -> None:
-    module = parse_module(SOFTMAX.format(M=7, N=13, K=5))
-    with pytest.raises(PassFailedException, match="run decompose first"):
-        run_passes(module, f"{H200},fuse{{strategy=full}}")
-
-
 def test_a_shallow_hierarchy_is_no_gpu() -> None:
     system = SystemOp("toy", [LevelOp("HBM", "HBM")])
     with pytest.raises(ArchError, match="device memory, shared memory"):

@@ -19,7 +19,6 @@ from semantics import (
 )
 from triton_modules import compile_all, emitted, hardware, wrong
 from view_programs import reference
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.interpreter import run
 
@@ -87,12 +86,6 @@ def test_ranks_gather_shards(ranks: int, tmp_path: Path):
         for name, dim in SHARDED[:: 1 if EVERY_CASE else 2]
     }
     assert not wrong(sources, tmp_path)
-
-
-def test_ranks_do_not_split_what_is_gathered_along():
-    name = "V_of_VD_list_computed"
-    with pytest.raises(PassFailedException, match="gathers along V, which is split"):
-        emitted(PROGRAMS[name], f"{RANKS}{{ranks=2 dim=V}}")
 
 
 def embedding(**extents: int) -> str:
