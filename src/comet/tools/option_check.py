@@ -59,7 +59,7 @@ def checked(kind: str, spec: ArgSpec, class_: type[MadeT]) -> MadeT:
         return class_.from_spec(spec)
     except ValueError as error:
         raise UsageError(
-            f"{kind} '{spec.name}': {_readable(error, options)}"
+            f"{kind} '{spec.name}': {_readable(error, options, class_)}"
         ) from error
     except PassFailedException as error:  # a pass checks the text of its options
         raise UsageError(f"{kind} '{spec.name}': {error}") from error
@@ -85,11 +85,15 @@ def _split(values: ParameterListType) -> ParameterListType:
     )
 
 
-def _readable(error: ValueError, given: Mapping[str, ParameterListType]) -> str:
+def _readable(
+    error: ValueError,
+    given: Mapping[str, ParameterListType],
+    class_: type[ArgSpecConvertible],
+) -> str:
     """Name the option that has a value of the wrong type, and the right type."""
-    message = str(error)
+    message, types = str(error), get_type_hints(class_)
     for option, values in given.items():
-        if message.startswith(f"Incompatible types: given {values}, expected "):
+        if message == f"Incompatible types: given {values}, expected {types[option]}":
             expected = re.sub(
                 r"typing\.Literal\[(.*?)\]", r"one of \1", message.split("expected ")[1]
             )
@@ -106,7 +110,8 @@ def _readable(error: ValueError, given: Mapping[str, ParameterListType]) -> str:
 
 def _type_name(found: re.Match[str]) -> str:
     """Name a Python type in plain words."""
-    names = {"int": "a whole number", "float": "a number", "str": "text"}
+    numbers = {"int": "a whole number", "float": "a number"}
+    names = {**numbers, "str": "text", "bool": "true or false"}
     return names.get(found[1], found[1])
 
 
