@@ -15,6 +15,7 @@ from comet.cost.from_ir.loop_bounds import loop_bounds, run_time_lengths
 from comet.cost.from_ir.memory import (
     id_bytes,
     ids_dims,
+    tensor_in_memory,
     vector_width,
 )
 from comet.cost.from_ir.products import (
@@ -28,6 +29,7 @@ from comet.cost.from_ir.register_tiles import (
     accumulators,
     broadcast_during,
     continued,
+    converted_tiles,
     kept_vectors,
 )
 from comet.cost.from_ir.scatters import added_width, addresses, moved, times_stored
@@ -86,6 +88,7 @@ class _Walk:
         levels: GpuLevels,
         gpu: Device,
         shared_out: frozenset[str],
+        tensors: Sequence[SSAValue],
         *,
         with_products: bool,
     ):
@@ -95,9 +98,13 @@ class _Walk:
         self.shared_out = shared_out
         """Dimensions of groups of programs, whose loops count as programs."""
         self.gpu = gpu
+        self.positions = {
+            tensor_in_memory(tensor): index for index, tensor in enumerate(tensors)
+        }
         self.loads: list[Term] = []
         self.ids: list[Term] = []
         self.stores: list[Term] = []
+        self.converted: list[Term] = []
         self.products = Products()
         self.vectors: list[Term] = []
         self.rounds: list[tuple[str, ...]] = []
@@ -135,8 +142,7 @@ class _Walk:
             self.inner_dims |= set(op.factors) if loops else set()
         loaded_here, late = tuple(loads(op)), late_loads(op)
         self.loads += [
-            replace(tile_bytes(load.tile, inside), late=load.tile in late)
-            for load in loaded_here
+            self._loaded(load, inside, late=load.tile in late) for load in loaded_here
         ]
         self.ids += self._ids(loaded_here, inside)
         # A program waits once for its early loads, and once for its late loads.
@@ -150,6 +156,8 @@ class _Walk:
         own = tuple(filter(self._is_staged, op.tiles))
         loaded = (*loaded, *own)
         self.stores += [self._stored(store.tile, inside) for store in stores(op)]
+        converted = converted_tiles(op, self.levels.registers)
+        self.converted += [tile_bytes(tile, inside) for tile in converted]
         nested = self.body(op, inside, outer, loaded, self._kept(op, kept))
         filled = tuple(tile_bytes(tile, inside) for tile in loaded)
         self.shared.append(filled)
@@ -157,6 +165,11 @@ class _Walk:
             self.shared.append((*filled, *nested))
         here = (*(tile_bytes(tile, inside) for tile in own), *nested)
         return tuple(replace(term, inner=(*op.factors, *term.inner)) for term in here)
+
+    def _loaded(self, load: Border, loops: tuple[str, ...], *, late: bool) -> Term:
+        """Return the bytes that loads of a tile move, and the tensor it is part of."""
+        position = self.positions.get(tensor_in_memory(load.outer))
+        return replace(tile_bytes(load.tile, loops), late=late, tensor=position)
 
     def _stored(self, tile: SSAValue, loops: tuple[str, ...]) -> Term:
         """Return the bytes that stores of a tile move; an addition reads sums, too."""
@@ -359,7 +372,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     group = group_blocks(node)
     shared_out = frozenset((*node.factors, *group) if group else ())
     with_products = any(isinstance(op, ContractOp) for op in node.walk())
-    walk = _Walk(levels, gpu, shared_out, with_products=with_products)
+    tensors = tuple(dict.fromkeys((*node.ins, *node.outs)))
+    walk = _Walk(levels, gpu, shared_out, tensors, with_products=with_products)
     walk.scatter(node)
     walk.node(node, (), ())
     extents: dict[str, int] = {}
@@ -383,11 +397,12 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         dot_depths=frozenset(walk.products.depths),
         inner_dims=frozenset(walk.inner_dims),
         batch_dims=frozenset(walk.products.batch),
-        tensors=tuple(map(moved, dict.fromkeys((*node.ins, *node.outs)))),
+        tensors=tuple(map(moved, tensors)),
         spilled=tuple(map(tile_bytes, _spilled(node, levels))),
         loads=tuple(walk.loads),
         ids=tuple(walk.ids),
         stores=tuple(walk.stores),
+        converted=tuple(walk.converted),
         dots=tuple(walk.products.dots),
         dot_results=tuple(walk.products.results),
         dot_reads=tuple(walk.products.reads),

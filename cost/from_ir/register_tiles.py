@@ -21,12 +21,13 @@ from comet.dialects.compound import (
     MapOp,
     ReduceOp,
 )
-from comet.dialects.compound.dims import is_boolean, names_of
+from comet.dialects.compound.dims import is_boolean, level_of, names_of
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.accumulators import is_continued
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.transfers import loads, stores
 
 
 class RegisterTiles:
@@ -73,6 +74,37 @@ def kept_vectors(loop: TemporalOp) -> Iterator[SSAValue]:
         for value in broadcast_during(op):
             if _enters(value, loop):
                 yield value
+
+
+def converted_tiles(loop: NodeOp, registers: str) -> Iterator[SSAValue]:
+    """
+    Yield the tiles that a loop loads and stores in the layout of an earlier product.
+
+    Triton gives that layout to all that is computed with row statistics of a product.
+    What comes from memory and what goes there has another one. Read in kernels that
+    Triton 3.6 to 3.9 compile for sm_90. `registers` is the level of row statistics.
+    """
+    has_products = any(isinstance(op, ContractOp) for op in loop.walk())
+    if not isinstance(loop, TemporalOp) or has_products:
+        return
+    held = (value for value in loop.ins if level_of(value) == registers)
+    if any(map(_is_of_product, held)):
+        moved = (border.tile for border in (*loads(loop), *stores(loop)))
+        yield from (tile for tile in moved if len(names_of(tile)) > 1)
+
+
+def _is_of_product(value: SSAValue) -> bool:
+    """Return whether a value is computed of a product's result, and was not stored."""
+    todo, seen = [value.owner], set[Operation]()
+    while todo:
+        owner = todo.pop()
+        if not isinstance(owner, Operation) or owner in seen:
+            continue
+        if any(isinstance(op, ContractOp) for op in owner.walk()):
+            return True
+        seen.add(owner)
+        todo += (operand.owner for operand in owner.operands)
+    return False
 
 
 def _enters(value: SSAValue, loop: TemporalOp) -> bool:

@@ -57,6 +57,8 @@ class KernelWork:
     """How often a program starts a loop that loads ahead."""
     looped_operations: Real = 0
     """Those of `vector_operations` in loops of contractions."""
+    converted_bytes: Real = 0
+    """Those that shared memory stores and loads to change layouts of tiles."""
     exposed_rounds: Real = 0
     """
     Those of `rounds` outside of loops of contractions: no software pipeline loads
@@ -293,12 +295,13 @@ def loops_time(
 def compute_times(work: KernelWork, device: Device) -> tuple[Real, Real, Real]:
     """
     Return the seconds of one program on a multiprocessor: of products, of the vector
-    operations in their loops, and of the others.
+    operations in their loops, and of the others, with what converts their layouts.
     """
     own = device.multiprocessors
     looped = own * vector_seconds(work.looped_operations, device)
     vectors = own * vector_seconds(work.vector_operations, device)
     later = (vectors - looped) / vector_fraction(work, device)
+    later = later + work.converted_bytes / device.shared_per_clock / device.clock
     return own * product_seconds(work, device), looped, later
 
 

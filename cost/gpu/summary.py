@@ -58,6 +58,8 @@ class Term:
     """Its cost in a loop of contractions, if that is not `weight`."""
     late: bool = False
     """Whether it is loaded after an inner loop, and so not hoisted; see `hoisting`."""
+    tensor: int | None = None
+    """The position of the tensor that it is loaded from in `KernelSummary.tensors`."""
 
     def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""
@@ -215,6 +217,8 @@ class KernelSummary:
     """Bytes into shared memory or registers."""
     stores: tuple[Term, ...] = ()
     """Bytes to device memory."""
+    converted: tuple[Term, ...] = ()
+    """Tiles that get another layout, through shared memory, bytes."""
     vectors: tuple[Term, ...] = ()
     """Other floating-point operations."""
     rounds: tuple[tuple[str, ...], ...] = ()

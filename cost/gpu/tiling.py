@@ -61,6 +61,7 @@ def kernel_work(
         shared=shared_need(summary, blocks, numbers.stages, gpu),
         pipelines=summary.pipelines(blocks),
         looped_operations=looped,
+        converted_bytes=2 * summary.per_program(summary.converted, blocks),
         exposed_rounds=summary.exposed(blocks),
         stored_bytes=total(summary.moved_by_stores(blocks)),
         exchanges=summary.exchanges,
@@ -136,11 +137,12 @@ def tensor_traffic(
     """
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors * gpu.sharing)
     traffic: list[Real] = []
-    for tensor in summary.tensors:
+    for position, tensor in enumerate(summary.tensors):
         lacking = [dim for dim in summary.grid if dim not in tensor.dims]
         again = product(reloads(tensor, dim, summary, blocks, gpu) for dim in lacking)
         size = size_of(tensor, summary) * summary.seen_of(tensor)
-        traffic.append(size * np.maximum(np.minimum(again, waves), 1))
+        again = np.maximum(np.minimum(again, waves), 1)
+        traffic.append(size * again * loop_reloads(position, summary, blocks, gpu))
     sizes = [size_of(tensor, summary) for tensor in summary.spilled]
     running = np.minimum(gpu.multiprocessors / summary.programs(blocks), 1.0)
     again = np.greater(sum(sizes) * running, gpu.l2_bytes) * 1.0
@@ -169,6 +171,34 @@ def reloads(
     touched = tensor.weight * product(map(extent, tensor.dims))
     times = np.ceil(summary.trips(dim, blocks) / np.where(grouped, swizzle, 1))
     return np.where(np.less_equal(touched, gpu.l2_bytes), 1.0, times)
+
+
+def loop_reloads(
+    position: int, summary: KernelSummary, blocks: Blocks, gpu: Device
+) -> Real:
+    """
+    Return how often the loops of a program load a tensor from device memory.
+
+    A loop that the tensor lacks, around another one, loads all of a program's part
+    again: from L2 if that holds the parts of all running programs, else from memory.
+    """
+    tensor, loads = summary.tensors[position], summary.moved_by_loads(blocks)
+    loaded = total(
+        moved
+        for load, moved in zip(summary.loads, loads, strict=True)
+        if load.tensor == position
+    )
+    parts = [dim for dim in summary.grid if dim in tensor.dims]
+    others = [dim for dim in summary.grid if dim not in tensor.dims]
+    part = tensor.weight * product(
+        blocks[dim] if dim in parts else summary.extents[dim] for dim in tensor.dims
+    )
+    running = np.minimum(summary.programs(blocks), gpu.multiprocessors)
+    same = product(summary.trips(dim, blocks) for dim in others)
+    count = product(summary.trips(dim, blocks) for dim in parts)
+    held = part * np.minimum(np.maximum(running / same, 1), count)
+    again = np.greater(held, gpu.l2_bytes)
+    return np.where(again, np.maximum(loaded / part, 1.0), 1.0)
 
 
 def size_of(tensor: Term, summary: KernelSummary) -> float:

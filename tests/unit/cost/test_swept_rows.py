@@ -1,0 +1,71 @@
+"""Programs that store the product of some rows, and read it again to normalise it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from gpu_programs import of_one_rank
+from ladder_programs import Case, after_passes, predicted_times
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import summarize, tile_blocks
+from comet.cost.from_ir.traffic import traffic_of
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.dataflow import ProgramOp
+from comet.dialects.schedule import SpatialOp
+
+ROWS = {"M": 32768, "N": 512, "K": 1024}
+LEFT = 2 * ROWS["M"] * ROWS["K"]
+TALL = "p: M=128 warps=8 stages=3 group=1; m_n: N=4; c_wide_k: K=16; p_n: N=4"
+WIDE = "p: M=256 warps=8 stages=3 group=1; m_n: N=2; c_wide_k: K=16; p_n: N=2"
+STORED = {"strategy": "partial", "between": "spill", "narrow": "c"}
+
+
+def plan(factors: str, **options: str) -> ModuleOp:
+    """Return the launch plan of GEMM-softmax on an H200, with given tiles."""
+    program = of_one_rank("gemm_softmax", ROWS, "float16")
+    compiler = replace(program.compiler, factors=factors, **options)
+    return after_passes(Case("", 1, program.text), program.hardware, [compiler])
+
+
+def program_in(module: ModuleOp) -> ProgramOp:
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    return program
+
+
+@pytest.mark.parametrize(("factors", "times"), [(TALL, 4), (WIDE, 1)])
+def test_rows_that_l2_cannot_hold_are_loaded_for_each_tile(factors: str, times: int):
+    """128 programs with 256 rows each need 64 MB of L2; 132 with 128 need 33 MB."""
+    module = plan(factors, **STORED)
+    traffic = traffic_of(program_in(module), attached_system(module))
+    assert traffic.device["a"] == times * LEFT
+    assert traffic.l2["a"] == (4 if factors == TALL else 2) * LEFT
+
+
+def test_tiles_with_more_rows_are_slower():
+    """Measured on an H200: 124.0 and 106.8 us (`tests/data/h200.json`)."""
+    tall, wide = (predicted_times(plan(f, **STORED)).eager for f in (TALL, WIDE))
+    assert tall > 1.1 * wide
+
+
+def converted(module: ModuleOp) -> list[float]:
+    """Return the bytes of the tiles of each kernel that get another layout."""
+    system = attached_system(module)
+    nodes = [op for op in module.walk() if isinstance(op, SpatialOp) and op.is_grid]
+    found: list[float] = []
+    for node in nodes:
+        summary = summarize(node, gpu_levels(system), device_of(system))
+        tiles = summary.per_program(summary.converted, tile_blocks(node))
+        found.append(float(tiles) * float(summary.programs(tile_blocks(node))))
+    return found
+
+
+def test_what_row_statistics_of_a_product_meet_gets_another_layout():
+    """The product that is loaded again, and the result: not what is stored first."""
+    size = 2 * ROWS["M"] * ROWS["N"]
+    assert converted(plan(TALL, **STORED)) == [2 * size]
+    apart = "c: M=256 N=2 warps=8 stages=3 group=8; c_wide_k: K=16; p: M=512"
+    assert converted(plan(apart, strategy="none", narrow="c")) == [0, 0]
