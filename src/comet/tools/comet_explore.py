@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comet.api.source import Source
@@ -234,12 +235,24 @@ def _check(options: Namespace) -> None:
             raise UsageError("--start is a mapping of one question; leave it out")
     if not options.compare_strategies:
         _expect_none(options, ("csv", "plot"), "what --compare-strategies finds")
+    for flag in ("output", "certificate", "report", "csv", "plot"):
+        _expect_writable(flag, getattr(options, flag))
 
 
 def _expect_none(options: Namespace, flags: Sequence[str], what: str) -> None:
     for flag in flags:
         if getattr(options, flag) is not None:
             raise UsageError(f"--{flag} writes {what}; leave it out")
+
+
+def _expect_writable(flag: str, name: str | None) -> None:
+    """Raise UsageError for a file in no folder, rather than after the search."""
+    path = Path(name or "file")
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(
+            f"--{flag}: no file can be written at {path}; name one in a folder that "
+            "exists"
+        )
 
 
 if __name__ == "__main__":

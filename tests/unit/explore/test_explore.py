@@ -563,6 +563,8 @@ def test_a_factor_that_does_not_divide_leaves_nothing(
         (["--tolerance", "1"], "the tolerance is a fraction from 0 to below 1"),
         (["--model", "other"], "invalid choice: 'other'"),
         (["--hardware", "samples/hardware/h200x1.yaml"], "GPU"),
+        (["--output", "nowhere/best.mlir"], "no file can be written at nowhere/best"),
+        (["--certificate", "samples"], "no file can be written at samples; name one"),
     ],
 )
 def test_mistakes_in_flags(
