@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from os import _exit, getpid, getppid
 from socket import create_connection
+from threading import Thread
+from time import sleep
 from typing import Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -60,8 +63,7 @@ class Engine:
         ready = "list" if self.name == "ray" else "generator_unordered"
         calls: Iterable[Call[A, R]] = ((function, (item,), {}) for item in items)
         with self._connected(), joblib.parallel_config(self._backend):
-            jobs = self.jobs if self._backend == "loky" else -1
-            parallel = cast(_Parallel, joblib.Parallel(jobs, return_as=ready))
+            parallel = cast(_Parallel, joblib.Parallel(return_as=ready, **self._pool))
             yield from parallel(calls)
 
     @property
@@ -70,6 +72,17 @@ class Engine:
         if self.name.startswith(DASK):
             return "dask"
         return "loky" if self.name == "local" else self.name
+
+    @property
+    def _pool(self) -> dict[str, object]:
+        """The options of joblib for the processes."""
+        if self._backend != "loky":
+            return {"n_jobs": -1}
+        return {
+            "n_jobs": self.jobs,
+            "initializer": _end_with,
+            "initargs": (getpid(),),
+        }
 
     def _connected(self) -> AbstractContextManager[object]:
         """Return a context in which joblib knows the engine."""
@@ -89,6 +102,21 @@ class Engine:
                 f"no Dask scheduler answers at {address}; start one with "
                 "dask-scheduler, and name its HOST:PORT"
             ) from error
+
+
+def _end_with(parent: int) -> None:
+    """
+    Start a thread that ends this process when its parent, a process id, has ended.
+
+    Otherwise one whose parent was killed would wait for ever to hand over its result.
+    """
+
+    def watch() -> None:
+        while getppid() == parent:
+            sleep(0.5)
+        _exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _connect(address: str) -> None:

@@ -2,11 +2,13 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from subprocess import PIPE, Popen
 from types import SimpleNamespace
 from typing import NoReturn, Protocol, cast
 
@@ -76,6 +78,30 @@ def test_one_process(expected: list[object]):
 def test_several_processes_give_the_same_bytes(expected: list[object]):
     found = results(QUESTIONS, Engine(jobs=2), None, count_nothing)
     assert texts(found) == expected
+
+
+WAITING = """
+from time import sleep
+from comet.batch.engines import Engine
+
+def work(seconds):
+    print("at work", flush=True)
+    sleep(seconds)
+
+if __name__ == "__main__":
+    list(Engine(jobs=2).results(work, [60]))
+"""
+
+
+def test_processes_end_with_their_parent(tmp_path: Path):
+    """Processes that are left would hold the pipe open."""
+    (tmp_path / "waiting.py").write_text(WAITING)
+    command = [sys.executable, str(tmp_path / "waiting.py")]
+    with Popen(command, stdout=PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"at work\n"
+        parent.kill()
+        assert parent.communicate(timeout=20) == (b"", None)
 
 
 def test_a_dask_cluster_gives_the_same_bytes(scheduler: str, expected: list[object]):
