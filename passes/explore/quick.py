@@ -37,7 +37,6 @@ from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.comet.lower_to_comet.build import check_expressible
-from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.pad import PadPass
 from comet.passes.graph.pad.extents import (
@@ -220,7 +219,7 @@ class AcceleratorPipeline(Pipeline):
         yield DecomposePass(accumulator="input")
         self.check_names(module, attached_system(module))
         for func in compute_functions(module):
-            check_expressible(Graph(func).computing)
+            check_expressible(func)
         with session() as current, current.allowing_artifacts(self.allow_artifacts):
             trial = self.chosen(ctx, module, tuple(self.configs(ctx, module)))
             for func in compute_functions(module):

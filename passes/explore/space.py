@@ -186,7 +186,7 @@ class StructureSpace:
         (func,) = compute_functions(self._elementary)
         self._check_names(self._elementary)
         graph = Graph(func)
-        check_expressible(graph.computing)
+        check_expressible(func)
         if not graph.is_one_mapping:
             raise OpError(
                 func,

@@ -28,7 +28,6 @@ from comet.passes.dataflow.outline_mappings.plan import Graph, Part, check_graph
 from comet.passes.explore.quick import AUTO_DIM, UNPADDED, AcceleratorPipeline, priced
 from comet.passes.graph.pad.extents import format_extents, parse_extents
 from comet.passes.pipeline import AUTO, run_settled, spelled
-from comet.passes.schedule.fuse.accelerator.plan import check_addresses
 from comet.passes.schedule.tile.misfit import NothingFits
 from comet.passes.search import (
     FREE,
@@ -110,8 +109,7 @@ class ChainSearch:
                 "its modules, as --expand prints it",
             )
         check_graph(self.graph)
-        check_addresses(func)
-        check_expressible(self.graph.computing)
+        check_expressible(func)
 
     def candidates(self, mappings: str) -> Iterator[Candidate[tuple[Part, ...]]]:
         """Yield the chains that the option leaves open."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -36,6 +37,7 @@ from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import BindingKind as Bind
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.kinds import Access, BindingKind, TileKind
+from comet.passes.analysis.addresses import check_addresses
 from comet.passes.comet.lower_to_comet.collectives import exchange_of
 from comet.passes.comet.lower_to_comet.factors import (
     Extents,
@@ -381,9 +383,10 @@ def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
     return Roles(m, n, k, tuple(dim for dim in all_dims if dim not in (m, n, k)))
 
 
-def check_expressible(ops: Iterable[Operation]) -> None:
+def check_expressible(func: FuncOp) -> None:
     """Raise PassFailedException for an op that no COMET file has, in any tiles."""
-    for op in ops:
+    check_addresses(func)
+    for op in func.walk():
         if isinstance(op, ComputeOp):
             _ = kind_of(op)
         if isinstance(op, ContractOp):

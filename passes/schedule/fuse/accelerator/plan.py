@@ -16,10 +16,8 @@ from comet.dialects.compound import (
     ContractOp,
     FillOp,
     FoldOp,
-    IndexOp,
     PadOp,
     RenameOp,
-    gather,
 )
 from comet.dialects.compound.copied import (
     ComputeOp,
@@ -29,6 +27,7 @@ from comet.dialects.compound.copied import (
 )
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.errors import OpError
+from comet.passes.analysis.addresses import check_addresses
 from comet.passes.analysis.hardware_mesh import check_mesh
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
 from comet.passes.analysis.padding import is_border, is_resizing
@@ -136,26 +135,6 @@ def _mesh(program: Program, system: SystemOp) -> MeshOp:
     mesh = lookup_mesh(program.func, name)
     check_mesh(mesh, system)
     return mesh
-
-
-def check_addresses(func: FuncOp) -> None:
-    """Raise PassFailedException for an op that depends on positions or on ids."""
-    for op in func.walk():
-        if isinstance(op, IndexOp):
-            raise OpError(
-                op,
-                f"fuse: @{func.sym_name.data} has 'compound.index', and accelerators "
-                "do not compute the position of an element; causal masks and scans "
-                "need a GPU",
-            )
-        if isinstance(op, gather.GatherOp | gather.ScatterAddOp):
-            rows = "gathered" if isinstance(op, gather.GatherOp) else "summed"
-            raise OpError(
-                op,
-                f"fuse: @{func.sym_name.data} has '{op.name}', and addresses in the "
-                f"COMET files do not depend on data; make the {rows} rows an argument "
-                "of the function, or compile for a GPU",
-            )
 
 
 def _check_ops(func: FuncOp) -> None:
