@@ -20,7 +20,15 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound import ExtentOp, GatherOp, RenameOp, ScatterAddOp
+from comet.dialects.compound import (
+    ContractOp,
+    ExtentOp,
+    FoldOp,
+    GatherOp,
+    ReduceOp,
+    RenameOp,
+    ScatterAddOp,
+)
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.compound.pad import resized_dims
 from comet.dialects.errors import OpError
@@ -94,6 +102,8 @@ def _check_op(op: Operation, dim: str, parts: int, function: str) -> None:
     replaced = isinstance(op, RenameOp) and not op.keeps(dim)
     replaced &= not is_merged_from(op, dim, parts)
     replaced |= isinstance(op, GatherOp) and op.along == dim
+    if isinstance(op, FoldOp) and op.dim.data != dim:
+        replaced |= any(_sums(each, dim) for each in op.walk())
     if isinstance(op, ScatterAddOp):
         replaced |= dim in (op.into, *names_of(op.ids))
     if replaced or isinstance(op, ExtentOp) or dim in resized_dims(op):
@@ -102,6 +112,13 @@ def _check_op(op: Operation, dim: str, parts: int, function: str) -> None:
             f"split: '{op.name}' of @{function} reads {dim} as one dimension; split "
             "another one",
         )
+
+
+def _sums(op: Operation, dim: str) -> bool:
+    """Whether an op in a fold reduces a dimension."""
+    if not isinstance(op, ContractOp | ReduceOp):
+        return False
+    return dim in names_of(op.operands[0]) and dim not in names_of(op.result)
 
 
 def _unused(name: str, extents: dict[str, int]) -> str:

@@ -194,7 +194,9 @@ class _Rewriting:
             return self._extent(op, operands[0])
         return op.create(
             operands=operands,
-            result_types=[self._type(result.type, operands) for result in op.results],
+            result_types=[
+                self._result_type(op, result, operands) for result in op.results
+            ],
             properties=dict(op.properties),
             attributes=dict(op.attributes),
             regions=[
@@ -208,13 +210,19 @@ class _Rewriting:
         dim = self.split.inner if op.dim.data == self.split.dim else op.dim.data
         return ExtentOp(dim, value, op.result.type)
 
-    def _type(self, type_: Attribute, operands: Sequence[SSAValue]) -> Attribute:
-        """Return the type of a result: one partial per part if operands have parts."""
-        split = self.split
+    def _result_type(
+        self, op: Operation, result: SSAValue, operands: Sequence[SSAValue]
+    ) -> Attribute:
+        """
+        Return the type of a result: one partial per part if operands have parts.
+
+        A fold over another dimension does not sum this one, so nothing is partial.
+        """
+        split, type_ = self.split, result.type
         in_parts = any(split.part in names_of(value) for value in operands)
-        if in_parts and split.dim not in names_of(type_):
-            return split.partial(type_)
-        return split.type(type_)
+        if isinstance(op, FoldOp) or not in_parts or split.dim in names_of(type_):
+            return split.type(type_)
+        return split.partial(type_)
 
     def _partial_fold(self, op: FoldOp) -> FoldOp:
         """Return the fold over each part; iter_args have one element per part."""

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from covering import EVERY_CASE, covering
+from graph_text import Program
 from named_ops import NAMED_OPS, NamedOp
 from programs import mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
+from transformer_blocks import softmax
 from trees import random_tree
 from triton_modules import check_all, emitted, hardware
 from xdsl.utils.exceptions import PassFailedException
@@ -194,6 +196,36 @@ def test_names_that_are_taken():
     after = run_passes(before, "split{dim=N parts=2}")
     assert_same_meaning(before, after, "main")
     assert "<N_part, N_part_, N_in>" in str(after)
+
+
+def latent_attention() -> str:
+    """Return attention whose keys are its values, C wide, and a product over C."""
+    p = Program({"M": 3, "N": 5, "C": 4, "D": 2})
+    low = p.argument("low", "NC")
+    scores = p.contract("scores", p.argument("q", "MC"), low, "MN")
+    mixed = p.contract("mixed", softmax(p, scores, "weights"), low, "MC")
+    return p.returning(p.contract("y", mixed, p.argument("wo", "CD"), "MD"))
+
+
+def test_a_fold_that_keeps_the_dimension_is_no_partial_one():
+    """Maxima and sums of rows have no parts, although the values have."""
+    before = run_passes(parse_module(latent_attention()), "stream")
+    assert "compound.fold" in str(before)
+    assert_same_meaning(before, run_passes(before, "split{dim=C parts=2}"), "main")
+
+
+def test_a_fold_that_sums_another_dimension_is_not_split_along_it():
+    text = (
+        UNKNOWN.replace("<M, N>", "<M, N, C>")
+        .replace("3x12x", "3x12x4x")
+        .replace(
+            "3x1xf32, #compound.dims<M, N, C>", "3x1x4xf32, #compound.dims<M, N, C>"
+        )
+    )
+    head = "step {\n  ^bb0(%c: !X, %old: !M, %count: !M):"
+    before = parse_module(text.replace("CHUNKTYPE", "!X").replace("CHUNK", head))
+    with pytest.raises(PassFailedException, match=r"fold' of @main reads C as one dim"):
+        run_passes(before, "split{dim=C parts=2}")
 
 
 @pytest.mark.parametrize(
