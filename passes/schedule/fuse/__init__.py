@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from comet.cost.estimate import ModelName
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp, View
 from comet.dialects.compound.dims import extents_of, names_of
@@ -20,23 +19,18 @@ from comet.passes.analysis.levels import IRLevel, compute_block
 from comet.passes.analysis.reduction_loops import reduced_dims
 from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
-from comet.passes.schedule.fuse.machine import Machine, Options
+from comet.passes.schedule.fuse.machine import FuseOptions, Machine
 from comet.passes.schedule.fuse.strategy import (
     BETWEEN,
     CHUNKS,
     KERNELS,
     LOOPS,
     STRATEGY,
-    Between,
-    Chunks,
-    Loops,
-    Name,
 )
-from comet.passes.search.goal import Goal, Objective
 
 
 @dataclass(frozen=True)
-class FusePass(ChoosingPass, FunctionPass):
+class FusePass(ChoosingPass, FunctionPass, FuseOptions):
     """
     Create the schedule level: group ops into loop nests or kernels, and dissolve
     `spmd`.
@@ -59,82 +53,14 @@ class FusePass(ChoosingPass, FunctionPass):
         "narrow": NARROW,
     }
 
-    strategy: Literal[Name, "auto"] = "none"
-    """
-    Where intermediates go: all through the outermost level (`none`), there only before
-    and after contractions (accelerators), nearer for some (`partial`), or none through
-    it (`full`); kernels merged in the order of what that saves (`priority`, GPUs); or
-    the cheapest of these.
-    """
-
-    chunks: Literal[Chunks, "auto"] = "shared"
-    """
-    On accelerators, where the loop of a fold is: over the shared buffer, or over the
-    outermost level, so that chunks are loaded while others are computed on; or the
-    cheaper one.
-    """
-
-    loops: Literal[Loops, "auto"] = "shared"
-    """
-    On accelerators, whether the ops of a nest share their loops over the shared buffer,
-    or each product has loops of its own, which may cut the dimensions it sums over; or
-    the cheaper one.
-    """
-
-    between: Literal[Between, "auto"] = "auto"
-    """
-    On GPUs, how two reduction loops over a row get a product that both need: they
-    compute it twice, or spill it to device memory; or the cheaper one.
-    """
-
-    kernels: str = "auto"
-    """
-    On GPUs, the names of the values that each kernel stores, as in "h; q k; mixed";
-    what none stores is computed where it is needed. `auto`: as the strategy says.
-    """
-
-    narrow: str = "none"
-    """
-    On GPUs, the names of the products that are stored in the type of their operands
-    between kernels, as in "c"; `none`: in the type that they are summed in; or `auto`:
-    all, where that is faster.
-    """
-
-    launches: str = "auto"
-    """
-    On one GPU, how kernels will be launched, as for `merge-launches`: with `none` each
-    is priced with a launch of its own, else those that may share a launch with one.
-    """
-
-    model: ModelName = "paper"
-    """The cost model for choices that are `auto`, see `annotate-cost`."""
-
-    objective: Objective = "latency"
-    """What is minimized: cycles, pJ, or their product."""
-
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         system = attached_system(module)
-        options = self.options
-        options.goal.check(self.name, on_gpu=system.gpu is not None)
+        self.goal.check(self.name, on_gpu=system.gpu is not None)
         machine = fusion_machine(system)
         machine.simplify(function)
         check_folds(function)
         check_constants(function, machine)
-        machine.fuse(function, options)
-
-    @property
-    def options(self) -> Options:
-        """The options as the machines take them."""
-        return Options(
-            self.strategy,
-            self.chunks,
-            self.loops,
-            self.between,
-            self.kernels,
-            self.narrow,
-            self.launches,
-            Goal(self.model, self.objective),
-        )
+        machine.fuse(function, self)
 
 
 def fusion_machine(system: SystemOp) -> Machine:

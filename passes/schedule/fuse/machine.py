@@ -8,25 +8,72 @@ from typing import Literal, Protocol
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from comet.cost.estimate import ModelName
 from comet.passes.schedule.fuse.strategy import Between, Chunks, Loops, Name
-from comet.passes.search.goal import Goal
+from comet.passes.search.goal import Goal, Objective
 
 
 @dataclass(frozen=True)
-class Options:
+class FuseOptions:
     """The options of `fuse`; `auto` leaves one to the search."""
 
-    strategy: Name | Literal["auto"]
-    chunks: Chunks | Literal["auto"]
-    loops: Loops | Literal["auto"]
-    between: Between | Literal["auto"]
-    kernels: str
-    """The values that each kernel of a GPU stores, or `auto`."""
-    narrow: str
-    """The products that a GPU stores in their operands' type, `none`, or `auto`."""
-    launches: str
-    """How kernels of a GPU will be launched, as the option of `merge-launches`."""
-    goal: Goal
+    strategy: Literal[Name, "auto"] = "none"
+    """
+    Where intermediates go: all through the outermost level (`none`), there only before
+    and after contractions (accelerators), nearer for some (`partial`), or none through
+    it (`full`); kernels merged in the order of what that saves (`priority`, GPUs); or
+    the cheapest of these.
+    """
+
+    chunks: Literal[Chunks, "auto"] = "shared"
+    """
+    On accelerators, where the loop of a fold is: over the shared buffer, or over the
+    outermost level, so that chunks are loaded while others are computed on; or the
+    cheaper one.
+    """
+
+    loops: Literal[Loops, "auto"] = "shared"
+    """
+    On accelerators, whether the ops of a nest share their loops over the shared buffer,
+    or each product has loops of its own, which may cut the dimensions it sums over; or
+    the cheaper one.
+    """
+
+    between: Literal[Between, "auto"] = "auto"
+    """
+    On GPUs, how two reduction loops over a row get a product that both need: they
+    compute it twice, or spill it to device memory; or the cheaper one.
+    """
+
+    kernels: str = "auto"
+    """
+    On GPUs, the names of the values that each kernel stores, as in "h; q k; mixed";
+    what none stores is computed where it is needed. `auto`: as the strategy says.
+    """
+
+    narrow: str = "none"
+    """
+    On GPUs, the names of the products that are stored in the type of their operands
+    between kernels, as in "c"; `none`: in the type that they are summed in; or `auto`:
+    all, where that is faster.
+    """
+
+    launches: str = "auto"
+    """
+    On one GPU, how kernels will be launched, as for `merge-launches`: with `none` each
+    is priced with a launch of its own, else those that may share a launch with one.
+    """
+
+    model: ModelName = "paper"
+    """The cost model for choices that are `auto`, see `annotate-cost`."""
+
+    objective: Objective = "latency"
+    """What is minimized: cycles, pJ, or their product."""
+
+    @property
+    def goal(self) -> Goal:
+        """The model, and what is minimized."""
+        return Goal(self.model, self.objective)
 
 
 class Machine(Protocol):
@@ -44,7 +91,7 @@ class Machine(Protocol):
         """Return whether nodes compute the constant results of `op` without a loop."""
         ...
 
-    def fuse(self, func: FuncOp, options: Options) -> None:
+    def fuse(self, func: FuncOp, options: FuseOptions) -> None:
         """
         Replace the ops of `func` by the cheapest nests that the options allow.
 

@@ -12,7 +12,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.errors import OpError
 from comet.passes.schedule.fuse.accelerator.auto import fuse_cheapest, open_strategies
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
-from comet.passes.schedule.fuse.machine import Machine, Options
+from comet.passes.schedule.fuse.machine import FuseOptions, Machine
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Accelerator(Machine):
     def computes_in_place(self, op: Operation) -> bool:
         return False
 
-    def fuse(self, func: FuncOp, options: Options) -> None:
+    def fuse(self, func: FuncOp, options: FuseOptions) -> None:
         if options.strategy == "priority":
             raise OpError(
                 func,

@@ -21,7 +21,7 @@ from comet.passes.analysis.padding import is_border
 from comet.passes.schedule.fuse.gpu.choice import fuse_function
 from comet.passes.schedule.fuse.gpu.exchanging import exchanges_in_gpu, fuse_exchanging
 from comet.passes.schedule.fuse.gpu.trial import simplify
-from comet.passes.schedule.fuse.machine import Machine, Options
+from comet.passes.schedule.fuse.machine import FuseOptions, Machine
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Gpu(Machine):
             for result in op.results
         )
 
-    def fuse(self, func: FuncOp, options: Options) -> None:
+    def fuse(self, func: FuncOp, options: FuseOptions) -> None:
         if options.strategy == "isolate_contractions":
             raise OpError(
                 func,

@@ -55,7 +55,7 @@ from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.recompute import free_to_recompute, recomputable_ops
 from comet.passes.schedule.fuse.gpu.scatters import stored_values
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
-from comet.passes.schedule.fuse.machine import Options
+from comet.passes.schedule.fuse.machine import FuseOptions
 from comet.passes.schedule.fuse.rewrite import rewrite
 from comet.passes.schedule.fuse.strategy import (
     BETWEEN,
@@ -82,7 +82,7 @@ priority fusion, which finds where to cut.
 """
 
 
-def fuse_function(func: FuncOp, system: SystemOp, options: Options) -> None:
+def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
     """
     Rewrite the elementary ops of `func` as the kernels of a GPU.
 
@@ -106,7 +106,7 @@ def fuse_function(func: FuncOp, system: SystemOp, options: Options) -> None:
 
 
 def _best(
-    func: FuncOp, trials: Trials, options: Options
+    func: FuncOp, trials: Trials, options: FuseOptions
 ) -> tuple[_Fused, tuple[str, ...]]:
     """
     Return the cheapest kernels, and the products that are chosen to be stored narrow.
@@ -131,7 +131,7 @@ def _best(
 def _search(
     func: FuncOp,
     trials: Trials,
-    options: Options,
+    options: FuseOptions,
     choices: Sequence[Strategy],
     forms: Forms,
 ) -> tuple[Found[_Fused], Sequence[_Fused]]:
@@ -215,7 +215,7 @@ def _undone(fused: _Fused, unused: Sequence[Narrowed]) -> _Fused:
 
 
 def _record(
-    func: FuncOp, best: _Fused, narrow: Sequence[str], options: Options
+    func: FuncOp, best: _Fused, narrow: Sequence[str], options: FuseOptions
 ) -> None:
     """Record the choices for options that are `auto`, as attributes of `func`."""
     ranks, choice = spmd_region(func) is not None, best.choice
