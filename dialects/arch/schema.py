@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -335,6 +336,9 @@ and `link_latency_us`, `remote_caches` is `multiprocessors`, and `graph_launch_u
 """
 
 
+_EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?e[+-]?\d+", re.IGNORECASE)
+"""A number that YAML 1.1 takes for a text if it lacks the point or the sign."""
+
 RENAMED = {
     "exposed_share": "exposed_fraction",
     "shared_share": "shared_fraction",
@@ -356,11 +360,18 @@ def mistakes(fields: Fields, rules: Rules) -> Iterator[tuple[str | None, str]]:
             if rule.required:
                 yield None, f"the field '{name}' is missing; it is {rule.expected}"
         elif not rule.holds(fields[name]):
-            found = described(fields[name])
+            found = f"{described(fields[name])}{_text_note(fields[name])}"
             yield name, f"the field '{name}' is {rule.expected}, not {found}"
         elif rule.within is not None:
             inner = mistakes(cast(Fields, fields[name]), rule.within)
             yield from ((name, f"in '{name}': {sentence}") for _, sentence in inner)
+
+
+def _text_note(value: Field) -> str:
+    """Return what to say of a text that looks like a number, as 1e9 does."""
+    if not isinstance(value, str) or not _EXPONENT.fullmatch(value):
+        return ""
+    return ", which YAML reads as text; write it as 1.0e+9, or without an exponent"
 
 
 def _nearest(name: str, rules: Rules) -> str:

@@ -83,6 +83,7 @@ WRONG = {
         "bw: fast,",
         r":33: .*positive number, not 'fast'",
     ),
+    "exponent": (EDGE, "bw: 64,", "bw: 1e2,", r"not '1e2', which YAML reads as text"),
     "flag": (EDGE, "reduction: true", "reduction: 7", r":32: .*true or false, not 7"),
     "near miss": (EDGE, "computeWidth", "computeWide", r":9: .*mean 'computeWidth'\?"),
     "missing": (EDGE, "computeLatency: 1,", "", r":8: .*'computeLatency' is missing"),
