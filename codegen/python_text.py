@@ -68,6 +68,10 @@ class PythonNames:
     def __init__(self, reserved: Iterable[str] = ()):
         self._taken = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *reserved}
 
+    def reserve(self, names: Iterable[str]) -> None:
+        """Make names unavailable."""
+        self._taken.update(names)
+
     def release(self, names: Iterable[str]) -> None:
         """Make names available again whose variables are out of scope."""
         self._taken.difference_update(names)

@@ -95,6 +95,11 @@ class KernelPrinter:
             zip(kernel.body.block.args, names, strict=True)
         )
         self._bound: list[str] = []
+        self._indices: set[str] = set()
+        """
+        The names of the indices of loops that have ended. To Triton these still exist:
+        in a later loop, a value of that name would change the type of a variable.
+        """
         self._lines: list[str] = []
         self._kernel = kernel
 
@@ -221,14 +226,24 @@ class KernelPrinter:
         loop = f"range({bounds})"
         if op.warp_specialize is not None:
             loop = f"tl.range({bounds}, warp_specialize=True)"
-        outside = len(self._bound)
-        self._lines.append(f"{indent}for {self._bind(index)} in {loop}:")
+        outside, name = len(self._bound), self._index(index)
+        self._lines.append(f"{indent}for {name} in {loop}:")
         self._block(op.body.block, indent + INDENT)
         self._names.release(self._bound[outside:])
         del self._bound[outside:]
+        self._indices.add(name)
+        self._names.reserve(self._indices)
         for argument, result in zip(iter_args, op.results, strict=True):
             self._variables[result] = self._variables[argument]
         self._lines.append("")
+
+    def _index(self, index: SSAValue) -> str:
+        """Name the index of a loop; that of an ended one may be used again."""
+        self._names.release(self._indices)
+        name = self._bind(index)
+        self._indices.discard(name)
+        self._names.reserve(self._indices)
+        return name
 
     def _yield(self, op: tl.YieldOp, indent: str) -> None:
         loop = op.parent_op()
