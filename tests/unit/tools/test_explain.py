@@ -70,14 +70,21 @@ def check_compared(printed: str):
         assert [row[2] for row in rows if row[0] == "*"] == [least[2]]
 
 
-def test_a_refusal_is_explained_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured):
-    hardware = f'attach-hardware{{path="{SAMPLES}/hardware/edge.yaml"}}'
-    passes = f"{hardware},comet-accelerator{{kind=allreduce}}"
+def test_a_refusal_is_explained_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+):
+    path, hardware = tmp_path / "in.mlir", f"{SAMPLES}/hardware/edge.yaml"
+    path.write_text(graph_text("gemm_softmax", (384, 512, 1536)))
+    options = "strategy=full dim=auto kind=allreduce stream=false"
+    passes = f'attach-hardware{{path="{hardware}"}},comet-accelerator{{{options}}}'
+    monkeypatch.setattr("sys.argv", ["comet-opt", str(path), "--explain", "-p", passes])
     with pytest.raises(SystemExit):
-        explained("flash_decode", passes, monkeypatch, capsys)
+        main()
     printed = capsys.readouterr().err
-    assert re.search(r"^mapping for @flash_decode", printed, re.M)
-    assert not re.search(r"^\*", printed, re.M)
+    rows = re.findall(
+        r"(?:^ .*\n)+", printed[printed.index("mapping for @main") :], re.M
+    )
+    assert rows[0].count("no valid mapping") == 3
 
 
 def test_what_a_buffer_forbids_is_a_warning(
