@@ -53,7 +53,7 @@ from comet.passes.schedule.fuse.gpu.plan import (
 )
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.recompute import free_to_recompute, recomputable_ops
-from comet.passes.schedule.fuse.gpu.scatters import stored_values
+from comet.passes.schedule.fuse.gpu.scatters import stored_by
 from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
 from comet.passes.schedule.fuse.machine import FuseOptions
 from comet.passes.schedule.fuse.rewrite import rewrite
@@ -224,7 +224,7 @@ def _record(
     if options.strategy == options.between == "auto":
         func.attributes[BETWEEN] = StringAttr(_between(choice, ranks))
     if choice.name == "priority" and options.kernels == "auto":
-        stored = [tuple(stored_values(kernel)) for kernel in best.kernels]
+        stored = [tuple(stored_by(kernel)) for kernel in best.kernels]
         text = format_stored(elementary_ops(func), stored)
         func.attributes[KERNELS] = StringAttr(text)
     if options.narrow == "auto":

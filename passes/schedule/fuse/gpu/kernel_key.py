@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import FillOp, IndexOp, View
 from comet.dialects.compound.gather import scatterings
-from comet.passes.schedule.fuse.gpu.scatters import stored_values
+from comet.passes.schedule.fuse.gpu.scatters import stored_by
 from comet.passes.schedule.tile_tree import Leaf, Spatial, Tree, chunks_of, live_outs
 
 COPIED = View | IndexOp | CollectiveOp | FillOp
@@ -33,7 +33,7 @@ def kernel_key(kernel: Spatial) -> Hashable:
     tree = seen.tree(kernel, chunks_of(kernel.ops))
     for value in kernel.outs:
         seen.operations(scatterings(value))
-    stored = seen.values(stored_values(kernel))
+    stored = seen.values(stored_by(kernel))
     return tree, stored, tuple(seen.described)
 
 

@@ -32,7 +32,7 @@ def without_scatters(ops: Iterable[Operation]) -> tuple[Operation, ...]:
 
 
 def computed(values: Iterable[SSAValue]) -> tuple[SSAValue, ...]:
-    """Return the results of a tile tree for what its kernel leaves in memory."""
+    """Return the results of a tile tree for the values that its kernel stores."""
     found = (v.owner.values if isinstance(v.owner, ScatterAddOp) else v for v in values)
     return tuple(dict.fromkeys(found))
 
@@ -42,8 +42,8 @@ def with_scatters(op: Operation) -> tuple[Operation, ...]:
     return (op, *chain.from_iterable(map(scatterings, op.results)))
 
 
-def stored_values(kernel: Spatial) -> Iterator[SSAValue]:
-    """Yield what a kernel leaves in memory: of what it scatters, the sums."""
+def stored_by(kernel: Spatial) -> Iterator[SSAValue]:
+    """Yield the values that a kernel stores: of what it scatters, the sums."""
     for value in kernel.outs:
         sums, inside = scatterings(value), set(kernel.ops)
         if not sums or any(op not in inside.union(sums) for op in _readers(value)):

@@ -45,7 +45,7 @@ from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_key import kernel_key
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
 from comet.passes.schedule.fuse.gpu.narrow import unround
-from comet.passes.schedule.fuse.gpu.scatters import stored_values
+from comet.passes.schedule.fuse.gpu.scatters import stored_by
 from comet.passes.schedule.node_names import name_nodes, result_name
 from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile import apply_plan
@@ -239,7 +239,7 @@ def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:
         for op in scatterings(value):
             _add_input(op.ids, scope)
             scope.insert(op)
-    results = [scope.at(value, levels.memory) for value in stored_values(kernel)]
+    results = [scope.at(value, levels.memory) for value in stored_by(kernel)]
     scope.block.add_op(ReturnOp(*results))
     types = scope.block.arg_types, [value.type for value in results]
     func = FuncOp("alone", types, Region(scope.block))
