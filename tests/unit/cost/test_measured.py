@@ -58,3 +58,16 @@ def test_what_was_measured_is_near(
     slowest = max(range(len(found)), key=lambda place: found[place][1])
     predicted = [errors[place] + log(found[place][1]) for place in range(len(found))]
     assert predicted[slowest] == max(predicted)
+
+
+@pytest.mark.parametrize(
+    ("sample", "measured"), [("attention", 2103.2), ("attention_causal", 1265.3)]
+)
+def test_two_pipelines_fill_the_shared_memory(sample: str, measured: float):
+    """Two programs of 113 KB run at a time: the second run of figures/h200.md."""
+    extents = {"B": 4, "H": 32, "M": 4096, "N": 4096, "D": 128, "E": 128}
+    program = of_one_rank(sample, extents, "bfloat16")
+    tiles = "o: B=4 H=32 M=64 E=1 warps=4 stages=3 group=1; m_n: N=64; products_d: D=1"
+    compiler = replace(program.compiler, strategy="full", factors=tiles)
+    plan = after_passes(Case("", 1, program.text), program.hardware, [compiler])
+    assert abs(log(1e6 * predicted_times(plan).eager / measured)) < log(1.1)
