@@ -99,6 +99,13 @@ def check_one_type(op: IRDLOperation, values: Sequence[SSAValue]) -> None:
             )
 
 
+FILLING = 16
+"""
+The elements along a side of a product that fill a matrix unit: shorter sides are padded
+(`tl.dot` of Triton takes no fewer).
+"""
+
+
 # The roles of dimensions are asked for very often, and few names occur.
 @lru_cache(maxsize=1 << 10)
 def _roles(
@@ -115,12 +122,21 @@ def _roles(
 
 @lru_cache(maxsize=1 << 10)
 def _batched(
-    roles: tuple[tuple[str, ...], ...], larger: frozenset[str]
+    roles: tuple[tuple[str, ...], ...], larger: frozenset[str], filling: frozenset[str]
 ) -> tuple[str, ...]:
-    """Return `ContractOp.batched`; `larger` dimensions have more than one element."""
+    """
+    Return `ContractOp.batched`.
+
+    `larger` dimensions have more than one element, `filling` ones at least `FILLING`.
+    """
     batch, *sides = roles
     for side in sides:
-        matrix_dim = ([dim for dim in side if dim in larger] or side)[-1:]
+        choices = (
+            [dim for dim in side if dim in filling],
+            [dim for dim in side if dim in larger],
+            side,
+        )
+        matrix_dim = next(filter(None, choices), ())[-1:]
         batch += tuple(dim for dim in side if dim not in matrix_dim)
     return batch
 
@@ -172,12 +188,13 @@ class ContractOp(IRDLOperation):
         The dimensions without which this is a single product of two matrices.
 
         These are the batch dimensions, and all but one of the row, column and summed
-        dimensions each. That one is the last with more than one element, as its
-        elements are nearest in memory, or the last if all have one element.
+        dimensions each. That one is the last with elements for a matrix unit, as its
+        elements are nearest in memory, else the last with more than one, or the last.
         """
         extents = joined_extents(self.operands)
         larger = frozenset(dim for dim, extent in extents.items() if extent > 1)
-        return _batched(self.roles, larger)
+        filling = frozenset(dim for dim in larger if extents[dim] >= FILLING)
+        return _batched(self.roles, larger, filling)
 
     def verify_(self) -> None:
         check_names(self, self.result, merged_extents(self.operands, self.name))

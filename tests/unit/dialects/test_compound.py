@@ -168,6 +168,19 @@ def test_elementary_constructors():
     assert n.result.type == tensor({}, f32)
 
 
+@pytest.mark.parametrize(
+    ("heads", "queries", "batched"),
+    [(32, 4, "Q"), (32, 16, "R"), (4, 4, "R"), (4, 1, "Q"), (1, 1, "R")],
+)
+def test_the_rows_of_a_product_are_those_that_fill_a_matrix_unit(
+    heads: int, queries: int, batched: str
+):
+    q = create_ssa_value(tensor({"R": heads, "Q": queries, "E": 64}, f16))
+    k = create_ssa_value(tensor({"N": 64, "E": 64}, f16))
+    scores = ContractOp(q, k, tensor({"R": heads, "Q": queries, "N": 64}, f16))
+    assert scores.batched == (batched,)
+
+
 def test_extent_stays_at_the_level():
     n = ExtentOp("N", create_ssa_value(with_level(MN, "OB")))
     assert n.result.type == tensor({}, f32, "OB")
