@@ -72,6 +72,7 @@ from comet.passes.search.goal import Objective
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     Dims,
+    ShardedDim,
     assign_axes,
     dims_in,
     format_dims,
@@ -282,13 +283,22 @@ class AcceleratorPipeline(Pipeline):
                 yield True, streamed
 
     def open_dims(self, module: ModuleOp) -> Sequence[Dims]:
-        """Return the choices of sharded dimensions, none among them, at least one."""
+        """
+        Return the choices of sharded dimensions, none among them, at least one.
+
+        Choices are different: dimensions that no axes divide are not sharded at all.
+        """
         if self.dim is not None and self.dim != AUTO_DIM:
             return (parse_dims(self.dim),)
         found = [tuple(map(DimAxes, names)) for names in candidates(module)]
         if self.dim is None and self.is_pinned():
             return found[:1] or ((),)
-        return (*found, ())
+        system = attached_system(module)
+        mesh = MeshOp(system.system_name, system.axes)
+        different: dict[tuple[ShardedDim, ...], Dims] = {}
+        for dims in (*found, ()):
+            different.setdefault(assign_axes(self.name, module, mesh, dims), dims)
+        return tuple(different.values())
 
     def chosen(
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]

@@ -20,6 +20,7 @@ from comet.dialects.cost import Figures, estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.explore.quick import STREAM
+from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.schedule.fuse.strategy import STRATEGY
 from comet.passes.search import session
 
@@ -248,6 +249,15 @@ def test_what_streams_is_compiled_both_ways(strategy: str, cheaper: str):
     assert all(ways.values())
     assert latency(mapping) == min(ways[f"stream={cheaper}"])
     assert latency(mapping) == min(map(min, ways.values()))
+
+
+@pytest.mark.parametrize(("rows", "columns", "choices"), [(13, 17, 1), (16, 17, 2)])
+def test_dimensions_that_no_axes_divide_are_one_choice(
+    rows: int, columns: int, choices: int
+):
+    module = run_passes(parse_module(graph_text("gemm", (rows, 8, columns))), edge)
+    elementary = run_passes(module, "decompose{accumulator=input}")
+    assert len(CometAcceleratorPass().open_dims(elementary)) == choices
 
 
 def test_what_does_not_stream_has_one_form():
