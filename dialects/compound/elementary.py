@@ -36,6 +36,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.compound.dims import (
+    FLOAT_TENSOR,
     element_type_of,
     extents_of,
     float_type_of,
@@ -290,7 +291,11 @@ class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         if names_of(self.input) != names_of(self.result):
             raise VerifyException(f"'{self.name}' op keeps the order of dimensions")
         element_type_of(self.input)
-        float_type_of(self.result)
+        if not FLOAT_TENSOR.verifies(self.result.type):
+            raise VerifyException(
+                f"'{self.name}' op makes floats, got {element_type_of(self.result)}; "
+                "positions and counts are compared and added up as they are, or as f32"
+            )
 
 
 @irdl_op_definition

@@ -124,8 +124,8 @@ def plan_decomposition(func: FuncOp) -> DecompositionPlan:
     if not named:
         raise OpError(
             func,
-            f"decompose: @{func.sym_name.data} has no named compound op; decompose "
-            "takes functions of the graph level",
+            f"decompose: @{func.sym_name.data} has no op, so there is nothing to "
+            "compile; copy an argument that it returns with compound.map copy",
         )
     if not has_names:
         return DecompositionPlan(named, name_dimensions(named, ranks))

@@ -106,6 +106,12 @@
 
 // -----
 
+%a = "test.op"() : () -> tensor<4xi1, #compound.dims<M>>
+// CHECK: 'compound.cast' op makes floats, got i32; positions and counts are compared and added up as they are, or as f32
+%c = compound.cast %a : tensor<4xi1, #compound.dims<M>> -> tensor<4xi32, #compound.dims<M>>
+
+// -----
+
 %a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
 // CHECK: 'compound.rename' op mixes element types f32 and f16
 %c = compound.rename %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf16, #compound.dims<P, N>>

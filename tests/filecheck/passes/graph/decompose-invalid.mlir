@@ -4,7 +4,7 @@ func.func @copy(%x: tensor<8xf32>) -> tensor<8xf32> {
   func.return %x : tensor<8xf32>
 }
 
-// CHECK: decompose: @copy has no named compound op; decompose takes functions of the graph level
+// CHECK: decompose: @copy has no op, so there is nothing to compile; copy an argument that it returns with compound.map copy
 
 // -----
 
