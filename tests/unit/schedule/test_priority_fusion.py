@@ -43,7 +43,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     disagrees,
     elementary_ops,
 )
-from comet.passes.schedule.fuse.gpu.plan import plan_forms
+from comet.passes.schedule.fuse.gpu.plan import loop_nests, plan_form, plan_forms
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.recompute import (
     cheap_to_recompute,
@@ -203,14 +203,30 @@ def block(sizes: Mapping[str, int]) -> ModuleOp:
     return module
 
 
-@pytest.mark.parametrize("tokens", [1, 128])
-def test_the_lower_bound_is_below_the_time(tokens: int):
-    module = block({"M": tokens, "N": tokens})
+@pytest.mark.parametrize(("tokens", "width"), [(1, 64), (128, 64), (128, 200)])
+def test_the_lower_bound_of_each_form_is_below_its_time(tokens: int, width: int):
+    """Blocks of 200 elements are longer than their rows, and prices count them so."""
+    module = block({"M": tokens, "N": tokens, "D": width})
     (func,) = compute_functions(module)
-    forms = Forms(Trials(attached_system(module)), FORMS)
+    trials = Trials(attached_system(module))
+    forms = Forms(trials, FORMS)
     for group, outs in windows(func):
-        least = forms.least(group, outs)
-        assert forms.roughly(group, outs) <= least <= forms.seconds(group, outs)
+        assert forms.roughly(group, outs) <= forms.least(group, outs)
+        for nest in loop_nests(FORMS, group):
+            seconds = trials.seconds(plan_form(nest, group, outs))
+            assert forms.least_of(nest, group, outs) <= seconds
+
+
+def test_the_cheapest_form_is_found_without_a_price_of_each():
+    module = block({"M": 128, "N": 128})
+    (func,) = compute_functions(module)
+    trials, all_trials = (Trials(attached_system(module)) for _ in range(2))
+    forms = Forms(trials, FORMS)
+    for group, outs in windows(func):
+        every = [plan_form(nest, group, outs) for nest in loop_nests(FORMS, group)]
+        best = min(every, key=all_trials.seconds)
+        assert forms.cheapest(group, outs) == best
+    assert trials.tried < all_trials.tried
 
 
 def test_the_lower_bound_of_products_is_near_their_time():

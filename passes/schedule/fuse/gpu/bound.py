@@ -2,20 +2,23 @@
 A lower bound of the time of a kernel, before it is built and its tiles are chosen.
 
 It is the price of the least work, for all blocks of the dimensions that programs split.
-Along the others a program loads whole values and computes whole products, in any form
-of the kernel: so few large tiles leave multiprocessors idle or fill the registers, and
-many small ones load the same values again.
+Along the others a program loads whole values and computes whole products, with any
+blocks of its loops: so few large tiles leave multiprocessors idle or fill the
+registers, and many small ones load the same values again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import product
 from math import inf, isfinite, prod
+from typing import TypeAlias
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.kernel import additions_of
 from comet.cost.from_ir.products import (
@@ -26,30 +29,42 @@ from comet.cost.from_ir.products import (
 )
 from comet.cost.gpu.capacity import may_fit
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelTime, KernelWork, kernel_time, product_rate
+from comet.cost.gpu.kernel import (
+    KernelWork,
+    kernel_time,
+    product_rate,
+    resident_programs,
+    waiting_time,
+    wave_count,
+)
+from comet.cost.gpu.registers import REGISTER, register_bound
 from comet.cost.gpu.summary import Blocks, KernelSummary
-from comet.cost.reals import Real, longest, total
+from comet.cost.reals import Real, larger, longest, total
 from comet.cost.reals import product as product_of
 from comet.dialects.compound import ContractOp, IndexOp
 from comet.dialects.compound.dims import (
+    bits_of,
     bytes_of,
     extents_of,
+    iteration_dims,
     joined_extents,
     names_of,
 )
-from comet.passes.analysis.reduction_loops import (
-    reduced_dims,
-    reduction_loop_count,
-    result_dims_over,
-)
+from comet.dialects.schedule.attributes import power_of_two
+from comet.dialects.schedule.slices import even_tile
+from comet.passes.analysis.op_groups import defining_ops
+from comet.passes.analysis.reduction_loops import reduced_dims, reduction_loop_count
 from comet.passes.schedule.fuse.gpu.groups import Group, Values, inputs_of
-from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
+from comet.passes.schedule.fuse.gpu.least_work import (
+    least_in_loop,
+    least_part,
+    vector_ops,
+)
 from comet.passes.schedule.fuse.gpu.plan import grid_dims
 from comet.passes.schedule.fuse.gpu.scatters import computed, without_scatters
 from comet.passes.schedule.tile.gpu.space import (
     ALL_WARPS,
     STAGES,
-    WHOLE_DEPTH,
     block_sizes,
     may_have_tiling,
     smallest_blocks,
@@ -58,17 +73,25 @@ from comet.passes.schedule.tile.gpu.space import (
 
 def moving_seconds(group: Group, outs: Values, gpu: Device) -> float:
     """Return a lower bound of `least_seconds`, by the bytes of device memory alone."""
-    return _Least(without_scatters(group), computed(outs), (), gpu).moving_seconds()
+    ops, made = without_scatters(group), computed(outs)
+    return _Least(ops, made, (), (), gpu).moving_seconds()
 
 
-def least_seconds(group: Group, outs: Values, gpu: Device) -> float:
+def least_seconds(
+    group: Group, outs: Values, loops: tuple[str, ...], gpu: Device
+) -> float:
     """
-    Return a lower bound of the seconds of a launch, with any loops and tiles.
+    Return a lower bound of the seconds of a launch, with any tiles.
 
-    The kernel computes `outs` by `group`. Infinite if no tiles fit.
+    The kernel computes `outs` by `group`, with loops over the dimensions `loops`, the
+    outermost first. Infinite if no tiles fit.
     """
     ops, made = without_scatters(group), computed(outs)
-    return _Least(ops, made, grid_dims(ops, made), gpu).seconds()
+    return _Least(ops, made, grid_dims(ops, made), loops, gpu).seconds()
+
+
+_Additions: TypeAlias = "defaultdict[tuple[tuple[str, int], ...], float]"
+"""Costs per element of ops, by their extents."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +102,8 @@ class _Least:
     outs: Values
     grid: tuple[str, ...]
     """The dimensions that programs split."""
+    loops: tuple[str, ...]
+    """The dimensions that each program loops over, the outermost first."""
     gpu: Device
 
     @cached_property
@@ -97,83 +122,109 @@ class _Least:
         """What the kernel loads and stores."""
         return (*inputs_of(self.ops), *self.outs)
 
+    @cached_property
+    def products(self) -> Sequence[ContractOp]:
+        """The products, also those in the steps of folds."""
+        return [each for op in self.ops for each in products_in(op)]
+
     def seconds(self) -> float:
         """Return the least seconds of a launch, infinite if no tiles fit."""
-        reduced = {dim for op in self.ops for dim in reduced_dims(op)}
-        looped = tuple(filter(self._is_looped, self._summed))
-        summary = summarize_products(self.ops, self.grid, looped)
+        summary = summarize_products(self.ops, self.grid, self.loops)
         summary = replace(
             summary,
             extents={**joined_extents(self.values), **summary.extents},
-            loops=tuple(reduced),
+            inner_dims=frozenset(self.loops[1:]),
         )
         if not may_have_tiling(summary, self.gpu):
             return inf
         blocks = _columns(
             tuple((dim, tuple(block_sizes(summary, dim))) for dim in self.grid)
         )
-        parts = {
+        parts = self._padding(summary) | {
             dim: least_part(self.ops, dim, summary.extents, blocks, self.gpu)
             for dim in self.cut
         }
-        work = self._work(summary, blocks, looped, parts)
-        # Loops need not wait for products that they reduce.
-        time = kernel_time(work, replace(self.gpu, dependent=0.0))
         all_blocks = {**smallest_blocks(summary), **blocks}
-        fits = _any_fits(summary, all_blocks, self.gpu)
-        return float(np.min(np.where(fits, _least(time), inf)))
+        work = self._work(summary, all_blocks, parts)
+        fits = may_fit(summary, all_blocks, work.warps, self.gpu)
+        least = float(np.min(np.where(np.greater(fits, 0), self._least(work), inf)))
+        return max(least, self.moving_seconds())
 
-    @cached_property
-    def _summed(self) -> Collection[str]:
-        """The dimensions that products sum, except those in the step of a fold."""
-        products = (op for op in self.ops if isinstance(op, ContractOp))
-        return dict.fromkeys(dim for op in products for dim in op.contracted)
-
-    def _is_looped(self, dim: str) -> bool:
+    def _least(self, work: KernelWork) -> Real:
         """
-        Return whether a reduced dimension is a loop in any form.
-
-        That is if one loop over it is enough, and it need not be inside other loops.
+        Return the time of a launch, without the program that runs after the full waves:
+        in other kernels it may be in one of them.
         """
-        kept = result_dims_over(self.ops, dim)
-        return kept.issubset(self.grid) and reduction_loop_count(self.ops, dim) == 1
+        # Loops need not wait for products that they reduce.
+        gpu = replace(self.gpu, dependent=0.0)
+        time = kernel_time(work, gpu)
+        slots = gpu.multiprocessors * np.maximum(resident_programs(work, gpu), 1)
+        # Each wave fills its pipelines; `work` loads all else ahead.
+        later_waves = wave_count(work.programs, slots) - 1
+        filling = later_waves * waiting_time(work, gpu).filling
+        parts = {**time.parts, "latency": time.latency + filling}
+        seconds = time.launch + longest(parts.values())
+        return np.where(np.greater(time.fits, 0), seconds, np.inf)
+
+    def _padding(self, summary: KernelSummary) -> dict[str, Real]:
+        """Return how much longer than its extent each dimension is in blocks."""
+        smallest = smallest_blocks(summary)
+        return {
+            dim: even_tile(extent, smallest[dim]) * smallest[dim] / extent
+            for dim, extent in summary.extents.items()
+            if dim not in self.grid
+        }
 
     def _work(
         self,
         summary: KernelSummary,
         blocks: Blocks,
-        looped: Sequence[str],
         parts: Mapping[str, Real],
     ) -> KernelWork:
         """
         Return the least work of a kernel for some blocks of the grid.
 
-        `parts` are those of the dimensions of `cut` that loops visit, the mean over all
+        `parts` are those of other dimensions that loops visit, the mean over all
         programs. In a full turn, a multiprocessor runs at least so much.
         """
         programs = summary.programs(blocks)
         share = programs / self.gpu.multiprocessors
-        turns = {dim: part * _full(share) for dim, part in parts.items()}
+        ended = {dim: parts[dim] * _full(share) for dim in self.cut}
+        turns = {**parts, **ended}
         dots, element = self._operations(blocks, turns)
-        vectors = self._additions(blocks, turns)
+        looped, later = self._additions(blocks, turns)
         if element == "f32":
             # Exact products run on vector lanes, two operations an instruction.
-            dots, vectors = 0.0, vectors + dots / 2
+            dots, looped = 0.0, looped + dots / 2
+        rounds, exposed = self._rounds(summary)
+        stages, warps = self._launches
+        threads = self.gpu.warp_threads * warps
+        registers = register_bound(summary, blocks, warps, self.gpu) * threads
         return KernelWork(
             programs=programs,
             tensor_operations=dots,
-            vector_operations=vectors,
-            looped_operations=vectors,
+            vector_operations=looped + later,
+            looped_operations=looped,
             moved_bytes=self._moved(self.values, blocks, parts),
             stored_bytes=self._moved(self.outs, blocks, parts),
             shared_reads=0.0,
-            device_bytes=self._all_bytes,
-            rounds=self._rounds(summary, looped),
-            stages=max(STAGES),
-            warps=min(ALL_WARPS),
+            device_bytes=max(self._all_bytes - self._uncertain(), 0.0),
+            rounds=rounds,
+            exposed_rounds=exposed,
+            pipelines=self._pipelines(summary),
+            stages=stages,
+            warps=warps,
+            registers=np.minimum(registers * REGISTER, self.gpu.register_bytes),
             element=element,
             loads_ahead=True,
         )
+
+    @property
+    def _launches(self) -> tuple[Real, Real]:
+        """The stages and warps; without products, there are always several stages."""
+        stages = (max(STAGES), 1) if self.products else (max(STAGES),)
+        pairs = np.array(list(product(stages, ALL_WARPS)), float)
+        return pairs[:, :1], pairs[:, 1:]
 
     def _moved(self, values: Values, blocks: Blocks, parts: Mapping[str, Real]) -> Real:
         """Return the bytes of values that one program moves."""
@@ -192,55 +243,140 @@ class _Least:
     def _all_bytes(self) -> float:
         return sum(map(self._device_bytes, self.values))
 
+    def _uncertain(self) -> float:
+        """
+        Return the most bytes of results that loops may store more or less often.
+
+        Prices take what they do not store for loaded: more stores, fewer loads.
+        """
+        return sum(
+            prod(map(power_of_two, extents_of(value).values())) * bits_of(value) / 8
+            for value in self.outs
+            if any(
+                power_of_two(extent) != extent or dim in self.cut
+                for dim, extent in extents_of(value).items()
+                if dim in self.loops
+            )
+        )
+
     def _operations(
         self, blocks: Blocks, parts: Mapping[str, Real]
     ) -> tuple[Real, str]:
         """Return the operations of products of one program, and their fastest type."""
-        products = [each for op in self.ops for each in products_in(op)]
-        types = {rate_of(each) for each in products}
+        types = {rate_of(each) for each in self.products}
         element = max(types, key=lambda each: product_rate(each, self.gpu), default="")
         if not isfinite(product_rate(element, self.gpu)):
             return 0.0, element
         return total(
             operations_of(each) * _part(joined_extents(each.operands), blocks, parts)
-            for each in products
+            for each in self.products
         ), element
 
-    def _additions(self, blocks: Blocks, parts: Mapping[str, Real]) -> Real:
-        """Return the vector operations of one program."""
-        found: dict[tuple[tuple[str, int], ...], float] = {}
+    def _additions(
+        self, blocks: Blocks, parts: Mapping[str, Real]
+    ) -> tuple[Real, Real]:
+        """
+        Return the vector operations of one program: those that may be in loops of
+        products, and the others.
+        """
+        lanes: _Additions = defaultdict(float)
+        special: _Additions = defaultdict(float)
+        later: _Additions = defaultdict(float)
         for op in vector_ops(self.ops, self.outs):
-            key = tuple(joined_extents((*op.operands, *op.results)).items())
-            found[key] = found.get(key, 0.0) + additions_of(op, self.gpu)
-        return total(
-            cost * prod(extents.values()) * _part(extents, blocks, parts)
-            for extents, cost in ((dict(key), cost) for key, cost in found.items())
+            dims = tuple(joined_extents((*op.operands, *op.results)).items())
+            if self._is_later(op):
+                later[dims] += additions_of(op, self.gpu)
+            else:
+                cost = least_in_loop(op, self.gpu)
+                lanes[dims] += cost.lanes
+                special[dims] += cost.special
+        inside, beside, outside = (
+            total(
+                cost * prod(extents.values()) * _part(extents, blocks, parts)
+                for extents, cost in (
+                    (dict(dims), each) for dims, each in costs.items()
+                )
+            )
+            for costs in (lanes, special, later)
         )
+        return larger(inside, beside), outside
+
+    def _is_later(self, op: Operation) -> bool:
+        """Return whether an op is in no loop of products."""
+        if not self.products:
+            return True
+        looped = op not in self._members or op in self._reduced
+        return not looped and set(self.loops).isdisjoint(iteration_dims(op))
+
+    @cached_property
+    def _members(self) -> frozenset[Operation]:
+        return frozenset(self.ops)
+
+    @cached_property
+    def _reduced(self) -> frozenset[Operation]:
+        """The ops of which others compute reductions, which are in their loops."""
+        reducing = (op for op in self.ops if reduced_dims(op))
+        return defining_ops((v for op in reducing for v in op.operands), self._members)
 
     def _device_bytes(self, value: SSAValue) -> float:
         """Return the bytes of a value that loops read before sequences end."""
         ended = self.cut.intersection(names_of(value))
         return bytes_of(value) * self.gpu.mean_length ** len(ended)
 
-    def _rounds(self, summary: KernelSummary, looped: Sequence[str]) -> int:
-        """Return how often a program waits for loads in the longest of some loops."""
-        return max(
-            (
-                -(-summary.extents[dim] // max(block_sizes(summary, dim)))
-                for dim in looped
-                if dim not in self.cut and summary.extents[dim] > WHOLE_DEPTH
-            ),
-            default=int(bool(inputs_of(self.ops))),
+    def _rounds(self, summary: KernelSummary) -> tuple[int, int]:
+        """
+        Return how often a program waits for loads, and how often outside of loops of
+        products.
+
+        What has no dimension of a loop is loaded before or after all of them.
+        """
+        rounds = max((self._waits(summary, op) for op in self.ops), default=0)
+        outside = any(
+            set(self.grid) & names and names.isdisjoint(self.loops)
+            for names in map(set, map(names_of, inputs_of(self.ops)))
         )
+        if not self.products:
+            rounds = max(rounds + outside, int(bool(inputs_of(self.ops))))
+            return rounds, rounds
+        if all(not set(self.loops).isdisjoint(op.contracted) for op in self.products):
+            return rounds + outside, int(outside)
+        return max(rounds, int(bool(inputs_of(self.ops)))), 0
 
+    def _waits(self, summary: KernelSummary, op: Operation) -> int:
+        """
+        Return how often loops wait for loads that an op needs, at least.
 
-def _least(time: KernelTime) -> Real:
-    """
-    Return the time of a launch, without the program that runs after the full waves: in
-    other kernels it may be in one of them.
-    """
-    seconds = time.launch + longest(time.parts.values())
-    return np.where(np.greater(time.fits, 0), seconds, inf)
+        The loops over the dimensions that it reduces are inside each other, and each
+        follows others over the same dimension.
+        """
+        inside = [dim for dim in reduced_dims(op) if dim in self._loading]
+        trips = prod(self._trips(summary, dim) for dim in inside)
+        counts = (reduction_loop_count(self.ops, dim) for dim in inside)
+        return max(counts, default=0) * trips
+
+    @cached_property
+    def _loading(self) -> frozenset[str]:
+        """The dimensions of loops that load what has them."""
+        read = {dim for value in inputs_of(self.ops) for dim in names_of(value)}
+        return frozenset(read.intersection(self.loops))
+
+    def _trips(self, summary: KernelSummary, dim: str) -> int:
+        """Return the least iterations of a loop."""
+        if dim in self.cut:
+            return 1
+        return even_tile(summary.extents[dim], max(block_sizes(summary, dim)))
+
+    def _pipelines(self, summary: KernelSummary) -> int:
+        """Return how often an innermost loop of several iterations starts at least."""
+        return max((self._starts(summary, op) for op in self.products), default=1)
+
+    def _starts(self, summary: KernelSummary, op: Operation) -> int:
+        reduced = set(reduced_dims(op))
+        inside = [dim for dim in self.loops if dim in reduced & self._loading]
+        trips = [self._trips(summary, dim) for dim in inside]
+        while trips and trips[-1] == 1:
+            trips.pop()
+        return prod(trips[:-1])
 
 
 def _part(
@@ -262,12 +398,6 @@ def _full(share: Real) -> Real:
     takes as long as its longest program.
     """
     return np.where(np.greater(share, 1), share / np.ceil(share), 1.0)
-
-
-def _any_fits(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
-    """Return whether a program may fit, with the best number of warps."""
-    fits = (may_fit(summary, blocks, warps, gpu) for warps in ALL_WARPS)
-    return np.greater(longest(fits), 0)
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.bound import least_seconds, moving_seconds
 from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values
 from comet.passes.schedule.fuse.gpu.launching import seconds_of_launches
-from comet.passes.schedule.fuse.gpu.plan import plan_forms
+from comet.passes.schedule.fuse.gpu.plan import LoopNest, loop_nests, plan_form
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
@@ -24,6 +24,7 @@ class Forms:
         self._trials, self._strategies = trials, tuple(strategies)
         self._cheapest: dict[Kernel, Spatial] = {}
         self._seconds: dict[Kernel, float] = {}
+        self._nests: dict[Group, tuple[LoopNest, ...]] = {}
 
     def cheapest(self, ops: Group, outs: Values) -> Spatial:
         """
@@ -38,7 +39,11 @@ class Forms:
     def _found(self, ops: Group, outs: Values) -> Spatial:
         found: dict[Spatial, float] = {}
         failure = PassFailedException("fuse: a kernel has no form")
-        for kernel in plan_forms(self._strategies, ops, outs):
+        for nest in self._nests_of(ops):
+            best = min(found.values(), default=inf)
+            if best < inf and self.least_of(nest, ops, outs) >= best:
+                continue
+            kernel = plan_form(nest, ops, outs)
             try:
                 found.setdefault(kernel, self._trials.seconds(kernel))
             except PassFailedException as error:
@@ -76,7 +81,16 @@ class Forms:
 
     def least(self, group: Group, outs: Values) -> float:
         """Return a lower bound of `seconds`."""
-        return least_seconds(group, outs, self._trials.gpu)
+        return min(self.least_of(nest, group, outs) for nest in self._nests_of(group))
+
+    def least_of(self, nest: LoopNest, group: Group, outs: Values) -> float:
+        """Return a lower bound of the seconds of one form, with the loops of `nest`."""
+        return least_seconds(group, outs, nest.loops, self._trials.gpu)
+
+    def _nests_of(self, group: Group) -> tuple[LoopNest, ...]:
+        if group not in self._nests:
+            self._nests[group] = loop_nests(self._strategies, group)
+        return self._nests[group]
 
     def roughly(self, group: Group, outs: Values) -> float:
         """Return a lower bound of `least`: the time of the bytes in device memory."""

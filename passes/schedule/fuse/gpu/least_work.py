@@ -14,13 +14,16 @@ from dataclasses import replace
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from comet.cost.from_ir.kernel import additions_of
 from comet.cost.from_ir.loop_bounds import position_of
+from comet.cost.from_ir.vector_costs import loop_cost
 from comet.cost.gpu.bounded import Bound, BoundedLoop
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.summary import Blocks
+from comet.cost.gpu.summary import Blocks, LoopCost
 from comet.cost.reals import Real
 from comet.dialects.compound import (
     CastOp,
+    ContractOp,
     FoldOp,
     IndexOp,
     MapKind,
@@ -34,6 +37,8 @@ from comet.passes.analysis.op_groups import defining_ops
 from comet.passes.schedule.fuse.gpu.groups import Group, Values
 from comet.passes.schedule.fuse.gpu.narrow import UNROUNDED
 from comet.passes.schedule.tile_tree import chunks_of, resolve
+
+ADDS = (MapKind.ADD, MapKind.SUB)
 
 
 def vector_ops(group: Group, outs: Values) -> Iterator[MapOp | ReduceOp | CastOp]:
@@ -50,6 +55,30 @@ def vector_ops(group: Group, outs: Values) -> Iterator[MapOp | ReduceOp | CastOp
             uncertain.update(op.results)
         elif isinstance(op, MapOp | ReduceOp | CastOp) and not _is_undone(op):
             yield op
+
+
+def least_in_loop(op: Operation, gpu: Device) -> LoopCost:
+    """
+    Return what an op costs at least per element in a loop of products.
+
+    One that may be part of an addition or of a contraction there costs nothing: which
+    of its users the kernel has is not asked.
+    """
+    cost = additions_of(op, gpu)
+    if _may_be_free(op):
+        return LoopCost(0.0)
+    return loop_cost(op, cost, gpu) or LoopCost(cost)
+
+
+def _may_be_free(op: Operation) -> bool:
+    if not isinstance(op, MapOp):
+        return False
+    if op.kind.data is MapKind.MULT:
+        users = (use.operation for use in op.result.uses)
+        return any(isinstance(user, MapOp) and user.kind.data in ADDS for user in users)
+    return op.kind.data in ADDS and any(
+        isinstance(value.owner, ContractOp) for value in op.operands
+    )
 
 
 def _with_steps(ops: Iterator[Operation]) -> Iterator[Operation]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -57,6 +57,15 @@ IN_PLACE = SliceOp | ConcatOp | GatherOp
 
 PlanKernel: TypeAlias = Callable[[Group, tuple[SSAValue, ...]], Spatial]
 """Plans the kernel that computes values by ops."""
+
+
+class LoopNest(NamedTuple):
+    """The loops of a program of a kernel."""
+
+    loops: tuple[str, ...]
+    """Their dimensions, outermost first."""
+    spilled: frozenset[SSAValue]
+    """The tiles that one of them stores for a later one."""
 
 
 def plan_steps(
@@ -132,18 +141,23 @@ def plan_forms(
     strategies: Iterable[Strategy], ops: Group, outs: tuple[SSAValue, ...]
 ) -> tuple[Spatial, ...]:
     """Return the kernels of strategies, each once, see `plan_kernel`."""
+    nests = loop_nests(strategies, ops)
+    return tuple(plan_form(nest, ops, outs) for nest in nests)
+
+
+def plan_form(nest: LoopNest, ops: Group, outs: tuple[SSAValue, ...]) -> Spatial:
+    """Return the kernel that computes `outs` by `ops`, with the loops of `nest`."""
     outs = computed(outs)
     ops = without_scatters(ops)
-    grid = grid_dims(ops, outs)
-    return tuple(
-        kernel_tree(ops, outs, grid, loops, spilled)
-        for loops, spilled in dict.fromkeys(_loop_nests(strategies, ops))
-    )
+    return kernel_tree(ops, outs, grid_dims(ops, outs), nest.loops, nest.spilled)
 
 
-def _loop_nests(
-    strategies: Iterable[Strategy], ops: Group
-) -> Iterator[tuple[tuple[str, ...], frozenset[SSAValue]]]:
+def loop_nests(strategies: Iterable[Strategy], ops: Group) -> tuple[LoopNest, ...]:
+    """Return the loops of a kernel that computes `ops` by strategies, each once."""
+    return tuple(dict.fromkeys(_loop_nests(strategies, without_scatters(ops))))
+
+
+def _loop_nests(strategies: Iterable[Strategy], ops: Group) -> Iterator[LoopNest]:
     """Yield the loops for each strategy, and the tiles that they spill."""
     parts = {op.dim.data for op in ops if isinstance(op, FoldOp) and _is_part(op)}
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
@@ -163,7 +177,7 @@ def _loop_nests(
         )
         several = [dim for dim in loops if strategy.spill and counts[dim] > 1]
         kept = (value for dim in several for value in costly_crossings(ops, dim))
-        yield loops, frozenset(kept)
+        yield LoopNest(loops, frozenset(kept))
 
 
 def _is_part(fold: FoldOp) -> bool:

@@ -133,6 +133,11 @@ class Trials:
         self._nodes: dict[Spatial, SpatialOp] = {}
         """The nodes of kernels that were built, and not lowered so far."""
 
+    @property
+    def tried(self) -> int:
+        """How many kernels were tried."""
+        return len(self._trials)
+
     def _tried(self, kernel: Spatial) -> Trial | None:
         if kernel not in self._trials:
             self._trials[kernel] = self._try(kernel)
