@@ -17,9 +17,9 @@ from tool_run import ToolRun
 
 CASES = {
     "mlir": range(1, 3),
-    "hardware": range(5),
+    "hardware": range(5, 10),
     "cost": range(6),
-    "pipeline": range(20, 28),
+    "pipeline": range(5, 11),
     "plan": range(5, 8),
     "elementary": range(2, 4),
     "shared": range(1, 2),
