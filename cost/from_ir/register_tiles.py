@@ -83,6 +83,7 @@ def converted_tiles(loop: NodeOp, registers: str) -> Iterator[SSAValue]:
     Triton gives that layout to all that is computed with row statistics of a product.
     What comes from memory and what goes there has another one. Read in kernels that
     Triton 3.6 to 3.9 compile for sm_90. `registers` is the level of row statistics.
+    For gfx942 Triton stores without conversion: prices count both there, too.
     """
     has_products = any(isinstance(op, ContractOp) for op in loop.walk())
     if not isinstance(loop, TemporalOp) or has_products:
