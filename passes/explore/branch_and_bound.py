@@ -49,7 +49,7 @@ class BranchAndBound:
         """Search until the gap is closed, or the time is `end`."""
         if self._coming is None:
             self._coming = state.space.structures(state.closes)
-            state.start(end)
+            state.start()
             self._ahead = 1 if state.best is None else AHEAD
         while monotonic() < end and not state.is_above(state.rest):
             _search_first(state, self._reached(state, self._coming, end), end)

@@ -184,14 +184,14 @@ class State:
         order = self.goal.order
         return self.best is None or order(cost) < order(self.best.cost)
 
-    def start(self, end: float) -> None:
+    def start(self) -> None:
         """
         Bound all structures, and set `best` to the mapping to start from, if any.
 
-        The search for this mapping ends at the time `end`.
+        No time limit ends the search for this mapping, only Ctrl-C.
         """
         self.rest = self.space.bound()
-        with session() as current, current.until(end), suppress(*REJECTED):
+        with session() as current, current.until(inf), suppress(*REJECTED):
             if (found := self.space.default()) is not None:
                 name = "the start" if self.space.start else "comet-accelerator"
                 self.best = Best(name, found.result, found.cost)

@@ -69,7 +69,7 @@ class Samples:
     def __call__(self, state: State, end: float) -> None:
         """Take samples until all are taken, the gap is closed, or the time is `end`."""
         study = new_study(self.sampling)
-        state.start(end)
+        state.start()
         if not state.is_above(state.rest):
             _realise_all(state, end)
         if items := state.open_items():
