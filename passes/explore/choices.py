@@ -20,6 +20,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.collective.base import CollectiveOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
 from comet.passes.explore.constraints import ALL, Constraints, KindOrAuto
 from comet.passes.schedule.bind import (
     SEQUENTIAL,
@@ -35,6 +36,25 @@ from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 
 Option: TypeAlias = tuple[str, tuple[ModulePass, ...]]
 """An option: its part of a structure's label, and the passes that realise it."""
+
+
+@dataclass(frozen=True)
+class Meshes:
+    """The instances that are used, on machines with meshes that are unknown."""
+
+    constraints: Constraints
+
+    def options(self, module: ModuleOp) -> Iterator[Option]:
+        """
+        Yield all instances, and those of meshes that the COMET tool knows.
+
+        On a machine with known meshes only, these are the same.
+        """
+        differ = any(narrowed(attached_system(module)))
+        if not differ or "whole" in self.constraints.mesh:
+            yield "", ()
+        if differ and "known" in self.constraints.mesh:
+            yield "mesh=known ", (KnownMeshesPass(),)
 
 
 @dataclass(frozen=True)

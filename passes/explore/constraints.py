@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 KindOrAuto: TypeAlias = Literal["auto", Kind]
 
+Mesh: TypeAlias = Literal["whole", "known"]
+"""The instances that are used: all, or those of a mesh that the COMET tool knows."""
+
 FUSIONS: dict[str, Name] = {name: name for name in STRATEGIES}
 
 ALL = "all"
@@ -38,6 +41,8 @@ TRUTH = {"true": True, "false": False}
 class Constraints:
     """The values that each choice may have; None leaves it open."""
 
+    mesh: tuple[Mesh, ...] = get_args(Mesh)
+    """The instances that are used, where the COMET tool does not know all meshes."""
     dim: tuple[Dims, ...] | None = None
     """Shardings, each as the option `dim` of `comet-accelerator`; none if empty."""
     split: bool = False
@@ -92,6 +97,8 @@ def read_constraints(text: str, name: str) -> Constraints:
             raise file.error((key,), f"there is no constraint '{key}'; known: {names}")
     fields = _Given(file, values)
     return Constraints(
+        mesh=fields.several("mesh", _one_of({n: n for n in get_args(Mesh)}))
+        or get_args(Mesh),
         dim=fields.several("dim", _dims),
         split=fields.single("split", _one_of(TRUTH)) or False,
         stream=fields.several("stream", _one_of(TRUTH)),

@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.mesh import MeshOp
+from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
 from comet.passes.explore.constraints import ALL, Constraints
 from comet.passes.explore.quick import UNPADDED
 from comet.passes.graph.pad import PadPass
@@ -41,6 +42,7 @@ def unmet(
     fused, tiled = _of(passes, FusePass), _of(passes, TilePass)
     streamed = any(True for _ in _of(passes, StreamPass))
     met = {
+        "mesh": _uses(passes, limits, module),
         "stream": limits.stream is None or streamed in limits.stream,
         "strategy": _within((each.strategy for each in fused), limits.strategy),
         "chunks": _within((each.chunks for each in fused), limits.chunks),
@@ -61,6 +63,12 @@ def _within(found: Iterable[str], allowed: Sequence[str] | None) -> bool:
     return allowed is None or all(value in allowed for value in found)
 
 
+def _uses(passes: Sequence[ModulePass], limits: Constraints, module: ModuleOp) -> bool:
+    """Return whether the passes use the instances that the constraints leave."""
+    mesh = "known" if _of(passes, KnownMeshesPass) else "whole"
+    return mesh in limits.mesh or not any(narrowed(attached_system(module)))
+
+
 def _is_padded(passes: Sequence[ModulePass], pad: str) -> bool:
     found = [parse_extents(each.to) for each in _of(passes, PadPass)]
     return pad == AUTO or found == ([] if pad == UNPADDED else [parse_extents(pad)])
@@ -75,8 +83,9 @@ def _is_sharded(
     """Return whether the passes shard dimensions as one of the options does."""
     found = tuple((each.dim, tuple(each.axes)) for each in _of(passes, DistributePass))
     later = DistributePass | PlaceCollectivesPass
-    copy, system = module.clone(), attached_system(module)
+    copy = module.clone()
     run_passes(takewhile(lambda each: not isinstance(each, later), passes), ctx, copy)
+    system = attached_system(copy)
 
     def shardings() -> Iterator[object]:
         for dims in allowed:

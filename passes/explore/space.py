@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from math import prod
 from typing import TypeVar, get_args
@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.accelerator.legality import check_bindings
 from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.analysis.functions import compute_functions
@@ -33,16 +34,15 @@ from comet.passes.comet.lower_to_comet.collectives import check_collectives
 from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.explore.choices import Bindings, Placements
 from comet.passes.explore.constraints import ALL, Constraints
+from comet.passes.explore.forms import Elementary, Form, elementary, forms_of
 from comet.passes.explore.quick import (
     AUTO_DIM,
     AcceleratorPipeline,
     ShardingConfig,
-    form_label,
+    function_names,
     priced,
 )
-from comet.passes.graph.decompose import DecomposePass
-from comet.passes.graph.expand_maps import ExpandMapsPass, expandable_maps
-from comet.passes.pipeline import run_passes, run_settled
+from comet.passes.pipeline import run_settled
 from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
     open_strategies,
@@ -58,10 +58,19 @@ from comet.passes.schedule.fuse.strategy import (
 from comet.passes.schedule.plan_string import check_dims
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.template import Factor, make_template
-from comet.passes.search import Cost, Found, Goal, higher, session
+from comet.passes.search import (
+    Candidate,
+    Cost,
+    Found,
+    Goal,
+    cheapest,
+    higher,
+    session,
+)
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     Dims,
+    assign_axes,
     dims_in,
     extents_along,
     format_dims,
@@ -69,8 +78,6 @@ from comet.passes.sharding.dim_axes import (
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-DECOMPOSE = DecomposePass(accumulator="input")
 
 REJECTED = (PassFailedException, CostError)
 """The exceptions of passes for a structure that has no mapping."""
@@ -169,8 +176,6 @@ class StructureSpace:
     """Whether mappings count whose latency under `tool` is below their roofline."""
     rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The structures without a mapping, and the reasons."""
-    _first: tuple[ModulePass, ...] = field(default=(DECOMPOSE,), init=False)
-    """The passes that bring the module to functions of COMET files."""
 
     def __post_init__(self) -> None:
         """Raise PassFailedException unless the module is one function, one mapping."""
@@ -178,13 +183,10 @@ class StructureSpace:
             raise PassFailedException(
                 f"explore: the module has {count} functions; search one at a time"
             )
-        self._elementary = self.module.clone()
-        run_passes([DECOMPOSE], self.ctx, self._elementary)
-        if any(expandable_maps(self._elementary)):
-            self._first = (DECOMPOSE, ExpandMapsPass())
-            run_passes(self._first, self.ctx, self._elementary)
-        (func,) = compute_functions(self._elementary)
-        self._check_names(self._elementary)
+        self._programs = [*elementary(self.ctx, self.module, self.constraints)]
+        module = self._programs[0].module
+        (func,) = compute_functions(module)
+        self._check_names(module)
         graph = Graph(func)
         check_expressible(func)
         if not graph.is_one_mapping:
@@ -232,15 +234,26 @@ class StructureSpace:
         quick = quick_pipeline(self._pipeline, self.constraints)
         if quick is None or not self._forms:
             return None
-        copy = self._elementary.clone()
+        programs = reversed(self._programs)  # that of comet-accelerator is the first
+        tried = [(each.label, partial(self._quickly, quick, each)) for each in programs]
         with session() as current, current.allowing_artifacts(self.allow_artifacts):
-            trial = quick.cheapest(self.ctx, copy, [*quick.configs(self.ctx, copy)])
-        copy, passes = self.module.clone(), (*self._first, *trial.passes)
+            if len(tried) == 1:
+                return tried[0][1]()
+            candidates = [Candidate(label.strip(), price) for label, price in tried]
+            return cheapest("mesh", function_names(self.module), candidates, self.goal)
+
+    def _quickly(
+        self, quick: AcceleratorPipeline, program: Elementary
+    ) -> Found[tuple[ModulePass, ...]]:
+        """Return what `default` does, for one choice of instances."""
+        copy = program.module.clone()
+        trial = quick.cheapest(self.ctx, copy, [*quick.configs(self.ctx, copy)])
+        copy, passes = self.module.clone(), (*program.passes, *trial.passes)
         return priced(run_settled(passes, self.ctx, copy), copy)
 
     def bound(self) -> float:
         """Return a lower bound of the objective for all structures."""
-        bounds = (self.goal.order(self._bound_of(form))[0] for *_, form in self._forms)
+        bounds = (self.goal.order(self._bound_of(form))[0] for form in self._forms)
         return min(bounds, default=0.0)
 
     def structures(
@@ -252,27 +265,25 @@ class StructureSpace:
         The form of the program with the lowest bound comes first. The structures of a
         group for which `is_closed` is true are left out.
         """
-        bounds = [self._bound_of(form) for *_, form in self._forms]
+        bounds = [self._bound_of(form) for form in self._forms]
         forms = zip(bounds, self._forms, strict=True)
         ordered = sorted(forms, key=lambda item: self.goal.order(item[0])[0])
-        for bound, (pad, stream, form) in ordered:
-            if not is_closed(Group(form_label(pad, stream=stream), bound)):
-                for dims in self.shardings(form):
-                    config = ShardingConfig(pad, stream, dims, {})
-                    yield from self._sharded(form, config, is_closed)
+        for bound, form in ordered:
+            if not is_closed(Group(form.label, bound)):
+                for dims in self.shardings(form.module):
+                    yield from self._sharded(form, dims, is_closed)
 
-    def _bound_of(self, form: ModuleOp) -> Cost:
-        copy = form.clone()
+    def _bound_of(self, form: Form) -> Cost:
+        copy = form.module.clone()
         return self._pipeline.bound(copy, attached_system(copy))
 
     @cached_property
-    def _forms(self) -> tuple[tuple[str | None, bool, ModuleOp], ...]:
-        """The padded and streamed forms of the module that are open."""
+    def _forms(self) -> tuple[Form, ...]:
+        """The forms of the module that are open."""
         return tuple(
-            (pad, stream, form)
-            for pad, padded in self._pipeline.paddings(self._elementary)
-            for stream, form in self._pipeline.forms(self.ctx, padded)
-            if stream in (self.constraints.stream or (False, True))
+            form
+            for program in self._programs
+            for form in forms_of(program, self.ctx, self._pipeline, self.constraints)
         )
 
     def shardings(self, module: ModuleOp) -> Sequence[Dims]:
@@ -280,7 +291,9 @@ class StructureSpace:
         Return the ways to shard `module`, at least one.
 
         The axes of the clusters, and those of the cores, shard one dimension or none,
-        or each axis does with the constraint `split`; axes divide their dimension.
+        or each axis does with the constraint `split`; axes divide their dimension. In
+        addition there are those of `comet-accelerator`, whose dimensions take as many
+        axes as divide them.
         """
         if self.constraints.dim is not None:
             return self.constraints.dim
@@ -297,12 +310,22 @@ class StructureSpace:
                     axes[dim] = (*axes.get(dim, ()), *group)
             if all(_divides(module, system, *item) for item in axes.items()):
                 found.append(tuple(DimAxes(*item) for item in axes.items()))
-        return sorted(found, key=lambda dims: -_instances(system, dims))
+        found += self._quick_shardings(module)
+        different = dict.fromkeys(found)
+        return sorted(different, key=lambda dims: -_instances(system, dims))
+
+    def _quick_shardings(self, module: ModuleOp) -> Iterator[Dims]:
+        """Yield those of `comet-accelerator`, with the axes of each dimension."""
+        system = attached_system(module)
+        mesh = MeshOp(system.system_name, system.axes)
+        for dims in replace(self._pipeline, dim=AUTO_DIM).open_dims(module):
+            shards = assign_axes("explore", module, mesh, dims)
+            yield tuple(DimAxes(*shard) for shard in shards)
 
     def _sharded(
         self,
-        form: ModuleOp,
-        config: ShardingConfig,
+        form: Form,
+        dims: Dims,
         is_closed: Callable[[Group], bool],
     ) -> Iterator[Structure]:
         """
@@ -310,15 +333,18 @@ class StructureSpace:
 
         `form` is padded, so the sharding divides its extents.
         """
-        copy, seen = self._elementary.clone(), list[ModuleOp]()
+        config = ShardingConfig(form.pad, form.stream, dims, {})
+        sharding = form.program.label + config.label
+        module, system = form.module, attached_system(form.module)
+        copy, seen = form.program.module.clone(), list[ModuleOp]()
         try:
-            *spread, _ = self._pipeline.spread(form, attached_system(form), config)
-            passes = run_settled(spread, self.ctx, copy)
+            *spread, _ = self._pipeline.spread(module, system, config)
+            passes = (*form.program.passes, *run_settled(spread, self.ctx, copy))
         except REJECTED as error:
-            self.rejected[config.label] = str(error)
+            self.rejected[sharding] = str(error)
             return
         for text, chosen in Placements(self.constraints, self.goal).options(copy):
-            label, placed = config.label + text, copy.clone()
+            label, placed = sharding + text, copy.clone()
             try:
                 last = run_settled(chosen, self.ctx, placed)
                 if not any(map(placed.is_structurally_equivalent, seen)):
@@ -353,8 +379,7 @@ class StructureSpace:
             if sequential and self.goal.model == "paper":
                 cycles = sequential_cycles(func, system, plan)
                 fused = higher(fused, Cost(cycles, latency_by="nests in turn"))
-            every = (*self._first, *passes)
-            structure = Structure(full, copy, every, strategy, higher(bound, fused))
+            structure = Structure(full, copy, passes, strategy, higher(bound, fused))
             yield from self._bound(structure)
 
     def _strategies(self, func: FuncOp) -> list[Strategy]:

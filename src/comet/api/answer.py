@@ -188,9 +188,9 @@ class Answer:
         """
         Write the four COMET files into a folder; raises OSError if it cannot.
 
-        If the COMET tool cannot price the mapping, or does not know the meshes of the
-        machine, the files have the mapping of `comet-accelerator` instead. Returns
-        sentences that say so; that on meshes is a comment in the files, too.
+        If the COMET tool cannot price the mapping, or does not know its meshes, the
+        files have the mapping of `comet-accelerator` instead. Returns sentences that
+        say so, and which instances are left out; that is a comment in the files, too.
         """
         folder = Path(folder)
         try:
@@ -201,7 +201,7 @@ class Answer:
             noted = left_out(attached_system(files))
             return noted or (f"{error}; the files have another mapping",)
         write_folder(folder, write_files(self.module))
-        return ()
+        return left_out(attached_system(self.module))
 
     def _for_tool(self) -> ModuleOp:
         """Return the program mapped for the COMET tool, by a quick search."""

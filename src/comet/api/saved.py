@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from comet.api.program import installed_context, parsed
 from comet.api.source import Source
+from comet.passes.comet.known_meshes import KnownMeshesPass
 from comet.passes.explore.quick import UNPADDED
 from comet.passes.graph.pad import PadPass
 from comet.passes.graph.stream import StreamPass
@@ -39,6 +40,7 @@ PIPELINE = "comet.pipeline"
 """The attribute of a module with the passes that mapped it, as a text for `-p`."""
 
 MAPPING_PASSES = (
+    "known-meshes",
     "decompose",
     "expand-maps",
     "pad",
@@ -52,7 +54,7 @@ MAPPING_PASSES = (
     "annotate-cost",
     "lower-to-comet",
 )
-"""The passes that map a program without changing the program or the hardware."""
+"""The passes that map a program without changing the program or adding hardware."""
 
 PassT = TypeVar("PassT", bound=ModulePass)
 
@@ -106,6 +108,7 @@ def saved_constraints(file: Source) -> Source:
     (fused,), (tiled,) = _passes_of(passes, FusePass), _passes_of(passes, TilePass)
     dims = [DimAxes(p.dim, tuple(p.axes)) for p in _passes_of(passes, DistributePass)]
     values: dict[str, object] = {
+        "mesh": "known" if _passes_of(passes, KnownMeshesPass) else "whole",
         "pad": pads[0].to if pads else UNPADDED,
         "stream": bool(_passes_of(passes, StreamPass)),
         "dim": format_dims(dims),

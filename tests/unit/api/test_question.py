@@ -85,7 +85,8 @@ def test_a_mesh_of_any_shape_is_priced_and_files_use_one_that_the_tool_knows(
     tmp_path: Path,
 ):
     hardware = Source.read(edge_like((4, 2), (2, 2)))
-    answer = explore(replace(QUESTION, hardware=hardware))
+    whole = Source(f"{FEW.text}mesh: whole\n", "few.yaml")
+    answer = explore(replace(QUESTION, hardware=hardware, constraints=whole))
     assert answer.proven
     (sentence,) = answer.emit(tmp_path)
     assert sentence == (

@@ -6,6 +6,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
+from accelerators import edge_like
 from brute_force import least_costs
 from covering import EVERY_CASE, exhaustive
 from programs import graph_text
@@ -120,6 +121,33 @@ def test_the_answer_is_a_constraint_and_its_proof_is_checked(
     assert set(given.at or ()) <= {"OB", "GB"}
     main([*flags[:2], f"--constraints={best}", "--json"])
     assert '"proven": true' in capsys.readouterr().out
+
+
+def test_instances_are_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """No axis of 3 or 5 clusters divides an extent, those of 2 by 2 of them do."""
+    names = ("in.mlir", "c.yaml", "best.mlir", "proof.json")
+    program, limits, best, proof = (tmp_path / name for name in names)
+    program.write_text(graph_text("gemm_softmax", (16, 4, 64)))
+    few = "stream: false\nstrategy: full\nloops: shared\npad: none\nkind: allreduce\n"
+    limits.write_text(f"{few}dim: M\n")
+    flags = [str(program), f"--hardware={edge_like((3, 5), (2, 2))}", "--json"]
+    outputs = ["--output", best, "--certificate", proof, "--emit", tmp_path / "out"]
+    main([*flags, f"--constraints={limits}", *map(str, outputs)])
+    found, sentence = json.loads(capsys.readouterr().out), "4 of the 15 instances of GB"
+    assert found["proven"]
+    assert ",known-meshes," in found["pipeline"]
+    assert (tmp_path / "out/arch.yaml").read_text().startswith(f"# {sentence}")
+    main(["--verify", str(proof)])
+    assert "true; model paper" in capsys.readouterr().out
+    whole = f"{limits.read_text()}mesh: whole\n"
+    for constraints, mesh in ((best.read_text(), "known"), (whole, "")):
+        path = tmp_path / f"again{mesh}.{'mlir' if mesh else 'yaml'}"
+        path.write_text(constraints)
+        main([*flags, f"--constraints={path}"])
+        again = json.loads(capsys.readouterr().out)
+        assert ("known-meshes" in again["pipeline"]) == bool(mesh)
+        worse = again["latency_cycles"] > found["latency_cycles"]
+        assert worse == (not mesh)
 
 
 def test_kinds_of_a_saved_answer():

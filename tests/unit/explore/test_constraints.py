@@ -70,8 +70,8 @@ def test_a_search_with_constraints_starts_from_the_quick_one():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: b", "c.yaml:1: there is no constraint 'a'; known: dim, split, stream"),
-        ("- b", "c.yaml:1: constraints are a map with the keys dim, split"),
+        ("a: b", "c.yaml:1: there is no constraint 'a'; known: mesh, dim, split"),
+        ("- b", "c.yaml:1: constraints are a map with the keys mesh, dim"),
         ("at: {a: b}", "c.yaml:1: 'at' has a nested value; write a text"),
         ("stream: []", "c.yaml:1: 'stream' has an empty list; give it a value"),
         ("dim: []", "c.yaml:1: 'dim' has an empty list; give it a value"),

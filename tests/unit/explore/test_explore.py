@@ -205,12 +205,15 @@ def test_what_the_time_leaves_open_is_in_the_gap():
         SHARED, stream=(False,), strategy=("full",), dim=(BY_N,), pad="none"
     )
     space = space_of("gemm_softmax", (8, 8, 64), limits)
+    start = space.default()
+    assert start is not None
     search = Exploration(space, time_limit=1e-9)
     search.run()
     short = search.lower_bound
     assert not search.complete
     assert not search.proven
-    assert search.best is not None  # that of comet-accelerator
+    assert search.best is not None
+    assert search.best.cost == start.cost  # no limit ends it
     assert 0 < short < search.objective
     search.time_limit, search.notify = inf, interrupt  # the same search goes on
     search.run()
@@ -254,6 +257,7 @@ def test_shardings_are_all_assignments_of_clusters_and_cores():
         "N:cx,cy,kx,ky",
         "M:cx,cy;N:kx,ky",
         "N:cx,cy;M:kx,ky",
+        "M:cx,cy,kx",  # of comet-accelerator
     }
 
 

@@ -54,6 +54,7 @@ def test_constraints_are_what_its_passes_say(folder: Path):
     values = yaml.safe_load(found.text)
     assert {key: values[key] for key in values if key != "factors"} == {
         **yaml.safe_load(FEW),
+        "mesh": "whole",
         "at": "GB",
         "chunks": "shared",
         "loops": "shared",
