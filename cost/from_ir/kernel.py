@@ -5,7 +5,6 @@ Reads the summary of a GPU kernel from its tile tree, once for all block sizes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
@@ -20,6 +19,7 @@ from comet.cost.from_ir.memory import (
 )
 from comet.cost.from_ir.products import (
     Products,
+    ReadProduct,
     operands_of,
     sums_of_products,
     tile_bytes,
@@ -158,23 +158,23 @@ class _Walk:
         self.stores += [self._stored(store.tile, inside) for store in stores(op)]
         converted = converted_tiles(op, self.levels.registers)
         self.converted += [tile_bytes(tile, inside) for tile in converted]
-        nested = self.body(op, inside, outer, loaded, self._kept(op, kept))
+        nested = self.body(op, inside, outer, loaded, late, self._kept(op, kept))
         filled = tuple(tile_bytes(tile, inside) for tile in loaded)
         self.shared.append(filled)
         if isinstance(op, TemporalOp) and nested:
             self.shared.append((*filled, *nested))
         here = (*(tile_bytes(tile, inside) for tile in own), *nested)
-        return tuple(replace(term, inner=(*op.factors, *term.inner)) for term in here)
+        return tuple(term._replace(inner=(*op.factors, *term.inner)) for term in here)
 
     def _loaded(self, load: Border, loops: tuple[str, ...], *, late: bool) -> Term:
         """Return the bytes that loads of a tile move, and the tensor it is part of."""
         position = self.positions.get(tensor_in_memory(load.outer))
-        return replace(tile_bytes(load.tile, loops), late=late, tensor=position)
+        return tile_bytes(load.tile, loops)._replace(late=late, tensor=position)
 
     def _stored(self, tile: SSAValue, loops: tuple[str, ...]) -> Term:
         """Return the bytes that stores of a tile move; an addition reads sums, too."""
         term = tile_bytes(tile, loops)
-        return replace(term, weight=self.times.get(tile, 1) * term.weight)
+        return term._replace(weight=self.times.get(tile, 1) * term.weight)
 
     def scatter(self, node: SpatialOp) -> None:
         """Let programs load the ids of the rows that they add to, and address them."""
@@ -204,6 +204,7 @@ class _Walk:
         loops: tuple[str, ...],
         outer: Sequence[SSAValue],
         loaded: tuple[SSAValue, ...],
+        late: Mapping[SSAValue, Operation],
         kept: Kept,
     ) -> tuple[Term, ...]:
         """
@@ -215,7 +216,7 @@ class _Walk:
         block = op.body.block
         tiles = (arg for arg in block.args if isinstance(arg.type, TensorType))
         entering = (*outer, *tiles, *accumulators(op))
-        for inner, alive in alive_before(block, entering, late_loads(op)):
+        for inner, alive in alive_before(block, entering, late):
             tiles = self._in_registers(self.tiles.during(inner, alive))
             vectors = self._vectors(inner, kept)
             operands = operands_of(inner, loops)
@@ -296,7 +297,7 @@ class _Walk:
         if not op.results or isinstance(op, (FillOp, CollectiveOp, *MOVES)):
             return
         if isinstance(op, ContractOp):
-            self.products.add(op, loops)
+            self.products.add(ReadProduct.of(op), loops)
             self.vectors += sums_of_products(op, loops)
         else:
             mask = loops[-1] if loops and _is_mask(op, self.conditions) else ""

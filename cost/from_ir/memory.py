@@ -74,8 +74,8 @@ def _containing(value: SSAValue) -> SSAValue | None:
     if not isinstance(value, BlockArgument):
         return None
     outer = value.block.parent_op()
-    if isinstance(outer, NodeOp | KernelOp) and value.index < len(outer.ins):
-        return outer.ins[value.index]
+    if isinstance(outer, NodeOp | KernelOp) and value.index < len(ins := outer.ins):
+        return ins[value.index]
     return None
 
 

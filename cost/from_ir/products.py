@@ -6,8 +6,10 @@ Products are known before the tile tree is built, and rule out tiles early.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import prod
+from typing import Self
 
 from xdsl.ir import Operation, SSAValue
 
@@ -24,6 +26,55 @@ from comet.dialects.compound.dims import (
 from comet.dialects.schedule.accumulators import is_fused, is_transposed
 
 
+@dataclass(frozen=True)
+class ReadProduct:
+    """A contraction, read once for all kernels and loops that may have it."""
+
+    dims: tuple[str, ...]
+    result: Term
+    """The bytes of its result."""
+    operands: Operands
+    """Its operands, left and right as in the op, and the roles of dimensions."""
+    extents: Mapping[str, int]
+    """Of its operands."""
+    contracted: frozenset[str]
+    operations: int
+    """Two for each term, as in FLOPs."""
+    rate: str
+    """The element type that decides its rate."""
+    turned: bool
+    """Whether `order-operands` makes its right operand the left one."""
+    added: bool
+    """Whether it is only added to other values."""
+
+    @classmethod
+    def of(cls, op: ContractOp) -> Self:
+        """Read a contraction."""
+        operands = operands_of(op, ())
+        assert operands is not None
+        return cls(
+            iteration_dims(op),
+            tile_bytes(op.result),
+            operands,
+            joined_extents(op.operands),
+            frozenset(op.contracted),
+            operations_of(op),
+            rate_of(op),
+            _is_turned(op),
+            any(adds(use.operation) for use in op.result.uses),
+        )
+
+    def point(self, loops: Collection[str]) -> Point:
+        """
+        Return the least values in registers during the product.
+
+        Its result is one of them if a loop sums it, or if it is not only added.
+        """
+        summed = not self.contracted.isdisjoint(loops)
+        result = (self.result,) if summed or not self.added else ()
+        return Point(result, operands=self.operands)
+
+
 class Products:
     """Collects the products of a kernel."""
 
@@ -38,20 +89,20 @@ class Products:
         self.batch: set[str] = set()
         self.type = "f32"
 
-    def add(self, op: ContractOp, loops: tuple[str, ...]) -> None:
+    def add(self, read: ReadProduct, loops: tuple[str, ...]) -> None:
         """Add a contraction, which is a dot where the blocks of `batch` are 1."""
-        dims, batch = iteration_dims(op), set(op.batched)
-        left = op.rhs if _is_turned(op) else op.lhs
-        result_dims, summed = set(names_of(op.result)), set(names_of(left))
-        self.products.append(_product_of(op, loops))
-        self.dots.append(Term(dims, 2, loops, single=tuple(sorted(batch))))
-        self.results.append(tuple(names_of(op.result)))
-        self.reads += [tile_bytes(value, loops) for value in op.operands]
-        self.dims |= set(dims) - batch
+        sides, batch = read.operands, read.operands.product.batch
+        left = sides.right if read.turned else sides.left
+        result_dims, summed = set(read.result.dims), set(left.dims)
+        self.products.append(replace(sides.product, loops=loops))
+        self.dots.append(Term(read.dims, 2, loops, single=tuple(sorted(batch))))
+        self.results.append(read.result.dims)
+        self.reads += [side._replace(loops=loops) for side in (sides.left, sides.right)]
+        self.dims |= set(read.dims) - batch
         self.rows |= (result_dims & summed) - batch
         self.depths |= summed - result_dims
         self.batch |= batch
-        self.type = rate_of(op)
+        self.type = read.rate
 
 
 def summarize_products(
@@ -61,15 +112,27 @@ def summarize_products(
     Return a summary with only the products of a kernel, before its tree is built.
 
     The kernel computes `ops`; programs split the dimensions of `grid`, and have
-    `loops`. The other values in registers are missing: blocks that do not fit by this
-    summary do not fit by the whole one.
+    `loops`, the outermost first. The other values in registers are missing: blocks that
+    do not fit by this summary do not fit by the whole one.
     """
-    products, points, extents = Products(), list[Point](), dict[str, int]()
+    ops, extents = tuple(ops), dict[str, int]()
     for op in ops:
         extents |= joined_extents((*op.operands, *op.results))
-        for product in products_in(op):
-            products.add(product, ())
-            points.append(_point(product, loops))
+    found = (ReadProduct.of(product) for op in ops for product in products_in(op))
+    return summary_of_products(found, extents, grid, loops)
+
+
+def summary_of_products(
+    found: Iterable[ReadProduct],
+    extents: Mapping[str, int],
+    grid: tuple[str, ...],
+    loops: tuple[str, ...],
+) -> KernelSummary:
+    """Return the summary of products that are read, see `summarize_products`."""
+    products, points = Products(), list[Point]()
+    for read in found:
+        products.add(read, ())
+        points.append(read.point(loops))
     return KernelSummary(
         extents=extents,
         grid=grid,
@@ -77,7 +140,7 @@ def summarize_products(
         dot_dims=frozenset(products.dims),
         dot_rows=frozenset(products.rows),
         dot_depths=frozenset(products.depths),
-        inner_dims=frozenset(),
+        inner_dims=frozenset(loops[1:]),
         batch_dims=frozenset(products.batch),
         dots=tuple(products.dots),
         dot_results=tuple(products.results),
@@ -103,18 +166,6 @@ def products_in(op: Operation) -> Iterator[ContractOp]:
     """Yield `op` if it is a contraction, or those in the step of a fold."""
     ops = op.step.block.ops if isinstance(op, FoldOp) else (op,)
     yield from (each for each in ops if isinstance(each, ContractOp))
-
-
-def _point(op: ContractOp, loops: Collection[str]) -> Point:
-    """
-    Return the least values in registers during a product.
-
-    Its result is one of them if a loop sums it, or if it is not only added to others.
-    """
-    summed = not set(loops).isdisjoint(op.contracted)
-    added = any(adds(use.operation) for use in op.result.uses)
-    result = (tile_bytes(op.result),) if summed or not added else ()
-    return Point(result, operands=operands_of(op, ()))
 
 
 def adds(op: Operation) -> bool:

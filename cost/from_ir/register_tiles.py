@@ -7,7 +7,7 @@ whole tile at any time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -70,9 +70,10 @@ def kept_vectors(loop: TemporalOp) -> Iterator[SSAValue]:
 
     Triton widens them and converts them to the layout of the result before the loop.
     """
+    late = cache(late_loads)
     for op in loop.walk():
         for value in broadcast_during(op):
-            if _enters(value, loop):
+            if _enters(value, loop, late):
                 yield value
 
 
@@ -108,19 +109,25 @@ def _is_of_product(value: SSAValue) -> bool:
     return False
 
 
-def _enters(value: SSAValue, loop: TemporalOp) -> bool:
-    """Return whether a value, or the operand of its casts, is loop-invariant."""
+def _enters(
+    value: SSAValue, loop: TemporalOp, late: Callable[[NodeOp], Container[SSAValue]]
+) -> bool:
+    """
+    Return whether a value, or the operand of its casts, is loop-invariant.
+
+    `late` gives the tiles that a node loads after a loop in it.
+    """
     while not isinstance(value, BlockArgument):
         if not isinstance(value.owner, CastOp):
             return False
         value = value.owner.input
     node = value.block.parent_op()
-    if not isinstance(node, TemporalOp) or value.index >= len(node.ins):
+    if not isinstance(node, TemporalOp) or value.index >= len(ins := node.ins):
         return False
     changed = not node.factors.keys().isdisjoint(names_of(value))
-    if changed or value in late_loads(node):
+    if changed or value in late(node):
         return False
-    return node is loop or _enters(node.ins[value.index], loop)
+    return node is loop or _enters(ins[value.index], loop, late)
 
 
 def accumulators(op: NodeOp) -> Iterator[SSAValue]:

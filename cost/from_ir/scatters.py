@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
 
 from xdsl.ir import OpResult, SSAValue
@@ -62,7 +61,7 @@ def moved(value: SSAValue) -> Term:
     """Return the bytes of device memory that move for a tensor."""
     term = tile_bytes(value)
     if scatterings(value):
-        return replace(term, weight=scattered_bytes(value))
+        return term._replace(weight=scattered_bytes(value))
     return term
 
 

@@ -37,8 +37,7 @@ class LoopCost(NamedTuple):
     """Of special function units, which run beside them."""
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A cost per element of a tile: operations, or bytes that are moved or held."""
 
     dims: tuple[str, ...]
@@ -344,10 +343,13 @@ class KernelSummary:
         tiles = total(self.moved_by_loads(blocks))
         return tiles + total(ids) + total(self.moved_by_stores(blocks))
 
-    def moved_by_loads(self, blocks: Blocks) -> Iterator[Real]:
-        """Yield the bytes that one program moves by each load."""
-        for term in self.loads:
-            yield term.per_tile(blocks) * self._times_loaded(term, blocks)
+    @_once
+    def moved_by_loads(self, blocks: Blocks) -> Sequence[Real]:
+        """Return the bytes that one program moves by each load."""
+        return [
+            term.per_tile(blocks) * self._times_loaded(term, blocks)
+            for term in self.loads
+        ]
 
     def moved_by_stores(self, blocks: Blocks) -> Iterator[Real]:
         """Yield the bytes that one program moves by each store."""

@@ -46,22 +46,31 @@ class Border:
 
 def borders(node: NodeOp) -> Iterator[Border]:
     """Yield the values at the border of `node`: operands, iter_args, then results."""
-    for outer, tile in zip(node.ins, node.tiles, strict=True):
-        yield Border(outer, tile, "in")
+    yield from _entering(node)
     for outer, tile in zip(node.init_args(), node.region_iter_args, strict=True):
         yield Border(outer, tile, "iter_arg")
+    yield from _leaving(node)
+
+
+def _entering(node: NodeOp) -> Iterator[Border]:
+    ins = node.ins
+    for outer, tile in zip(ins, node.body.block.args[: len(ins)], strict=True):
+        yield Border(outer, tile, "in")
+
+
+def _leaving(node: NodeOp) -> Iterator[Border]:
     for outer, tile in zip(node.outs, node.yielded, strict=True):
         yield Border(outer, tile, "out")
 
 
 def loads(node: NodeOp) -> Iterator[Border]:
     """Yield the operands that `node` transfers to the level of their tiles."""
-    return (b for b in borders(node) if b.crossing == "in" and b.is_transfer)
+    return (border for border in _entering(node) if border.is_transfer)
 
 
 def stores(node: NodeOp) -> Iterator[Border]:
     """Yield the results that `node` transfers from the level of their tiles."""
-    return (b for b in borders(node) if b.crossing == "out" and b.is_transfer)
+    return (border for border in _leaving(node) if border.is_transfer)
 
 
 def transfers(node: NodeOp) -> Iterator[Border]:

@@ -132,6 +132,7 @@ class LaunchPrices(Generic[Kernel]):
         self._gpu = gpu
         self._programs_of = cache(programs_of)
         self._work = cache(self._work_with)
+        self._time = cache(self._time_with)
         self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
 
     def can_share(self, group: Sequence[Kernel]) -> bool:
@@ -171,12 +172,20 @@ class LaunchPrices(Generic[Kernel]):
         fitting = [work for work in works if work is not None]
         if len(fitting) < len(works):
             return inf
-        registers = longest(work.registers for work in fitting)
-        shared = longest(work.shared for work in fitting)
-        largest = [replace(w, registers=registers, shared=shared) for w in fitting]
+        registers = float(longest(work.registers for work in fitting))
+        shared = float(longest(work.shared for work in fitting))
         launch = self._gpu.launch
-        times = (float(kernel_time(work, self._gpu).seconds) for work in largest)
+        times = (self._time(tree, numbers, registers, shared) for tree in trees)
         return launch + sum(time - launch for time in times)
+
+    def _time_with(
+        self, tree: Programs, numbers: LaunchNumbers, registers: float, shared: float
+    ) -> float:
+        """Return the seconds of a launch of its own with the memory of a larger one."""
+        work = self._work(tree, numbers)
+        assert work is not None
+        work = replace(work, registers=registers, shared=shared)
+        return float(kernel_time(work, self._gpu).seconds)
 
     def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""

@@ -18,17 +18,10 @@ from math import inf, isfinite, prod
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from comet.cost.from_ir.kernel import additions_of
-from comet.cost.from_ir.products import (
-    operations_of,
-    products_in,
-    rate_of,
-    summarize_products,
-)
+from comet.cost.from_ir.products import ReadProduct, summary_of_products
 from comet.cost.gpu.capacity import may_fit
-from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import (
     KernelWork,
     kernel_time,
@@ -41,26 +34,26 @@ from comet.cost.gpu.registers import REGISTER, register_bound
 from comet.cost.gpu.summary import Blocks, KernelSummary
 from comet.cost.reals import Real, larger, longest, total
 from comet.cost.reals import product as product_of
-from comet.dialects.compound import ContractOp, IndexOp
 from comet.dialects.compound.dims import (
     bits_of,
     bytes_of,
     extents_of,
-    iteration_dims,
     joined_extents,
     names_of,
 )
 from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.schedule.slices import even_tile
-from comet.passes.analysis.op_groups import defining_ops
-from comet.passes.analysis.reduction_loops import reduced_dims, reduction_loop_count
-from comet.passes.schedule.fuse.gpu.groups import Group, Values, inputs_of
-from comet.passes.schedule.fuse.gpu.least_work import (
-    least_in_loop,
-    least_part,
-    vector_ops,
+from comet.passes.schedule.fuse.gpu.groups import Group, Values
+from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
+from comet.passes.schedule.fuse.gpu.op_facts import (
+    Extents,
+    Facts,
+    OpFacts,
+    VectorOp,
+    slice_of,
+    union,
 )
-from comet.passes.schedule.fuse.gpu.plan import grid_dims
+from comet.passes.schedule.fuse.gpu.plan import LoopNest, grid_over
 from comet.passes.schedule.fuse.gpu.scatters import computed, without_scatters
 from comet.passes.schedule.tile.gpu.space import (
     ALL_WARPS,
@@ -70,41 +63,35 @@ from comet.passes.schedule.tile.gpu.space import (
     smallest_blocks,
 )
 
-
-def moving_seconds(group: Group, outs: Values, gpu: Device) -> float:
-    """Return a lower bound of `least_seconds`, by the bytes of device memory alone."""
-    ops, made = without_scatters(group), computed(outs)
-    return _Least(ops, made, (), (), gpu).moving_seconds()
-
-
-def least_seconds(
-    group: Group, outs: Values, loops: tuple[str, ...], gpu: Device
-) -> float:
-    """
-    Return a lower bound of the seconds of a launch, with any tiles.
-
-    The kernel computes `outs` by `group`, with loops over the dimensions `loops`, the
-    outermost first. Infinite if no tiles fit.
-    """
-    ops, made = without_scatters(group), computed(outs)
-    return _Least(ops, made, grid_dims(ops, made), loops, gpu).seconds()
-
-
-_Additions: TypeAlias = "defaultdict[tuple[tuple[str, int], ...], float]"
+_Additions: TypeAlias = "defaultdict[Extents, float]"
 """Costs per element of ops, by their extents."""
 
 
-@dataclass(frozen=True)
-class _Least:
-    """The least work of a kernel that stores `outs`."""
+class KernelBound:
+    """
+    Lower bounds of the seconds of a launch that computes `outs` by `group`.
 
-    ops: Group
-    outs: Values
-    grid: tuple[str, ...]
-    """The dimensions that programs split."""
-    loops: tuple[str, ...]
-    """The dimensions that each program loops over, the outermost first."""
-    gpu: Device
+    What does not depend on the loops of the kernel is derived once.
+    """
+
+    def __init__(self, group: Group, outs: Values, facts: Facts):
+        self.gpu = facts.gpu
+        self.group = without_scatters(group)
+        self.outs = computed(outs)
+        self.ops = [facts[op] for op in self.group]
+        self.inside = union(op.bit for op in self.ops)
+        """The ops, as a mask."""
+        read = (each for op in self.ops for each in op.reads)
+        inputs = dict.fromkeys(value for value, by in read if not by & self.inside)
+        self.inputs = tuple(inputs)
+        self.values = (*self.inputs, *self.outs)
+        """What the kernel loads and stores."""
+        self._facts = facts
+
+    @cached_property
+    def grid(self) -> tuple[str, ...]:
+        """The dimensions that programs split."""
+        return grid_over(self.outs, {dim for op in self.ops for dim in op.reduced})
 
     @cached_property
     def cut(self) -> frozenset[str]:
@@ -113,42 +100,81 @@ class _Least:
 
         What has one of them counts in part, see `least_part`.
         """
-        read = (value.owner for op in self.ops for value in op.operands)
-        dims = (op.dim for op in read if isinstance(op, IndexOp))
-        return frozenset(dims).difference(self.grid)
+        read = (dim for op in self.ops for dim in op.positions)
+        return frozenset(read).difference(self.grid)
 
     @cached_property
-    def values(self) -> Values:
-        """What the kernel loads and stores."""
-        return (*inputs_of(self.ops), *self.outs)
-
-    @cached_property
-    def products(self) -> Sequence[ContractOp]:
+    def products(self) -> Sequence[ReadProduct]:
         """The products, also those in the steps of folds."""
-        return [each for op in self.ops for each in products_in(op)]
+        return [product for op in self.ops for product in op.products]
+
+    @cached_property
+    def extents(self) -> Mapping[str, int]:
+        """The extents of all dimensions."""
+        extents = joined_extents(self.values)
+        for op in self.ops:
+            extents |= op.extents
+        return extents
+
+    @cached_property
+    def vector_ops(self) -> Sequence[VectorOp]:
+        """What vector lanes compute."""
+        needed = slice_of(self._facts.owners(self.outs), self.ops)
+        return tuple(vector_ops(self.ops, needed))
+
+    @cached_property
+    def reduced(self) -> int:
+        """The ops of which others compute reductions, which are in their loops."""
+        return slice_of(union(op.sources for op in self.ops if op.reduced), self.ops)
+
+    def moving_seconds(self) -> float:
+        """Return a bound by the bytes of device memory alone."""
+        waiting = self.gpu.load_latency * bool(self.inputs)
+        moving = self.device_bytes / self.gpu.hbm_bandwidth
+        return self.gpu.launch + max(waiting, moving)
+
+    @cached_property
+    def device_bytes(self) -> float:
+        """The bytes of device memory that loops read before sequences end."""
+        return sum(map(self._device_bytes, self.values))
+
+    def _device_bytes(self, value: SSAValue) -> float:
+        ended = self.cut.intersection(names_of(value))
+        return bytes_of(value) * self.gpu.mean_length ** len(ended)
+
+    def seconds(self, nest: LoopNest) -> float:
+        """Return a bound for a form, infinite if no tiles fit."""
+        return _Least(self, nest).seconds()
+
+
+@dataclass(frozen=True)
+class _Least:
+    """The least work of a kernel with some loops, with any tiles."""
+
+    kernel: KernelBound
+    nest: LoopNest
 
     def seconds(self) -> float:
         """Return the least seconds of a launch, infinite if no tiles fit."""
-        summary = summarize_products(self.ops, self.grid, self.loops)
-        summary = replace(
-            summary,
-            extents={**joined_extents(self.values), **summary.extents},
-            inner_dims=frozenset(self.loops[1:]),
+        kernel, gpu = self.kernel, self.kernel.gpu
+        summary = summary_of_products(
+            kernel.products, kernel.extents, kernel.grid, self.nest.loops
         )
-        if not may_have_tiling(summary, self.gpu):
+        if not may_have_tiling(summary, gpu):
             return inf
         blocks = _columns(
-            tuple((dim, tuple(block_sizes(summary, dim))) for dim in self.grid)
+            tuple((dim, tuple(block_sizes(summary, dim))) for dim in kernel.grid)
         )
-        parts = self._padding(summary) | {
-            dim: least_part(self.ops, dim, summary.extents, blocks, self.gpu)
-            for dim in self.cut
+        smallest = smallest_blocks(summary)
+        parts = self._padding(summary, smallest) | {
+            dim: least_part(kernel.group, dim, summary.extents, blocks, gpu)
+            for dim in kernel.cut
         }
-        all_blocks = {**smallest_blocks(summary), **blocks}
+        all_blocks = {**smallest, **blocks}
         work = self._work(summary, all_blocks, parts)
-        fits = may_fit(summary, all_blocks, work.warps, self.gpu)
+        fits = may_fit(summary, all_blocks, work.warps, gpu)
         least = float(np.min(np.where(np.greater(fits, 0), self._least(work), inf)))
-        return max(least, self.moving_seconds())
+        return max(least, kernel.moving_seconds())
 
     def _least(self, work: KernelWork) -> Real:
         """
@@ -156,7 +182,7 @@ class _Least:
         in other kernels it may be in one of them.
         """
         # Loops need not wait for products that they reduce.
-        gpu = replace(self.gpu, dependent=0.0)
+        gpu = replace(self.kernel.gpu, dependent=0.0)
         time = kernel_time(work, gpu)
         slots = gpu.multiprocessors * np.maximum(resident_programs(work, gpu), 1)
         # Each wave fills its pipelines; `work` loads all else ahead.
@@ -166,13 +192,14 @@ class _Least:
         seconds = time.launch + longest(parts.values())
         return np.where(np.greater(time.fits, 0), seconds, np.inf)
 
-    def _padding(self, summary: KernelSummary) -> dict[str, Real]:
+    def _padding(
+        self, summary: KernelSummary, smallest: Mapping[str, int]
+    ) -> dict[str, Real]:
         """Return how much longer than its extent each dimension is in blocks."""
-        smallest = smallest_blocks(summary)
         return {
             dim: even_tile(extent, smallest[dim]) * smallest[dim] / extent
             for dim, extent in summary.extents.items()
-            if dim not in self.grid
+            if dim not in self.kernel.grid
         }
 
     def _work(
@@ -187,9 +214,10 @@ class _Least:
         `parts` are those of other dimensions that loops visit, the mean over all
         programs. In a full turn, a multiprocessor runs at least so much.
         """
+        kernel, gpu = self.kernel, self.kernel.gpu
         programs = summary.programs(blocks)
-        share = programs / self.gpu.multiprocessors
-        ended = {dim: parts[dim] * _full(share) for dim in self.cut}
+        share = programs / gpu.multiprocessors
+        ended = {dim: parts[dim] * _full(share) for dim in kernel.cut}
         turns = {**parts, **ended}
         dots, element = self._operations(blocks, turns)
         looped, later = self._additions(blocks, turns)
@@ -197,51 +225,27 @@ class _Least:
             # Exact products run on vector lanes, two operations an instruction.
             dots, looped = 0.0, looped + dots / 2
         rounds, exposed = self._rounds(summary)
-        stages, warps = self._launches
-        threads = self.gpu.warp_threads * warps
-        registers = register_bound(summary, blocks, warps, self.gpu) * threads
+        stages, warps = _LAUNCHES if kernel.products else _STAGED_LAUNCHES
+        threads = gpu.warp_threads * warps
+        registers = register_bound(summary, blocks, warps, gpu) * threads
         return KernelWork(
             programs=programs,
             tensor_operations=dots,
             vector_operations=looped + later,
             looped_operations=looped,
-            moved_bytes=self._moved(self.values, blocks, parts),
-            stored_bytes=self._moved(self.outs, blocks, parts),
+            moved_bytes=_moved(kernel.values, blocks, parts),
+            stored_bytes=_moved(kernel.outs, blocks, parts),
             shared_reads=0.0,
-            device_bytes=max(self._all_bytes - self._uncertain(), 0.0),
+            device_bytes=max(kernel.device_bytes - self._uncertain(), 0.0),
             rounds=rounds,
             exposed_rounds=exposed,
             pipelines=self._pipelines(summary),
             stages=stages,
             warps=warps,
-            registers=np.minimum(registers * REGISTER, self.gpu.register_bytes),
+            registers=np.minimum(registers * REGISTER, gpu.register_bytes),
             element=element,
             loads_ahead=True,
         )
-
-    @property
-    def _launches(self) -> tuple[Real, Real]:
-        """The stages and warps; without products, there are always several stages."""
-        stages = (max(STAGES), 1) if self.products else (max(STAGES),)
-        pairs = np.array(list(product(stages, ALL_WARPS)), float)
-        return pairs[:, :1], pairs[:, 1:]
-
-    def _moved(self, values: Values, blocks: Blocks, parts: Mapping[str, Real]) -> Real:
-        """Return the bytes of values that one program moves."""
-        return total(
-            bytes_of(value) * _part(extents_of(value), blocks, parts)
-            for value in values
-        )
-
-    def moving_seconds(self) -> float:
-        """Return the least seconds of a launch, by the bytes of device memory alone."""
-        waiting = self.gpu.load_latency * bool(inputs_of(self.ops))
-        moving = self._all_bytes / self.gpu.hbm_bandwidth
-        return self.gpu.launch + max(waiting, moving)
-
-    @property
-    def _all_bytes(self) -> float:
-        return sum(map(self._device_bytes, self.values))
 
     def _uncertain(self) -> float:
         """
@@ -251,11 +255,11 @@ class _Least:
         """
         return sum(
             prod(map(power_of_two, extents_of(value).values())) * bits_of(value) / 8
-            for value in self.outs
+            for value in self.kernel.outs
             if any(
-                power_of_two(extent) != extent or dim in self.cut
+                power_of_two(extent) != extent or dim in self.kernel.cut
                 for dim, extent in extents_of(value).items()
-                if dim in self.loops
+                if dim in self.nest.loops
             )
         )
 
@@ -263,13 +267,13 @@ class _Least:
         self, blocks: Blocks, parts: Mapping[str, Real]
     ) -> tuple[Real, str]:
         """Return the operations of products of one program, and their fastest type."""
-        types = {rate_of(each) for each in self.products}
-        element = max(types, key=lambda each: product_rate(each, self.gpu), default="")
-        if not isfinite(product_rate(element, self.gpu)):
+        products, gpu = self.kernel.products, self.kernel.gpu
+        types = {each.rate for each in products}
+        element = max(types, key=lambda each: product_rate(each, gpu), default="")
+        if not isfinite(product_rate(element, gpu)):
             return 0.0, element
         return total(
-            operations_of(each) * _part(joined_extents(each.operands), blocks, parts)
-            for each in self.products
+            each.operations * _part(each.extents, blocks, parts) for each in products
         ), element
 
     def _additions(
@@ -282,46 +286,29 @@ class _Least:
         lanes: _Additions = defaultdict(float)
         special: _Additions = defaultdict(float)
         later: _Additions = defaultdict(float)
-        for op in vector_ops(self.ops, self.outs):
-            dims = tuple(joined_extents((*op.operands, *op.results)).items())
+        for op in self.kernel.vector_ops:
             if self._is_later(op):
-                later[dims] += additions_of(op, self.gpu)
+                later[op.extents] += op.cost
             else:
-                cost = least_in_loop(op, self.gpu)
-                lanes[dims] += cost.lanes
-                special[dims] += cost.special
+                lanes[op.extents] += op.in_loop.lanes
+                special[op.extents] += op.in_loop.special
+        part = {dims: _part(dict(dims), blocks, parts) for dims in (*lanes, *later)}
         inside, beside, outside = (
             total(
-                cost * prod(extents.values()) * _part(extents, blocks, parts)
-                for extents, cost in (
-                    (dict(dims), each) for dims, each in costs.items()
-                )
+                cost * prod(extent for _, extent in dims) * part[dims]
+                for dims, cost in costs.items()
             )
             for costs in (lanes, special, later)
         )
         return larger(inside, beside), outside
 
-    def _is_later(self, op: Operation) -> bool:
+    def _is_later(self, op: VectorOp) -> bool:
         """Return whether an op is in no loop of products."""
-        if not self.products:
+        if not self.kernel.products:
             return True
-        looped = op not in self._members or op in self._reduced
-        return not looped and set(self.loops).isdisjoint(iteration_dims(op))
-
-    @cached_property
-    def _members(self) -> frozenset[Operation]:
-        return frozenset(self.ops)
-
-    @cached_property
-    def _reduced(self) -> frozenset[Operation]:
-        """The ops of which others compute reductions, which are in their loops."""
-        reducing = (op for op in self.ops if reduced_dims(op))
-        return defining_ops((v for op in reducing for v in op.operands), self._members)
-
-    def _device_bytes(self, value: SSAValue) -> float:
-        """Return the bytes of a value that loops read before sequences end."""
-        ended = self.cut.intersection(names_of(value))
-        return bytes_of(value) * self.gpu.mean_length ** len(ended)
+        looped = not op.bit & self.kernel.inside or op.bit & self.kernel.reduced
+        dims = (dim for dim, _ in op.extents)
+        return not looped and set(self.nest.loops).isdisjoint(dims)
 
     def _rounds(self, summary: KernelSummary) -> tuple[int, int]:
         """
@@ -330,53 +317,63 @@ class _Least:
 
         What has no dimension of a loop is loaded before or after all of them.
         """
-        rounds = max((self._waits(summary, op) for op in self.ops), default=0)
+        kernel, loops = self.kernel, self.nest.loops
+        rounds = max((self._waits(summary, op) for op in kernel.ops), default=0)
         outside = any(
-            set(self.grid) & names and names.isdisjoint(self.loops)
-            for names in map(set, map(names_of, inputs_of(self.ops)))
+            not names.isdisjoint(kernel.grid) and names.isdisjoint(loops)
+            for names in map(set, map(names_of, kernel.inputs))
         )
-        if not self.products:
-            rounds = max(rounds + outside, int(bool(inputs_of(self.ops))))
+        if not kernel.products:
+            rounds = max(rounds + outside, int(bool(kernel.inputs)))
             return rounds, rounds
-        if all(not set(self.loops).isdisjoint(op.contracted) for op in self.products):
+        if all(not op.contracted.isdisjoint(loops) for op in kernel.products):
             return rounds + outside, int(outside)
-        return max(rounds, int(bool(inputs_of(self.ops)))), 0
+        return max(rounds, int(bool(kernel.inputs))), 0
 
-    def _waits(self, summary: KernelSummary, op: Operation) -> int:
+    def _waits(self, summary: KernelSummary, op: OpFacts) -> int:
         """
         Return how often loops wait for loads that an op needs, at least.
 
         The loops over the dimensions that it reduces are inside each other, and each
         follows others over the same dimension.
         """
-        inside = [dim for dim in reduced_dims(op) if dim in self._loading]
+        inside = [dim for dim in op.reduced if dim in self._loading]
         trips = prod(self._trips(summary, dim) for dim in inside)
-        counts = (reduction_loop_count(self.ops, dim) for dim in inside)
-        return max(counts, default=0) * trips
+        counts = dict(zip(self.nest.loops, self.nest.counts, strict=True))
+        return max((counts[dim] for dim in inside), default=0) * trips
 
     @cached_property
     def _loading(self) -> frozenset[str]:
         """The dimensions of loops that load what has them."""
-        read = {dim for value in inputs_of(self.ops) for dim in names_of(value)}
-        return frozenset(read.intersection(self.loops))
+        read = {dim for value in self.kernel.inputs for dim in names_of(value)}
+        return frozenset(read.intersection(self.nest.loops))
 
     def _trips(self, summary: KernelSummary, dim: str) -> int:
         """Return the least iterations of a loop."""
-        if dim in self.cut:
+        if dim in self.kernel.cut:
             return 1
         return even_tile(summary.extents[dim], max(block_sizes(summary, dim)))
 
     def _pipelines(self, summary: KernelSummary) -> int:
         """Return how often an innermost loop of several iterations starts at least."""
-        return max((self._starts(summary, op) for op in self.products), default=1)
+        products = self.kernel.products
+        return max((self._starts(summary, op) for op in products), default=1)
 
-    def _starts(self, summary: KernelSummary, op: Operation) -> int:
-        reduced = set(reduced_dims(op))
-        inside = [dim for dim in self.loops if dim in reduced & self._loading]
+    def _starts(self, summary: KernelSummary, op: ReadProduct) -> int:
+        inside = [
+            dim for dim in self.nest.loops if dim in op.contracted & self._loading
+        ]
         trips = [self._trips(summary, dim) for dim in inside]
         while trips and trips[-1] == 1:
             trips.pop()
         return prod(trips[:-1])
+
+
+def _moved(values: Values, blocks: Blocks, parts: Mapping[str, Real]) -> Real:
+    """Return the bytes of values that one program moves."""
+    return total(
+        bytes_of(value) * _part(extents_of(value), blocks, parts) for value in values
+    )
 
 
 def _part(
@@ -398,6 +395,17 @@ def _full(share: Real) -> Real:
     takes as long as its longest program.
     """
     return np.where(np.greater(share, 1), share / np.ceil(share), 1.0)
+
+
+def _launches(stages: Sequence[int]) -> tuple[Real, Real]:
+    """Return columns of stages and warps, all combinations."""
+    pairs = np.array(list(product(stages, ALL_WARPS)), float)
+    return pairs[:, :1], pairs[:, 1:]
+
+
+_LAUNCHES = _launches((max(STAGES), 1))
+_STAGED_LAUNCHES = _launches((max(STAGES),))
+"""Those of kernels without products, which always have several stages."""
 
 
 @lru_cache(maxsize=256)

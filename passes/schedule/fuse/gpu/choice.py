@@ -123,8 +123,8 @@ def _best(
     forms = Forms(trials, _forms(options.between))
     wide, fitting = _search(func, trials, options, choices, forms)
     if options.narrow == "auto":
-        merge = forms if options.kernels == "auto" else None
-        return _narrowed(func, trials, wide, fitting, merge)
+        merge = options.kernels == "auto"
+        return _narrowed(func, trials, wide, fitting, forms, merge=merge)
     return wide.result, ()
 
 
@@ -177,13 +177,15 @@ def _narrowed(
     trials: Trials,
     wide: Found[_Fused],
     fitting: Sequence[_Fused],
-    forms: Forms | None,
+    forms: Forms,
+    *,
+    merge: bool,
 ) -> tuple[_Fused, tuple[str, ...]]:
     """
     Return the best choice if products may be stored narrow, and those that are.
 
     `wide` is the best of the choices in `fitting` without narrow products; they are
-    tried again with casts of their products. With `forms`, priority fusion merges the
+    tried again with casts of their products. With `merge`, priority fusion merges the
     kernels of `wide` further: narrow values may fit where wide ones do not. Products
     are returned by name.
     """
@@ -197,20 +199,23 @@ def _narrowed(
         fused: fused.with_casts(casts) for fused, found in storing.items() if found
     }
     choices, start = list(with_casts.values()), with_casts.get(wide.result)
+    forms.ops_changed()
     with unrounded(casts):
-        if forms is not None and start is not None and start.choice.name == "priority":
+        if merge and start is not None and start.choice.name == "priority":
             choices.append(_merged_further(start, forms))
         narrow, _ = _cheapest(func, trials, _without_repeats(choices))
     best = min(wide, narrow, key=lambda found: found.cost.latency)
     stored = [cast for cast in casts if cast.is_stored(best.result.kernels)]
     chosen = tuple(names[cast.product] for cast in stored)
-    return _undone(best.result, [cast for cast in casts if cast not in stored]), chosen
+    unused = [cast for cast in casts if cast not in stored]
+    return _undone(best.result, unused, forms), chosen
 
 
-def _undone(fused: _Fused, unused: Sequence[Narrowed]) -> _Fused:
+def _undone(fused: _Fused, unused: Sequence[Narrowed], forms: Forms) -> _Fused:
     """Undo the casts that kernels do not store, and return the kernels without them."""
     for cast in unused:
         cast.undo()
+    forms.ops_changed()
     return fused.undone(unused) if unused else fused
 
 

@@ -8,9 +8,10 @@ from math import inf, isinf
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.dataflow.launches import Needs
-from comet.passes.schedule.fuse.gpu.bound import least_seconds, moving_seconds
+from comet.passes.schedule.fuse.gpu.bound import KernelBound
 from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values
 from comet.passes.schedule.fuse.gpu.launching import seconds_of_launches
+from comet.passes.schedule.fuse.gpu.op_facts import Facts
 from comet.passes.schedule.fuse.gpu.plan import LoopNest, loop_nests, plan_form
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
@@ -25,6 +26,13 @@ class Forms:
         self._cheapest: dict[Kernel, Spatial] = {}
         self._seconds: dict[Kernel, float] = {}
         self._nests: dict[Group, tuple[LoopNest, ...]] = {}
+        self._bounds: dict[Kernel, KernelBound] = {}
+        self._facts = Facts(trials.gpu)
+
+    def ops_changed(self) -> None:
+        """Forget what bounds know of single ops. Prices stay: changed ops are new."""
+        self._bounds.clear()
+        self._facts.clear()
 
     def cheapest(self, ops: Group, outs: Values) -> Spatial:
         """
@@ -85,7 +93,7 @@ class Forms:
 
     def least_of(self, nest: LoopNest, group: Group, outs: Values) -> float:
         """Return a lower bound of the seconds of one form, with the loops of `nest`."""
-        return least_seconds(group, outs, nest.loops, self._trials.gpu)
+        return self._bound(group, outs).seconds(nest)
 
     def _nests_of(self, group: Group) -> tuple[LoopNest, ...]:
         if group not in self._nests:
@@ -94,4 +102,9 @@ class Forms:
 
     def roughly(self, group: Group, outs: Values) -> float:
         """Return a lower bound of `least`: the time of the bytes in device memory."""
-        return moving_seconds(group, outs, self._trials.gpu)
+        return self._bound(group, outs).moving_seconds()
+
+    def _bound(self, group: Group, outs: Values) -> KernelBound:
+        if (group, outs) not in self._bounds:
+            self._bounds[group, outs] = KernelBound(group, outs, self._facts)
+        return self._bounds[group, outs]

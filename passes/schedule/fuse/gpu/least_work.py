@@ -8,108 +8,41 @@ undone where their results are not stored.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.from_ir.kernel import additions_of
 from comet.cost.from_ir.loop_bounds import position_of
-from comet.cost.from_ir.vector_costs import loop_cost
 from comet.cost.gpu.bounded import Bound, BoundedLoop
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.summary import Blocks, LoopCost
+from comet.cost.gpu.summary import Blocks
 from comet.cost.reals import Real
-from comet.dialects.compound import (
-    CastOp,
-    ContractOp,
-    FoldOp,
-    IndexOp,
-    MapKind,
-    MapOp,
-    ReduceOp,
-    View,
-)
-from comet.dialects.compound.map import constant_of, neutral_operand
+from comet.dialects.compound import IndexOp, MapOp, View
 from comet.dialects.schedule.masked_loops import COMPARED, FIRST
 from comet.passes.analysis.op_groups import defining_ops
-from comet.passes.schedule.fuse.gpu.groups import Group, Values
-from comet.passes.schedule.fuse.gpu.narrow import UNROUNDED
-from comet.passes.schedule.tile_tree import chunks_of, resolve
-
-ADDS = (MapKind.ADD, MapKind.SUB)
+from comet.passes.schedule.fuse.gpu.groups import Group
+from comet.passes.schedule.fuse.gpu.op_facts import OpFacts, VectorOp
 
 
-def vector_ops(group: Group, outs: Values) -> Iterator[MapOp | ReduceOp | CastOp]:
-    """Yield the ops that vector lanes compute at least once for each element."""
-    needed, chunks = defining_ops(outs, set(group)), chunks_of(group)
+def vector_ops(ops: Sequence[OpFacts], needed: int) -> Iterator[VectorOp]:
+    """
+    Yield what vector lanes compute at least once for each element.
+
+    Of `ops`, those whose bits `needed` has are computed.
+    """
     same, uncertain = dict[SSAValue, SSAValue](), set[SSAValue]()
-    first: dict[Hashable, Operation] = {}
-    for op in _with_steps(op for op in group if op in needed):
-        read = [resolve(value, chunks) for value in op.operands]
-        key = op.name, *(same.get(v, v) for v in read), *op.properties.values()
-        if (equal := first.setdefault(key, op)) is not op:
-            same |= zip(op.results, equal.results, strict=True)
-        elif not uncertain.isdisjoint(read) or _folds(op):
-            uncertain.update(op.results)
-        elif isinstance(op, MapOp | ReduceOp | CastOp) and not _is_undone(op):
-            yield op
-
-
-def least_in_loop(op: Operation, gpu: Device) -> LoopCost:
-    """
-    Return what an op costs at least per element in a loop of products.
-
-    One that may be part of an addition or of a contraction there costs nothing: which
-    of its users the kernel has is not asked.
-    """
-    cost = additions_of(op, gpu)
-    if _may_be_free(op):
-        return LoopCost(0.0)
-    return loop_cost(op, cost, gpu) or LoopCost(cost)
-
-
-def _may_be_free(op: Operation) -> bool:
-    if not isinstance(op, MapOp):
-        return False
-    if op.kind.data is MapKind.MULT:
-        users = (use.operation for use in op.result.uses)
-        return any(isinstance(user, MapOp) and user.kind.data in ADDS for user in users)
-    return op.kind.data in ADDS and any(
-        isinstance(value.owner, ContractOp) for value in op.operands
-    )
-
-
-def _with_steps(ops: Iterator[Operation]) -> Iterator[Operation]:
-    """Yield ops; before a fold, those of its step."""
-    for op in ops:
-        if isinstance(op, FoldOp):
-            yield from tuple(op.step.block.ops)[:-1]
-        yield op
-
-
-def _is_undone(op: Operation) -> bool:
-    """Return whether a cast, or the one before it, may be undone; see `unround`."""
-    if not isinstance(op, CastOp):
-        return False
-    before = op.input.owner
-    return UNROUNDED in op.attributes or (
-        isinstance(before, CastOp) and UNROUNDED in before.attributes
-    )
-
-
-def _folds(op: Operation) -> bool:
-    """Return whether an op is a constant, or equals one of its operands."""
-    if not isinstance(op, MapOp | CastOp):
-        return False
-    numbers = [constant_of(value) for value in op.operands]
-    if None not in numbers:
-        return True
-    return isinstance(op, MapOp) and (
-        neutral_operand(op) is not None
-        or (op.kind.data is MapKind.SELECT and numbers[0] is not None)
-    )
+    first: dict[Hashable, VectorOp] = {}
+    for step in chain.from_iterable(op.steps for op in ops if op.bit & needed):
+        key = step.kind, *(same.get(value, value) for value in step.reads)
+        if (equal := first.setdefault(key, step)) is not step:
+            same |= zip(step.results, equal.results, strict=True)
+        elif step.folds or not uncertain.isdisjoint(step.reads):
+            uncertain.update(step.results)
+        elif step.counts:
+            yield step
 
 
 def least_part(

@@ -66,6 +66,8 @@ class LoopNest(NamedTuple):
     """Their dimensions, outermost first."""
     spilled: frozenset[SSAValue]
     """The tiles that one of them stores for a later one."""
+    counts: tuple[int, ...]
+    """How many loops over each of the dimensions follow each other."""
 
 
 def plan_steps(
@@ -177,7 +179,7 @@ def _loop_nests(strategies: Iterable[Strategy], ops: Group) -> Iterator[LoopNest
         )
         several = [dim for dim in loops if strategy.spill and counts[dim] > 1]
         kept = (value for dim in several for value in costly_crossings(ops, dim))
-        yield LoopNest(loops, frozenset(kept))
+        yield LoopNest(loops, frozenset(kept), tuple(counts[dim] for dim in loops))
 
 
 def _is_part(fold: FoldOp) -> bool:
@@ -193,7 +195,11 @@ def grid_dims(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> tuple[str, 
     Every result has them, except numbers, which each program computes whole; and no op
     reduces them.
     """
-    reduced = {dim for op in ops for dim in reduced_dims(op)}
+    return grid_over(outs, {dim for op in ops for dim in reduced_dims(op)})
+
+
+def grid_over(outs: Sequence[SSAValue], reduced: set[str]) -> tuple[str, ...]:
+    """Return the dimensions that programs split, for ops that reduce some."""
     tiled = [out for out in outs if names_of(out)] or list(outs)
     numbers = [out for out in outs if not names_of(out)]
     fixed = reduced.union(*(backward_slice_dims(number) for number in numbers))

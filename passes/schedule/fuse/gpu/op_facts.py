@@ -1,0 +1,201 @@
+"""
+What bounds of kernels need to know of each op of a graph, derived once.
+
+A search asks for bounds of many groups of the same ops. Its table of facts holds as
+long as these ops do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+
+from comet.cost.from_ir.kernel import additions_of
+from comet.cost.from_ir.products import ReadProduct, products_in
+from comet.cost.from_ir.vector_costs import loop_cost
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.summary import LoopCost
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    FillOp,
+    FoldOp,
+    IndexOp,
+    MapKind,
+    MapOp,
+    ReduceOp,
+)
+from comet.dialects.compound.dims import iteration_dims, joined_extents
+from comet.dialects.compound.map import constant_of, neutral_operand
+from comet.passes.analysis.reduction_loops import reduced_dims
+from comet.passes.schedule.fuse.gpu.narrow import UNROUNDED
+from comet.passes.schedule.tile_tree import chunks_of, resolve
+
+ADDS = (MapKind.ADD, MapKind.SUB)
+
+Extents: TypeAlias = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class VectorOp:
+    """An op that vector lanes compute; or another one, of which others may be equal."""
+
+    bit: int
+    """Its bit if it is an op of the graph, 0 if it is in the step of a fold."""
+    results: tuple[SSAValue, ...]
+    kind: int
+    """Ops of one kind that read equal values have equal results."""
+    reads: tuple[SSAValue, ...]
+    """Its operands; of chunks in the step of a fold, the values they are chunks of."""
+    counts: bool
+    """Whether lanes compute it, and it is not undone."""
+    folds: bool
+    """Whether it is a constant, or equals one of its operands."""
+    extents: Extents
+    """Of its operands and results."""
+    cost: float
+    """In additions per element, outside of loops of products."""
+    in_loop: LoopCost
+    """What it costs at least in such a loop."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpFacts:
+    """What bounds need to know of one op."""
+
+    bit: int
+    """The bit that stands for the op in masks of sets of ops."""
+    sources: int
+    """The ops that compute its operands, as a mask."""
+    reads: tuple[tuple[SSAValue, int], ...]
+    """Its operands without constants, and the bits of the ops that compute them."""
+    dims: tuple[str, ...]
+    """Of its operands and results."""
+    extents: Mapping[str, int]
+    reduced: tuple[str, ...]
+    positions: tuple[str, ...]
+    """The dimensions along which it reads positions."""
+    products: tuple[ReadProduct, ...]
+    """The op if it is a contraction, or those in its step."""
+    steps: tuple[VectorOp, ...]
+    """The ops in its step, and the op."""
+
+
+class Facts(dict[Operation, OpFacts]):
+    """The facts of all ops that were asked for, on one GPU."""
+
+    def __init__(self, gpu: Device):
+        super().__init__()
+        self.gpu = gpu
+        self._bits: dict[Operation, int] = {}
+        self._kinds: dict[Hashable, int] = {}
+
+    def __missing__(self, op: Operation) -> OpFacts:
+        """Derive the facts of an op."""
+        owners = [value.owner for value in op.operands]
+        read = [v for v in op.operands if not isinstance(v.owner, FillOp)]
+        self[op] = facts = OpFacts(
+            self._bit(op),
+            self.owners(op.operands),
+            tuple((value, self._bit(value.owner)) for value in read),
+            iteration_dims(op),
+            joined_extents((*op.operands, *op.results)),
+            reduced_dims(op),
+            tuple(owner.dim for owner in owners if isinstance(owner, IndexOp)),
+            tuple(map(ReadProduct.of, products_in(op))),
+            tuple(self._steps(op)),
+        )
+        return facts
+
+    def _bit(self, owner: object) -> int:
+        """Return the bit of an op; none for a block, which has no op of a group."""
+        if not isinstance(owner, Operation):
+            return 0
+        return self._bits.setdefault(owner, 1 << len(self._bits))
+
+    def owners(self, values: Iterable[SSAValue]) -> int:
+        """Return the ops that compute values, as a mask."""
+        return union(self._bit(value.owner) for value in values)
+
+    def _steps(self, op: Operation) -> Iterator[VectorOp]:
+        chunks = chunks_of((op,))
+        inside = tuple(op.step.block.ops)[:-1] if isinstance(op, FoldOp) else ()
+        for each in (*inside, op):
+            kind = each.name, *each.properties.values()
+            cost = additions_of(each, self.gpu)
+            yield VectorOp(
+                self._bit(op) if each is op else 0,
+                tuple(each.results),
+                self._kinds.setdefault(kind, len(self._kinds)),
+                tuple(resolve(value, chunks) for value in each.operands),
+                isinstance(each, MapOp | ReduceOp | CastOp) and not _is_undone(each),
+                _folds(each),
+                tuple(joined_extents((*each.operands, *each.results)).items()),
+                cost,
+                _least_in_loop(each, cost, self.gpu),
+            )
+
+
+def union(masks: Iterable[int]) -> int:
+    """Return the union of sets of ops, as a mask."""
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found
+
+
+def slice_of(needed: int, ops: Sequence[OpFacts]) -> int:
+    """Return a mask of ops with all that these need of `ops`, which are in order."""
+    for op in reversed(ops):
+        if op.bit & needed:
+            needed |= op.sources
+    return needed
+
+
+def _least_in_loop(op: Operation, cost: float, gpu: Device) -> LoopCost:
+    """
+    Return what an op of a `cost` costs at least per element in a loop of products.
+
+    One that may be part of an addition or of a contraction there costs nothing: which
+    of its users the kernel has is not asked.
+    """
+    if _may_be_free(op):
+        return LoopCost(0.0)
+    return loop_cost(op, cost, gpu) or LoopCost(cost)
+
+
+def _may_be_free(op: Operation) -> bool:
+    if not isinstance(op, MapOp):
+        return False
+    if op.kind.data is MapKind.MULT:
+        users = (use.operation for use in op.result.uses)
+        return any(isinstance(user, MapOp) and user.kind.data in ADDS for user in users)
+    return op.kind.data in ADDS and any(
+        isinstance(value.owner, ContractOp) for value in op.operands
+    )
+
+
+def _is_undone(op: Operation) -> bool:
+    """Return whether a cast, or the one before it, may be undone; see `unround`."""
+    if not isinstance(op, CastOp):
+        return False
+    before = op.input.owner
+    return UNROUNDED in op.attributes or (
+        isinstance(before, CastOp) and UNROUNDED in before.attributes
+    )
+
+
+def _folds(op: Operation) -> bool:
+    """Return whether an op is a constant, or equals one of its operands."""
+    if not isinstance(op, MapOp | CastOp):
+        return False
+    numbers = [constant_of(value) for value in op.operands]
+    if None not in numbers:
+        return True
+    return isinstance(op, MapOp) and (
+        neutral_operand(op) is not None
+        or (op.kind.data is MapKind.SELECT and numbers[0] is not None)
+    )
