@@ -1,6 +1,7 @@
 """`fuse{narrow=..}`: products between kernels in the type of their operands."""
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +18,13 @@ from comet.dialects.compound.dims import bytes_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.schedule.fuse.gpu import choice
+from comet.passes.schedule.fuse.gpu.forms import Forms
+from comet.passes.schedule.fuse.gpu.groups import Group, Values
 from comet.passes.schedule.fuse.gpu.narrow import store_narrow, unround, unrounded
+from comet.passes.schedule.fuse.gpu.trial import Trials
+from comet.passes.schedule.fuse.strategy import Strategy
+from comet.passes.schedule.tile_tree import Spatial
 
 LARGE = SOFTMAX.format(M=8192, K=1024, N=8192)
 ODD = {"M": 37, "K": 21, "N": 150}
@@ -108,6 +115,29 @@ def test_a_cast_that_a_kernel_stores_is_kept():
         narrowed = str(func)
         unround(func)
         assert str(func) == narrowed
+
+
+def test_lower_bounds_hold_while_casts_come_and_go(monkeypatch: pytest.MonkeyPatch):
+    """Bounds of ops without casts, with casts that are undone, and without again."""
+    found: list[tuple[float, float]] = []
+
+    class Noted(Forms):
+        def __init__(self, trials: Trials, strategies: Iterable[Strategy]):
+            super().__init__(trials, strategies)
+            self.trials = trials
+
+        def cheapest(self, ops: Group, outs: Values) -> Spatial:
+            kernel = super().cheapest(ops, outs)
+            found.append((self.least(ops, outs), self.trials.seconds(kernel)))
+            return kernel
+
+    monkeypatch.setattr(choice, "Forms", Noted)
+    p = Program({"M": 4096, "K": 1024, "N": 4096, "D": 4096}, "bf16", "f32")
+    c = p.contract("c", p.argument("a", "MK"), p.argument("b", "KN"), "MN")
+    y = p.contract("y", c, p.argument("w", "ND"), "MD")
+    text = p.returning(y, p.reduce("s", "add", c, "M"))
+    assert narrow(text, "strategy=priority narrow=auto") == "c"
+    assert all(least <= seconds for least, seconds in found)
 
 
 def test_marks_do_not_outlive_a_search_that_fails():

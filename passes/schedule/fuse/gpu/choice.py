@@ -195,12 +195,13 @@ def _narrowed(
     if not products:
         return wide.result, ()
     casts = [store_narrow(product) for product in products]
+    forms.ops_changed()
     with_casts = {
         fused: fused.with_casts(casts) for fused, found in storing.items() if found
     }
     choices, start = list(with_casts.values()), with_casts.get(wide.result)
-    forms.ops_changed()
     with unrounded(casts):
+        forms.ops_changed()
         if merge and start is not None and start.choice.name == "priority":
             choices.append(_merged_further(start, forms))
         narrow, _ = _cheapest(func, trials, _without_repeats(choices))
