@@ -142,6 +142,18 @@ class Waiting:
     """Outside of loops of contractions."""
 
 
+@dataclass(frozen=True)
+class _Phases:
+    """What one program takes on its multiprocessor, if all have one, in seconds."""
+
+    computing: Real
+    """Of products and vector operations in loops, by groups of warps in turn."""
+    later: Real
+    """Of vector operations outside of these loops, and of changes of layouts."""
+    loading: Real
+    storing: Real
+
+
 def resident_programs(work: KernelWork, device: Device) -> Real:
     """
     Return how many programs a multiprocessor runs at a time; 0 if not even one fits.
@@ -195,10 +207,11 @@ def kernel_time(
     shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
     alone = turns * work.uneven_bytes / device.l2_bandwidth
     full = np.floor(work.programs / slots) * slots / work.programs
-    busy = busy_time(work, device)
+    phases = _phases(work, device, resident)
+    busy = busy_time(work, phases)
     # Producer warps that load ahead fill the pipeline once for all tiles.
     fills = 1 if work.loads_ahead else waves
-    running = program_time(work, device, waiting)
+    running = program_time(work, device, phases, waiting)
     together = turns / device.multiprocessors * busy + waves * waiting.exposed
     return KernelTime(
         device.launch,
@@ -251,7 +264,7 @@ def loading_time(work: KernelWork, device: Device) -> Real:
     )
 
 
-def busy_time(work: KernelWork, device: Device) -> Real:
+def busy_time(work: KernelWork, phases: _Phases) -> Real:
     """
     Return the seconds for which one program keeps its multiprocessor busy.
 
@@ -259,66 +272,58 @@ def busy_time(work: KernelWork, device: Device) -> Real:
     one do not overlap with others of another: loops, what comes after, and stores,
     which L2 takes.
     """
-    products, looped, later = compute_times(work, device)
-    computing = in_turns(products, looped, work.groups)
-    loops = loops_time(work, device, computing, 0.0)
-    return loops + later + storing_time(work, device)
+    loops = loops_time(work, phases.loading, phases.computing, 0.0)
+    return loops + phases.later + phases.storing
 
 
-def program_time(work: KernelWork, device: Device, waiting: Waiting) -> Real:
+def program_time(
+    work: KernelWork, device: Device, phases: _Phases, waiting: Waiting
+) -> Real:
     """
     Return the seconds of a program that has a multiprocessor for itself.
 
     Without the filling of pipelines. While it waits for loads, it computes, if it has
     several stages; the control of iterations comes in addition.
     """
-    products, looped, later = compute_times(work, device)
-    computing = in_turns(products, looped, work.groups)
     reduces = np.greater(work.looped_operations, 0)
     dependent = np.where(reduces, device.dependent * work.rounds, 0.0)
-    computing = np.maximum(computing, dependent)
+    computing = np.maximum(phases.computing, dependent)
     refilled = refilling(device.load_latency * work.rounds, computing, work.stages)
     pipelined = np.where(np.greater(work.groups, 1), refilled, waiting.loading)
     loops = np.where(
         np.greater(work.stages, 1),
-        loops_time(work, device, computing, pipelined),
+        loops_time(work, phases.loading, computing, pipelined),
         computing + waiting.loading,
     )
     control = device.iteration * work.rounds
-    return loops + later + storing_time(work, device) + waiting.exposed + control
+    return loops + phases.later + phases.storing + waiting.exposed + control
 
 
-def loops_time(
-    work: KernelWork, device: Device, computing: Real, waiting: Real
-) -> Real:
+def loops_time(work: KernelWork, loading: Real, computing: Real, waiting: Real) -> Real:
     """
     Return the seconds of a program's loops, which overlap computing and loads.
 
     Not the loads of a loop's first iteration, unless producer warps load it ahead.
     """
-    loading = loading_time(work, device)
     rounds = np.maximum(work.rounds, 1)
     first = loading * np.minimum(work.pipelines, rounds) / rounds
     first = 0.0 if work.loads_ahead else first
     return first + np.maximum(np.maximum(computing, waiting), loading - first)
 
 
-def compute_times(work: KernelWork, device: Device) -> tuple[Real, Real, Real]:
-    """
-    Return the seconds of one program on a multiprocessor: of products, of the vector
-    operations in their loops, and of the others, with what converts their layouts.
-    """
+def _phases(work: KernelWork, device: Device, resident: Real) -> _Phases:
+    """Return the seconds of one program, `resident` of which run at a time."""
     own = device.multiprocessors
     looped = own * vector_seconds(work.looped_operations, device)
     vectors = own * vector_seconds(work.vector_operations, device)
-    later = (vectors - looped) / vector_fraction(work, device)
-    later = later + work.converted_bytes / device.shared_per_clock / device.clock
-    return own * product_seconds(work, device), looped, later
-
-
-def storing_time(work: KernelWork, device: Device) -> Real:
-    """Return the seconds of one program's stores, if all multiprocessors store."""
-    return device.multiprocessors * work.stored_bytes / device.l2_bandwidth
+    later = (vectors - looped) / vector_fraction(work, device, resident)
+    products = own * product_seconds(work, device)
+    return _Phases(
+        computing=in_turns(products, looped, work.groups),
+        later=later + work.converted_bytes / device.shared_per_clock / device.clock,
+        loading=loading_time(work, device),
+        storing=own * work.stored_bytes / device.l2_bandwidth,
+    )
 
 
 def product_rate(element: str, device: Device) -> float:
@@ -345,7 +350,7 @@ def compute_time(work: KernelWork, device: Device) -> Real:
 
 def product_seconds(work: KernelWork, device: Device) -> Real:
     """Return the seconds of the products, see `compute_time`."""
-    if not np.any(np.greater(work.tensor_operations, 0)):
+    if not np.count_nonzero(work.tensor_operations):
         return 0.0
     if (rate := device.tensor.get(work.element)) is None:
         names = ", ".join(device.tensor)
@@ -356,7 +361,7 @@ def product_seconds(work: KernelWork, device: Device) -> Real:
     return work.tensor_operations / rate
 
 
-def vector_fraction(work: KernelWork, device: Device) -> Real:
+def vector_fraction(work: KernelWork, device: Device, resident: Real) -> Real:
     """
     Return the fraction of the rate of vector lanes that a multiprocessor reaches.
 
@@ -364,7 +369,7 @@ def vector_fraction(work: KernelWork, device: Device) -> Real:
     that a rate needs is latency times rate (Volkov, "Understanding latency hiding on
     GPUs", 2016): fewer warps than that have the same fraction of it.
     """
-    warps = work.warps * np.maximum(resident_programs(work, device), 1)
+    warps = work.warps * np.maximum(resident, 1)
     return np.minimum(warps / device.vector_warps, 1.0)
 
 

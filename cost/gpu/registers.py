@@ -97,9 +97,12 @@ def replication(
 
 def alive_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return the most bytes of tiles that are alive in registers at the same time."""
-    return longest(
-        total(tile.per_tile(blocks) for tile in tiles) for tiles in summary.tiles_alive
-    )
+
+    @cache
+    def size(tile: Term) -> Real:
+        return tile.per_tile(blocks)
+
+    return longest(total(map(size, tiles)) for tiles in summary.tiles_alive)
 
 
 def _has_instructions(summary: KernelSummary) -> bool:

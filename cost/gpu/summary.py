@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cache, cached_property, wraps
 from math import prod
 from typing import Concatenate, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, cast
 
@@ -472,6 +472,7 @@ class KernelSummary:
         `resident` of one that a persistent program loads once, if that is given.
         """
 
+        @cache
         def alive(tile: Term) -> Real:
             still = self.is_invariant(tile, blocks)
             single = (np.equal(self.trips(dim, blocks), 1) for dim in tile.inner)

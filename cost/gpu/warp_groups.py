@@ -13,6 +13,9 @@ import numpy as np
 
 from comet.cost.reals import Real
 
+TINY = float(np.finfo(float).tiny)
+"""The smallest time, which stands for none where something is divided by it."""
+
 
 def in_turns(products: Real, others: Real, groups: Real) -> Real:
     """
@@ -24,12 +27,12 @@ def in_turns(products: Real, others: Real, groups: Real) -> Real:
     """
     first, second = products / groups, others / groups
     time = first + second
-    alone = np.maximum(time, np.finfo(float).tiny)
+    alone = np.maximum(time, TINY)
     before = first / alone
     for group in range(2, int(np.max(groups)) + 1):
         # A group finds those that were there when there was one less.
         there = first * (1 + before), second * (1 + (group - 1) - before)
-        together = np.maximum(there[0] + there[1], np.finfo(float).tiny)
+        together = np.maximum(there[0] + there[1], TINY)
         before = group * there[0] / together
         time = np.where(np.greater_equal(groups, group), there[0] + there[1], time)
     return time

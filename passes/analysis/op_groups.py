@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.ir import Operation, SSAValue
@@ -12,11 +12,16 @@ from comet.dialects.compound.dims import joined_extents
 
 def disagrees(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
     """Return whether a dimension has one extent in `first` and another in `second`."""
-    extents = _extents_of(first)
-    return any(extents.get(dim, n) != n for dim, n in _extents_of(second).items())
+    return differ(extents_of_ops(first), extents_of_ops(second))
 
 
-def _extents_of(ops: Iterable[Operation]) -> dict[str, int]:
+def differ(first: Mapping[str, int], second: Mapping[str, int]) -> bool:
+    """Return whether a dimension has two extents."""
+    return any(first.get(dim, extent) != extent for dim, extent in second.items())
+
+
+def extents_of_ops(ops: Iterable[Operation]) -> dict[str, int]:
+    """Return the extents of all dimensions of ops."""
     return {dim: n for op in ops for dim, n in extents_of_op(op).items()}
 
 
@@ -39,7 +44,7 @@ def defining_ops(
     pending = list(values)
     while pending:
         op = pending.pop().owner
-        if isinstance(op, Operation) and op in inside and op not in found:
+        if op in inside and op not in found and isinstance(op, Operation):
             found.add(op)
             pending += (value for value in op.operands if value not in leaves)
     return frozenset(found)

@@ -9,11 +9,11 @@ elementary ops (`compound`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from comet.dialects.compound import ContractOp, ExtentOp, FillOp, FoldOp, ReduceOp
 from comet.dialects.compound.dims import iteration_dims, names_of
@@ -78,7 +78,11 @@ def nested_loops(
     """
     folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
     batched = {dim for op in ops if isinstance(op, ContractOp) for dim in op.batched}
-    outer = {dim: result_dims_over(ops, dim) & set(dims) for dim in dims}
+    outer = {dim: set[str]() for dim in dims}
+    for op in ops:
+        results = {name for value in op.results for name in names_of(value)}
+        for dim in outer.keys() & reduced_dims(op):
+            outer[dim] |= results.intersection(dims)
     remaining, nest = list(dims), list[str]()
     while remaining:
         free = [dim for dim in remaining if not outer[dim] & set(remaining)]
@@ -98,12 +102,6 @@ def nested_loops(
             )
         )
     return tuple(nest)
-
-
-def result_dims_over(ops: Sequence[Operation], dim: str) -> set[str]:
-    """Return the dimensions of all values that are reductions over `dim`."""
-    values = (v for op in ops if dim in reduced_dims(op) for v in op.results)
-    return {name for value in values for name in names_of(value)}
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ class _Phases:
     dim: str
     inside: AbstractSet[Operation]
     """The ops that have the dimension."""
-    of: dict[Operation, int]
+    of: dict[Operation | Block, int]
 
     @property
     def loops(self) -> int:
@@ -144,11 +142,9 @@ class _Phases:
 
     def ready(self, value: SSAValue) -> int:
         """Return the number of reduction loops before `value` can be read."""
-        op = value.owner
-        if not isinstance(op, Operation) or op not in self.of:
+        if (phase := self.of.get(op := value.owner)) is None:
             return 0
-        ended = op in self.inside and self.dim not in names_of(value)
-        return self.of[op] + ended
+        return phase + (op in self.inside and self.dim not in names_of(value))
 
     def producer_in_loop(self, value: SSAValue) -> Operation | None:
         """Return the op that computes `value` tile by tile in a loop, None if none."""
@@ -158,21 +154,30 @@ class _Phases:
         return op if self.dim in names_of(value) else None
 
 
-def _phases(ops: Sequence[Operation], dim: str) -> _Phases:
-    phases = _Phases(dim, {op for op in ops if dim in iteration_dims(op)}, {})
+def _phases(ops: Sequence[Operation], *dims: str) -> Iterator[_Phases]:
+    """Yield the phases of ops, for each of some dimensions."""
+    inside = {dim: set[Operation]() for dim in dims}
     for op in ops:
-        phases.of[op] = max((phases.ready(value) for value in op.operands), default=0)
-    return phases
+        for dim in inside.keys() & iteration_dims(op):
+            inside[dim].add(op)
+    for dim, having in inside.items():
+        phases = _Phases(dim, having, {})
+        for op in ops:
+            ready = (phases.ready(value) for value in op.operands)
+            phases.of[op] = max(ready, default=0)
+        yield phases
 
 
-def reduction_loop_count(ops: Sequence[Operation], dim: str) -> int:
-    """Return the number of reduction loops over `dim` that the ops need."""
-    return _phases(ops, dim).loops
+def reduction_loop_counts(ops: Sequence[Operation]) -> dict[str, int]:
+    """Return how many loops over each reduced dimension ops need, see `looped_dims`."""
+    dims = looped_dims(ops)
+    found = (phases.loops for phases in _phases(ops, *dims))
+    return dict(zip(dims, found, strict=True))
 
 
 def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
     """Return the values whose tiles a later reduction loop reads again, in order."""
-    phases = _phases(ops, dim)
+    (phases,) = _phases(ops, dim)
     crossing: dict[SSAValue, None] = {}
     for op in ops:
         for value in op.operands:
@@ -194,7 +199,7 @@ def plan_reduction_loops(
     `ops` are in order, without constants. A tile that a later loop needs is recomputed
     there, unless it is one of `spilled`, which the first loop yields.
     """
-    phases = _phases(ops, dim)
+    (phases,) = _phases(ops, dim)
     outputs = _outputs(ops, phases, wanted, spilled)
     reduction_loops = tuple(
         ReductionLoop(

@@ -26,36 +26,35 @@ def cut_in_two(partition: Partition, kernel: Spatial) -> Partition | None:
     whole = next((group for group in groups if kernel.outs[0].owner in group), ())
     ops = {*kernel.ops, *chain.from_iterable(map(scatterings, kernel.outs))}
     halved = [op for op in whole if op in ops]
+    added = added_bytes(halved, kernel.outs)
     sizes = [n for n in range(1, len(halved)) if halved[n] not in scatters_of(whole)]
     if not sizes:
         return None
-    best = min(
-        sizes,
-        key=lambda size: (
-            added_bytes(halved[:size], halved[size:], kernel.outs),
-            abs(2 * size - len(halved)),
-        ),
-    )
+    best = min(sizes, key=lambda size: (added[size], abs(2 * size - len(halved))))
     index = partition.index(whole)
     halves = tuple(halved[:best]), tuple(halved[best:])
     return (*partition[:index], *halves, *partition[index + 1 :])
 
 
-def added_bytes(
-    first: Sequence[Operation], second: Sequence[Operation], outs: Sequence[SSAValue]
-) -> int:
+def added_bytes(ops: Sequence[Operation], outs: Sequence[SSAValue]) -> list[int]:
     """
-    Return how many more bytes two kernels move than one with the ops of both.
+    Return how many more bytes two kernels move than one, by the ops of the first one.
 
     A value that the second kernel reads from the first is loaded once more, and stored
     unless it is one of `outs`. An input of both kernels is loaded once more.
     """
-    made = {result for op in first for result in op.results}
-    reads = [
-        {v for op in half for v in op.operands if not isinstance(v.owner, FillOp)}
-        for half in (first, second)
-    ]
-    crossing = made & reads[1]
-    shared = (reads[0] - made) & reads[1]
-    stored = [value for value in crossing if value not in outs]
-    return sum(map(bytes_of, (*crossing, *stored, *shared)))
+    first, last = dict[SSAValue, int](), dict[SSAValue, int]()
+    computed = set[SSAValue]()
+    for position, op in enumerate(ops):
+        for value in op.operands:
+            if not isinstance(value.owner, FillOp):
+                first.setdefault(value, position)
+                last[value] = position
+        first |= dict.fromkeys(op.results, position)
+        computed.update(op.results)
+    added = [0] * (len(ops) + 1)
+    for value, end in last.items():
+        moves = 2 if value in computed and value not in outs else 1
+        for size in range(first[value] + 1, end + 1):
+            added[size] += moves * bytes_of(value)
+    return added

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cache
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -16,7 +17,7 @@ from comet.dialects.compound import (
     FoldOp,
 )
 from comet.dialects.compound.dims import names_of
-from comet.passes.analysis.op_groups import defining_ops, disagrees
+from comet.passes.analysis.op_groups import defining_ops, differ, extents_of_ops
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import (
     Border,
@@ -52,6 +53,8 @@ class KernelGraph:
         """The groups that each merged group consists of."""
         self._users_of: dict[SSAValue, frozenset[Operation]] = {}
         self._outputs: dict[Group, Values] = {}
+        self._inputs = cache(inputs_of)
+        self._extents = cache(extents_of_ops)
         self._consumers_of: dict[Group, tuple[Group, ...]] = {}
         """Those that were asked for since the groups last changed."""
         for unit in units(ops):
@@ -71,7 +74,7 @@ class KernelGraph:
         """Return whether both still exist, and their merge is legal."""
         return (
             all(self._group_of[self._first(each)] == each for each in (one, other))
-            and not disagrees(one, other)
+            and not differ(self._extents(one), self._extents(other))
             and not meet_in_memory(one, other)
             and not self._passes_third(one, other)
             and not self._passes_third(other, one)
@@ -95,7 +98,7 @@ class KernelGraph:
 
         With `later` only those whose first op comes after that of `group`.
         """
-        siblings = self._users(inputs_of(group), group)
+        siblings = self._users(self._inputs(group), group)
         found = dict.fromkeys(
             (*self._producers(group), *siblings, *self._consumers(group))
         )
@@ -275,7 +278,7 @@ class KernelGraph:
 
     def _producers(self, group: Group) -> tuple[Group, ...]:
         """Return the groups that compute what `group` reads."""
-        owners = (value.owner for value in inputs_of(group))
+        owners = (value.owner for value in self._inputs(group))
         found = (self._group_of.get(op) for op in owners if isinstance(op, Operation))
         return tuple(dict.fromkeys(each for each in found if each is not None))
 

@@ -27,10 +27,9 @@ from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.op_groups import defining_ops, extents_of_op
 from comet.passes.analysis.reduction_loops import (
     crossing_values,
-    looped_dims,
     nested_loops,
     reduced_dims,
-    reduction_loop_count,
+    reduction_loop_counts,
 )
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
@@ -163,7 +162,7 @@ def _loop_nests(strategies: Iterable[Strategy], ops: Group) -> Iterator[LoopNest
     """Yield the loops for each strategy, and the tiles that they spill."""
     parts = {op.dim.data for op in ops if isinstance(op, FoldOp) and _is_part(op)}
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
-    counts = {dim: reduction_loop_count(ops, dim) for dim in looped_dims(ops)}
+    counts = reduction_loop_counts(ops)
 
     @cache
     def nested(dims: tuple[str, ...]) -> tuple[str, ...]:

@@ -117,5 +117,7 @@ def meet_in_memory(one: Sequence[Operation], other: Sequence[Operation]) -> bool
 
 
 def _reaches(scattered: Sequence[Operation], ops: Sequence[Operation]) -> bool:
-    scatters, read = scatters_of(scattered), {v for op in ops for v in op.operands}
+    if not (scatters := scatters_of(scattered)):
+        return False
+    read = {value for op in ops for value in op.operands}
     return any(op.result in read or op.ids.owner in ops for op in scatters)
