@@ -11,7 +11,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import chain, zip_longest
 from math import prod
 from typing import Literal, TypeVar
 
@@ -69,6 +68,7 @@ from comet.passes.search import (
     session,
 )
 from comet.passes.search.goal import Objective
+from comet.passes.search.groups import Group, best_first
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     Dims,
@@ -334,43 +334,50 @@ class AcceleratorPipeline(Pipeline):
         reason of the last config if none has a mapping.
         """
         goal = Goal(self.model, self.objective)
-        groups = [list(self.candidates(ctx, module, config)) for config in configs]
-        rounds = chain.from_iterable(zip_longest(*groups))
-        found = [pair for pair in rounds if pair is not None]
-        found.sort(key=lambda pair: (*goal.order(pair[1].bound), pair[0]))
-        candidates = [candidate for _, candidate in found]
+        groups = [self.group(ctx, module, config) for config in configs]
+        candidates = best_first(groups, goal)
         return cheapest("mapping", function_names(module), candidates, goal).result
 
-    def candidates(
+    def group(
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
-    ) -> Iterator[tuple[int, Candidate[Trial]]]:
-        """
-        Yield a candidate for each fusion strategy of a config, with its `floor`.
-
-        Before it, the number of operations on one instance.
-        """
+    ) -> Group[Trial]:
+        """Return the candidates of a config, with the `floor` of their bound."""
         goal, copy = Goal(self.model, self.objective), module.clone()
-        system = attached_system(copy)
-        spread = self.spread(copy, system, config)
+        system, label = attached_system(copy), config.label
+        spread, in_turn = self.spread(copy, system, config), self.bind == "sequential"
         try:
-            with session() as current, current.trying(f"sharding {config.label}", None):
+            with session() as current, current.trying(f"sharding {label}", None):
                 passes = run_settled(spread, ctx, copy)
-            bound = replace(self, model=goal.guide).bound(copy, system)
+            guided = replace(self, model=goal.guide)
+            bound = guided.bound(copy, system, sharded=True, sequential=in_turn)
         except (PassFailedException, CostError) as error:
-            yield 0, Candidate(config.label, partial(refuse, error))
-            return
-        func = next(compute_functions(copy))
-        count = operations(func)
+            failed = Candidate[Trial](label, partial(refuse, error))
+            return Group(label, failed.bound, 0, lambda: (failed,))
+        trial = Trial(passes, config.notes)
+        make = partial(self.candidates, ctx, copy, trial, label, bound)
+        count = operations(next(compute_functions(copy)))
+        return Group(label, goal.floor(bound), count, make)
+
+    def candidates(
+        self, ctx: Context, module: ModuleOp, sharded: Trial, label: str, bound: Cost
+    ) -> list[Candidate[Trial]]:
+        """Return a candidate for each fusion strategy of a sharded module."""
+        goal, system = Goal(self.model, self.objective), attached_system(module)
+        func, found = next(compute_functions(module)), list[Candidate[Trial]]()
         choices = open_strategies(func, self.strategy, self.chunks, self.loops)
+        bound_of = partial(fusion_bound, func, system, model=goal.guide)
         for name, strategy, plan in different_strategies(func, system, choices):
-            label = f"{config.label} strategy={name}"
+            full = f"{label} strategy={name}"
             if isinstance(plan, PassFailedException):
-                yield count, Candidate(label, partial(refuse, plan), goal.floor(bound))
+                price, floor = partial(refuse, plan), bound
             else:
-                fused = fusion_bound(func, system, plan, goal.guide)
-                notes = {**config.notes, **dict(self.fusion_notes(strategy, choices))}
-                price = partial(self.mapped, ctx, copy, Trial(passes, notes), strategy)
-                yield count, Candidate(label, price, goal.floor(higher(bound, fused)))
+                notes = {**sharded.notes, **dict(self.fusion_notes(strategy, choices))}
+                trial = Trial(sharded.passes, notes)
+                price = partial(self.mapped, ctx, module, trial, strategy)
+                fused = bound_of(plan=plan, sequential=self.bind == "sequential")
+                floor = higher(bound, fused)
+            found.append(Candidate(full, price, goal.floor(floor)))
+        return found
 
     def fusion_notes(
         self, strategy: Strategy, choices: Sequence[Strategy]
@@ -475,11 +482,8 @@ def priced(result: T, module: ModuleOp) -> Found[T]:
 
 def operations(func: FuncOp) -> int:
     """Return the points of the iteration spaces of a function's ops, summed up."""
-    spaces = (
-        merged_extents((*op.operands, *op.results), op.name)
-        for op in func.walk()
-        if isinstance(op, ComputeOp)
-    )
+    ops = (op for op in func.walk() if isinstance(op, ComputeOp))
+    spaces = (merged_extents((*op.operands, *op.results), op.name) for op in ops)
     return sum(prod(extents.values()) for extents in spaces)
 
 

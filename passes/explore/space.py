@@ -47,7 +47,7 @@ from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
     open_strategies,
 )
-from comet.passes.schedule.fuse.accelerator.bound import fusion_bound, sequential_cycles
+from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
 from comet.passes.schedule.fuse.strategy import (
     STRATEGIES,
@@ -375,10 +375,8 @@ class StructureSpace:
             if isinstance(plan, PassFailedException):
                 self.rejected[full] = str(plan)
                 continue
-            fused = fusion_bound(func, system, plan, self.goal.model)
-            if sequential and self.goal.model == "paper":
-                cycles = sequential_cycles(func, system, plan)
-                fused = higher(fused, Cost(cycles, latency_by="nests in turn"))
+            model = self.goal.model
+            fused = fusion_bound(func, system, plan, model, sequential=sequential)
             structure = Structure(full, copy, passes, strategy, higher(bound, fused))
             yield from self._bound(structure)
 

@@ -40,6 +40,7 @@ from comet.passes.search import (
     session,
     vary,
 )
+from comet.passes.search.groups import Group, best_first
 
 HARDWARE = Path(__file__).parents[3] / "samples" / "hardware"
 SOFTMAX = graph_text("gemm_softmax", (64, 16, 256))
@@ -57,6 +58,29 @@ def refused(label: str, reason: str) -> Candidate[str]:
         raise PassFailedException(reason)
 
     return Candidate(label, price)
+
+
+def test_groups_are_made_when_none_has_a_lower_bound():
+    made: list[str] = []
+
+    def group(label: str, bound: float, *costs: float) -> Group[str]:
+        def make() -> list[Candidate[str]]:
+            made.append(label)
+            return [
+                replace(priced(f"{label}{cost}", cost), bound=Cost(bound + 1))
+                for cost in costs
+            ]
+
+        return Group(label, Cost(bound), 0, make)
+
+    groups = [group("c", 40, 50), group("a", 10, 30), group("b", 20, 25, 60)]
+    candidates = best_first(groups, Goal())
+    with session() as searched:
+        assert cheapest("mapping", "@f", candidates).result == "b25"
+    assert made == ["a", "b"]
+    rows = [(row.label, row.limit) for row in searched.choices[0].rows]
+    assert [label for label, _ in rows] == ["a30", "b25", "b60", "c"]
+    assert rows[-1][1].startswith("costs at least 40 cycles, more than the 25 of")
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -38,26 +39,39 @@ from comet.passes.schedule.tile_tree import (
     ops_of,
     reads_of,
 )
-from comet.passes.search import Cost
+from comet.passes.search import Cost, higher
+
+NESTS = "nests in turn"
+"""The name of the work that `sequential_cycles` counts."""
 
 
 def fusion_bound(
-    func: FuncOp, system: SystemOp, plan: FusionPlan, model: ModelName
+    func: FuncOp,
+    system: SystemOp,
+    plan: FusionPlan,
+    model: ModelName,
+    *,
+    sequential: bool = False,
 ) -> Cost:
     """
     Return lower bounds of latency (cycles) and energy (pJ) for the mappings of a plan.
 
     They count the values that nodes over the clusters read from the root memory, or
-    write there. `func` is sharded, not fused yet, and has no dead code.
+    write there, and for `sequential` mappings under `paper` also `sequential_cycles`.
+    `func` is sharded, not fused yet, and has no dead code.
     """
-    moves = [move for _, found in nests_of(func, system, plan) for move in found]
+    nests = tuple(nests_of(func, system, plan))
+    moves = [move for _, found in nests for move in found]
     read, written = (
         sum(move.size for move in moves if move.writes == writes)
         for writes in (False, True)
     )
-    return cost_of_bound(
-        program_bound(func, system, model, (read, written), sharded=True)
-    )
+    crossing = read, written
+    bound = cost_of_bound(program_bound(func, system, model, crossing, sharded=True))
+    if not sequential or model != "paper":
+        return bound
+    cycles = sequential_cycles(system, nests)
+    return higher(bound, Cost(cycles, latency_by=NESTS))
 
 
 def cost_of_bound(bound: ProgramBound) -> Cost:
@@ -70,18 +84,18 @@ def cost_of_bound(bound: ProgramBound) -> Cost:
     )
 
 
-def sequential_cycles(func: FuncOp, system: SystemOp, plan: FusionPlan) -> float:
+def sequential_cycles(system: SystemOp, nests: Nests) -> float:
     """
     Return a lower bound of the cycles under `paper` for sequential mappings.
 
     In these, the children of each node run one after the other, and so do the nests
     over the clusters. Each nest takes at least as long as all its ops and placed
     collectives, and as long as its transfers keep the port of the root memory and the
-    network busy. `func` is as for `fusion_bound`.
+    network busy.
     """
     hardware, chain = hardware_of(system), memory_chain(system)
     instances, cycles = prod(system.axes.values()), 0.0
-    for node, moves in nests_of(func, system, plan):
+    for node, moves in nests:
         ops = tuple(ops_of(node))
         work = sum(price.time for price in placed_prices(ops, "paper"))
         for op in work_of(ops):
@@ -117,6 +131,10 @@ class Move:
             (clusters, parts),
             writes=self.writes,
         )
+
+
+Nests: TypeAlias = Sequence[tuple[Spatial, Sequence[Move]]]
+"""The nodes over the clusters, with their moves at the root memory."""
 
 
 def nests_of(

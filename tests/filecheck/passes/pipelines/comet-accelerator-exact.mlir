@@ -13,8 +13,8 @@ func.func @gemm(%a: tensor<48x32xf16>, %b: tensor<32x16xf16>) -> tensor<48x16xf1
 // CHECK-NEXT:   a by GEMM, DRAM -> GB, 16 bits, [M = 2, N = 1, K = 1] x [M = 2, N = 1, K = 1],
 
 // CHOICE:      mapping for @gemm
-// CHOICE:        stream=false dim=M strategy=full     640
-// CHOICE-NEXT: * stream=false dim= strategy=full      528
+// CHOICE:      * stream=false dim= strategy=full      528
+// CHOICE-NEXT:   stream=false dim=M strategy=full     640
 // CHOICE:      exact search for @gemm
 // CHOICE:      * stream=false dim=M:cx,cy strategy=full     516  575,648  lower bound of the latency: 516, gap 0.00 %, proven
 // CHOICE:      decompose{accumulator=input},distribute{dim=M axes=cx,cy},insert-collectives,place-collectives{{.*}},fuse{strategy=full {{.*}}},tile{factors="c_dram: M=2" {{.*}}},annotate-cost{model=paper},lower-to-comet
