@@ -8,6 +8,7 @@ integer (`!tl.constexpr<64>`, whose value is its type) or a block of scalars
 
 from collections.abc import Sequence
 from enum import auto
+from functools import lru_cache
 from itertools import zip_longest
 from typing import cast
 
@@ -154,8 +155,9 @@ class ConstexprType(ParametrizedAttribute, TypeAttribute):
     value: IntAttr
 
     @classmethod
+    @lru_cache(maxsize=1 << 12)
     def of(cls, value: int) -> "ConstexprType":
-        """Return the type whose only value is `value`."""
+        """Return the type whose only value is `value`; equal ones are one object."""
         return cls(IntAttr(value))
 
     @classmethod
@@ -201,7 +203,13 @@ def element_of(type: Attribute) -> Attribute:
 
 def block_of(element: Attribute, shape: Sequence[int]) -> Attribute:
     """Return the block type of that shape, or the scalar itself at rank 0."""
-    return TensorType(element, shape) if shape else element
+    return _uniqued(element, tuple(shape)) if shape else element
+
+
+@lru_cache(maxsize=1 << 12)
+def _uniqued(element: Attribute, shape: tuple[int, ...]) -> Attribute:
+    """Return a block type. As in MLIR, equal types are one object."""
+    return TensorType(element, shape)
 
 
 def broadcast_shapes(op_name: str, *shapes: Sequence[int]) -> tuple[int, ...]:

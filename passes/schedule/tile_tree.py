@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from xdsl.dialects.builtin import UnitAttr
@@ -75,6 +76,9 @@ class Spatial:
     outs: tuple[SSAValue, ...] = ()
     """Its results; empty for all values with uses outside."""
 
+
+loop_of = lru_cache(maxsize=1 << 10)(LoopAttr)
+"""Returns a loop. As in MLIR, equal ones are one object, which is verified once."""
 
 Node: TypeAlias = Temporal | Spatial
 Tree: TypeAlias = Leaf | Node
@@ -384,7 +388,7 @@ def _node(
         combiners = (Combiner.NONE,) * len(outs)
         return SpatialOp(tree.mesh, tree.loops, ins, types, combiners, body)
     combiners = [_combiner(value, tree.loop) for value in outs]
-    loops = () if tree.loop is None else (LoopAttr(tree.loop, 1),)
+    loops = () if tree.loop is None else (loop_of(tree.loop, 1),)
     node = TemporalOp(loops, ins, starts, types, combiners, body)
     folded = all(combiner is Combiner.FOLD for combiner in combiners)
     if folded and tree.folds and all(fold.partial for fold in tree.folds):

@@ -19,14 +19,21 @@ from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp, Elementwise, FoldOp
 from comet.dialects.compound.dims import names_of
-from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.op_groups import defining_ops
 from comet.passes.analysis.reduction_loops import (
     ReductionLoop,
     ReductionLoopPlan,
     plan_reduction_loops,
 )
-from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
+from comet.passes.schedule.tile_tree import (
+    Leaf,
+    Levels,
+    Node,
+    Spatial,
+    Temporal,
+    Tree,
+    loop_of,
+)
 
 REGISTERS = "registers"
 """The level of values in the trees of kernels."""
@@ -56,7 +63,7 @@ def grid_node(
     outs: tuple[SSAValue, ...],
 ) -> Spatial:
     """Return the node of a launch grid, with a loop `g0`, `g1` .. per dimension."""
-    loops = tuple(LoopAttr(dim, 1, f"g{index}") for index, dim in enumerate(grid))
+    loops = tuple(loop_of(dim, 1, f"g{index}") for index, dim in enumerate(grid))
     return Spatial(REGISTERS, None, loops, children, ops, outs)
 
 

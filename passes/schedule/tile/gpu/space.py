@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from typing import TypeAlias
 
@@ -63,6 +63,10 @@ EXACT_DOT_DEPTHS = (16, 32)
 """DOT_DEPTHS for f32, whose products are unrolled: longer blocks spill registers."""
 GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
 LOOP_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
+
+
+launch_of = lru_cache(maxsize=1 << 10)(LaunchAttr)
+"""Returns launch numbers. Equal ones are one object, which is verified once."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,7 @@ class PricedTilings:
         limit = int(np.argmax(self._parts[:, row]))
         return KernelTiling(
             blocks,
-            LaunchAttr(
+            launch_of(
                 warps,
                 stages,
                 int(at(self._summary.swizzle(self._blocks))),
