@@ -1,8 +1,8 @@
 """
 Runs comet-opt and filecheck for lit, each command in a process forked from this one.
 
-Starting Python and importing xDSL, numpy and the dialects takes longer than most tests.
-Passes are not imported here, so that a command still shows which one lacks an import.
+Starting Python and importing xDSL, numpy, the dialects and the passes takes longer than
+most tests.
 `tool_server.py SOCKET` listens there until its standard input ends; `tool_client.py`
 hands it a command.
 """
@@ -16,7 +16,9 @@ from importlib import import_module
 from filecheck.main import main as filecheck
 from forking_server import serve
 
+from comet.codegen import get_all_targets
 from comet.dialects import get_all_dialects
+from comet.passes import get_all_passes
 from comet.tools.comet_opt import main as comet_opt
 
 TOOLS: dict[str, Callable[[], object]] = {
@@ -33,8 +35,9 @@ def run_tool() -> object:
 def main() -> None:
     """Import what every command needs, then serve."""
     import_module("numpy")
-    for dialect in get_all_dialects().values():
-        dialect()
+    for imported in (get_all_dialects, get_all_passes, get_all_targets):
+        for each in imported().values():
+            each()
     serve(sys.argv[1], run_tool)
 
 
