@@ -45,7 +45,11 @@ from comet.passes.pipelines.triton_distributed.over_ranks import (
     distribute_over_ranks,
     group_sizes,
 )
-from comet.passes.pipelines.triton_distributed.start import NAME, plan_start
+from comet.passes.pipelines.triton_distributed.start import (
+    NAME,
+    check_single,
+    plan_start,
+)
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.strategy import Between
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
@@ -220,6 +224,8 @@ class TritonDistributedPass(Pipeline):
             )
             return
         level, is_sharded = plan_start(module, self.ranks)
+        if self.to == "tl":
+            check_single(module)
         elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
         if elementary:
             if self.ranks != 1 or is_sharded:

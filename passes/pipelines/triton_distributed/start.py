@@ -60,3 +60,13 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
         )
     is_sharded = any(says_sharding(func) for func in functions)
     return (found[0] if found else IRLevel.GRAPH), is_sharded
+
+
+def check_single(module: ModuleOp) -> None:
+    """Raise PassFailedException if `module` has several functions: `tl` takes one."""
+    for func in tuple(compute_functions(module))[1:]:
+        raise OpError(
+            func,
+            f"{NAME}: @{func.sym_name.data} is the second function of the module, and "
+            "a Triton program is one function; keep one, or use to=dataflow",
+        )

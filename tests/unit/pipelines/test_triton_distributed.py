@@ -19,11 +19,13 @@ from transformer_blocks import llama_block
 from triton_modules import LOWER, check_all, emitted
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.cost import estimate_of
 from comet.dialects.dataflow import ProgramOp
+from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     FixedOptions,
@@ -155,6 +157,16 @@ def test_a_region_for_other_ranks_is_refused() -> None:
     message = "@f is written for 4 ranks, not 2; use ranks=4"
     with pytest.raises(PassFailedException, match=message):
         run_passes(module, "triton-distributed{ranks=2}")
+
+
+def test_two_functions_are_refused_where_the_second_is() -> None:
+    text = SOFTMAX.format(**SIZES["prime"])
+    module = parse_module(text + text.replace("@f(", "@g("))
+    with pytest.raises(OpError, match="@g is the second function of the module") as it:
+        run_passes(module, f"{H200},triton-distributed")
+    assert isinstance(it.value.op, FuncOp)
+    assert it.value.op.sym_name.data == "g"
+    run_passes(module, f"{H200},triton-distributed{{to=dataflow}}")
 
 
 WRITTEN = """

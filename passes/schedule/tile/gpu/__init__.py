@@ -33,6 +33,7 @@ from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, repeats_programs
+from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import Numbers, PlanEntry
 from comet.passes.schedule.tile.gpu.space import (
@@ -180,6 +181,7 @@ def finish_kernel(
     """
     summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
     fixed_numbers = fixed if node.launch is None else {**node.launch.numbers, **fixed}
+    _check_products(node, summary, blocks)
     node.launch = _launch(node, summary, blocks, gpu, fixed_numbers)
     numbers = launch_numbers(node.launch)
     shared = shared_need(summary, blocks, numbers.stages, gpu)
@@ -195,6 +197,23 @@ def finish_kernel(
     if numbers.specialize and not np.isfinite(time.seconds):
         raise OpError(node, _not_specialized(gpu.compiled.specialized))
     set_estimate(node, float(time.seconds) - gpu.launch)
+
+
+def _check_products(
+    node: SpatialOp, summary: KernelSummary, blocks: Mapping[str, int]
+) -> None:
+    """Raise PassFailedException if tiles make a large product no `tl.dot`."""
+    for dot in summary.products:
+        if dot.wastes_dot(blocks, MIN_DOT_EXTENT):
+            dims = [dim for dim in sorted(dot.batch) if blocks[dim] > 1]
+            sizes = " and ".join(f"{blocks[dim]} of {dim}" for dim in dims)
+            factors = " ".join(f"{dim}={summary.extents[dim]}" for dim in dims)
+            raise OpError(
+                node,
+                f"tile: a tl.dot takes one element of a batch dimension and tiles have "
+                f"{sizes}, so that a product of {MIN_DOT_EXTENT} or more rows, columns "
+                f"and terms would be none; give {factors} in the factors",
+            )
 
 
 def _not_specialized(numbers: SpecializedWarps | None) -> str:
