@@ -99,6 +99,7 @@ def _compiled(figures: Fields) -> Compiled:
         free_load_bytes=count("free_load_bytes"),
         descriptor_bytes=integer(figures, "descriptor_bytes", 0),
         specialized=_specialized(figures),
+        stores_converted=integer(figures, "stores_converted", 1) > 0,
         stages_converted=integer(figures, "stages_converted", 0) > 0,
         exposed_fraction=figure("exposed_fraction"),
     )

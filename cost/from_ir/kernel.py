@@ -108,6 +108,7 @@ class _Walk:
         self.products = Products()
         self.vectors: list[Term] = []
         self.rounds: list[tuple[str, ...]] = []
+        self.joined: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.points: list[Point] = []
         self.shared: list[tuple[Term, ...]] = []
         self.narrow: list[tuple[Term, ...]] = []
@@ -146,7 +147,9 @@ class _Walk:
         ]
         self.ids += self._ids(loaded_here, inside)
         # A program waits once for its early loads, and once for its late loads.
-        self.rounds += [inside] * len({load.tile in late for load in loaded_here})
+        waits = len({load.tile in late for load in loaded_here})
+        self.rounds += [inside] * waits
+        self.joined += [(inside, inner) for inner in joined_waits(op, waits)]
         most = self.gpu.load_bytes
         small = (
             addresses(load.tile, vector_width(load.outer, most), inside, self.gpu)
@@ -156,7 +159,8 @@ class _Walk:
         own = tuple(filter(self._is_staged, op.tiles))
         loaded = (*loaded, *own)
         self.stores += [self._stored(store.tile, inside) for store in stores(op)]
-        converted = converted_tiles(op, self.levels.registers)
+        stored = self.gpu.compiled.stores_converted
+        converted = converted_tiles(op, self.levels.registers, stored=stored)
         self.converted += [tile_bytes(tile, inside) for tile in converted]
         nested = self.body(op, inside, outer, loaded, late, self._kept(op, kept))
         filled = tuple(tile_bytes(tile, inside) for tile in loaded)
@@ -307,6 +311,23 @@ class _Walk:
             self.vectors.append(Term(dims, cost, loops, mask=mask, in_loop=in_loop))
 
 
+def joined_waits(op: NodeOp, waits: int) -> Iterator[tuple[str, ...]]:
+    """
+    Yield, for each wait of a node that a pipeline has with another, the loops inside.
+
+    These have one iteration then: the loop around them loads, too.
+    """
+    yield from [()] * (waits - 1)
+    inner: tuple[str, ...] = ()
+    loop: Operation | None = op if waits else None
+    while isinstance(loop, TemporalOp):
+        inner = (*loop.factors, *inner)
+        loop = loop.parent_op()
+        if isinstance(loop, TemporalOp) and any(loads(loop)):
+            yield inner
+            return
+
+
 def additions_of(op: Operation, gpu: Device) -> float:
     """Return the cost of an op per element, in additions; not for products."""
     name = str(op.kind.data) if isinstance(op, MapOp) else "reduce"
@@ -410,6 +431,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         products=tuple(walk.products.products),
         vectors=tuple(walk.vectors),
         rounds=tuple(walk.rounds),
+        joined_rounds=tuple(walk.joined),
         points=tuple(dict.fromkeys(walk.points)),
         shared=tuple(walk.shared),
         added=tuple(walk.added),

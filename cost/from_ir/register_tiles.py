@@ -77,21 +77,24 @@ def kept_vectors(loop: TemporalOp) -> Iterator[SSAValue]:
                 yield value
 
 
-def converted_tiles(loop: NodeOp, registers: str) -> Iterator[SSAValue]:
+def converted_tiles(
+    loop: NodeOp, registers: str, *, stored: bool
+) -> Iterator[SSAValue]:
     """
     Yield the tiles that a loop loads and stores in the layout of an earlier product.
 
     Triton gives that layout to all that is computed with row statistics of a product.
     What comes from memory and what goes there has another one. Read in kernels that
     Triton 3.6 to 3.9 compile for sm_90. `registers` is the level of row statistics.
-    For gfx942 Triton stores without conversion: prices count both there, too.
+    Without `stored`, stores keep the layout, as in those for gfx942.
     """
     has_products = any(isinstance(op, ContractOp) for op in loop.walk())
     if not isinstance(loop, TemporalOp) or has_products:
         return
     held = (value for value in loop.ins if level_of(value) == registers)
     if any(map(_is_of_product, held)):
-        moved = (border.tile for border in (*loads(loop), *stores(loop)))
+        borders = (*loads(loop), *(stores(loop) if stored else ()))
+        moved = (border.tile for border in borders)
         yield from (tile for tile in moved if len(names_of(tile)) > 1)
 
 

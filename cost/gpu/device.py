@@ -103,6 +103,8 @@ class Compiled:
     """
     specialized: SpecializedWarps | None
     """None if there are no producer warps."""
+    stores_converted: bool
+    """Whether stores give tiles in the layout of a product one of whole rows."""
     stages_converted: bool
     """Whether loads have stages if products read their values after a conversion."""
     exposed_fraction: float

@@ -81,7 +81,7 @@ def source_waiting(
     away = net.load_latency if remote else device.load_latency
     latencies = device.load_latency + net.peers * away
     later = np.maximum(work.rounds / net.ranks, 1) - 1
-    return Waiting(latencies, latencies * later / np.maximum(work.stages - 1, 1))
+    return Waiting(latencies, latencies * later)
 
 
 def body_time(time: KernelTime, link: Real = 0.0) -> Real:

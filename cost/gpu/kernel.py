@@ -64,8 +64,22 @@ class KernelWork:
     Those of `rounds` outside of loops of contractions: no software pipeline loads
     ahead there.
     """
+    joined_rounds: Real = 0
+    """
+    Those of `rounds` that wait together with another one: a software pipeline waits
+    once in an iteration, for all its loads.
+    """
     stored_bytes: Real = 0
     """Those of `moved_bytes` that are stored."""
+    written_bytes: Real = 0
+    """Those of `device_bytes` that are stored: not what is beyond the end of a row."""
+    exposed_bytes: Real = 0
+    """Those of `moved_bytes` that are loaded outside of loops of contractions."""
+    read_operations: Real = 0
+    """
+    Those of `tensor_operations` whose results their own loop reads, or that run on
+    operands in registers: it waits for them before it starts later loads.
+    """
     exchanges: Real = 0
     """How often a program waits for values of other programs of its group."""
     rank_exchanges: Real = 0
@@ -148,10 +162,12 @@ class _Phases:
 
     computing: Real
     """Of products and vector operations in loops, by groups of warps in turn."""
-    later: Real
-    """Of vector operations outside of these loops, and of changes of layouts."""
+    before: Real
+    """Those of it that run before loads of later iterations start."""
     loading: Real
-    storing: Real
+    """Of loads in these loops."""
+    others: Real
+    """Of all else: vector operations, changes of layouts, loads and stores."""
 
 
 def resident_programs(work: KernelWork, device: Device) -> Real:
@@ -232,36 +248,41 @@ def waiting_time(work: KernelWork, device: Device, latency: float = 0.0) -> Wait
     """
     Return what one program waits for loads that take `latency`, by default `device`'s.
 
-    A software pipeline waits once to fill. Then, while it computes on one stage, loads
-    of the others are in flight: in each iteration it waits at least a part of the
-    latency, `1 / (stages - 1)`, and with one stage all of it.
+    A software pipeline waits once to fill, and then in each iteration, for all loads of
+    it; see `loops_time`.
     """
     latency = latency or device.load_latency
-    pipelined = np.maximum(work.rounds - work.exposed_rounds, 0)
+    pipelined = pipelined_rounds(work)
     fills = np.minimum(work.pipelines, pipelined)
-    in_flight = np.maximum(np.subtract(work.stages, 1), 1)
     return Waiting(
         filling=latency * fills,
-        loading=latency * np.maximum(pipelined - fills, 0) / in_flight,
+        loading=latency * np.maximum(pipelined - fills, 0),
         exposed=latency * work.exposed_rounds,
     )
 
 
-def loading_time(work: KernelWork, device: Device) -> Real:
-    """
-    Return the seconds of one program's loads, if all multiprocessors with one load.
+def pipelined_rounds(work: KernelWork) -> Real:
+    """Return how often one program waits for a software pipeline."""
+    return np.maximum(work.rounds - work.exposed_rounds - work.joined_rounds, 0)
 
-    Each has its part of the rate of L2; those that load share that of device memory,
-    for what is not stored there.
+
+def loading_times(work: KernelWork, device: Device) -> tuple[Real, Real]:
+    """
+    Return the seconds of one program's loads in loops of contractions, and of others.
+
+    That is if all multiprocessors with one load. Each has its part of the rate of L2;
+    those that load share that of device memory, for what is not stored there.
     """
     loaded = work.moved_bytes - work.stored_bytes
-    stored = work.programs * work.stored_bytes
-    read = np.maximum(work.device_bytes - stored, 0) / np.maximum(work.programs, 1)
+    read = np.maximum(work.device_bytes - work.written_bytes, 0)
+    read = read / np.maximum(work.programs, 1)
     loading = np.minimum(work.programs, device.multiprocessors)
-    return np.maximum(
+    seconds = np.maximum(
         loaded * device.multiprocessors / device.l2_bandwidth,
         read * loading / device.hbm_bandwidth,
     )
+    exposed = seconds * work.exposed_bytes / np.maximum(loaded, 1)
+    return seconds - exposed, exposed
 
 
 def busy_time(work: KernelWork, phases: _Phases) -> Real:
@@ -272,8 +293,9 @@ def busy_time(work: KernelWork, phases: _Phases) -> Real:
     one do not overlap with others of another: loops, what comes after, and stores,
     which L2 takes.
     """
-    loops = loops_time(work, phases.loading, phases.computing, 0.0)
-    return loops + phases.later + phases.storing
+    first = first_loads(work, phases.loading)
+    loops = first + np.maximum(phases.computing, phases.loading - first)
+    return loops + phases.others
 
 
 def program_time(
@@ -282,33 +304,52 @@ def program_time(
     """
     Return the seconds of a program that has a multiprocessor for itself.
 
-    Without the filling of pipelines. While it waits for loads, it computes, if it has
-    several stages; the control of iterations comes in addition.
+    Without the filling of pipelines. The control of iterations comes in addition.
+    """
+    loops = loops_time(work, device, phases, waiting)
+    return loops + phases.others + waiting.exposed + device.iteration * work.rounds
+
+
+def loops_time(
+    work: KernelWork, device: Device, phases: _Phases, waiting: Waiting
+) -> Real:
+    """
+    Return the seconds of the loops of contractions of a program.
+
+    In an iteration, Triton waits for the loads of it, all at a time, and issues the
+    products; loads for the iteration `stages` - 1 later start behind those whose
+    results the loop does not read (SASS of Triton 3.6 for sm_90, see
+    docs/multi-gpu-model.md). So `stages` - 1 iterations take at least what comes before
+    the loads of one, their latency, and their bytes. With one stage nothing overlaps.
+    Where copies pass registers, loads start with the iteration. Producer warps load
+    what they have buffers for.
     """
     reduces = np.greater(work.looped_operations, 0)
     dependent = np.where(reduces, device.dependent * work.rounds, 0.0)
     computing = np.maximum(phases.computing, dependent)
-    refilled = refilling(device.load_latency * work.rounds, computing, work.stages)
-    pipelined = np.where(np.greater(work.groups, 1), refilled, waiting.loading)
-    loops = np.where(
-        np.greater(work.stages, 1),
-        loops_time(work, phases.loading, computing, pipelined),
-        computing + waiting.loading,
+    first = first_loads(work, phases.loading)
+    arriving = waiting.loading + phases.loading - first
+    before = phases.before * (device.compiled.passed_fraction == 0)
+    pipelined = np.where(
+        np.greater(work.groups, 1),
+        refilling(arriving, computing, work.stages),
+        (before + arriving) / np.maximum(np.subtract(work.stages, 1), 1),
     )
-    control = device.iteration * work.rounds
-    return loops + phases.later + phases.storing + waiting.exposed + control
+    overlapped = longest((computing, pipelined, phases.loading - first))
+    alone = computing + arriving
+    return first + np.where(np.greater(work.stages, 1), overlapped, alone)
 
 
-def loops_time(work: KernelWork, loading: Real, computing: Real, waiting: Real) -> Real:
+def first_loads(work: KernelWork, loading: Real) -> Real:
     """
-    Return the seconds of a program's loops, which overlap computing and loads.
+    Return the seconds of the loads of the first iterations, which nothing overlaps.
 
-    Not the loads of a loop's first iteration, unless producer warps load it ahead.
+    `loading` are those of all. There are none if producer warps load them ahead.
     """
-    rounds = np.maximum(work.rounds, 1)
-    first = loading * np.minimum(work.pipelines, rounds) / rounds
-    first = 0.0 if work.loads_ahead else first
-    return first + np.maximum(np.maximum(computing, waiting), loading - first)
+    if work.loads_ahead:
+        return 0.0
+    rounds = np.maximum(pipelined_rounds(work), 1)
+    return loading * np.minimum(work.pipelines, rounds) / rounds
 
 
 def _phases(work: KernelWork, device: Device, resident: Real) -> _Phases:
@@ -318,11 +359,15 @@ def _phases(work: KernelWork, device: Device, resident: Real) -> _Phases:
     vectors = own * vector_seconds(work.vector_operations, device)
     later = (vectors - looped) / vector_fraction(work, device, resident)
     products = own * product_seconds(work, device)
+    read = work.read_operations / np.maximum(work.tensor_operations, 1)
+    loading, exposed = loading_times(work, device)
+    later = later + work.converted_bytes / device.shared_per_clock / device.clock
+    storing = own * work.stored_bytes / device.l2_bandwidth
     return _Phases(
         computing=in_turns(products, looped, work.groups),
-        later=later + work.converted_bytes / device.shared_per_clock / device.clock,
-        loading=loading_time(work, device),
-        storing=own * work.stored_bytes / device.l2_bandwidth,
+        before=looped + products * read,
+        loading=loading,
+        others=exposed + later + storing,
     )
 
 

@@ -41,6 +41,7 @@ def specialized_work(
         work,
         groups=warps.groups,
         rounds=rounds,
+        joined_rounds=0.0,
         pipelines=work.pipelines + 1,
         registers=np.where(fit, gpu.register_bytes, np.inf),
         shared=work.shared + stored + warps.shared_bytes,

@@ -222,6 +222,11 @@ class KernelSummary:
     """Other floating-point operations."""
     rounds: tuple[tuple[str, ...], ...] = ()
     """The loops around each point where a program waits for loads."""
+    joined_rounds: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    """
+    Those of `rounds` for which a software pipeline waits together with another one, if
+    the loops that stand second have one iteration.
+    """
     shared: tuple[tuple[Term, ...], ...] = ()
     """The tiles that shared memory holds at the same time, in each node, bytes."""
     added: tuple[Term, ...] = ()

@@ -15,6 +15,11 @@ import numpy as np
 from comet.cost.gpu.capacity import shared_need
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelTime, KernelWork, kernel_time, wave_count
+from comet.cost.gpu.pipelined import (
+    joined_rounds,
+    loaded_outside,
+    read_operations,
+)
 from comet.cost.gpu.registers import (
     REGISTER,
     LaunchNumbers,
@@ -63,7 +68,11 @@ def kernel_work(
         looped_operations=looped,
         converted_bytes=2 * summary.per_program(summary.converted, blocks),
         exposed_rounds=summary.exposed(blocks),
+        joined_rounds=joined_rounds(summary, blocks),
+        exposed_bytes=loaded_outside(summary, blocks),
+        read_operations=read_operations(summary, blocks, numbers.warps, gpu),
         stored_bytes=total(summary.moved_by_stores(blocks)),
+        written_bytes=written_bytes(summary, blocks),
         exchanges=summary.exchanges,
         rank_exchanges=summary.rank_exchanges,
     )
@@ -147,6 +156,20 @@ def tensor_traffic(
     running = np.minimum(gpu.multiprocessors / summary.programs(blocks), 1.0)
     again = np.greater(sum(sizes) * running, gpu.l2_bytes) * 1.0
     return (*traffic, *(size * (1 + again) for size in sizes))
+
+
+def written_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
+    """
+    Return the bytes that all programs store.
+
+    Tiles may be larger than what is left of a tensor, or of a loop that a mask bounds.
+    """
+    moved = summary.moved_by_stores(blocks)
+    programs = summary.programs(blocks)
+    return total(
+        np.minimum(programs * tile, size_of(store, summary))
+        for store, tile in zip(summary.stores, moved, strict=True)
+    )
 
 
 def reloads(

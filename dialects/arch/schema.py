@@ -238,6 +238,7 @@ GPU: Rules = {
     "free_load_bytes": COUNT,
     "descriptor_bytes": COUNT,
     "stages_converted": COUNT,
+    "stores_converted": NATURAL,
     "function_costs": COSTS,
     "special_units": FUNCTION_NAMES,
     "specialized": Rule(
@@ -316,6 +317,7 @@ GPU_DEFAULTS: Fields = {
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
     "matrix_instructions": [[16, 8, 4]],  # m16n8k16: docs.rs/crate/ptx-90-parser
     "warp_instructions": [1, 2],  # Triton, AccelerateMatmul.cpp, warpsPerTileV2
+    "stores_converted": 1,  # as Triton 3.6 to 3.9 compile for sm_90
     "second_loop_registers": 16,  # 14 in a kernel for sm_90: figures/kernels.md
     "least_group_elements": 64,  # assumed
     "most_group_elements": 256,  # assumed: tiles that registers hold

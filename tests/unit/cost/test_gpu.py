@@ -55,6 +55,34 @@ def test_a_deeper_pipeline_waits_less() -> None:
     assert waits == sorted(waits, reverse=True)
 
 
+def test_loads_start_behind_what_their_loop_reads() -> None:
+    """Two stages: the first of two products, a load, and no other load meanwhile."""
+    loop = replace(IDLE, rounds=64, tensor_operations=64e6, moved_bytes=64 * 24e3)
+    product, load = 1e6 * 132 / 989.4e12, 24e3 * 132 / 9.37e12 + GPU.load_latency
+    assert 2 * product < load
+
+    def iteration(stages: int, read: float) -> float:
+        work = replace(loop, stages=stages, read_operations=read)
+        more = replace(work, rounds=128, **twice(work))
+        short, long = (float(kernel_time(each, GPU).latency) for each in (work, more))
+        return (long - short) / 64 - GPU.iteration
+
+    assert iteration(2, 0) == pytest.approx(load)
+    assert iteration(2, 32e6) == pytest.approx(load + product / 2)
+    assert iteration(3, 32e6) == pytest.approx((load + product / 2) / 2)
+    assert iteration(1, 32e6) == pytest.approx(load + product)
+    passed = replace(GPU, compiled=replace(GPU.compiled, passed_fraction=1))
+    start = replace(loop, stages=2, read_operations=32e6)
+    unread = replace(start, read_operations=0)
+    assert kernel_time(start, passed).latency == kernel_time(unread, passed).latency
+
+
+def twice(work: KernelWork) -> dict[str, float]:
+    """Return the fields of a loop that grow with its iterations, doubled."""
+    names = ("tensor_operations", "moved_bytes", "read_operations")
+    return {name: 2 * getattr(work, name) for name in names}
+
+
 def test_programs_that_do_not_fit_take_for_ever() -> None:
     large = replace(IDLE, shared=300 * 1024)
     assert resident_programs(large, GPU) == 0

@@ -71,3 +71,18 @@ def test_two_pipelines_fill_the_shared_memory(sample: str, measured: float):
     compiler = replace(program.compiler, strategy="full", factors=tiles)
     plan = after_passes(Case("", 1, program.text), program.hardware, [compiler])
     assert abs(log(1e6 * predicted_times(plan).eager / measured)) < log(1.1)
+
+
+ATTENTION = {"B": 4, "H": 32, "M": 4096, "N": 4096, "D": 128, "E": 128}
+
+
+@pytest.mark.parametrize(("stages", "measured"), [(1, 4498.7), (2, 3128.4)])
+def test_keys_and_values_are_loaded_behind_the_weights(stages: int, measured: float):
+    """One wait for both; of an iteration, only the second product overlaps loads."""
+    program = of_one_rank("attention", ATTENTION, "bfloat16")
+    grid = f"o: B=4 H=32 M=32 E=1 warps=8 stages={stages} group=1"
+    factors = f"{grid}; m_n: N={64 // stages}; products_d: D=1"
+    options = {"factors": factors, "specialize": False, "strategy": "full"}
+    compiler = replace(program.compiler, **options)
+    plan = after_passes(Case("", 1, program.text), program.hardware, [compiler])
+    assert abs(log(1e6 * predicted_times(plan).eager / measured)) < log(1.15)

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.from_ir.traffic import traffic_of
+from comet.cost.gpu.tiling import written_bytes
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.dataflow import ProgramOp
@@ -51,13 +52,31 @@ def test_tiles_with_more_rows_are_slower():
     assert tall > 1.1 * wide
 
 
-def converted(module: ModuleOp) -> list[float]:
+def test_what_is_stored_ends_with_the_rows():
+    """Tiles of 64 x 64 of a result of 100 x 100; the others are no store."""
+    program = of_one_rank("gemm", {"M": 100, "N": 100, "K": 64}, "float16")
+    compiler = replace(program.compiler, factors="c: M=2 N=2")
+    module = after_passes(Case("", 1, program.text), program.hardware, [compiler])
+    (node,) = (op for op in module.walk() if isinstance(op, SpatialOp) and op.is_grid)
+    system = attached_system(module)
+    summary = summarize(node, gpu_levels(system), device_of(system))
+    blocks = tile_blocks(node)
+    assert blocks == {"M": 64, "N": 64, "K": 64}
+    assert written_bytes(summary, blocks) == 2 * 100 * 100
+    assert 4 * sum(map(float, summary.moved_by_stores(blocks))) == 2 * 128 * 128
+
+
+def converted(module: ModuleOp, *, stored: bool = True) -> list[float]:
     """Return the bytes of the tiles of each kernel that get another layout."""
     system = attached_system(module)
+    device = device_of(system)
+    compiled = replace(device.compiled, stores_converted=stored)
     nodes = [op for op in module.walk() if isinstance(op, SpatialOp) and op.is_grid]
     found: list[float] = []
     for node in nodes:
-        summary = summarize(node, gpu_levels(system), device_of(system))
+        summary = summarize(
+            node, gpu_levels(system), replace(device, compiled=compiled)
+        )
         tiles = summary.per_program(summary.converted, tile_blocks(node))
         found.append(float(tiles) * float(summary.programs(tile_blocks(node))))
     return found
@@ -67,5 +86,6 @@ def test_what_row_statistics_of_a_product_meet_gets_another_layout():
     """The product that is loaded again, and the result: not what is stored first."""
     size = 2 * ROWS["M"] * ROWS["N"]
     assert converted(plan(TALL, **STORED)) == [2 * size]
+    assert converted(plan(TALL, **STORED), stored=False) == [size]
     apart = "c: M=256 N=2 warps=8 stages=3 group=8; c_wide_k: K=16; p: M=512"
     assert converted(plan(apart, strategy="none", narrow="c")) == [0, 0]

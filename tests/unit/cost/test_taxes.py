@@ -232,7 +232,8 @@ def test_remote_loads_stand_in_the_loop() -> None:
     filled = 1 + 15 / 3
     control = 128 * 0.05e-6
     first = 60e6 / 5.3e12 / 128
-    assert near.seconds == pytest.approx(8 * filled * 0.6e-6 + control + first)
+    loaded = first + 127 * first / 3
+    assert near.seconds == pytest.approx(8 * filled * 0.6e-6 + control + loaded)
     assert away.seconds - near.seconds == pytest.approx(7 * filled * 0.3e-6)
     assert away.communication == pytest.approx(away.seconds - near.seconds)
 

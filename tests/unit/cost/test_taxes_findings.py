@@ -48,15 +48,15 @@ def test_push_wins_for_many_rows(ranks: int):
         assert push < seconds(rows, "bsp", ranks)
 
 
-@pytest.mark.parametrize(("ranks", "below", "above"), [(2, 45, 48), (4, 28, 31)])
+@pytest.mark.parametrize(("ranks", "below", "above"), [(2, 47, 50), (4, 30, 33)])
 def test_the_crossover_of_few_ranks(ranks: int, below: int, above: int):
     assert seconds(below, "pull", ranks) < seconds(below, "push", ranks)
     assert seconds(above, "push", ranks) < seconds(above, "pull", ranks)
 
 
 def test_the_crossover_of_eight_ranks():
-    assert seconds(26, "pull") < seconds(26, "push")
-    assert seconds(29, "push") < seconds(29, "pull")
+    assert seconds(27, "pull") < seconds(27, "push")
+    assert seconds(30, "push") < seconds(30, "pull")
 
 
 def test_pull_wins_by_the_launch_and_the_flags_that_it_lacks():

@@ -95,7 +95,7 @@ def test_a_norm_of_few_rows_is_a_factor_of_the_product():
 
 def test_products_add_up_their_statistic_in_their_own_loop():
     """Each of two kernels computes the norm, and none stores it."""
-    p = Program({"M": 128, "D": 512, "F": 512, "E": 512}, "bf16", "f32")
+    p = Program({"M": 64, "D": 256, "F": 1024, "E": 1024}, "bf16", "f32")
     h = rms_norm(p, p.argument("x", "MD"), "h")
     y = p.contract("y", h, p.argument("w", "DF"), "MF")
     z = p.contract("z", h, p.argument("u", "DE"), "ME")

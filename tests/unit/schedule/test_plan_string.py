@@ -87,6 +87,20 @@ def test_rejects(plan: str, message: str):
         tiled(plan)
 
 
+@pytest.mark.parametrize(("heads", "refused"), [(2, True), (8, False)])
+def test_a_large_product_is_a_dot(heads: int, refused: bool):
+    """Of 8 heads, tiles with 4 are refused; `tl.dot` takes one of each."""
+    text = (ROOT / "samples" / "attention.mlir").read_text()
+    machine = f"{hardware('h200x1.yaml')},decompose,stream,fuse{{strategy=full}}"
+    plan = f"o: H={heads} M=2; m_n: N=2"
+    fused = run_passes(parse_module(text), machine)
+    if not refused:
+        run_passes(fused, f'tile{{factors="{plan}"}}')
+        return
+    with pytest.raises(PassFailedException, match="give H=8 in the factors"):
+        run_passes(fused, f'tile{{factors="{plan}"}}')
+
+
 SPLIT = """
 !T = tensor<4xf32, #compound.dims<M @HBM>>
 !R = tensor<4xf32, #compound.dims<M @REG>>

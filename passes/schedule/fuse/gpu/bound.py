@@ -63,6 +63,9 @@ from comet.passes.schedule.tile.gpu.space import (
     smallest_blocks,
 )
 
+ROUNDED = 1 - 1e-12
+"""Prices add up the same terms in another order."""
+
 _Additions: TypeAlias = "defaultdict[Extents, float]"
 """Costs per element of ops, by their extents."""
 
@@ -131,7 +134,7 @@ class KernelBound:
         """Return a bound by the bytes of device memory alone."""
         waiting = self.gpu.load_latency * bool(self.inputs)
         moving = self.device_bytes / self.gpu.hbm_bandwidth
-        return self.gpu.launch + max(waiting, moving)
+        return (self.gpu.launch + max(waiting, moving)) * ROUNDED
 
     @cached_property
     def device_bytes(self) -> float:
@@ -174,7 +177,7 @@ class _Least:
         work = self._work(summary, all_blocks, parts)
         fits = may_fit(summary, all_blocks, work.warps, gpu)
         least = float(np.min(np.where(np.greater(fits, 0), self._least(work), inf)))
-        return max(least, kernel.moving_seconds())
+        return max(least * ROUNDED, kernel.moving_seconds())
 
     def _least(self, work: KernelWork) -> Real:
         """
@@ -228,13 +231,15 @@ class _Least:
         stages, warps = _LAUNCHES if kernel.products else _STAGED_LAUNCHES
         threads = gpu.warp_threads * warps
         registers = register_bound(summary, blocks, warps, gpu) * threads
+        stored = _moved(kernel.outs, blocks, parts)
         return KernelWork(
             programs=programs,
             tensor_operations=dots,
             vector_operations=looped + later,
             looped_operations=looped,
             moved_bytes=_moved(kernel.values, blocks, parts),
-            stored_bytes=_moved(kernel.outs, blocks, parts),
+            stored_bytes=stored,
+            written_bytes=programs * stored,
             shared_reads=0.0,
             device_bytes=max(kernel.device_bytes - self._uncertain(), 0.0),
             rounds=rounds,

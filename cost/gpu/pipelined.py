@@ -1,0 +1,72 @@
+"""
+What software pipelines load, and what of a loop runs behind their loads.
+
+Read in kernels that Triton 3.6 compiles for sm_90. Block sizes may be arrays, one
+element per choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.layouts import Layouts
+from comet.cost.gpu.registers import replication
+from comet.cost.gpu.summary import Blocks, KernelSummary, Product
+from comet.cost.reals import Real, product, total
+
+
+def joined_rounds(summary: KernelSummary, blocks: Blocks) -> Real:
+    """Return how many waits in loops of contractions are one with another."""
+    loops = {product.loops for product in summary.products}
+    return total(
+        product(summary.iterated(dim, blocks) for dim in around)
+        * _run_once(inner, summary, blocks)
+        for around, inner in summary.joined_rounds
+        if around in loops
+    )
+
+
+def loaded_outside(summary: KernelSummary, blocks: Blocks) -> Real:
+    """Return the bytes that one program loads outside of loops of contractions."""
+    loops = {product.loops for product in summary.products}
+    loads = zip(summary.loads, summary.moved_by_loads(blocks), strict=True)
+    return total(moved for load, moved in loads if load.loops not in loops)
+
+
+def read_operations(
+    summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
+) -> Real:
+    """
+    Return the operations of contractions that a loop waits for before it loads more.
+
+    Those are whose results an op of the loop reads, not those that sum over the loop;
+    all, if matrix instructions read registers: they end before others start.
+    """
+    asynchronous = Layouts.once(summary, blocks, warps, gpu).reads_shared
+    replicas = replication(summary, blocks, warps, gpu)
+    return total(
+        summary.per_program((term,), blocks)
+        * replicas(dims)
+        * (1 - asynchronous * _sums_in_loop(dot, summary, blocks))
+        for term, dims, dot in zip(
+            summary.dots, summary.dot_results, summary.products, strict=True
+        )
+    )
+
+
+def _sums_in_loop(dot: Product, summary: KernelSummary, blocks: Blocks) -> Real:
+    """Return 1 if the innermost loop around a contraction sums it, else 0."""
+    return total(
+        np.greater(summary.trips(dim, blocks), 1)
+        * _run_once(dot.loops[position + 1 :], summary, blocks)
+        for position, dim in enumerate(dot.loops)
+        if dim in dot.summed
+    )
+
+
+def _run_once(loops: Sequence[str], summary: KernelSummary, blocks: Blocks) -> Real:
+    """Return 1 if all these loops have one iteration, else 0."""
+    return 1 - summary.is_looped(loops, blocks)
