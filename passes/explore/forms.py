@@ -60,13 +60,9 @@ def elementary(
 
 
 def forms_of(
-    program: Elementary,
-    ctx: Context,
-    pipeline: AcceleratorPipeline,
-    constraints: Constraints,
+    program: Elementary, ctx: Context, pipeline: AcceleratorPipeline
 ) -> Iterator[Form]:
-    """Yield the padded and streamed forms that are open."""
+    """Yield the padded and streamed forms that `pipeline` leaves open."""
     for pad, padded in pipeline.paddings(program.module):
         for stream, form in pipeline.forms(ctx, padded):
-            if stream in (constraints.stream or (False, True)):
-                yield Form(program, pad, stream, form)
+            yield Form(program, pad, stream, form)

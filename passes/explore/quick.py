@@ -37,7 +37,7 @@ from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.comet.lower_to_comet.build import check_expressible
 from comet.passes.graph.decompose import DecomposePass
-from comet.passes.graph.pad import PadPass
+from comet.passes.graph.pad import PadPass, padded_copy
 from comet.passes.graph.pad.extents import (
     format_extents,
     parse_extents,
@@ -206,6 +206,11 @@ class AcceleratorPipeline(Pipeline):
     root memory do, which is a defect of the COMET tool.
     """
 
+    @property
+    def goal(self) -> Goal:
+        """The model that makes all choices, and what is minimized."""
+        return Goal(self.model, self.objective)
+
     def __post_init__(self) -> None:
         """Check the options that are text, like the passes that take them."""
         _ = tuple(self.map())
@@ -333,16 +338,15 @@ class AcceleratorPipeline(Pipeline):
         with the fewest operations on each instance. Raises PassFailedException with the
         reason of the last config if none has a mapping.
         """
-        goal = Goal(self.model, self.objective)
         groups = [self.group(ctx, module, config) for config in configs]
-        candidates = best_first(groups, goal)
-        return cheapest("mapping", function_names(module), candidates, goal).result
+        candidates, place = best_first(groups, self.goal), function_names(module)
+        return cheapest("mapping", place, candidates, self.goal).result
 
     def group(
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
     ) -> Group[Trial]:
         """Return the candidates of a config, with the `floor` of their bound."""
-        goal, copy = Goal(self.model, self.objective), module.clone()
+        goal, copy = self.goal, module.clone()
         system, label = attached_system(copy), config.label
         spread, in_turn = self.spread(copy, system, config), self.bind == "sequential"
         try:
@@ -362,9 +366,9 @@ class AcceleratorPipeline(Pipeline):
         self, ctx: Context, module: ModuleOp, sharded: Trial, label: str, bound: Cost
     ) -> list[Candidate[Trial]]:
         """Return a candidate for each fusion strategy of a sharded module."""
-        goal, system = Goal(self.model, self.objective), attached_system(module)
+        goal, system = self.goal, attached_system(module)
         func, found = next(compute_functions(module)), list[Candidate[Trial]]()
-        choices = open_strategies(func, self.strategy, self.chunks, self.loops)
+        choices = self.strategies(func)
         bound_of = partial(fusion_bound, func, system, model=goal.guide)
         for name, strategy, plan in different_strategies(func, system, choices):
             full = f"{label} strategy={name}"
@@ -378,6 +382,10 @@ class AcceleratorPipeline(Pipeline):
                 floor = higher(bound, fused)
             found.append(Candidate(full, price, goal.floor(floor)))
         return found
+
+    def strategies(self, func: FuncOp) -> Sequence[Strategy]:
+        """Return the open fusion strategies of a sharded function."""
+        return open_strategies(func, self.strategy, self.chunks, self.loops)
 
     def fusion_notes(
         self, strategy: Strategy, choices: Sequence[Strategy]
@@ -485,13 +493,6 @@ def operations(func: FuncOp) -> int:
     ops = (op for op in func.walk() if isinstance(op, ComputeOp))
     spaces = (merged_extents((*op.operands, *op.results), op.name) for op in ops)
     return sum(prod(extents.values()) for extents in spaces)
-
-
-def padded_copy(module: ModuleOp, extents: str) -> ModuleOp:
-    """Return a copy of `module` with larger extents."""
-    copy = module.clone()
-    PadPass(extents).apply(Context(), copy)
-    return copy
 
 
 def function_names(module: ModuleOp) -> str:

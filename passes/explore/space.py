@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
 from math import prod
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -25,7 +24,6 @@ from comet.cost.estimate import CostError
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.errors import OpError
-from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
@@ -33,6 +31,7 @@ from comet.passes.comet.lower_to_comet.build import check_expressible
 from comet.passes.comet.lower_to_comet.collectives import check_collectives
 from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.explore.choices import Bindings, Placements
+from comet.passes.explore.constrained import ConstrainedPipeline
 from comet.passes.explore.constraints import ALL, Constraints
 from comet.passes.explore.forms import Elementary, Form, elementary, forms_of
 from comet.passes.explore.quick import (
@@ -42,17 +41,13 @@ from comet.passes.explore.quick import (
     function_names,
     priced,
 )
-from comet.passes.pipeline import run_settled
+from comet.passes.pipeline import AUTO, run_settled
 from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
-    open_strategies,
 )
 from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
 from comet.passes.schedule.fuse.strategy import (
-    STRATEGIES,
-    Chunks,
-    Loops,
     Strategy,
 )
 from comet.passes.schedule.plan_string import check_dims
@@ -73,7 +68,6 @@ from comet.passes.sharding.dim_axes import (
     assign_axes,
     dims_in,
     extents_along,
-    format_dims,
 )
 
 T = TypeVar("T")
@@ -206,23 +200,28 @@ class StructureSpace:
         check_dims(limits.factors, sorted(dims_in(module)))
 
     @cached_property
-    def _pipeline(self) -> AcceleratorPipeline:
-        return AcceleratorPipeline(
-            kind=self.constraints.kinds[0],
-            pad=self.constraints.pad,
+    def _pipeline(self) -> ConstrainedPipeline:
+        limits = self.constraints
+        return ConstrainedPipeline(
+            dim=AUTO_DIM,
+            at=None if limits.at in (None, (ALL,)) else limits.at[0],
+            kind=limits.kinds[0],
+            loops=AUTO,
+            pad=limits.pad,
             partials="reduce",
             model=self.goal.model,
             objective=self.goal.objective,
             allow_artifacts=self.allow_artifacts,
+            limits=limits,
         )
 
     def default(self) -> Found[tuple[ModulePass, ...]] | None:
         """
         Return the passes and the cost of the mapping to start from.
 
-        It is `start`, or that of `comet-accelerator` with the constraints as options,
-        or None if it has no such options. Raises PassFailedException or CostError if
-        there is no mapping.
+        It is `start`, or that of `comet-accelerator` among the choices that constraints
+        leave, or None for constraints that its mappings need not meet. Raises
+        PassFailedException or CostError if there is no mapping.
         """
         if self.start:
             copy, annotate = self.module.clone(), AnnotateCostPass(self.goal.model)
@@ -231,9 +230,11 @@ class StructureSpace:
                 for pass_ in self.start
             )
             return priced(run_settled(passes, self.ctx, copy), copy)
-        quick = quick_pipeline(self._pipeline, self.constraints)
-        if quick is None or not self._forms:
+        quick = self._pipeline
+        if not (quick.meets_all and self._forms):
             return None
+        if self.constraints.loops is None:
+            quick = replace(quick, loops="shared")
         programs = reversed(self._programs)  # that of comet-accelerator is the first
         tried = [(each.label, partial(self._quickly, quick, each)) for each in programs]
         with session() as current, current.allowing_artifacts(self.allow_artifacts):
@@ -283,7 +284,7 @@ class StructureSpace:
         return tuple(
             form
             for program in self._programs
-            for form in forms_of(program, self.ctx, self._pipeline, self.constraints)
+            for form in forms_of(program, self.ctx, self._pipeline)
         )
 
     def shardings(self, module: ModuleOp) -> Sequence[Dims]:
@@ -318,7 +319,7 @@ class StructureSpace:
         """Yield those of `comet-accelerator`, with the axes of each dimension."""
         system = attached_system(module)
         mesh = MeshOp(system.system_name, system.axes)
-        for dims in replace(self._pipeline, dim=AUTO_DIM).open_dims(module):
+        for dims in self._pipeline.open_dims(module):
             shards = assign_axes("explore", module, mesh, dims)
             yield tuple(DimAxes(*shard) for shard in shards)
 
@@ -369,7 +370,7 @@ class StructureSpace:
             return
         (func,) = compute_functions(copy)
         for name, strategy, plan in different_strategies(
-            func, system, self._strategies(func)
+            func, system, self._pipeline.strategies(func)
         ):
             full = f"{label} strategy={name}"
             if isinstance(plan, PassFailedException):
@@ -380,16 +381,6 @@ class StructureSpace:
             structure = Structure(full, copy, passes, strategy, higher(bound, fused))
             yield from self._bound(structure)
 
-    def _strategies(self, func: FuncOp) -> list[Strategy]:
-        """Return the open fusion strategies, as options of `fuse`."""
-        return [
-            strategy
-            for strategy in open_strategies(func, "auto", "auto", "auto")
-            if strategy.name in (self.constraints.strategy or STRATEGIES)
-            and strategy.chunks in (self.constraints.chunks or get_args(Chunks))
-            and strategy.loops in (self.constraints.loops or get_args(Loops))
-        ]
-
     def _bound(self, structure: Structure) -> Iterator[Structure]:
         """Yield a structure with each choice of bindings."""
         choice = Bindings(self.constraints)
@@ -398,43 +389,6 @@ class StructureSpace:
             return
         for text, after in choice.options(structure.tree()):
             yield replace(structure, label=structure.label + text, after=after)
-
-
-def quick_pipeline(
-    pipeline: AcceleratorPipeline, limits: Constraints
-) -> AcceleratorPipeline | None:
-    """
-    Return `pipeline` with options that make its mappings meet the constraints.
-
-    None if there are none, as for factors, and for a choice among several values.
-    """
-    at = None if limits.at == (ALL,) else limits.at
-    limited = (
-        limits.dim,
-        limits.stream,
-        limits.strategy,
-        limits.chunks,
-        limits.loops,
-        at,
-    )
-    several = any(values is not None and len(values) != 1 for values in limited)
-    if several or limits.factors or BindingKind.SEQUENTIAL not in limits.bindings:
-        return None
-    dims = limits.dim
-    return replace(
-        pipeline,
-        dim=AUTO_DIM if dims is None else tuple(format_dims(dims[0]).split(",")),
-        stream=_only(limits.stream, pipeline.stream),
-        strategy=_only(limits.strategy, pipeline.strategy),
-        chunks=_only(limits.chunks, pipeline.chunks),
-        loops=_only(limits.loops, pipeline.loops),
-        at=_only(at, pipeline.at),
-    )
-
-
-def _only(values: tuple[T, ...] | None, default: U) -> T | U:
-    """Return the first value that a constraint leaves, the default without one."""
-    return default if values is None else values[0]
 
 
 def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:

@@ -192,7 +192,8 @@ class State:
         """
         self.rest = self.space.bound()
         with session() as current, current.until(inf), suppress(*REJECTED):
-            if (found := self.space.default()) is not None:
+            found = self.space.default()
+            if found is not None and self.is_better(found.cost):
                 name = "the start" if self.space.start else "comet-accelerator"
                 self.best = Best(name, found.result, found.cost)
 

@@ -82,6 +82,13 @@ class PadPass(ModulePass):
         return found[0] if found else {}
 
 
+def padded_copy(module: ModuleOp, extents: str) -> ModuleOp:
+    """Return a copy of `module` with larger extents."""
+    copy = module.clone()
+    PadPass(extents).apply(Context(), copy)
+    return copy
+
+
 def pad_function(func: FuncOp, plan: PadPlan) -> None:
     """Rewrite the body of `func` to padded extents; the signature stays."""
     *ops, returned = func.body.block.ops

@@ -19,7 +19,7 @@ from comet.passes.explore.certificate import read_certificate
 from comet.tools.diagnostics import CometError, UsageError
 
 EDGE = Source.read("samples/hardware/edge.yaml")
-NO_START = Source('stream: false\ndim: ["N", "N:kx,ky"]\n', "few.yaml")
+NO_START = Source("factors: 'c_dram: M=2'\n", "few.yaml")
 """Constraints that no mapping of the quick search is known to meet."""
 FEW = Source('stream: false\nstrategy: full\ndim: ["N:cx,cy,kx,ky"]\n', "few.yaml")
 QUESTION = Question(Source(graph_text("gemm", (8, 4, 32)), "in.mlir"), EDGE, FEW)

@@ -23,7 +23,9 @@ from comet.tools.comet_explore import main
 from comet.tools.diagnostics import CometError, UsageError
 
 EDGE = Source.read("samples/hardware/edge.yaml")
-FEW = Source('{stream: false, pad: none, dim: [N, ""], strategy: full}', "few.yaml")
+CHOICES = 'stream: false, pad: none, dim: [N, ""], strategy: full'
+FEW = Source(f"{{{CHOICES}, factors: 'y_dram: M=1'}}", "few.yaml")
+"""With a factor, so that no search starts from a mapping of comet-accelerator."""
 PROGRAM = Source(graph_text("gemm_softmax", (8, 8, 32)), "in.mlir")
 QUESTION = Question(PROGRAM, EDGE, FEW)
 SAMPLES = 6
@@ -83,7 +85,7 @@ def test_illegal_samples_get_a_penalty(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_fixed_factor_that_divides_nothing():
-    text = f"{FEW.text[:-1]}, factors: 'y_dram: M=3'}}"
+    text = FEW.text.replace("M=1", "M=3")
     question = replace(QUESTION, constraints=Source(text, "few.yaml"))
     with pytest.raises(CometError, match="no valid mapping was found"):
         explore(replace(question, sampling=Sampling(samples=3)))

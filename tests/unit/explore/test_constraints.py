@@ -6,10 +6,9 @@ from semantics import comet_context, parse_module, run_passes
 
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.explore.constraints import Constraints, read_constraints
-from comet.passes.explore.quick import AcceleratorPipeline
-from comet.passes.explore.space import StructureSpace, quick_pipeline
+from comet.passes.explore.meets import unmet
+from comet.passes.explore.space import StructureSpace
 from comet.passes.schedule.bind import KINDS
-from comet.passes.schedule.fuse import FusePass
 from comet.passes.search import Goal
 from comet.passes.sharding.dim_axes import parse_dims
 from comet.yaml_file import FileFormatError
@@ -30,41 +29,26 @@ def test_constraints_read():
 
 
 @pytest.mark.parametrize(
-    ("text", "pipeline"),
+    ("text", "starts"),
     [
-        ("", AcceleratorPipeline(dim=("auto",))),
-        ("bindings: all\nat: all", AcceleratorPipeline(dim=("auto",))),
-        (
-            "strategy: partial\nat: OB",
-            AcceleratorPipeline(strategy="partial", at="OB", dim=("auto",)),
-        ),
-        (
-            "dim: 'M:cx,cy;N:kx'\nstream: true",
-            AcceleratorPipeline(stream=True, dim=("M:cx", "cy;N:kx")),
-        ),
-        ("stream: [true, false]", None),
-        ("dim: ''", AcceleratorPipeline(dim=("",))),
-        ("bindings: pipeline", None),
-        ("factors: 'c_dram: M=2'", None),
+        ("strategy: [partial, none]\nstream: false\ndim: [M, '']", True),
+        ("strategy: partial\nat: OB\nchunks: root\nstream: true\ndim: ''", True),
+        ("dim: ['M:cx', 'N:kx']\nloops: separate\nat: all\nstream: false", True),
+        ("bindings: pipeline", False),
+        ("factors: 'c_dram: M=2'", False),
     ],
 )
-def test_the_quick_search_whose_mappings_meet_constraints(
-    text: str, pipeline: AcceleratorPipeline | None
+def test_a_search_starts_from_the_quick_one_among_what_constraints_leave(
+    text: str, starts: bool
 ):
-    constraints = read_constraints(text, "c.yaml")
-    assert quick_pipeline(AcceleratorPipeline(), constraints) == pipeline
-
-
-def test_a_search_with_constraints_starts_from_the_quick_one():
     module = run_passes(
         parse_module(graph_text("gemm_softmax", (8, 8, 32))),
         'attach-hardware{path="samples/hardware/edge.yaml"}',
     )
-    limits = Constraints(strategy=("partial",), stream=(False,))
-    found = StructureSpace(comet_context(), module, Goal(), limits).default()
-    assert found is not None
-    (fuse,) = (each for each in found.result if isinstance(each, FusePass))
-    assert fuse.strategy == "partial"
+    limits, ctx = read_constraints(text, "c.yaml"), comet_context()
+    found = StructureSpace(ctx, module, Goal(), limits).default()
+    assert (found is not None) == starts
+    assert found is None or unmet(found.result, limits, ctx, module) is None
 
 
 @pytest.mark.parametrize(

@@ -274,7 +274,10 @@ CHEAP = Constraints(strategy=("full",), chunks=("root",), dim=(parse_dims(["M"])
 STREAMED = replace(CHEAP, stream=(True,))
 BOUNDED = {
     "padded": (graph_text("gemm_softmax", (67, 16, 67)), CHEAP),
-    "two units": (Path("samples/gated_mlp.mlir").read_text(), CHEAP),
+    "two units": (
+        Path("samples/gated_mlp.mlir").read_text(),
+        replace(CHEAP, chunks=None),
+    ),
     "attention": (ATTENTION, STREAMED),
 }
 
