@@ -67,7 +67,7 @@ from comet.passes.search import (
     refuse,
     session,
 )
-from comet.passes.search.goal import Objective
+from comet.passes.search.goal import FREE, Objective
 from comet.passes.search.groups import Group, best_first
 from comet.passes.sharding.dim_axes import (
     DimAxes,
@@ -358,29 +358,29 @@ class AcceleratorPipeline(Pipeline):
             failed = Candidate[Trial](label, partial(refuse, error))
             return Group(label, failed.bound, 0, lambda: (failed,))
         trial = Trial(passes, config.notes)
-        make = partial(self.candidates, ctx, copy, trial, label, bound)
+        make = partial(self.candidates, ctx, copy, trial, f"{label} strategy=", bound)
         count = operations(next(compute_functions(copy)))
         return Group(label, goal.floor(bound), count, make)
 
     def candidates(
         self, ctx: Context, module: ModuleOp, sharded: Trial, label: str, bound: Cost
     ) -> list[Candidate[Trial]]:
-        """Return a candidate for each fusion strategy of a sharded module."""
+        """Return candidates for the fusion strategies, which `label` is before."""
         goal, system = self.goal, attached_system(module)
-        func, found = next(compute_functions(module)), list[Candidate[Trial]]()
+        func, in_turn = next(compute_functions(module)), self.bind == "sequential"
+        found: list[Candidate[Trial]] = []
         choices = self.strategies(func)
         bound_of = partial(fusion_bound, func, system, model=goal.guide)
         for name, strategy, plan in different_strategies(func, system, choices):
-            full = f"{label} strategy={name}"
             if isinstance(plan, PassFailedException):
-                price, floor = partial(refuse, plan), bound
+                # Without nests, its bound would seem far below those of the others.
+                price, floor = partial(refuse, plan), FREE
             else:
                 notes = {**sharded.notes, **dict(self.fusion_notes(strategy, choices))}
                 trial = Trial(sharded.passes, notes)
                 price = partial(self.mapped, ctx, module, trial, strategy)
-                fused = bound_of(plan=plan, sequential=self.bind == "sequential")
-                floor = higher(bound, fused)
-            found.append(Candidate(full, price, goal.floor(floor)))
+                floor = higher(bound, bound_of(plan=plan, sequential=in_turn))
+            found.append(Candidate(label + name, price, goal.floor(floor)))
         return found
 
     def strategies(self, func: FuncOp) -> Sequence[Strategy]:
