@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from gpu_graphs import H200, SOFTMAX
+from graph_text import Program
 from named_ops import NAMED_OPS
 from semantics import parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted
@@ -132,6 +133,20 @@ def test_loops_that_are_not_specialized(
     sizes = {"B": 2, "H": 2, "M": 256, "N": 256, "D": 64, "E": 64, **extents}
     factors = f'factors="y: B=2 H=2 M=2 warps={warps} stages={stages}; m_n: N=2"'
     source = emitted(ATTENTION.text(sizes), f"{SPECIALIZED} {factors}}}")
+    assert "warp_specialize" not in source
+
+
+def test_a_loop_that_stores_is_not_specialized():
+    """Triton 3.9 fails to compile it: the product of each iteration is a result."""
+    p = Program({"M": 64, "D": 512, "F": 512}, "bf16", "f32")
+    rows = p.argument("rows", "MD")
+    stored = p.contract("stored", rows, p.argument("x", "MF"), "FD")
+    summed = p.contract("summed", rows, p.argument("w", "FD"), "MF")
+    factors = 'factors="stored_bf16: F=8 warps=4 stages=2; summed_d: D=8"'
+    options = f'kernels="stored_bf16 summed_bf16" copies=descriptors {factors}'
+    passes = f"{H200},triton-distributed{{specialize=true {options}}}"
+    source = emitted(p.returning(stored, summed), passes)
+    assert "_desc.load" in source
     assert "warp_specialize" not in source
 
 
