@@ -7,7 +7,8 @@ does so for loops with products whose operands come by tensor descriptor, in pro
 of four warps: with eight it ignores the request on sm_90 (Triton 3.6 to 3.9, measured
 on what it compiles). Only loops with several products, as in attention, in kernels of
 two stages: with more, and of one product, results on an H200 were not finite (Triton
-3.6.0). Not those that store: Triton 3.9 fails to compile them. Takes functions at the dataflow level, with descriptors.
+3.6.0). Not those that store: Triton 3.9 fails to compile them. Takes functions at the
+dataflow level, with descriptors.
 """
 
 from __future__ import annotations
