@@ -36,16 +36,13 @@ CONSTANTS = {
     "send_parts": {"BLOCK": 256},
     "counted_gather": {"W": 4, "N": 256},
     "receive_parts": {"W": 4, "N": 256},
-    "all_atomics": {},
 }
 INTEGERS = ("current", "peer", "COUNT")
 TYPES = {
     "bases": "*i64",
-    "cells": "*i32",
     "counters": "*i32",
     "counts": "*i32",
     "flags": "*i32",
-    "old": "*i32",
     "ready": "*i32",
 }
 

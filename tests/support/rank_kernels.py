@@ -11,15 +11,6 @@ import triton
 import triton.language as tl
 
 from comet.runtime.shim import (
-    atomic_add,
-    atomic_and,
-    atomic_cas,
-    atomic_max,
-    atomic_min,
-    atomic_or,
-    atomic_sub,
-    atomic_xchg,
-    atomic_xor,
     finish_epoch,
     load,
     next_epoch,
@@ -51,14 +42,15 @@ def publish(flag, epoch, current, peer, bases, HOW: tl.constexpr):
     """Signal, in the right way or in one that is not enough."""
     if HOW == "signal":
         signal(flag, epoch, current, peer, bases)
+    there = rebase(flag, current, peer, bases, 4)
     if HOW == "without barrier":
-        atomic_xchg(flag, epoch, current, peer, bases, sem="release")
+        tl.atomic_xchg(there, epoch, sem="release", scope="sys")
     if HOW == "relaxed":
         tl.debug_barrier()
-        atomic_xchg(flag, epoch, current, peer, bases, sem="relaxed")
+        tl.atomic_xchg(there, epoch, sem="relaxed", scope="sys")
     if HOW == "gpu scope":
         tl.debug_barrier()
-        atomic_xchg(flag, epoch, current, peer, bases, sem="release", scope="gpu")
+        tl.atomic_xchg(there, epoch, sem="release", scope="gpu")
 
 
 @triton.jit
@@ -223,16 +215,17 @@ def receive_parts(recv, counts, out, COUNT, W: tl.constexpr, N: tl.constexpr):
 @triton.jit
 def all_atomics(cells, old, current, peer, bases):
     """Do every atomic once on a peer; keep what was there before."""
-    tl.store(old + 0, atomic_add(cells + 0, 5, current, peer, bases))
-    tl.store(old + 1, atomic_sub(cells + 1, 5, current, peer, bases))
-    tl.store(old + 2, atomic_xchg(cells + 2, 5, current, peer, bases))
-    tl.store(old + 3, atomic_and(cells + 3, 5, current, peer, bases))
-    tl.store(old + 4, atomic_or(cells + 4, 5, current, peer, bases))
-    tl.store(old + 5, atomic_xor(cells + 5, 5, current, peer, bases))
-    tl.store(old + 6, atomic_min(cells + 6, 5, current, peer, bases))
-    tl.store(old + 7, atomic_max(cells + 7, 5, current, peer, bases))
-    tl.store(old + 8, atomic_cas(cells + 8, 12, 5, current, peer, bases))
-    tl.store(old + 9, atomic_cas(cells + 9, 0, 5, current, peer, bases))
+    there = rebase(cells, current, peer, bases, 4)
+    tl.store(old + 0, tl.atomic_add(there + 0, 5, scope="sys"))
+    tl.store(old + 1, tl.atomic_add(there + 1, -5, scope="sys"))
+    tl.store(old + 2, tl.atomic_xchg(there + 2, 5, scope="sys"))
+    tl.store(old + 3, tl.atomic_and(there + 3, 5, scope="sys"))
+    tl.store(old + 4, tl.atomic_or(there + 4, 5, scope="sys"))
+    tl.store(old + 5, tl.atomic_xor(there + 5, 5, scope="sys"))
+    tl.store(old + 6, tl.atomic_min(there + 6, 5, scope="sys"))
+    tl.store(old + 7, tl.atomic_max(there + 7, 5, scope="sys"))
+    tl.store(old + 8, tl.atomic_cas(there + 8, 12, 5, scope="sys"))
+    tl.store(old + 9, tl.atomic_cas(there + 9, 0, 5, scope="sys"))
 
 
 @triton.jit
@@ -264,7 +257,8 @@ def store_rebased(pointer, offset, current, peer, bases):
 def arrive(count, places, current, bases):
     """Count on rank 0; keep there who came as which."""
     me = current * tl.num_programs(0) + tl.program_id(0)
-    rank_and_program_id = atomic_add(count, 1, current, 0, bases)
+    first = rebase(count, current, 0, bases, 4)
+    rank_and_program_id = tl.atomic_add(first, 1, scope="sys")
     store(places + rank_and_program_id, me, current, 0, bases)
 
 

@@ -6,8 +6,9 @@ rank, base addresses of the symmetric heap. A pointer always points into the cur
 rank's own heap; the functions translate it to the same object on the other rank.
 `heap_bases` is any table of addresses, int64[world]: of one heap, or of one allocation.
 
-`rank_and_program_id`, `symmetric_address`, `rebase`, `signal`, `wait` and the epochs
-are comet's own. Flags are 32-bit counters that only grow.
+`load` and `store` are those of Iris; the others are comet's own. Flags are 32-bit
+counters that only grow. Other atomics on a peer are Triton's, at scope `sys`, on a
+rebased pointer: at Triton's default, one GPU, others may never see them.
 """
 
 # Triton has no type stubs, and a kernel's parameters have no Python types.
@@ -26,9 +27,6 @@ knobs.amd.use_buffer_ops = False
 Buffer instructions of AMD GPUs need the same pointer in all lanes. A peer's pointer
 is loaded from a table: they would loop over lanes, and take minutes to compile.
 """
-
-SYSTEM = tl.constexpr("sys")
-"""The scope of atomics: at Triton's default, one GPU, others may never see them."""
 
 
 @triton.jit
@@ -158,159 +156,6 @@ def store(
     """
     target = translate(pointer, current, remote, heap_bases, hint)
     tl.store(target, value, mask=mask, cache_modifier=cache_modifier)
-
-
-@triton.jit
-def atomic_add(
-    pointer,
-    value,
-    current,
-    remote,
-    heap_bases,
-    mask=None,
-    sem: tl.constexpr = None,
-    scope: tl.constexpr = SYSTEM,
-    hint: tl.constexpr = None,
-):
-    """Add on the remote rank; return the old value."""
-    target = translate(pointer, current, remote, heap_bases, hint)
-    return tl.atomic_add(target, value, mask=mask, sem=sem, scope=scope)
-
-
-@triton.jit
-def atomic_sub(
-    pointer,
-    value,
-    current,
-    remote,
-    heap_bases,
-    mask=None,
-    sem: tl.constexpr = None,
-    scope: tl.constexpr = SYSTEM,
-    hint: tl.constexpr = None,
-):
-    """Subtract on the remote rank; return the old value."""
-    target = translate(pointer, current, remote, heap_bases, hint)
-    return tl.atomic_add(target, -value, mask=mask, sem=sem, scope=scope)
-
-
-@triton.jit
-def atomic_xchg(
-    pointer,
-    value,
-    current,
-    remote,
-    heap_bases,
-    mask=None,
-    sem: tl.constexpr = None,
-    scope: tl.constexpr = SYSTEM,
-    hint: tl.constexpr = None,
-):
-    """Replace a value on the remote rank; return the old value."""
-    target = translate(pointer, current, remote, heap_bases, hint)
-    return tl.atomic_xchg(target, value, mask=mask, sem=sem, scope=scope)
-
-
-@triton.jit
-def atomic_and(
-    pointer,
-    value,
-    current,
-    remote,
-    heap_bases,
-    mask=None,
-    sem: tl.constexpr = None,
-    scope: tl.constexpr = SYSTEM,
-    hint: tl.constexpr = None,
-):
-    """Bitwise and on the remote rank; return the old value."""
-    target = translate(pointer, current, remote, heap_bases, hint)
-    return tl.atomic_and(target, value, mask=mask, sem=sem, scope=scope)
-
-
-@triton.jit
-def atomic_or(
-    pointer,
-    value,
-    current,
-    remote,
-    heap_bases,
-    mask=None,
-    sem: tl.constexpr = None,
-    scope: tl.constexpr = SYSTEM,
-    hint: tl.constexpr = None,
-):
-    """Bitwise or on the remote rank; return the old value."""
-    target = translate(pointer, current, remote, heap_bases, hint)
-    return tl.atomic_or(target, value, mask=mask, sem=sem, scope=scope)
-
-
-@triton.jit
-def atomic_xor(
-    pointer,
-    value,
-    current,
-    remote,
-    heap_bases,
-    mask=None,
-    sem: tl.constexpr = None,
-    scope: tl.constexpr = SYSTEM,
-    hint: tl.constexpr = None,
-):
-    """Bitwise exclusive or on the remote rank; return the old value."""
-    target = translate(pointer, current, remote, heap_bases, hint)
-    return tl.atomic_xor(target, value, mask=mask, sem=sem, scope=scope)
-
-
-@triton.jit
-def atomic_min(
-    pointer,
-    value,
-    current,
-    remote,
-    heap_bases,
-    mask=None,
-    sem: tl.constexpr = None,
-    scope: tl.constexpr = SYSTEM,
-    hint: tl.constexpr = None,
-):
-    """Keep the smaller value on the remote rank; return the old value."""
-    target = translate(pointer, current, remote, heap_bases, hint)
-    return tl.atomic_min(target, value, mask=mask, sem=sem, scope=scope)
-
-
-@triton.jit
-def atomic_max(
-    pointer,
-    value,
-    current,
-    remote,
-    heap_bases,
-    mask=None,
-    sem: tl.constexpr = None,
-    scope: tl.constexpr = SYSTEM,
-    hint: tl.constexpr = None,
-):
-    """Keep the larger value on the remote rank; return the old value."""
-    target = translate(pointer, current, remote, heap_bases, hint)
-    return tl.atomic_max(target, value, mask=mask, sem=sem, scope=scope)
-
-
-@triton.jit
-def atomic_cas(
-    pointer,
-    compare,
-    value,
-    current,
-    remote,
-    heap_bases,
-    sem: tl.constexpr = None,
-    scope: tl.constexpr = SYSTEM,
-    hint: tl.constexpr = None,
-):
-    """Replace a value that equals `compare` on the remote rank; return the old one."""
-    target = translate(pointer, current, remote, heap_bases, hint)
-    return tl.atomic_cas(target, compare, value, sem=sem, scope=scope)
 
 
 @triton.jit

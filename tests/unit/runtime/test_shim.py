@@ -88,21 +88,6 @@ def test_waits_acquire_from_the_whole_system(kernel: str, compiled: Compiled):
     assert "buffer_inv sc0 sc1" in amd
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_atomic_reaches_other_gpus(target: str, compiled: Compiled):
-    operations = compiled["all_atomics", target]
-    if target == "sm_90":
-        atomics = [op for op in operations if op.startswith(("atom", "red"))]
-        assert all(".sys." in op for op in atomics)
-    else:
-        atomics = [op for op in operations if op.startswith("global_atomic")]
-        narrow = [op for op in atomics if "sc1" not in op]
-        # Triton 3.6 gives compare-and-swap the scope of one GPU, whatever is asked for.
-        assert len(narrow) in (0, 2)
-        assert all("cmpswap" in op for op in narrow)
-    assert len(atomics) >= 8
-
-
 @pytest.mark.parametrize("kernel", WAITS)
 def test_nothing_polls_with_a_plain_load(kernel: str, compiled: Compiled):
     assert not any("volatile" in op for op in compiled[kernel, "sm_90"])
