@@ -140,7 +140,10 @@ def _edits(gpu: Entries, calibration: Calibration) -> Iterator[Edit]:
 
 def _rates(calibration: Calibration) -> dict[str, float | Mapping[str, float]]:
     """Return what was measured by the fields it belongs to, and by element type."""
-    exchange = calibration.exchange_us
+    between = {
+        "exchange_us": calibration.exchange_us,
+        "flag_latency_us": calibration.flag_latency_us,
+    }
     return {
         "tensor_tflops": calibration.tensor_tflops,
         "vector_tflops": {"f32": calibration.vector_tflops},
@@ -148,7 +151,7 @@ def _rates(calibration: Calibration) -> dict[str, float | Mapping[str, float]]:
         "l2_gb_per_s": calibration.l2_gb_per_s,
         "launch_us": calibration.launch_us,
         "graph_launch_us": calibration.graph_launch_us,
-        **({} if exchange is None else {"exchange_us": exchange}),
+        **{name: us for name, us in between.items() if us is not None},
     }
 
 
@@ -194,16 +197,24 @@ def calibration_in(path: Path) -> Calibration:
             found = Calibration.from_json(result["calibration"])
             if found.dry_run:
                 raise ValueError(f"{path} is of a dry run, whose rates mean nothing")
-            return replace(found, exchange_us=_exchange_in(results.values()))
+            return _with_exchanges(found, results.values())
     raise ValueError(f"{path} has no calibration; name results of benchmarks/gpu.py")
 
 
-def _exchange_in(results: Iterable[dict[str, Any]]) -> float | None:
-    """Return what an exchange between programs took, if it was measured."""
-    found = (
-        each["exchanges"]["exchange_us"] for each in results if "exchanges" in each
-    )
-    return next(found, None)
+def _with_exchanges(
+    calibration: Calibration, results: Iterable[dict[str, Any]]
+) -> Calibration:
+    """
+    Return the rates with what exchanges between programs took, if it was measured.
+
+    To pass a flag takes an atomic of one program, then a read of the other.
+    """
+    for found in (each["exchanges"] for each in results if "exchanges" in each):
+        flag = found["system_flag_us"] / 2
+        return replace(
+            calibration, exchange_us=found["exchange_us"], flag_latency_us=flag
+        )
+    return calibration
 
 
 def calibrated(dry_run: bool) -> Calibration:

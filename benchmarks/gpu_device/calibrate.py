@@ -11,7 +11,7 @@ other with a warm L2, as `timing.GpuClock` measures them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import date
 from typing import Any
 
@@ -59,6 +59,8 @@ class Calibration:
     """Whether it ran in the interpreter, so that no figure means anything."""
     exchange_us: float | None = None
     """Microseconds of an exchange between programs, if it was measured, too."""
+    flag_latency_us: float | None = None
+    """Microseconds of an atomic on a flag, or a read of it, if they were measured."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields by name."""
@@ -68,7 +70,8 @@ class Calibration:
     def from_json(given: Mapping[str, Any]) -> Calibration:
         """Return what `as_json` was made of; `ValueError` where a field is missing."""
         names = [field.name for field in fields(Calibration)]
-        missing = [n for n in names if n not in given and n != "exchange_us"]
+        required = [f.name for f in fields(Calibration) if f.default is MISSING]
+        missing = [name for name in required if name not in given]
         if missing:
             raise ValueError(f"a calibration without {', '.join(missing)}")
         return Calibration(**{name: given.get(name) for name in names})

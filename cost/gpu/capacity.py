@@ -44,8 +44,9 @@ def shared_need(
     buffers = np.maximum(stages - 1 + computed_on, 1)
     kept = computed_on if resident else None
     # Where copies pass registers, compilers use the same bytes again.
-    passing = 1.0 * (gpu.compiled.passed_fraction == 0)
-    pipelined = np.greater(stages, 1) * _ends_with_its_loop(summary, blocks) * passing
+    asynchronous = 1.0 * (not gpu.compiled.copies_pass_registers)
+    pipelined = np.greater(stages, 1) * _ends_with_its_loop(summary, blocks)
+    pipelined = pipelined * asynchronous
     single = np.maximum(computed_on, pipelined)
     loops = summary.peak(summary.shared, blocks, buffers, single, kept)
     computed = longest((0.0, *_computed_operands(summary, blocks)))

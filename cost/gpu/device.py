@@ -66,7 +66,12 @@ class Compiled:
     passed_fraction: float
     """
     Fraction of tiles on their way to shared memory that registers hold in addition to
-    all others, 0 if copies pass no registers.
+    all others.
+    """
+    copies_pass_registers: bool
+    """
+    Whether software pipelines copy tiles to shared memory through registers: loads are
+    issued at the start of an iteration, and what was loaded is stored at its end.
     """
     f32_multiple: float
     """Registers of kernels with f32 products, as a multiple of those for the tiles."""
@@ -152,7 +157,12 @@ class Device:
     load_bytes: int
     """The largest vector width, in bytes."""
     load_latency: float
-    """From a load to its use."""
+    """From a load of tiles in device memory to its use."""
+    flag_latency: float
+    """
+    From an instruction on one number of the GPU's own memory to its result: a read of
+    a flag, an atomic, or a fence.
+    """
     iteration: float
     """Seconds that control and synchronization add to one iteration of a loop."""
     dependent: float

@@ -195,7 +195,7 @@ def tile_fraction(work: KernelWork, device: Device) -> Real:
     reuse the buffers of the pipeline, if copies fill them without registers: none of
     436 kernels compiled for sm_90 has more (`tests/data/registers.csv`).
     """
-    reused = np.greater(work.stages, 1) * (device.compiled.passed_fraction == 0)
+    reused = np.greater(work.stages, 1) * (not device.compiled.copies_pass_registers)
     return np.where(reused, 1.0, device.compiled.shared_fraction)
 
 
@@ -329,7 +329,7 @@ def loops_time(
     computing = np.maximum(phases.computing, dependent)
     first = first_loads(work, phases.loading)
     arriving = waiting.loading + phases.loading - first
-    before = phases.before * (device.compiled.passed_fraction == 0)
+    before = phases.before * (not device.compiled.copies_pass_registers)
     pipelined = np.where(
         np.greater(work.groups, 1),
         refilling(arriving, computing, work.stages),

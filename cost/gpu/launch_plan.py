@@ -51,16 +51,16 @@ def shared_memory_net(device: Device, ranks: int, flag_bytes: int) -> Interconne
     """
     Return what connects ranks that share one GPU; each has `device`, a part of it.
 
-    A peer's memory is the same device memory, with its latency. The kernels of all
-    ranks share a launch, whose end is a barrier.
+    A peer's memory is the same device memory, with its latencies; a flag is set, then
+    read. The kernels of all ranks share a launch, whose end is a barrier.
     """
     return Interconnect(
         ranks=ranks,
         bandwidth=device.hbm_bandwidth,
         links=1,
-        latency=device.load_latency,
+        latency=device.flag_latency,
         load_latency=device.load_latency,
-        signal=2 * device.load_latency,
+        signal=2 * device.flag_latency,
         barrier=0.0,
         caches=1,
         flag_bytes=flag_bytes,

@@ -23,6 +23,7 @@ def scaled_machines(machine: Machine, factor: float) -> Mapping[str, Machine]:
         "L2 bandwidth": replace(device, l2_bandwidth=device.l2_bandwidth * factor),
         "HBM bandwidth": replace(device, hbm_bandwidth=device.hbm_bandwidth * factor),
         "load latency": replace(device, load_latency=device.load_latency / factor),
+        "flag latency": replace(device, flag_latency=device.flag_latency / factor),
         "loop control time": replace(device, iteration=device.iteration / factor),
     }
     nets = {

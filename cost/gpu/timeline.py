@@ -246,7 +246,7 @@ class _Player:
         waves = max(1, min(time.waves, MAX_WAVES))
         task = _Task(self, rank)
         if part.counts:
-            task.add("signal", time.waves * self.machine.device.load_latency)
+            task.add("signal", time.waves * self.machine.device.flag_latency)
         task.add("signal", time.exchange)
         if part.merges:
             task.add("signal", self.machine.device.exchange)
@@ -279,7 +279,7 @@ class _Player:
                 rows = (wave + (group + 1) / groups) / waves
                 releases = [self._release(r, rank, turn, rows) for r in waited]
                 flags = sum(turn == 0 or receive.by_source for receive in waited)
-                polling = flags * self.machine.device.load_latency / groups
+                polling = flags * self.machine.device.flag_latency / groups
                 yield max(releases, default=0.0), polling
 
     def _blocks(self, receive: Receive) -> int:
@@ -325,7 +325,7 @@ class _Player:
         One program reads the epoch and sets the flags of all ranks, its own first.
         """
         net, device = self.machine.net, self.machine.device
-        begun = 2 * device.load_latency
+        begun = 2 * device.flag_latency
         first, last = (begun + n * device.iteration for n in (1, net.ranks))
         self.arrivals[channel] = [
             _Arrival(clock, first, last, 1, net.signal) for clock in self.clocks
@@ -334,7 +334,7 @@ class _Player:
     def _signal(self, send: Send, time: PartTime, rank: int) -> None:
         """Spend the sender's time for the fence after its stores, and for the flags."""
         net, device = self.machine.net, self.machine.device
-        fence = net.latency if send.remote else device.load_latency
+        fence = net.latency if send.remote else device.flag_latency
         seconds = fence + net.peers * device.iteration
         self.spend(rank, "signal", time.waves * seconds)
 

@@ -191,6 +191,7 @@ MEASURED: Rules = {
     "load_latency_us": RATE,
     "iteration_us": AMOUNT,
     "dependent_us": AMOUNT,
+    "flag_latency_us": AMOUNT,
     "exchange_us": AMOUNT,
 }
 """Measured figures of a GPU, in addition to those of its data sheet."""
@@ -227,6 +228,7 @@ GPU: Rules = {
     "load_latency_us": RATE,
     "iteration_us": AMOUNT,
     "dependent_us": AMOUNT,
+    "flag_latency_us": AMOUNT,
     "exchange_us": AMOUNT,
     "warps": COUNT,
     "warp_threads": COUNT,
@@ -252,6 +254,7 @@ GPU: Rules = {
     "operand_fraction": FRACTION,
     "operand_terms": COUNT,
     "load_fraction": FRACTION,
+    "copies_pass_registers": NATURAL,
     "passed_fraction": FRACTION,
     "f32_multiple": MULTIPLE,
     "shared_fraction": FRACTION,
@@ -286,6 +289,7 @@ GPU_DEFAULTS: Fields = {
     "load_latency_us": 0.6,  # assumed: an order of magnitude
     "iteration_us": 0.05,  # assumed: an order of magnitude
     "dependent_us": 0,  # assumed: other programs hide it
+    "flag_latency_us": 0.6,  # assumed: as long as a load
     "exchange_us": 1.5,  # assumed: a store, a flag and two loads, all through L2
     "warps": 64,  # of H100: docs.rs/oxicuda-launch, SmVersion::max_warps_per_sm
     "warp_threads": 32,  # of NVIDIA: docs.rs/oxicuda-launch, SmVersion::warp_size
@@ -317,6 +321,7 @@ GPU_DEFAULTS: Fields = {
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows
     "matrix_instructions": [[16, 8, 4]],  # m16n8k16: docs.rs/crate/ptx-90-parser
     "warp_instructions": [1, 2],  # Triton, AccelerateMatmul.cpp, warpsPerTileV2
+    "copies_pass_registers": 0,  # cp.async: docs.rs/crate/ptx-90-parser
     "stores_converted": 1,  # as Triton 3.6 to 3.9 compile for sm_90
     "second_loop_registers": 16,  # 14 in a kernel for sm_90: figures/kernels.md
     "least_group_elements": 64,  # assumed

@@ -33,7 +33,7 @@ MEASURED = Calibration(
     graph_launch_us=1.125,
     dry_run=False,
 )
-EXCHANGES = {"exchange_us": 0.875, "flag_us": 0.5}
+EXCHANGES = {"exchange_us": 0.875, "flag_us": 0.5, "system_flag_us": 1.25}
 REMARK = "# measured on NVIDIA H200, 2026-11-22, torch 2.11.0, Triton 3.6.0"
 
 
@@ -106,6 +106,7 @@ def test_the_file_can_be_attached(tmp_path: Path) -> None:
     assert machine.device.hbm_bandwidth == pytest.approx(4313e9)
     assert machine.launch == pytest.approx(1.125e-6)
     assert machine.device.exchange == pytest.approx(0.875e-6)
+    assert machine.device.flag_latency == pytest.approx(0.625e-6)
 
 
 def test_the_file_lies_beside_the_base(tmp_path: Path) -> None:

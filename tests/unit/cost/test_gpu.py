@@ -71,7 +71,7 @@ def test_loads_start_behind_what_their_loop_reads() -> None:
     assert iteration(2, 32e6) == pytest.approx(load + product / 2)
     assert iteration(3, 32e6) == pytest.approx((load + product / 2) / 2)
     assert iteration(1, 32e6) == pytest.approx(load + product)
-    passed = replace(GPU, compiled=replace(GPU.compiled, passed_fraction=1))
+    passed = replace(GPU, compiled=replace(GPU.compiled, copies_pass_registers=True))
     start = replace(loop, stages=2, read_operations=32e6)
     unread = replace(start, read_operations=0)
     assert kernel_time(start, passed).latency == kernel_time(unread, passed).latency

@@ -33,6 +33,7 @@ GPU = replace(
     l2_bytes=33554432,
     l2_bandwidth=34.4e12,
     launch=6e-6,
+    flag_latency=0.7e-6,
 )
 NET = Interconnect(
     ranks=8,
@@ -296,7 +297,7 @@ def test_the_own_share_needs_no_link() -> None:
 def test_flags_cost_the_sender_and_the_receiver() -> None:
     free = with_net(NODE, signal=0.0, latency=0.0)
     silent = (*STORED[:1], consumer(remote=False, waits=False))
-    looks = 8 * GPU.load_latency
+    looks = 8 * GPU.flag_latency
     signalled_inputs = 7 * GPU.iteration
     difference = price_plan(PUSH, free).total - price_plan(silent, free).total
     assert looks * 0.999 < difference < looks + signalled_inputs
@@ -312,7 +313,7 @@ def test_values_that_one_signal_tells_of_are_looked_at_once() -> None:
 
     free = with_net(replace(NODE, skew=0.0), signal=0.0, latency=0.0)
     apart, together = (price_plan(plan("x", other), free) for other in "yx")
-    looks = 8 * GPU.load_latency
+    looks = 8 * GPU.flag_latency
     assert apart.synchronization - together.synchronization == pytest.approx(looks)
 
 
@@ -322,7 +323,7 @@ def test_the_number_of_the_launch_is_read_first() -> None:
         price_plan((Launch("a", (replace(part, counts=counts),)),), NODE)
         for counts in (False, True)
     )
-    looks = 4 * GPU.load_latency
+    looks = 4 * GPU.flag_latency
     assert counting.synchronization - without.synchronization == pytest.approx(looks)
 
 
