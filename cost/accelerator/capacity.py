@@ -56,7 +56,7 @@ def fits(occupancies: Iterable[Occupancy], hardware: Hardware) -> Truth:
     """Return whether all tiles fit, at every level but the root memory."""
     room: Truth = True
     for occupancy, capacity in limited(occupancies, hardware):
-        room = room & np.less_equal(occupancy.total, capacity)
+        room = room & np.less_equal(np.floor(occupancy.total), capacity)
     return room
 
 

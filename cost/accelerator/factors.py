@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TypeAlias
 
-from comet.cost.accelerator.problem import Entry, Leaf, Node, Problem, Sizes, Tile, walk
+from comet.cost.accelerator.problem import Entry, Leaf, Node, Problem, Sizes, Tile
 from comet.cost.estimate import CostError
 
 Loops: TypeAlias = tuple[tuple[str, int], ...]
@@ -36,6 +35,16 @@ def with_factors(
     return replace(problem, root=rewrite.tile(problem.root, ()))
 
 
+def agree(problem: Problem, loops: Nests) -> bool:
+    """Return whether operations below one node loop in one order, for any factors."""
+    for tile, below in problem.operations_below.items():
+        nests = (loops.get((tile, op), ()) for op in below)
+        orders = [[dim for dim, _ in nest] for nest in nests]
+        if merged_order(orders, problem.dims)[1]:
+            return False
+    return True
+
+
 @dataclass
 class _Rewrite:
     problem: Problem
@@ -47,12 +56,12 @@ class _Rewrite:
         if tile.spatial:
             children = tuple(self.node(child, path) for child in tile.children)
             entries = tuple(
-                replace(entry, accumulates=(tile.index, position) in self.accumulating)
+                _marked(entry, (tile.index, position) in self.accumulating)
                 for position, entry in enumerate(tile.entries)
             )
             return replace(tile, entries=entries, children=children)
         inner = (*path, tile.index)
-        below = [node.operation for node in walk(tile) if isinstance(node, Leaf)]
+        below = self.problem.operations_below[tile.index]
         return replace(
             tile,
             order=_order(tile, [self.loops.get((tile.index, op), ()) for op in below]),
@@ -71,24 +80,19 @@ class _Rewrite:
 
     def entry(self, index: int, position: int, entry: Entry) -> Entry:
         """Return an entry of a temporal node with the loops of its operation."""
+        accumulates = (index, position) in self.accumulating
         factors = dict(self.loops.get((index, entry.tag), ()))
-        return replace(
-            entry,
-            factors=({**entry.factors[0], **factors},),
-            accumulates=(index, position) in self.accumulating,
-        )
+        if not factors:
+            return _marked(entry, accumulates)
+        row = {**entry.factors[0], **factors}
+        return replace(entry, factors=(row,), accumulates=accumulates)
 
     def leaf(self, leaf: Leaf, path: tuple[int, ...]) -> Leaf:
         """Return `leaf` with the sizes that the loops above leave."""
-        factors = {
-            dim: prod(
-                factor
-                for tile in path
-                for d, factor in self.loops.get((tile, leaf.operation), ())
-                if d == dim
-            )
-            for dim in self.problem.dims
-        }
+        factors = dict.fromkeys(self.problem.dims, 1)
+        for tile in path:
+            for dim, factor in self.loops.get((tile, leaf.operation), ()):
+                factors[dim] *= factor
         primitive = dict(_left(dict(leaf.primitive), factors))
         reduction = (
             (dim, factor // factors.get(dim, 1)) for dim, factor in leaf.reduction
@@ -99,6 +103,13 @@ class _Rewrite:
             steps={t: dict(_left(sizes, factors)) for t, sizes in leaf.steps.items()},
             reduction=tuple(reduction),
         )
+
+
+def _marked(entry: Entry, accumulates: bool) -> Entry:
+    """Return an entry that reads back its results, or does not."""
+    if entry.accumulates is accumulates:
+        return entry
+    return replace(entry, accumulates=accumulates)
 
 
 def _order(tile: Tile, nests: Sequence[Loops]) -> tuple[str, ...]:

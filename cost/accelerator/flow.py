@@ -33,6 +33,7 @@ from comet.cost.reals import (
     Real,
     Truth,
     identity,
+    larger,
     longest,
     ratio,
     times,
@@ -262,7 +263,7 @@ def leaf_steps(mappings: Mappings, leaf: Leaf) -> Real:
         size = primitive.get(dim, 1.0)
         largest: Real = size
         for sizes in steps:
-            largest = np.maximum(largest, sizes.get(dim, size))
+            largest = larger(largest, sizes.get(dim, size))
         result = result * np.ceil(largest / size)
     return result
 

@@ -8,7 +8,6 @@ wrongly; here each is an error of one sentence. `check` has the rules of every m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 from comet.cost.accelerator.bindings import (
@@ -41,13 +40,11 @@ from comet.cost.accelerator.tool.nest import build_nests
 from comet.cost.accelerator.volume import elements_of
 from comet.cost.collectives.formulas import link_network
 from comet.cost.estimate import CostError, at_node
+from comet.cost.reals import Products, Real, Truth, longest
 from comet.kinds import BindingKind, CollectiveKind
 
 LIMIT = 2**32
 """The COMET tool's counts must be below this."""
-
-SMALL = 2**24
-"""Fewer elements than this have fewer than `LIMIT` bytes, of at most 255 bits each."""
 
 
 def check(problem: Problem, hardware: Hardware) -> TileExtents:
@@ -86,10 +83,24 @@ def check_tool(
 
     Returns the extents of every tile. Raises `CostError` for the first broken rule.
     """
-    extents = check(problem, hardware)
-    if counts:
-        _check_counts(problem, extents)
+    check_structure(problem, hardware)
     check_bindings(problem)
+    return check_factors(problem, hardware, counts=counts)
+
+
+def check_factors(
+    problem: Problem, hardware: Hardware, *, counts: bool = True
+) -> TileExtents:
+    """
+    Check the rules of `check_tool` that depend on factors, not those of the structure.
+
+    Returns the extents of every tile. Raises `CostError` for the first broken rule.
+    """
+    mappings = Mappings(problem)
+    extents = tile_extents(mappings, hardware)
+    check_extents(problem, extents)
+    if counts:
+        _check_counts(mappings, extents)
     _check_stages(problem, hardware)
     _check_capacity(problem, hardware, summed_occupancy(problem, extents))
     return extents
@@ -303,36 +314,48 @@ def _check_stages(problem: Problem, hardware: Hardware) -> None:
                 )
 
 
-def _check_counts(problem: Problem, extents: TileExtents) -> None:
+def _check_counts(mappings: Mappings, extents: TileExtents) -> None:
     """Check that iterations and bytes fit the 32 bits of the COMET tool's counts."""
-    iterations: dict[int, int] = {}
+    for tile, what, count in _counts(mappings, extents):
+        if count >= LIMIT:
+            raise CostError(
+                f"{tile.name} has {int(count)} {what}, which overflows the 32 bits in "
+                "which the COMET tool counts; make the problem smaller",
+                tile.index,
+            )
+
+
+def counts_fit(mappings: Mappings, extents: TileExtents) -> Truth:
+    """Return where iterations and bytes fit the 32 bits of the COMET tool's counts."""
+    fit: Truth = True
+    for _, _, count in _counts(mappings, extents):
+        fit = fit & (count < LIMIT)
+    return fit
+
+
+def _counts(
+    mappings: Mappings, extents: TileExtents
+) -> Iterator[tuple[Tile, str, Real]]:
+    """Yield what the COMET tool counts in 32 bits: iterations, and bytes of tiles."""
+    problem, products = mappings.template, Products()
+    iterations: dict[int, Real] = {}
     for tile in walk_tiles(problem.root):
         above = problem.parent.get(tile.index)
-        before = 1 if above is None else iterations[above.index]
-        trips = 1 if tile.spatial else max(map(_iterations, tile.entries))
-        iterations[tile.index] = before * trips
-        _check_count(tile, "iterations", before * trips)
+        count: Real = 1.0 if above is None else iterations[above.index]
+        if not tile.spatial:
+            trips = (
+                products.of(mappings.row(tile, position, 0).values())
+                for position in range(len(tile.entries))
+            )
+            count = products.times(count, longest(trips))
+        iterations[tile.index] = count
+        yield tile, "iterations", count
         if above is None:  # tiles of the root are split before any of them moves
             continue
         for entry, reached in zip(tile.entries, extents[tile.index], strict=True):
-            if math.prod(reached.values()) < SMALL:
-                continue
             projection = problem.projection(entry.tensor, entry.tag)
-            size = int(elements_of(projection, reached)) * entry.bits // 8
-            _check_count(tile, f"bytes of tensor {entry.tensor}", size)
-
-
-def _check_count(tile: Tile, what: str, count: int) -> None:
-    if count >= LIMIT:
-        raise CostError(
-            f"{tile.name} has {count} {what}, which overflows the 32 bits in which the "
-            "COMET tool counts; make the problem smaller",
-            tile.index,
-        )
-
-
-def _iterations(entry: Entry) -> int:
-    return math.prod(math.prod(row.values()) for row in entry.factors)
+            size = elements_of(projection, reached, products.of) * (entry.bits / 8)
+            yield tile, f"bytes of tensor {entry.tensor}", size
 
 
 def check_extents(problem: Problem, extents: TileExtents) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from comet.cost.accelerator import ideal
-from comet.cost.accelerator.capacity import fits, summed_occupancy
+from comet.cost.accelerator.capacity import fits, live_occupancy, summed_occupancy
 from comet.cost.accelerator.flow import build_flows, tile_extents
 from comet.cost.accelerator.hardware import Hardware
-from comet.cost.accelerator.legality import check_structure
+from comet.cost.accelerator.legality import check_structure, counts_fit
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper import model as paper
 from comet.cost.accelerator.problem import Problem
@@ -111,6 +111,26 @@ def room_many(mappings: Mappings, hardware: Hardware) -> NDArray[np.bool_]:
         needs = summed_occupancy(part.template, tile_extents(part, hardware))
         room.append(np.asarray(fits(needs, hardware), np.bool_))
     return _joined(parts, room)
+
+
+def legal_many(
+    mappings: Mappings, hardware: Hardware, *, live: bool
+) -> NDArray[np.bool_]:
+    """
+    Which of many mappings of one legal template have legal factors.
+
+    They fit by the COMET tool's capacity rule and its 32-bit counts, and with `live` by
+    liveness, too. Extents and the stages of pipelines are not checked.
+    """
+    parts, legal = list(mappings.parts(AT_ONCE)), list[NDArray[np.bool_]]()
+    for part in parts:
+        extents = tile_extents(part, hardware)
+        rule = fits(summed_occupancy(part.template, extents), hardware)
+        rule = rule & counts_fit(part, extents)
+        if live:
+            rule = rule & fits(live_occupancy(part.template, extents), hardware)
+        legal.append(np.asarray(rule, np.bool_))
+    return _joined(parts, legal)
 
 
 def _joined(

@@ -41,7 +41,7 @@ def accumulation(
     reduces: Truth = False
     revisits: Truth = False
     for dim, factor in loops:
-        repeats = np.greater(factor, 1)
+        repeats: Truth = factor > 1
         if dim in result:
             revisits = revisits | (reduces & repeats)
         else:

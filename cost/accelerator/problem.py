@@ -200,6 +200,23 @@ class Problem:
         """All nodes in document order."""
         return tuple(walk(self.root))
 
+    @cached_property
+    def operations_below(self) -> Mapping[int, tuple[str, ...]]:
+        """The operations below each tile node in document order, by node index."""
+        found: dict[int, tuple[str, ...]] = {}
+
+        def visit(node: Node) -> tuple[str, ...]:
+            if isinstance(node, Leaf):
+                return (node.operation,)
+            if not isinstance(node, Tile):
+                return ()
+            below = tuple(op for child in node.children for op in visit(child))
+            found[node.index] = below
+            return below
+
+        visit(self.root)
+        return found
+
     def is_dependent(self, tensor: str) -> bool:
         """
         Whether a tensor is an intermediate: neither an input nor an output.

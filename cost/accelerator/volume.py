@@ -43,7 +43,12 @@ def elements_of(
     multiply: Callable[[Iterable[Real]], Real] = product,
 ) -> Real:
     """The elements of a tile; dimensions that share an axis add up."""
-    return multiply(total(extents.get(dim, 0) for dim in axis) for axis in projection)
+    return multiply(
+        extents.get(axis[0], 0)
+        if len(axis) == 1
+        else total(extents.get(dim, 0) for dim in axis)
+        for axis in projection
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -63,7 +68,7 @@ def reuse(order: tuple[str, ...], factors: Extents, dims: frozenset[str]) -> Rea
     stopped: Truth = False
     for dim in order:
         if dim in dims:
-            repeats = np.greater(factors[dim], 1)
+            repeats: Truth = factors[dim] > 1
             stopped = repeats if stopped is False else stopped | repeats
         else:
             period = times(period, choose(stopped, 1.0, factors[dim]))

@@ -17,7 +17,7 @@ from comet.cost.accelerator.flow import Flow
 from comet.cost.accelerator.hardware import Hardware, Memory
 from comet.cost.accelerator.noc import Crossing, hops_to, network_cycles
 from comet.cost.accelerator.volume import Route, Transfer, memory_cycles, transfer_kind
-from comet.cost.reals import Real, add_to, choose, longest, times, total
+from comet.cost.reals import Real, add_to, choose, larger, longest, times, total
 
 Ports: TypeAlias = Mapping[tuple[str, int], Real]
 """Busy cycles by level and port; 0 reads, 1 writes; a unit is busy on port 0."""
@@ -111,7 +111,8 @@ def nest_cost(
     with other transfers on the same ports.
     """
     window = work / iterations
-    loads = [_Load.of(s, iterations, window, shared) for s in streams]
+    gaps = larger(iterations - 1, 1)
+    loads = [_Load.of(s, gaps, window, shared) for s in streams]
     levels = [
         _phases([ld for ld in loads if ld.level == level], hardware.level(level).memory)
         for level in dict.fromkeys(ld.level for ld in loads)
@@ -142,17 +143,16 @@ class _Load:
     """Cycles of the iteration in which the far end of the stream is free."""
 
     @classmethod
-    def of(cls, stream: Stream, iterations: Real, window: Real, shared: Ports) -> _Load:
+    def of(cls, stream: Stream, gaps: Real, window: Real, shared: Ports) -> _Load:
         """The load of a stream: all but one of its transfers, over the gaps."""
         entry = stream.flow.entry
-        gaps = np.maximum(iterations - 1, 1)
         busy = shared.get((entry.destination, stream.port), 0.0)
         return cls(
             entry.source,
             stream.port,
             stream.hidden,
             (stream.flow.moves - 1) * stream.further / gaps,
-            np.maximum(window - busy, 0.0),
+            larger(window - busy, 0.0),
         )
 
 
@@ -179,8 +179,8 @@ def _phases(loads: Sequence[_Load], memory: Memory) -> _Phases:
         forced_middle = forced_read + forced_write
         middle = forced_middle + _excess(loads)
     else:
-        forced_middle = np.maximum(forced_read, forced_write)
-        middle = np.maximum(read, write)
+        forced_middle = larger(forced_read, forced_write)
+        middle = larger(read, write)
     return _Phases((forced_read, forced_middle, forced_write), (read, middle, write))
 
 
@@ -189,7 +189,7 @@ def _over(levels: Sequence[Three], iterations: Real) -> Real:
     first = longest(level[0] for level in levels)
     middle = longest(level[1] for level in levels)
     last = longest(level[2] for level in levels)
-    return first + last + np.maximum(iterations - 2, 0) * middle
+    return first + last + larger(iterations - 2, 0.0) * middle
 
 
 def _by_level(streams: Sequence[Stream], port: int) -> list[list[Stream]]:

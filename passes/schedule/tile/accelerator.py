@@ -19,23 +19,34 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.accelerator.bindings import is_pipeline
 from comet.cost.accelerator.bounds import completion_bound
-from comet.cost.accelerator.factors import Loops
-from comet.cost.accelerator.legality import check_sizes, check_tool
-from comet.cost.accelerator.model import Prices, price, price_many, room_many
+from comet.cost.accelerator.legality import (
+    check_bindings,
+    check_factors,
+    check_sizes,
+    check_structure,
+)
+from comet.cost.accelerator.model import (
+    Prices,
+    legal_many,
+    price,
+    price_many,
+    room_many,
+)
+from comet.cost.accelerator.problem import walk_tiles
 from comet.cost.estimate import CostError, Estimate
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
 from comet.passes.schedule.tile.candidates import Candidates, single
 from comet.passes.schedule.tile.factor_space import FactorSpace
+from comet.passes.schedule.tile.finest import finest, finest_with
 from comet.passes.schedule.tile.misfit import misfit_error
 from comet.passes.schedule.tile.moves import neighbours, orders_of, reorderings, samples
 from comet.passes.schedule.tile.template import (
     Factor,
     FrozenPlan,
-    Key,
     Plan,
     Template,
     Values,
@@ -84,46 +95,6 @@ def search(
     if not space.is_legal(best.plan):
         raise misfit_error(template, best.plan, goal.model)
     return best
-
-
-def finest(template: Template) -> Plan:
-    """Return the smallest tiles: the outermost loop of each dimension cuts it to 1."""
-    cut: set[Factor] = set()
-    plan: dict[Key, Loops] = {}
-    for key, dims in template.loops.items():
-        nodes = [node for node in template.nodes if template.keys[node] == key]
-        above = {
-            template.keys[n] for node in nodes for n in template.above[node.body.block]
-        }
-        plan[key] = tuple(
-            (dim, 1 if cut & {(k, dim) for k in above} else template.extent[key, dim])
-            for dim in dims
-        )
-        cut |= {(key, dim) for dim in dims}
-    return plan
-
-
-def finest_with(template: Template, fixed: Mapping[Factor, int]) -> Plan:
-    """
-    Return the smallest tiles with the `fixed` factors.
-
-    Raises PassFailedException if these do not divide the extents.
-    """
-    space, chosen = FactorSpace.of(template), dict(fixed)
-    loops = [(key, dim) for key, dims in template.loops.items() for dim in dims]
-    for key, dim in loops:
-        if (key, dim) not in fixed:
-            values = space.dividing_values((key, dim), chosen)
-            if not values.size:
-                raise PassFailedException(
-                    f"tile: the fixed factors leave none for {dim}; they have to "
-                    "divide the extents"
-                )
-            chosen[key, dim] = int(values.max())
-    return {
-        key: tuple((dim, chosen[key, dim]) for dim in dims)
-        for key, dims in template.loops.items()
-    }
 
 
 @dataclass(frozen=True)
@@ -230,13 +201,41 @@ class TileSearch:
         joined, owner = select(joined, legal), owner[legal]
         better, prices = self.better(currents, joined, owner)
         joined, owner = select(joined, better), owner[better]
-        fits = self.room(plan, Candidates(self.template, joined))
+        candidates = Candidates(self.template, joined)
+        if at_once := self._is_legal_by_sizes(plan):
+            legal = self._legal_sizes(plan, candidates)
+        else:
+            legal = self.room(plan, candidates)
         return [
             self._legal(
-                current, joined, prices, np.flatnonzero(fits & (owner == index))
+                current,
+                joined,
+                prices,
+                np.flatnonzero(legal & (owner == index)),
+                checked=at_once,
             )
             for index, current in enumerate(currents)
         ]
+
+    def _is_legal_by_sizes(self, plan: Plan) -> bool:
+        """
+        Return whether sizes alone decide which plans with these loop orders are legal.
+
+        They do if loops agree in order, and nothing is a pipeline with stages.
+        """
+        problem = self.template.problem
+        return (
+            self._is_legal_tree
+            and not any(map(is_pipeline, walk_tiles(problem.root)))
+            and self.template.agrees(plan)
+        )
+
+    def _legal_sizes(self, plan: Plan, candidates: Candidates) -> NDArray[np.bool_]:
+        """Return which candidates fit, and have counts that the COMET tool can hold."""
+        live = self.goal.model == "paper"
+        mappings, hardware = candidates.mappings(plan), self.template.hardware
+        legal = legal_many(mappings, hardware, live=live)
+        return np.broadcast_to(candidates.fits_levels(), legal.shape) & legal
 
     def _legal(
         self,
@@ -244,11 +243,17 @@ class TileSearch:
         trials: Values,
         prices: Prices,
         rows: NDArray[np.intp],
+        *,
+        checked: bool,
     ) -> Iterator[Found[TilePlan]]:
-        """Yield those of some rows of `trials` that are legal and below `current`."""
+        """
+        Yield those of some rows of `trials` that are legal and below `current`.
+
+        Of `checked` rows it is known that they are legal.
+        """
         for index in rows:
             plan = _chosen(current.result.plan, trials, int(index))
-            if self.is_legal(plan):
+            if checked or self.is_legal(plan):
                 found = self._found(plan, prices.estimate(index, self.goal.model))
                 if self.is_better(found, current):
                     yield found
@@ -324,11 +329,23 @@ class TileSearch:
         result = TilePlan(self.template, plan, estimate)
         return Found(result, cost_of(estimate), total_figures(estimate).limit)
 
+    @cached_property
+    def _is_legal_tree(self) -> bool:
+        """Whether the COMET tool accepts the tree, whatever its factors are."""
+        try:
+            check_structure(self.template.problem, self.template.hardware)
+            check_bindings(self.template.problem)
+        except CostError:
+            return False
+        return True
+
     def _check(self, plan: Plan, *, counts: bool) -> bool:
         hardware = self.template.hardware
+        if not self._is_legal_tree:
+            return False
         try:
             problem = self.template.problem_for(plan)
-            extents = check_tool(problem, hardware, counts=counts)
+            extents = check_factors(problem, hardware, counts=counts)
             if self.goal.model == "paper":
                 check_sizes(problem, hardware, extents)
         except CostError:
@@ -407,9 +424,11 @@ class ToolSearch(TileSearch):
         trials: Values,
         prices: Prices,
         rows: NDArray[np.intp],
+        *,
+        checked: bool,
     ) -> Iterator[Found[TilePlan]]:
         """Yield the legal ones of the first rows that are below `current`."""
-        del prices
+        del prices, checked
         for index in rows[:TOOL_TRIES]:
             found = self.priced(_chosen(current.result.plan, trials, int(index)))
             if found is not None and self.is_better(found, current):
@@ -420,6 +439,10 @@ class ToolSearch(TileSearch):
     ) -> NDArray[np.intp]:
         """Return all: what the guide prices higher may be cheaper."""
         return order
+
+    def _is_legal_by_sizes(self, plan: Plan) -> bool:
+        """Return False: whether the tool prices a plan says whether it is legal."""
+        return False
 
     def is_legal(self, plan: Plan) -> bool:
         """Return whether the tool accepts a plan, which it does if it prices it."""

@@ -87,11 +87,12 @@ def neighbours(
     columns = {factor: np.full(sum(sizes), n) for factor, n in current.items()}
     for move, size, end in zip(moves, sizes, accumulate(sizes), strict=True):
         inner = size
-        for leader in move:  # the last one changes from row to row
-            inner //= max(others[leader].size, 1)
-            values = np.resize(np.repeat(others[leader], inner), size)
+        for leader in move if size else ():  # the last one changes from row to row
+            values = others[leader]
+            inner //= values.size
             for factor in followers[leader]:
-                columns[factor][end - size : end] = values
+                rows = columns[factor][end - size : end]
+                rows.reshape(-1, values.size, inner)[:] = values[:, None]
     return columns
 
 

@@ -21,7 +21,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 from xdsl.utils.exceptions import VerifyException
 
-from comet.cost.accelerator.factors import Loops, with_factors
+from comet.cost.accelerator.factors import Loops, Nests, agree, with_factors
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.accelerator.partial_sums import SumChain, partial_sums, sum_chains
 from comet.cost.accelerator.problem import Leaf, Node, Problem, Tile
@@ -238,13 +238,24 @@ class Template:
 
         Raises CostError if loops that become those of one node differ in order.
         """
-        loops = {
+        loops_of = partial(self.loops_outside_folds, plan, factors_of(plan))
+        back = partial_sums(self.sum_chains, loops_of)
+        return with_factors(self.problem, self._nests(plan), frozenset(back))
+
+    def agrees(self, plan: Plan) -> bool:
+        """
+        Return whether loops that become those of one node have one order.
+
+        That holds for all plans with these orders of loops, whatever their factors are.
+        """
+        return agree(self.problem, self._nests(plan))
+
+    def _nests(self, plan: Plan) -> Nests:
+        """Return the loops of a plan in the nodes of the problem."""
+        return {
             key: tuple(loop for node in nodes for loop in self.loops_of(node, plan))
             for key, nodes in self.owners.items()
         }
-        loops_of = partial(self.loops_outside_folds, plan, factors_of(plan))
-        back = partial_sums(self.sum_chains, loops_of)
-        return with_factors(self.problem, loops, frozenset(back))
 
     def loops_outside_folds(
         self,

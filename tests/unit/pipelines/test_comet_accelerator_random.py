@@ -15,7 +15,7 @@ from comet.codegen.comet import write_files
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.schedule.plan_string import format_plan
-from comet.passes.schedule.tile.accelerator import finest
+from comet.passes.schedule.tile.finest import finest
 from comet.passes.schedule.tile.moves import some_divisors
 from comet.passes.schedule.tile.template import factors_of, make_template
 

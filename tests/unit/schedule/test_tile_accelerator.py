@@ -16,9 +16,15 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from comet.cost.accelerator.factors import with_factors
 from comet.cost.accelerator.flow import TileExtents
 from comet.cost.accelerator.hardware import Hardware
-from comet.cost.accelerator.legality import check_tool
+from comet.cost.accelerator.legality import check_factors
 from comet.cost.accelerator.mappings import Mappings
-from comet.cost.accelerator.model import Prices, price, price_many
+from comet.cost.accelerator.model import (
+    Prices,
+    legal_many,
+    price,
+    price_many,
+    room_many,
+)
 from comet.cost.accelerator.problem import Problem
 from comet.cost.estimate import ModelName
 from comet.dialects.arch import attached_system
@@ -27,8 +33,9 @@ from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.passes.annotate_cost.accelerator import lowered_estimate
 from comet.passes.schedule.plan_string import cuttable, format_plan
 from comet.passes.schedule.retile import set_loops
-from comet.passes.schedule.tile.accelerator import TilePlan, finest, search
+from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch, search
 from comet.passes.schedule.tile.candidates import Candidates
+from comet.passes.schedule.tile.finest import finest
 from comet.passes.schedule.tile.moves import neighbours, some_divisors
 from comet.passes.schedule.tile.template import (
     Factor,
@@ -36,7 +43,9 @@ from comet.passes.schedule.tile.template import (
     Template,
     factors_of,
     make_template,
+    select,
 )
+from comet.passes.search import LATENCY
 
 STRATEGIES = ("none", "isolate_contractions", "partial", "full")
 SMALL = ((1, 1, 16), (7, 1, 16), (13, 11, 48), (1, 1, 16))
@@ -274,6 +283,31 @@ def test_large_sizes_fit_unfused():
     assert single.latency > 0
 
 
+def test_many_plans_are_legal_where_each_is():
+    """Some are too large for a level, others have more iterations than 32 bits."""
+    template = template_of("none", (4096, 4096, 4096))
+    plan, one_by_one = finest(template), TileSearch(template, LATENCY)
+    random = np.random.default_rng(2)
+    trials = {
+        f: random.choice(some_divisors(n), 20000) for f, n in factors_of(plan).items()
+    }
+    every = Candidates(template, trials)
+    values = select(trials, every.factors_divide() & every.tiles_are_matrices())
+    mappings = Candidates(template, values).mappings(plan)
+    legal = legal_many(mappings, template.hardware, live=True)
+    fit = room_many(mappings, template.hardware)
+    assert template.agrees(plan)
+    for kind, expected in ((legal, True), (~fit, False), (fit & ~legal, False)):
+        found = np.flatnonzero(kind)[:10]
+        assert found.size
+        for index in found:
+            single = {
+                key: tuple((dim, int(values[key, dim][index])) for dim, _ in rows)
+                for key, rows in plan.items()
+            }
+            assert one_by_one.is_legal(single) is expected
+
+
 def test_without_factors_nothing_changes():
     template = template_of()
     same = with_factors(template.problem, {})
@@ -288,9 +322,9 @@ def test_a_search_prices_no_plan_twice(monkeypatch: pytest.MonkeyPatch):
 
     def noted(problem: Problem, hardware: Hardware, *, counts: bool) -> TileExtents:
         priced.append(str(problem))
-        return check_tool(problem, hardware, counts=counts)
+        return check_factors(problem, hardware, counts=counts)
 
-    monkeypatch.setattr("comet.passes.schedule.tile.accelerator.check_tool", noted)
+    monkeypatch.setattr("comet.passes.schedule.tile.accelerator.check_factors", noted)
     search(template)
     assert len(priced) == len(set(priced))
 

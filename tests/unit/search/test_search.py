@@ -25,7 +25,8 @@ from comet.dialects.cost import Figures, estimate_of
 from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
 from comet.passes.schedule.fuse.accelerator.plan import plan_fusion
 from comet.passes.schedule.fuse.strategy import Name, Strategy
-from comet.passes.schedule.tile.accelerator import ToolSearch, finest, search
+from comet.passes.schedule.tile.accelerator import ToolSearch, search
+from comet.passes.schedule.tile.finest import finest
 from comet.passes.schedule.tile.template import make_template
 from comet.passes.search import (
     FREE,
