@@ -34,9 +34,12 @@ from comet.cost.from_ir.register_tiles import (
 )
 from comet.cost.from_ir.scatters import added_width, addresses, moved, times_stored
 from comet.cost.from_ir.vector_costs import loop_cost
+from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.device import Device
+from comet.cost.gpu.launch_order import LaunchOrder
 from comet.cost.gpu.registers import LaunchNumbers
-from comet.cost.gpu.summary import KernelSummary, Operands, Point, Term
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Operands, Point, Term
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
@@ -407,9 +410,6 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         extents = joined_extents(op.ins) | extents
     loops = dict.fromkeys(dim for op in nodes for dim in op.factors)
     bounds = loop_bounds(nodes, extents)
-    # Prices before `order-programs` assume that the longest programs start first.
-    grown = (bound.rows for bound in bounds.values() if not bound.since)
-    heavy = frozenset(grown) & node.factors.keys()
     return KernelSummary(
         extents=extents,
         grid=(*node.factors, *group),
@@ -444,11 +444,24 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         seen=dict.fromkeys(run_time_lengths(nodes), gpu.mean_length),
         least_dot=MIN_DOT_EXTENT,
         multiprocessors=gpu.multiprocessors,
-        reversed=heavy if node.reversed_ is None else node.reversed_dims,
+        order=launch_order(node, bounds.values()),
         unmasked=frozenset(
             dim for op in nodes if op.unmask is not None for dim in op.factors
         ),
     )
+
+
+def launch_order(node: SpatialOp, bounds: Iterable[Bound]) -> LaunchOrder:
+    """
+    Return the order in which the programs of a grid node start.
+
+    Before `order-programs`, prices assume that the longest start first.
+    """
+    launch = node.launch or LaunchAttr()
+    if node.reversed_ is not None:
+        return LaunchOrder(node.reversed_dims, launch.group, launch.persistent)
+    grown = frozenset(bound.rows for bound in bounds if not bound.since)
+    return LaunchOrder(grown & node.factors.keys(), persistent=launch.persistent)
 
 
 def group_blocks(node: SpatialOp) -> dict[str, int]:

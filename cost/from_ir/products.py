@@ -13,7 +13,8 @@ from typing import Self
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.gpu.summary import KernelSummary, Operands, Point, Product, Term
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Operands, Point, Product, Term
 from comet.dialects.arch.gpu import rate_name
 from comet.dialects.compound import ContractOp, FoldOp, MapKind, MapOp
 from comet.dialects.compound.dims import (

@@ -31,8 +31,9 @@ from comet.cost.gpu.launch_plan import (
     in_place,
 )
 from comet.cost.gpu.persistent import persistent_work
-from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.taxes import Taxes, taxes_of
+from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import held_bytes, kernel_work, merging_work, tensor_traffic
 from comet.cost.gpu.timeline import Timeline, play
 from comet.cost.gpu.waiting import waits_in_loop

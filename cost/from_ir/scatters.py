@@ -11,7 +11,7 @@ from comet.cost.from_ir.memory import vector_width
 from comet.cost.from_ir.products import tile_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import REGISTER
-from comet.cost.gpu.summary import Term
+from comet.cost.gpu.terms import Term
 from comet.dialects.compound import ScatterAddOp
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
 from comet.dialects.compound.gather import scatterings, stored_values

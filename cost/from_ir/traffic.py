@@ -18,7 +18,8 @@ from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.from_ir.memory import tensor_in_memory
 from comet.cost.from_ir.program import message_bytes
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import tensor_traffic
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels

@@ -11,7 +11,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.summary import LoopCost
+from comet.cost.gpu.terms import LoopCost
 from comet.dialects.compound import ContractOp, MapKind, MapOp
 from comet.dialects.compound.dims import names_of
 

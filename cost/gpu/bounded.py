@@ -11,10 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from comet.cost.reals import Real
+
+Counts: TypeAlias = "NDArray[np.int_]"
+"""Iterations of each tile of rows."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,10 @@ class BoundedLoop:
         columns = np.array([found[sizes] for sizes in choices]).T
         return Trips(*(column.reshape(arrays[0].shape) for column in columns))
 
+    def by_tile(self, row_block: int, block: int) -> Counts:
+        """Return the iterations of each tile of rows, from the first rows on."""
+        return _by_tile(self, row_block, block)[0]
+
 
 @lru_cache(maxsize=4096)
 def _trips(
@@ -114,12 +123,33 @@ def _trips(
     which A start after it, a program of p iterations ends at the latest at
     (S - p - A) / processors + p.
     """
+    trips, unmasked = _by_tile(loop, row_block, block)
+    if loop.since:
+        # The first rows see most: in the order of length, from the last rows on.
+        trips, unmasked = trips[::-1], unmasked[::-1]
+    masked = np.maximum(trips - unmasked, 0)
+    after = successive * (np.cumsum(trips) - trips)
+    tail = trips - (trips + after) / processors
+    mean, longest = float(trips.mean()), float(trips.max())
+    return mean, longest, float(tail.max()), float(masked.mean())
+
+
+def busiest(lengths: Counts, processors: int) -> float:
+    """
+    Return the mean of the tiles of the processor with most to do.
+
+    Each of `processors` takes one of so many that follow each other.
+    """
+    turns = np.pad(lengths, (0, -len(lengths) % processors)).reshape(-1, processors)
+    return float(turns.sum(0).max()) / len(turns)
+
+
+def _by_tile(loop: BoundedLoop, row_block: int, block: int) -> tuple[Counts, Counts]:
+    """Return the iterations of each tile of rows, and those without a mask."""
     starts = np.arange(0, loop.rows, row_block)
     ends = np.minimum(starts + row_block, loop.rows)
     blocks = -(-loop.extent // block)
     if loop.since:
-        # The first rows see most: in the order of length, from the last rows on.
-        starts, ends = starts[::-1], ends[::-1]
         hidden = np.maximum(starts + loop.offset, 0)
         trips = np.where(hidden < loop.extent, blocks - hidden // block, 0)
         some_hidden = np.clip(ends - 1 + loop.offset, 0, loop.extent)
@@ -133,8 +163,4 @@ def _trips(
             seen = np.clip(ends - 1 + loop.first, 0, loop.extent)
             trips, unmasked = np.maximum(trips, 0), unmasked - -(-seen // block)
             unmasked = np.maximum(unmasked, 0)
-    masked = np.maximum(trips - unmasked, 0)
-    after = successive * (np.cumsum(trips) - trips)
-    tail = trips - (trips + after) / processors
-    mean, longest = float(trips.mean()), float(trips.max())
-    return mean, longest, float(tail.max()), float(masked.mean())
+    return trips, unmasked

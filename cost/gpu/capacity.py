@@ -14,7 +14,8 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.layouts import reads_shared
 from comet.cost.gpu.registers import REGISTER, alive_bytes, register_bound
-from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks
 from comet.cost.reals import Real, longest, product
 
 

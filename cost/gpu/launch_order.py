@@ -9,13 +9,32 @@ sizes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from comet.cost.reals import Real, product, total
 
+Tiles: TypeAlias = "NDArray[np.int_]"
+"""The number of a tile of each program."""
+
 GROUP = 8
 """The L2 swizzle, as in Triton's tutorial "Matrix Multiplication"."""
+
+
+@dataclass(frozen=True)
+class LaunchOrder:
+    """What was chosen of the order in which the programs of a grid start."""
+
+    reversed: frozenset[str] = frozenset()
+    """The dimensions whose last tiles are launched first."""
+    swizzle: int = 0
+    """The L2 swizzle; 0 before it is chosen, then that of `l2_swizzle`."""
+    persistent: int = 0
+    """The number of persistent programs; 0 for a program for each tile."""
 
 
 def l2_swizzle(trips: Sequence[Real], processors: int) -> Real:
@@ -38,7 +57,40 @@ def successive_programs(trips: Sequence[Real], index: int, swizzle: Real) -> Rea
     """
     Return the least number of successive programs with the same tile of loop `index`.
 
-    The last loop advances fastest; with a swizzle the first of two does.
+    The last loop advances fastest. With a swizzle, so many tiles of the loops before it
+    advance through it together.
     """
-    grouped = np.minimum(product(trips[:index]), swizzle)
-    return np.where(np.greater(swizzle, 1), grouped, product(trips[index + 1 :]))
+    inside = product(trips[index + 1 :])
+    between = np.maximum(inside / last_of_several(trips), 1).astype(int)
+    run = np.gcd(between, np.asarray(swizzle, int))
+    outer = np.where(np.equal(run, swizzle), inside, run)
+    own = np.minimum(product(trips[:index]), swizzle)
+    grouped = np.where(np.greater(inside, 1), outer, own)
+    return np.where(np.greater(swizzle, 1), grouped, inside)
+
+
+def last_of_several(trips: Sequence[Real]) -> Real:
+    """Return the tiles of the last loop of several, 1 if there is none."""
+    last: Real = 1.0
+    for count in trips:
+        last = np.where(np.greater(count, 1), count, last)
+    return last
+
+
+def tiles_in_order(trips: Sequence[int], index: int, swizzle: int) -> Tiles:
+    """
+    Return the tile of loop `index` that each program has, in the order of their start.
+
+    The order is that of `tl.swizzle2d`, whose rows are the loops before the last one.
+    """
+    split = [loop for loop, count in enumerate(trips) if count > 1]
+    program = np.arange(prod(trips))
+    if swizzle == 1 or len(split) < 2:
+        return np.unravel_index(program, trips)[index]
+    *others, last = split
+    rows = [trips[loop] for loop in others]
+    group, place = np.divmod(program, swizzle * trips[last])
+    size = np.minimum(prod(rows) - group * swizzle, swizzle)
+    found = np.unravel_index(group * swizzle + place % size, rows)
+    tiles = dict(zip(others, found, strict=True)) | {last: place // size}
+    return tiles.get(index, np.zeros_like(program))

@@ -22,7 +22,8 @@ from typing import Self
 import numpy as np
 
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.summary import Blocks, Evaluated, KernelSummary, Product
+from comet.cost.gpu.summary import Evaluated, KernelSummary
+from comet.cost.gpu.terms import Blocks, Product
 from comet.cost.reals import Real, Truth, product
 
 

@@ -12,7 +12,8 @@ from comet.cost.gpu.capacity import shared_need
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.layouts import reads_shared
-from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks
 from comet.cost.reals import Real, product
 
 

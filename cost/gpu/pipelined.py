@@ -14,7 +14,8 @@ import numpy as np
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.layouts import Layouts
 from comet.cost.gpu.registers import replication
-from comet.cost.gpu.summary import Blocks, KernelSummary, Product
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks, Product
 from comet.cost.reals import Real, product, total
 
 

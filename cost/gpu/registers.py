@@ -15,7 +15,8 @@ import numpy as np
 
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.layouts import Layouts
-from comet.cost.gpu.summary import Blocks, KernelSummary, Operands, Point, Term
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks, Operands, Point, Term
 from comet.cost.reals import Real, longest, product, total
 
 REGISTER = 4

@@ -15,7 +15,8 @@ import numpy as np
 from comet.cost.gpu.device import Device, SpecializedWarps
 from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
-from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks
 from comet.cost.reals import Truth, longest, product
 
 

@@ -12,131 +12,23 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, wraps
 from math import prod
-from typing import Concatenate, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, cast
+from typing import Concatenate, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 
-from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips
+from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips, busiest
 from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
-from comet.cost.gpu.launch_order import l2_swizzle, successive_programs
+from comet.cost.gpu.launch_order import (
+    LaunchOrder,
+    l2_swizzle,
+    successive_programs,
+    tiles_in_order,
+)
+from comet.cost.gpu.terms import Blocks, Point, Product, Term
 from comet.cost.reals import Real, Truth, longest, product, total
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-
-Blocks: TypeAlias = "Mapping[str, Real]"
-"""The block size (elements) of each dimension of a kernel; arrays for many choices."""
-
-
-class LoopCost(NamedTuple):
-    """What an op costs per element in a loop of contractions, in additions."""
-
-    lanes: float
-    """Of vector lanes."""
-    special: float = 0.0
-    """Of special function units, which run beside them."""
-
-
-class Term(NamedTuple):
-    """A cost per element of a tile: operations, or bytes that are moved or held."""
-
-    dims: tuple[str, ...]
-    weight: float
-    """Bytes or operations per element."""
-    loops: tuple[str, ...] = ()
-    """The loops of the program around it, the innermost last."""
-    single: tuple[str, ...] = ()
-    """If not empty, it counts only where the blocks of all these dimensions are 1."""
-    several: tuple[str, ...] = ()
-    """If not empty, it counts only where one of these blocks is larger than 1."""
-    inner: tuple[str, ...] = ()
-    """Loops inside of `loops`: it counts only where each of them has one trip."""
-    mask: str = ""
-    """The loop whose mask it computes; see `KernelSummary.unmasked`."""
-    in_loop: LoopCost | None = None
-    """Its cost in a loop of contractions, if that is not `weight`."""
-    late: bool = False
-    """Whether it is loaded after an inner loop, and so not hoisted; see `hoisting`."""
-    tensor: int | None = None
-    """The position of the tensor that it is loaded from in `KernelSummary.tensors`."""
-
-    def per_tile(self, blocks: Blocks) -> Real:
-        """Return the cost of one tile."""
-        cost = self.weight * product(blocks[dim] for dim in self.dims)
-        if self.single:
-            cost = cost * _all_single(self.single, blocks)
-        if self.several:
-            cost = cost * (1 - _all_single(self.several, blocks))
-        return cost
-
-
-def _all_single(dims: Sequence[str], blocks: Blocks) -> Real:
-    """Return 1 if the blocks of all dimensions are 1, else 0."""
-    return product(np.less_equal(blocks[dim], 1) * 1.0 for dim in dims)
-
-
-@dataclass(frozen=True)
-class Product:
-    """A contraction, which is a dot if all dimensions of `batch` have blocks of 1."""
-
-    rows: frozenset[str]
-    columns: frozenset[str]
-    summed: frozenset[str]
-    batch: frozenset[str]
-    loops: tuple[str, ...] = ()
-    """The loops of the program around it, the innermost last."""
-
-    def wastes_dot(self, blocks: Blocks, minimum: int) -> Real:
-        """
-        Return 1 if it is no dot although it is large enough for one, else 0.
-
-        A dot needs at least `minimum` rows, columns and terms.
-        """
-        sides = (self.rows, self.columns, self.summed)
-        large = (
-            np.greater_equal(product(blocks[dim] for dim in dims), minimum) * 1.0
-            for dims in sides
-        )
-        return product(large) * (1 - _all_single(tuple(self.batch), blocks))
-
-
-@dataclass(frozen=True)
-class Operands:
-    """The operands of a contraction, bytes."""
-
-    left: Term
-    right: Term
-    product: Product
-
-    @property
-    def transposed(self) -> tuple[Term, ...]:
-        """The operands whose summed elements are not contiguous in memory."""
-        summed = self.product.summed
-        sides = ((self.left, True), (self.right, False))
-        return tuple(
-            tile
-            for tile, last in sides
-            if tile.dims and (tile.dims[-1] in summed) is not last
-        )
-
-
-@dataclass(frozen=True)
-class Point:
-    """The values in registers at one op of a program, bytes."""
-
-    tiles: tuple[Term, ...]
-    """Without the results of elementwise ops that are no whole tile at any time."""
-    broadcast: tuple[Term, ...] = ()
-    """
-    Vectors that an elementwise op combines with each row or column, and loop-invariant
-    ones that loops of several iterations keep in that layout.
-    """
-    operands: Operands | None = None
-    """The operands of the op if it is a contraction."""
-    before: bool = False
-    """Whether this is the point just before the contraction."""
-    accumulator: tuple[Term, ...] = ()
-    """At such a point, the accumulator: alive if a loop has begun to sum into it."""
 
 
 class Evaluated(dict[str, "Real"]):
@@ -249,8 +141,8 @@ class KernelSummary:
     """The least rows, columns and terms of a contraction in a program."""
     multiprocessors: int = 1
     """The multiprocessors of the GPU, each of which runs programs in turn."""
-    reversed: frozenset[str] = frozenset()
-    """The dimensions whose last tiles are launched first."""
+    order: LaunchOrder = LaunchOrder()  # noqa: RUF009  # it is frozen
+    """The order in which programs start."""
     unmasked: frozenset[str] = frozenset()
     """The loops that are written in two parts, one of them without the mask."""
 
@@ -280,11 +172,15 @@ class KernelSummary:
         Return the iterations of a loop that count for the time, per program.
 
         These are the trips, unless a mask bounds the loop: then the mean of the
-        programs that the busiest multiprocessor runs.
+        programs that the busiest multiprocessor runs, or of the tiles of the busiest
+        persistent program.
         """
         share = self.programs(blocks) / self.multiprocessors
-        trips, bound = self._trips_run(dim, blocks), self.bounds.get(dim)
-        if bound is not None and bound.since != (bound.rows in self.reversed):
+        bound = self.bounds.get(dim)
+        if self.order.persistent and bound is not None and bound.rows in self.grid:
+            return self._busiest(dim, bound, blocks)
+        trips = self._trips_run(dim, blocks)
+        if bound is not None and bound.since != (bound.rows in self.order.reversed):
             return trips.served_longest_first(np.ceil(share), share)
         return trips.served(np.ceil(share))
 
@@ -296,11 +192,31 @@ class KernelSummary:
             trips = self.trips(dim, blocks)
             mean = self.seen.get(dim, 1.0) * trips
             return Trips(mean, trips, 0.0, mean)
-        rows, extent = self.extents[bound.rows], self.extents[dim]
-        loop = BoundedLoop(rows, extent, bound.offset, bound.since, bound.first)
         successive = self.successive(bound.rows, blocks)
         sizes = blocks[bound.rows], blocks[dim]
+        loop = self._bounded(dim, bound)
         return loop.trips(*sizes, successive, self.multiprocessors)
+
+    def _bounded(self, dim: str, bound: Bound) -> BoundedLoop:
+        """Return a loop that a mask bounds."""
+        rows, extent = self.extents[bound.rows], self.extents[dim]
+        return BoundedLoop(rows, extent, bound.offset, bound.since, bound.first)
+
+    def _busiest(self, dim: str, bound: Bound, blocks: Blocks) -> float:
+        """
+        Return the iterations for each tile of the persistent program with most.
+
+        Program p has the tiles p, p + `persistent`, and so on, in the order of their
+        start. Blocks are no arrays.
+        """
+        trips = [int(self.trips(loop, blocks)) for loop in self.grid]
+        index, swizzle = self.grid.index(bound.rows), int(self.swizzle(blocks))
+        tiles = tiles_in_order(trips, index, swizzle)
+        if bound.rows in self.order.reversed:
+            tiles = trips[index] - 1 - tiles
+        sizes = int(blocks[bound.rows]), int(blocks[dim])
+        lengths = self._bounded(dim, bound).by_tile(*sizes)[tiles]
+        return busiest(lengths, self.order.persistent)
 
     def seen_of(self, tensor: Term) -> float:
         """Return the mean fraction of a tensor that loops over its dimensions read."""
@@ -320,6 +236,8 @@ class KernelSummary:
         """Return the L2 swizzle, 1 for none."""
         if self.group or not self.dots:
             return 1.0
+        if self.order.swizzle:
+            return float(self.order.swizzle)
         trips = [self.trips(dim, blocks) for dim in self.grid]
         return l2_swizzle(trips, self.multiprocessors)
 

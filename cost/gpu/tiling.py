@@ -27,7 +27,8 @@ from comet.cost.gpu.registers import (
     thread_registers,
 )
 from comet.cost.gpu.specialized import specialized_work
-from comet.cost.gpu.summary import Blocks, Evaluated, KernelSummary, LoopCost, Term
+from comet.cost.gpu.summary import Evaluated, KernelSummary
+from comet.cost.gpu.terms import Blocks, LoopCost, Term
 from comet.cost.reals import Real, longest, product, total
 
 
@@ -180,7 +181,9 @@ def reloads(
 
     Between two programs with the same tile of the tensor, the loops that advance faster
     run: 1 if L2 holds the tiles of the tensor that they load, else once for each tile
-    of the loop. With an L2 swizzle, the first loop advances in groups.
+    of the loop. With an L2 swizzle, the first loop advances in groups, and between two
+    tiles of the last one a group has run: L2 has to hold all that this loads, and as
+    much again, as the next group begins before the last programs of this one end.
     """
     period = summary.successive(dim, blocks)
     swizzle = summary.swizzle(blocks)
@@ -192,8 +195,39 @@ def reloads(
         return np.where(inside | faster, summary.extents[other], blocks[other])
 
     touched = tensor.weight * product(map(extent, tensor.dims))
+    last = np.greater(swizzle, 1) & np.greater(period, 1)
+    last = last & np.less_equal(product(inner_trips(dim, summary, blocks)), 1)
+    group = total(group_bytes(each, dim, summary, blocks) for each in summary.tensors)
+    touched = np.where(last, 2 * group, touched)
     times = np.ceil(summary.trips(dim, blocks) / np.where(grouped, swizzle, 1))
     return np.where(np.less_equal(touched, gpu.l2_bytes), 1.0, times)
+
+
+def inner_trips(dim: str, summary: KernelSummary, blocks: Blocks) -> list[Real]:
+    """Return the tiles of the loops of the grid after that over `dim`."""
+    inner = summary.grid[summary.grid.index(dim) + 1 :]
+    return [summary.trips(loop, blocks) for loop in inner]
+
+
+def group_bytes(
+    tensor: Term, last: str, summary: KernelSummary, blocks: Blocks
+) -> Real:
+    """
+    Return the bytes of a tensor that the programs of a group of the L2 swizzle load.
+
+    All have the same tile of the loop `last`.
+    """
+    tiles = product(
+        summary.trips(dim, blocks)
+        for dim in tensor.dims
+        if dim in summary.grid and dim != last
+    )
+    sizes = (
+        blocks[dim] if dim in summary.grid else summary.extents[dim]
+        for dim in tensor.dims
+    )
+    one = tensor.weight * product(sizes)
+    return one * np.minimum(tiles, summary.swizzle(blocks))
 
 
 def loop_reloads(

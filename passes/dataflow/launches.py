@@ -20,7 +20,8 @@ from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
-from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import kernel_work
 from comet.cost.reals import longest
 from comet.dialects.arch.gpu_levels import GpuLevels

@@ -11,7 +11,7 @@ what Triton 3.6 and 3.9 make of it. Where a tile has no loop of several iteratio
 pipeline is that of the loop over tiles, too; a launch of one stage gets as many as fit.
 Otherwise the pipeline of the loop inside ends with each tile, and nothing overlaps that
 did not. Where a mask bounds loops, tiles differ, and a program with short ones cannot
-take over others: `auto` leaves such a kernel.
+take over others: the program with the longest tiles decides.
 
 Programs are *resident* if they keep an operand of products that all tiles read, such as
 the right one where a tile has all columns and terms, and matrix instructions read it
@@ -261,15 +261,18 @@ class _NodeModel:
             return False
         return bool(can_be_resident(self.summary, self.blocks, self.gpu.device))
 
-    def work(self, stages: int) -> KernelWork:
-        """Return the work of programs that compute a tile each."""
+    def work(self, stages: int, summary: KernelSummary | None = None) -> KernelWork:
+        """Return the work of programs that compute a tile each, unless `summary`."""
         numbers = replace(launch_numbers(self.launch), stages=stages)
-        return kernel_work(self.summary, self.blocks, numbers, self.gpu.device)
+        summary = summary or self.summary
+        return kernel_work(summary, self.blocks, numbers, self.gpu.device)
 
     def persistent(self, stages: int, programs: int) -> KernelWork:
         """Return the same for so many persistent programs."""
-        ahead = self.launch.specialize
-        work = replace(self.work(stages), loads_ahead=ahead)
+        summary = replace(
+            self.summary, order=replace(self.summary.order, persistent=programs)
+        )
+        work = replace(self.work(stages, summary), loads_ahead=self.launch.specialize)
         if self.waits:
             return work
         return persistent_work(
@@ -288,9 +291,9 @@ class _NodeModel:
 
 
 def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
-    """Whether a launch takes less time if each program does several equal tiles."""
+    """Whether a launch takes less time if each program does several tiles."""
     models, launch = _models(plan.kernel, gpu), plan.kernel.launch
-    if launch is None or any(model.summary.bounds for model in models):
+    if launch is None:
         return False
 
     def seconds(works: Iterable[KernelWork]) -> float:

@@ -5,15 +5,22 @@ A mask ends the loops of some programs early: in causal attention, programs with
 last rows have the longest loops. Programs start in the order of their ids; if the
 longest start last, other multiprocessors idle at the end of the launch. So the order
 along a dimension is reversed if later rows see more positions (`Bound` in
-`cost/gpu/bounded.py`). Takes functions at the schedule or the dataflow level with
-tiles; sets the property `reversed` where it is not set and the order can be chosen.
+`cost/gpu/bounded.py`). If their dimension is the last loop of the grid, the programs of
+one head start after those of another, each with its longest first. Tiles of the other
+loops can advance through it in groups instead: then only the last group ends with short
+programs, as long as L2 holds what a group loads. The size of the group is `group` of
+the launch numbers.
+
+Takes functions at the schedule or the dataflow level with tiles; sets the property
+`reversed` where it is not set and the order can be chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import Literal
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
@@ -22,6 +29,7 @@ from xdsl.dialects.func import FuncOp
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.device import Device
+from comet.cost.gpu.launch_order import LaunchOrder
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
@@ -52,38 +60,41 @@ class OrderProgramsPass(FunctionPass):
     order: Order = "auto"
     """
     Which programs start first if a mask ends their loops: `longest`, those with most
-    iterations; `index`, those with the first tiles; or `auto`, the faster order.
+    iterations; `index`, those with the first tiles; or `auto`, the fastest order, also
+    of the longest in groups.
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         system = attached_system(module)
         require_gpu(self.name, system)
         levels, gpu = gpu_levels(system), device_of(system)
-        for plan in tuple(plan_order(function, levels, gpu, self.order)):
-            names = map(StringAttr, plan.reversed)
-            plan.node.reversed_ = ArrayAttr(names)
-
-
-@dataclass(frozen=True)
-class ProgramOrder:
-    """The chosen order of a grid node: the dimensions whose last tiles start first."""
-
-    node: SpatialOp
-    reversed: tuple[str, ...]
+        for node, order in tuple(plan_order(function, levels, gpu, self.order)):
+            node.reversed_ = ArrayAttr(map(StringAttr, sorted(order.reversed)))
+            if (launch := node.launch) is not None:
+                numbers = launch.numbers | {"group": order.swizzle}
+                kept = {"persistent": launch.persistent, "resident": launch.resident}
+                node.launch = LaunchAttr(**numbers, **kept)
 
 
 def plan_order(
     function: FuncOp, levels: GpuLevels, gpu: Device, order: Order
-) -> Iterator[ProgramOrder]:
+) -> Iterator[tuple[SpatialOp, LaunchOrder]]:
     """Yield the order of each grid node with loops of different length."""
     for node in grid_nodes(function):
         if node.reversed_ is not None:
             continue
         summary = summarize(node, levels, gpu)
         if dims := growing_dims(node, summary):
-            forms = {"index": (), "longest": dims}
-            chosen = _faster(node, summary, dims, gpu) if order == "auto" else order
-            yield ProgramOrder(node, forms[chosen])
+            group = (node.launch or LaunchAttr()).group
+            given = replace(summary.order, swizzle=group)
+            forms = {
+                "index": replace(given, reversed=frozenset()),
+                "longest": replace(given, reversed=frozenset(dims)),
+            }
+            if order == "auto":
+                yield node, _fastest(node, summary, forms, gpu)
+            else:
+                yield node, forms[order]
 
 
 def growing_dims(node: SpatialOp, summary: KernelSummary) -> tuple[str, ...]:
@@ -108,23 +119,45 @@ def growing_dims(node: SpatialOp, summary: KernelSummary) -> tuple[str, ...]:
     )
 
 
-def _faster(
-    node: SpatialOp, summary: KernelSummary, dims: tuple[str, ...], gpu: Device
-) -> str:
+def group_sizes(node: SpatialOp, dims: Collection[str]) -> list[int]:
     """
-    Return the faster order.
+    Return the sizes of groups of tiles that may advance together along `dims`.
 
-    If both take equally long, `longest` where programs wait for others to end.
+    They are those of the loops before the last one of several tiles: powers of two, as
+    a group has no more tiles than these loops. None where the launch has groups.
+    """
+    split = [loop for loop in node.loops if loop.factor > 1]
+    if node.launch is None or node.launch.group > 1 or split[-1].dim not in dims:
+        return []
+    others = prod(loop.factor for loop in split[:-1])
+    return [2**power for power in range(1, others.bit_length()) if 2**power < others]
+
+
+def _fastest(
+    node: SpatialOp,
+    summary: KernelSummary,
+    forms: Mapping[str, LaunchOrder],
+    gpu: Device,
+) -> LaunchOrder:
+    """
+    Return the fastest order, also of the longest programs in groups.
+
+    If several take equally long, `longest` where programs wait for others to end.
     """
     launch, blocks = node.launch or LaunchAttr(), tile_blocks(node)
     numbers = launch_numbers(launch)
 
-    def seconds(names: tuple[str, ...]) -> Real:
-        ordered = replace(summary, reversed=frozenset(names))
+    def seconds(order: LaunchOrder) -> Real:
+        ordered = replace(summary, order=order)
         return price(ordered, blocks, numbers, gpu).seconds
 
-    orders: list[tuple[str, tuple[str, ...]]] = [("index", ()), ("longest", dims)]
+    orders = list(forms.items())
     if summary.programs(blocks) > gpu.multiprocessors:
         orders.reverse()
-    candidates = [timed(name, name, partial(seconds, names)) for name, names in orders]
+        longest = forms["longest"]
+        orders += [
+            (f"longest, {size} at a time", replace(longest, swizzle=size))
+            for size in group_sizes(node, longest.reversed)
+        ]
+    candidates = [timed(name, form, partial(seconds, form)) for name, form in orders]
     return cheapest("program order", f"@{node.node_name}", candidates).result

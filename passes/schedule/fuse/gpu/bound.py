@@ -31,7 +31,8 @@ from comet.cost.gpu.kernel import (
     wave_count,
 )
 from comet.cost.gpu.registers import REGISTER, register_bound
-from comet.cost.gpu.summary import Blocks, KernelSummary
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks
 from comet.cost.reals import Real, larger, longest, total
 from comet.cost.reals import product as product_of
 from comet.dialects.compound.dims import (

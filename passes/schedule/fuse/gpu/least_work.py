@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.cost.from_ir.loop_bounds import position_of
 from comet.cost.gpu.bounded import Bound, BoundedLoop
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.summary import Blocks
+from comet.cost.gpu.terms import Blocks
 from comet.cost.reals import Real
 from comet.dialects.compound import IndexOp, MapOp, View
 from comet.dialects.schedule.masked_loops import COMPARED, FIRST

@@ -14,19 +14,24 @@ func.func @causal(%q: !x, %k: !x, %v: !x) -> !x {
 }
 
 // CHECK-LABEL: func.func @causal
-// CHECK:         on grid [g0: B = 2, g1: H = 16, g2: M = [[M:[0-9]+]], g3: E = 1] reversed ["M"] ins(
+// CHECK:         on grid [g0: B = 2, g1: H = 16, g2: M = [[M:[0-9]+]], g3: E = 1] reversed ["M"] ins({{.*}}group = 16>
 
 // INDEX-LABEL: func.func @causal
-// INDEX:         on grid [{{.*}}] reversed [] ins(
+// INDEX:         on grid [{{.*}}] reversed [] ins({{.*}}group = 1>
 
 // TRITON-LABEL: def causal_kernel
-// TRITON:         from_last_m = {{[0-9]+}} - tl.program_id(0)
+// TRITON:         row, pid_m = tl.swizzle2d(tl.program_id(1), tl.program_id(0), 32, [[M:[0-9]+]], 16)
+// TRITON:         from_last_m = {{[0-9]+}} - pid_m
 // TRITON:         offs_m = from_last_m * BLOCK_M + tl.arange(0, BLOCK_M)
 
 // EXPLAIN:      program order for @o
 // EXPLAIN-NEXT:   candidate {{ *}}us  limited by
-// EXPLAIN-NEXT: * longest
+// EXPLAIN-NEXT:   longest
 // EXPLAIN-NEXT:   index
+// EXPLAIN-NEXT:   longest, 2 at a time
+// EXPLAIN-NEXT:   longest, 4 at a time
+// EXPLAIN-NEXT:   longest, 8 at a time
+// EXPLAIN-NEXT: * longest, 16 at a time
 
 // -----
 
