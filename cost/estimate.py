@@ -24,6 +24,11 @@ def energy_scope(model: str, *, network_energy: bool = True) -> str:
     return f"{'with' if included else 'without'} the energy of networks"
 
 
+def figure_text(figure: float) -> str:
+    """Return cycles, pJ or their product: six digits, and all before the point."""
+    return f"{figure:,.0f}" if abs(figure) >= 1e5 else f"{figure:,.6g}"
+
+
 class CostError(Exception):
     """
     A mapping or machine that cannot be priced; the message is one sentence: where, why,

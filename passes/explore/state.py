@@ -10,6 +10,7 @@ from math import inf
 
 from xdsl.passes import ModulePass
 
+from comet.cost.estimate import figure_text
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.space import REJECTED, Group, Structure, StructureSpace
@@ -72,10 +73,8 @@ def bound_text(
     if lower_bound is None or gap is None:
         return f"no lower bound of the {objective}, not proven"
     state = "proven" if proven else "not proven"
-    return (
-        f"lower bound of the {objective}: {lower_bound:,.6g}, gap {100 * gap:.2f} %, "
-        f"{state}"
-    )
+    bound = f"lower bound of the {objective}: {figure_text(lower_bound)}"
+    return f"{bound}, gap {100 * gap:.2f} %, {state}"
 
 
 @dataclass

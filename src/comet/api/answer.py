@@ -16,7 +16,7 @@ from comet.api.saved import with_pipeline
 from comet.codegen.comet import write_files, write_folder
 from comet.codegen.comet.arch import left_out
 from comet.codegen.comet.tool_rules import check_tool
-from comet.cost.estimate import ModelName
+from comet.cost.estimate import ModelName, figure_text
 from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
@@ -267,7 +267,7 @@ class Answer:
         if open_structures := self.structures - self.structures_closed:
             yield f"structures left open: {open_structures}"
         if self.bound_of_unreached is not None and not self.proven:
-            bound = f" of at least {self.bound_of_unreached:,.6g}"
+            bound = f" of at least {figure_text(self.bound_of_unreached)}"
             text = bound if self.bound_of_unreached else ", all without a bound"
             yield f"not reached: structures{text}"
 

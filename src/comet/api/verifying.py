@@ -8,7 +8,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.api.program import installed_context, parsed
 from comet.api.saved import MAPPING_PASSES, mapping_passes
 from comet.api.source import Source
-from comet.cost.estimate import CostError
+from comet.cost.estimate import CostError, figure_text
 from comet.cost.from_ir.mapping import problem_of
 from comet.passes.attach_hardware import attach_hardware
 from comet.passes.explore.certificate import (
@@ -38,12 +38,12 @@ def verified(file: Source) -> str:
         raise CertificateError(f"{file.name}: {error}") from error
     value, lower_bound = certificate.value, certificate.lower_bound
     gap = 100 * (1 - lower_bound / value)
-    bound = f"no mapping below {lower_bound:,.6g} (gap {gap:.2f} %)"
+    bound = f"no mapping below {figure_text(lower_bound)} (gap {gap:.2f} %)"
     if lower_bound == 0:
         bound = "and nothing is said of other mappings"
     return (
         f"{file.name}: true; model {certificate.model}, {certificate.objective} "
-        f"{value:,.6g}, {bound}, {len(certificate.claims)} structures"
+        f"{figure_text(value)}, {bound}, {len(certificate.claims)} structures"
     )
 
 

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.api.answer import Answer
 from comet.api.question import NOTHING, Question
 from comet.codegen.chrome_trace import Process
-from comet.cost.estimate import ModelName, energy_scope
+from comet.cost.estimate import ModelName, energy_scope, figure_text
 from comet.cost.from_ir.mapping import system_hardware
 from comet.report.front import MOST_SECONDS, Point
 from comet.report.mapping_figures import Figures, TreeNode, figures_of
@@ -152,7 +152,7 @@ def _bound(answer: Answer) -> dict[str, str]:
     unit, bound, gap = UNITS[answer.objective], answer.lower_bound, answer.gap_percent
     return {
         f"lower bound of the {answer.objective}, {unit}": (
-            "none" if bound is None else f"{bound:,.6g}"
+            "none" if bound is None else figure_text(bound)
         ),
         "gap": "unknown" if gap is None else f"{gap:.2f} %",
         "the best of all mappings?": "proven" if answer.proven else "not proven",
@@ -188,7 +188,9 @@ def search_section(answer: Answer) -> Section:
         if count
     ]
     unreached = answer.bound_of_unreached
-    text = "" if unreached is None else f" Others have a bound of {unreached:,.6g}."
+    text = ""
+    if unreached is not None:
+        text = f" Others have a bound of {figure_text(unreached)}."
     return Section(
         "search",
         "the search",

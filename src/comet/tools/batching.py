@@ -15,6 +15,7 @@ from comet.batch.answering import Result, results
 from comet.batch.engines import Engine
 from comet.batch.layers import read_layers
 from comet.batch.strategies import as_csv, by_strategy, plot
+from comet.cost.estimate import figure_text
 from comet.text_table import aligned
 from comet.tools.exploring import question_of, store_of
 
@@ -98,7 +99,7 @@ def _cells(answer: Answer) -> tuple[str, ...]:
         f"{answer.objective} ({answer.model})",
         f"{answer.latency_cycles:,.0f}",
         f"{answer.energy_pj:,.0f}",
-        "none" if answer.lower_bound is None else f"{answer.lower_bound:,.6g}",
+        "none" if answer.lower_bound is None else figure_text(answer.lower_bound),
         "-" if answer.gap_percent is None else f"{answer.gap_percent:.2f}",
         f"{answer.seconds:.1f}",
         answer.mapping,
