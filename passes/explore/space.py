@@ -91,6 +91,8 @@ class Structure:
     """A lower bound for all its mappings."""
     after: tuple[ModulePass, ...] = ()
     """The passes on the tile tree."""
+    fused: ModuleOp | None = None
+    """The tree before these, if structures with other such passes share it."""
 
     def tree(self) -> ModuleOp:
         """
@@ -98,9 +100,10 @@ class Structure:
 
         Raises PassFailedException if there is none.
         """
-        copy = self.module.clone()
-        (func,) = compute_functions(copy)
-        fuse_function(func, attached_system(copy), self.strategy)
+        copy = (self.fused or self.module).clone()
+        if self.fused is None:
+            (func,) = compute_functions(copy)
+            fuse_function(func, attached_system(copy), self.strategy)
         for pass_ in self.after:
             pass_.apply(Context(), copy)
         return copy
@@ -387,8 +390,10 @@ class StructureSpace:
         if choice.is_sequential:
             yield structure
             return
-        for text, after in choice.options(structure.tree()):
-            yield replace(structure, label=structure.label + text, after=after)
+        fused = structure.tree()
+        for text, after in choice.options(fused):
+            label = structure.label + text
+            yield replace(structure, label=label, after=after, fused=fused)
 
 
 def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:

@@ -79,7 +79,7 @@ def _exploration(question: Question, progress: Notify) -> Exploration:
     module = parsed(question.program.text, question.program.name, context)
     constraints = read_constraints(question.constraints.text, question.constraints.name)
     attach_hardware(module, question.hardware.text, question.hardware.name)
-    require_accelerator("comet-explore", attached_system(module))
+    require_accelerator("explore", attached_system(module))
     goal = Goal(question.model, question.objective)
     start = () if question.start is None else saved_passes(question.start)
     space = StructureSpace(
