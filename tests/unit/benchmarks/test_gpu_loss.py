@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_loss import Kernel, of_sizes, rows
+from gpu_loss import Kernel, kernels, of_sizes, rows, with_powers_of_two
 
 
 def test_the_loss_is_that_of_the_kernel_with_the_lowest_price():
@@ -34,3 +34,22 @@ def test_warps_that_load_and_what_the_compiler_refuses_are_left_out():
     ((name, found),) = of_sizes([case]).items()
     assert name == "gemm M256 N256 K64"
     assert [kernel.measured for kernel in found] == [4.0]
+
+
+def test_kernels_are_priced_in_the_form_that_they_had():
+    """Reciprocals are younger than the record, as are powers of two without a scale."""
+    extents = {"M": 16384, "N": 256, "K": 64}
+    case: dict[str, Any] = {
+        "id": "a",
+        "sample": "gemm_softmax",
+        "extents": extents,
+        "dtype": "bfloat16",
+        "ragged": False,
+        "options": {"factors": "p: M=128 warps=8 stages=2 group=1; c_k: K=1"},
+        "times": [["comet", 4.0, 4.0, 4.0, {}]],
+    }
+    ((then,),) = of_sizes([case]).values()
+    (now,) = kernels(case, {})
+    assert now.predicted < then.predicted
+    with_form = case | {"times": [["exp", 4.0, 4.0, 4.0, {"exp": "exp"}]]}
+    assert list(with_powers_of_two([case, with_form])) == ["gemm_softmax"]
