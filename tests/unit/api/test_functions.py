@@ -330,7 +330,7 @@ def no_store() -> object:
         (no_target, "there is no target named 'tritn'; did you mean 'triton'"),
         (no_target_option, "target 'comet' has no option 'die'; it has dir"),
         (no_kernel, "load: hardware @edge is no GPU; run comet-accelerator"),
-        (no_accelerator, "comet-explore: hardware @h200x1 is a GPU"),
+        (no_accelerator, "explore: hardware @h200x1 is a GPU"),
         (no_constraint, "constraints.yaml:1: there is no constraint 'stram'"),
         (no_certificate, "<text>: this is no certificate"),
         (no_time, "the time limit is a positive number of seconds"),
