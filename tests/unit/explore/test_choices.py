@@ -189,6 +189,16 @@ def test_reuse_saves_no_first_reads_that_a_pipeline_hides(tmp_path: Path, rows: 
     assert cycles >= max(bounds)
 
 
+def test_structures_that_differ_in_bindings_share_a_tree():
+    limits = replace(ONE, bindings=KINDS, kind=("allreduce",))
+    several = [*space_of(SOFTMAX, limits, Goal("paper", "latency")).structures()]
+    assert len(several) > 1
+    assert len({id(each.fused) for each in several}) == 1
+    for each in several:
+        alone = replace(each, fused=None)
+        assert each.tree().is_structurally_equivalent(alone.tree())
+
+
 def test_an_answer_costs_what_its_passes_make(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
