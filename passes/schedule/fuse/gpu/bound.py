@@ -255,7 +255,8 @@ class _Least:
 
     def _uncertain(self) -> float:
         """
-        Return the most bytes of results that loops may store more or less often.
+        Return the most bytes of results that may be stored more or less often: those
+        with short tiles of loops, or with dimensions that count in part.
 
         Prices take what they do not store for loaded: more stores, fewer loads.
         """
@@ -263,9 +264,9 @@ class _Least:
             prod(map(power_of_two, extents_of(value).values())) * bits_of(value) / 8
             for value in self.kernel.outs
             if any(
-                power_of_two(extent) != extent or dim in self.kernel.cut
+                dim in self.kernel.cut
+                or (dim in self.nest.loops and power_of_two(extent) != extent)
                 for dim, extent in extents_of(value).items()
-                if dim in self.nest.loops
             )
         )
 
@@ -341,12 +342,16 @@ class _Least:
         Return how often loops wait for loads that an op needs, at least.
 
         The loops over the dimensions that it reduces are inside each other, and each
-        follows others over the same dimension.
+        follows others over the same dimension. Inside of other loops, those of one trip
+        may share their waits.
         """
-        inside = [dim for dim in op.reduced if dim in self._loading]
-        trips = prod(self._trips(summary, dim) for dim in inside)
+        trips = {
+            dim: self._trips(summary, dim) for dim in op.reduced if dim in self._loading
+        }
         counts = dict(zip(self.nest.loops, self.nest.counts, strict=True))
-        return max((counts[dim] for dim in inside), default=0) * trips
+        outermost = self.nest.loops[:1]
+        several = (counts[dim] for dim, n in trips.items() if n > 1 or dim in outermost)
+        return max(several, default=1) * prod(trips.values()) if trips else 0
 
     @cached_property
     def _loading(self) -> frozenset[str]:
