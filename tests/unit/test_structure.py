@@ -136,17 +136,38 @@ def modules() -> Mapping[str, Path]:
 
 
 @cache
+def trees() -> Mapping[str, ast.Module]:
+    """Return the syntax tree of each module of comet, by its full name."""
+    return {module: ast.parse(path.read_text()) for module, path in modules().items()}
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements, handlers and cases right inside of one, or of a module."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+            yield node
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    """Yield the functions of a module, those of classes and functions too."""
+    for node in statements(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        yield from functions(node)
+
+
+@cache
 def imports() -> tuple[Import, ...]:
     """Return every import statement of comet, those inside functions too."""
     return tuple(
         each
-        for module, path in modules().items()
-        for each in _imports(module, ast.parse(path.read_text()), None)
+        for module, tree in trees().items()
+        for each in _imports(module, tree, None)
     )
 
 
 def _imports(module: str, tree: ast.AST, function: str | None) -> Iterator[Import]:
-    for node in ast.iter_child_nodes(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield Import(module, function, tuple(_targets(node)))
         elif isinstance(node, ast.FunctionDef):
@@ -250,9 +271,8 @@ def test_files_are_short():
 def test_functions_fit_a_screen():
     long = {
         f"{module}:{node.name}"
-        for module, path in modules().items()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef)
+        for module, tree in trees().items()
+        for node in functions(tree)
         if (node.end_lineno or node.lineno) - node.lineno >= SCREEN
     }
     assert long == set()
