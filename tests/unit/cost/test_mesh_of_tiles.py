@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from covering import exhaustive
+
 import comet
 
 TILES = Path("samples/hardware/tiles.yaml")
@@ -26,6 +28,7 @@ def small(folder: Path, multicast: bool) -> Path:
     return path
 
 
+@exhaustive
 def test_a_group_of_tiles_that_share_keys_and_values_is_found(tmp_path: Path):
     alone, group = (
         comet.compile(

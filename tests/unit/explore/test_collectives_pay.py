@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from covering import exhaustive
 from programs import graph_text
 from semantics import comet_context, parse_module, run_passes
 
@@ -44,6 +45,7 @@ def quick(space: StructureSpace) -> float:
     return found.cost.latency
 
 
+@exhaustive
 def test_a_collective_beats_every_mapping_on_one_cluster():
     """N over the clusters, whose row statistics are reduced between them."""
     limits = Constraints(kind=("reduce_broadcast",), strategy=("full",))

@@ -280,7 +280,7 @@ func.func @f(%a: !MKg, %b: !KNg) -> (!MNg, !Mg) {{
 
 
 @given(nest=nests())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 def test_any_factors_compute_the_same(nest: tuple[dict[str, int], str]):
     extents, text = nest
     module = parse_module(text)

@@ -147,7 +147,7 @@ def first_reported(schedule: list[Step]) -> int | None:
     return None
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(steps)
 def test_both_find_the_same_first_race(schedule: list[Step]):
     assert first_reported(schedule) == first_race(schedule)

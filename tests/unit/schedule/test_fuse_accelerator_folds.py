@@ -3,7 +3,7 @@
 import pytest
 from accelerators import attached
 from comet_rules import check
-from covering import EVERY_CASE, fraction
+from covering import EVERY_CASE, exhaustive, fraction
 from named_ops import NAMED_OPS, NamedOp
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import only_function, ops_of
@@ -115,6 +115,7 @@ def test_chunks_come_from_the_root_while_carries_stay_in_the_cores():
     assert [level_of(value) for value in loop.ins] == ["DRAM"] * 3
 
 
+@exhaustive
 def test_the_place_of_the_loop_is_chosen_by_cost():
     pipeline = f"{spmd('M')},fuse{{strategy=full chunks=auto}}"
     tree = run_passes(parse_module(ATTENTION.text(HEADS)), pipeline)
