@@ -7,8 +7,9 @@ does so for loops with products whose operands come by tensor descriptor, in pro
 of four warps: with eight it ignores the request on sm_90 (Triton 3.6 to 3.9, measured
 on what it compiles). Only loops with several products, as in attention, in kernels of
 two stages: with more, and of one product, results on an H200 were not finite (Triton
-3.6.0). Not those that store: Triton 3.9 fails to compile them. Takes functions at the
-dataflow level, with descriptors.
+3.6.0). Not those that store, or that read a vector loaded by pointers before them, such
+as row statistics: Triton 3.9 fails to compile them. Takes functions at the dataflow
+level, with descriptors.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp, IndexOp
-from comet.dialects.compound.dims import level_of
+from comet.dialects.compound.dims import extents_of, level_of
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import LaunchAttr
@@ -32,6 +33,7 @@ from comet.dialects.schedule.node import NodeOp, outside
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
+from comet.passes.analysis.op_groups import defining_ops
 from comet.passes.function_pass import FunctionPass
 from comet.passes.search.record import Choice, Row, session
 from comet.passes.triton.lower_to_triton.workarounds import breaks_warp_groups
@@ -177,4 +179,25 @@ def _loop_refusal(node: TemporalOp, memory: str) -> str:
                 f"{name} loads %{outside(load.source).name_hint} by pointers; see "
                 "use-descriptors"
             )
+    if (vector := _vector_before(node, memory)) is not None:
+        hint = outside(vector.source).name_hint
+        return f"{name} reads %{hint}, which pointers load before it, and Triton fails"
     return "" if loads else f"{name} loads nothing"
+
+
+def _vector_before(node: TemporalOp, memory: str) -> CopyOp | None:
+    """Return a load before a loop, by pointers, of a vector that the loop reads."""
+    block = node.parent_block()
+    assert block is not None
+    read = defining_ops(node.operands, set(block.ops))
+    for op in block.ops:
+        if (
+            isinstance(op, CopyOp)
+            and op in read
+            and level_of(op.source) == memory
+            and op.descriptor is None
+            and max(extents_of(op.result).values(), default=1) > 1
+            and not isinstance(outside(op.source).owner, IndexOp)
+        ):
+            return op
+    return None

@@ -12,6 +12,7 @@ from semantics import parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted
 
 from comet.dialects.schedule import CopyOp
+from comet.passes.search import session
 from comet.passes.triton.use_descriptors import descriptor_axes
 from comet.runtime.language import allow_descriptors
 
@@ -148,6 +149,25 @@ def test_a_loop_that_stores_is_not_specialized():
     source = emitted(p.returning(stored, summed), passes)
     assert "_desc.load" in source
     assert "warp_specialize" not in source
+
+
+def test_a_loop_that_reads_a_vector_loaded_before_it_is_not_specialized():
+    """Triton 3.9 fails to compile it: row statistics, as in backward attention."""
+    p = Program({"M": 32768, "N": 1024, "E": 64, "G": 64}, "bf16", "f32")
+    scores = p.contract("scores", p.argument("q", "ME"), p.argument("k", "NE"), "MN")
+    e = p.map("e", "exp", p.map("s", "sub", scores, p.argument("top", "M")))
+    o = p.contract("o", e, p.argument("v", "NG"), "MG")
+    factors = 'factors="o_bf16: M=256 warps=4 stages=2; o_n: N=8"'
+    options = f"strategy=full copies=descriptors specialize=true {factors}"
+    with session() as record:
+        source = emitted(p.returning(o), f"{H200},triton-distributed{{{options}}}")
+    assert "_desc.load" in source
+    assert "warp_specialize" not in source
+    limits = [row.limit for choice in record.choices for row in choice.rows]
+    assert (
+        "the loop @o_n reads %top, which pointers load before it, and Triton fails"
+        in limits
+    )
 
 
 def test_an_unaligned_tensor_is_rejected():
