@@ -7,7 +7,7 @@ does so for loops with products whose operands come by tensor descriptor, in pro
 of four warps: with eight it ignores the request on sm_90 (Triton 3.6 to 3.9, measured
 on what it compiles). Only loops with several products, as in attention, in kernels of
 two stages: with more, and of one product, results on an H200 were not finite (Triton
-3.6.0). Not those that store, or that read a vector loaded by pointers before them, such
+3.6.0). Not those that store, or that read a tile loaded by pointers before them, such
 as row statistics: Triton 3.9 fails to compile them. Takes functions at the dataflow
 level, with descriptors.
 """
@@ -179,14 +179,14 @@ def _loop_refusal(node: TemporalOp, memory: str) -> str:
                 f"{name} loads %{outside(load.source).name_hint} by pointers; see "
                 "use-descriptors"
             )
-    if (vector := _vector_before(node, memory)) is not None:
-        hint = outside(vector.source).name_hint
+    if (load := _loaded_before(node, memory)) is not None:
+        hint = outside(load.source).name_hint
         return f"{name} reads %{hint}, which pointers load before it, and Triton fails"
     return "" if loads else f"{name} loads nothing"
 
 
-def _vector_before(node: TemporalOp, memory: str) -> CopyOp | None:
-    """Return a load before a loop, by pointers, of a vector that the loop reads."""
+def _loaded_before(node: TemporalOp, memory: str) -> CopyOp | None:
+    """Return a load of a tile, by pointers before a loop, that the loop reads."""
     block = node.parent_block()
     assert block is not None
     read = defining_ops(node.operands, set(block.ops))

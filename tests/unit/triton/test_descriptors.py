@@ -151,7 +151,7 @@ def test_a_loop_that_stores_is_not_specialized():
     assert "warp_specialize" not in source
 
 
-def test_a_loop_that_reads_a_vector_loaded_before_it_is_not_specialized():
+def test_a_loop_that_reads_a_tile_loaded_before_it_is_not_specialized():
     """Triton 3.9 fails to compile it: row statistics, as in backward attention."""
     p = Program({"M": 32768, "N": 1024, "E": 64, "G": 64}, "bf16", "f32")
     scores = p.contract("scores", p.argument("q", "ME"), p.argument("k", "NE"), "MN")
