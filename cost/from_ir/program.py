@@ -30,7 +30,7 @@ from comet.cost.gpu.launch_plan import (
     Step,
     in_place,
 )
-from comet.cost.gpu.persistent import persistent_work
+from comet.cost.gpu.persistent import persistent_work, with_tile_loop
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.taxes import Taxes, taxes_of
 from comet.cost.gpu.terms import Blocks
@@ -194,7 +194,9 @@ class _Reader:
         held = float(held_bytes(partials, gpu))
         work = kernel_work(summary, blocks, numbers, gpu)
         launch = node.launch
-        if launch is not None and launch.persistent and not receives:
+        if launch is not None and launch.persistent and receives:
+            work = with_tile_loop(work, summary, gpu)
+        elif launch is not None and launch.persistent:
             resident = launch.resident
             work = replace(work, loads_ahead=launch.specialize)
             work = persistent_work(

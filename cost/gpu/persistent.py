@@ -12,6 +12,7 @@ from comet.cost.gpu.capacity import shared_need
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.layouts import reads_shared
+from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.reals import Real, product
@@ -33,6 +34,7 @@ def persistent_work(
     loop over tiles: it loads the next tile ahead. Programs that are `resident` load the
     operands that all tiles read once, and have one buffer for each.
     """
+    work = with_tile_loop(work, summary, gpu)
     ahead = work.loads_ahead or bool(pipelines_tiles(summary, blocks))
     if not resident:
         return replace(work, loads_ahead=ahead)
@@ -44,6 +46,23 @@ def persistent_work(
         shared=shared_need(summary, blocks, work.stages, gpu, resident=True),
         loads_ahead=ahead,
     )
+
+
+def with_tile_loop(work: KernelWork, summary: KernelSummary, gpu: Device) -> KernelWork:
+    """
+    Return the work of a kernel with the registers that a loop over tiles adds.
+
+    What is computed from the number of a program stays alive in the loop, and what does
+    not depend on the tile is hoisted before it; of a loop in two parts, both need it.
+    """
+    rules, threads = gpu.compiled, gpu.warp_threads * work.warps
+    added = rules.tile_loop_registers + rules.second_loop_registers * bool(
+        summary.unmasked
+    )
+    registers = np.minimum(
+        work.registers + added * threads * REGISTER, gpu.register_bytes
+    )
+    return replace(work, registers=registers)
 
 
 def pipelines_tiles(summary: KernelSummary, blocks: Blocks) -> Real:

@@ -154,7 +154,9 @@ class KernelSummary:
     @_once
     def padded(self, blocks: Blocks) -> Blocks:
         """Return blocks large enough for `tl.dot`, as `pad-blocks` makes them."""
-        dims = self.dot_dims - self.batch_dims
+        dims = (self.dot_dims - self.batch_dims) & blocks.keys()
+        if all(np.all(np.greater_equal(blocks[d], self.least_dot)) for d in dims):
+            return blocks
         larger = {
             dim: np.maximum(size, self.least_dot) if dim in dims else size
             for dim, size in blocks.items()

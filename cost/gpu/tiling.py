@@ -50,7 +50,8 @@ def kernel_work(
         # Exact f32 products run on vector lanes, two operations an instruction.
         dots, vectors, looped = 0.0, vectors + dots / 2, looped + dots / 2
     threads = gpu.warp_threads * numbers.warps
-    registers = thread_registers(summary, blocks, numbers, gpu) * threads * REGISTER
+    padded = summary.padded(blocks)
+    registers = thread_registers(summary, padded, numbers, gpu) * threads * REGISTER
     work = KernelWork(
         programs=summary.programs(blocks),
         tensor_operations=dots,

@@ -42,6 +42,7 @@ from comet.cost.gpu.persistent import (
     can_be_resident,
     persistent_work,
     pipelines_tiles,
+    with_tile_loop,
 )
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
@@ -274,7 +275,7 @@ class _NodeModel:
         )
         work = replace(self.work(stages, summary), loads_ahead=self.launch.specialize)
         if self.waits:
-            return work
+            return with_tile_loop(work, summary, self.gpu.device)
         return persistent_work(
             work,
             self.summary,

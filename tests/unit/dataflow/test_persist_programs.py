@@ -163,7 +163,28 @@ def test_what_residents_save():
     assert work.moved_bytes - found.moved_bytes == pytest.approx(3 / 4 * one)
     assert found.loads_ahead
     plain = persistent_work(work, summary, blocks, 64, gpu, resident=False)
-    assert plain == replace(work, loads_ahead=True)
+    assert plain == replace(work, loads_ahead=True, registers=plain.registers)
+
+
+def test_the_loop_over_tiles_needs_registers():
+    """
+    Compiled by Triton 3.9 for gfx942, causal attention of 128 x 32 takes 234 registers,
+    persistent 257: a compute unit has room for one program.
+    """
+    causal = next(op for op in NAMED_OPS if op.title == "attention_causal")
+    text = causal.text({"B": 4, "H": 32, "M": 4096, "N": 4096, "D": 128, "E": 128})
+    tiles = 'factors="y: B=4 H=32 M=32 warps=4 stages=2; m_n: N=128"'
+    for options, programs in (("", 304), ("unmask=none", 608)):
+        module = plan(text, f"persist=all {options} {tiles}", MI300X)
+        assert f"persistent = {programs}>" in str(module)
+
+
+def test_padded_rows_take_registers():
+    """Eight rows of queries are padded to 16, whose scores all warps hold."""
+    decode = next(op for op in NAMED_OPS if op.title == "flash_decode")
+    text = decode.text({"B": 16, "H": 12, "G": 8, "S": 32768, "D": 128, "E": 128})
+    tiles = 'split=none factors="y: B=16 H=12 G=1 E=8 warps=8 stages=1; m_s: S=512"'
+    assert "persistent = 132>" in str(plan(text, f"persist=all {tiles}"))
 
 
 RANKS = [
