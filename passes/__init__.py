@@ -25,6 +25,7 @@ PASSES = {
     "expand-maps": "graph.expand_maps:ExpandMapsPass",
     "select-ranks": "sharding.select_ranks:SelectRanksPass",
     "add-ctas": "sharding.add_ctas:AddCtasPass",
+    "select-instances": "sharding.select_instances:SelectInstancesPass",
     "distribute": "sharding.distribute:DistributePass",
     "propagate-shardings": "sharding.propagate_shardings:PropagateShardingsPass",
     "insert-collectives": "sharding.insert_collectives:InsertCollectivesPass",

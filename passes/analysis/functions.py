@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from comet.dialects.compound.copied import ComputeOp
+from comet.dialects.compound.dims import merged_extents
 from comet.dialects.reference import is_reference
 
 
@@ -28,3 +31,10 @@ def in_copy(func: FuncOp) -> FuncOp:
     """Return the copy of `func` in a copy of its module."""
     functions = compute_functions(module_of(func).clone())
     return next(each for each in functions if each.sym_name == func.sym_name)
+
+
+def operations(func: FuncOp) -> int:
+    """Return the points of the iteration spaces of a function's ops, summed up."""
+    ops = (op for op in func.walk() if isinstance(op, ComputeOp))
+    spaces = (merged_extents((*op.operands, *op.results), op.name) for op in ops)
+    return sum(prod(extents.values()) for extents in spaces)

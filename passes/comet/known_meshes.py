@@ -12,21 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from comet.cost.accelerator.tool.network import TABLED_MESHES
-from comet.dialects.arch import LEFT_OUT, SystemOp, attached_system
-from comet.dialects.arch.fields import dictionary_of, fields_of
+from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.nodes import NodeOp
-from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.collective.mesh import MeshOp
-from comet.dialects.comet import MappingOp
-from comet.dialects.errors import OpError
-from comet.dialects.schedule import node as schedule
 from comet.passes.analysis.hardware_kind import require_accelerator
-from comet.passes.analysis.hardware_mesh import hardware_mesh
+from comet.passes.sharding.select_instances import check_unsharded, reshape
 
 
 @dataclass(frozen=True)
@@ -56,8 +49,9 @@ class KnownMeshesPass(ModulePass):
         system = attached_system(op)
         require_accelerator(self.name, system)
         if plan := tuple(narrowed(system)):
-            check_unsharded(op)
-            narrow(op, system, plan)
+            check_unsharded(self.name, op)
+            shapes = {n: (each.edge, each.edge) for each in plan for n in each.nodes}
+            reshape(op, system, shapes, "; ".join(map(str, plan)))
 
 
 def narrowed(system: SystemOp) -> Iterator[Narrowed]:
@@ -67,36 +61,3 @@ def narrowed(system: SystemOp) -> Iterator[Narrowed]:
             edge = max(x for x, _ in TABLED_MESHES if x <= min(mesh))
             nodes = tuple(node for node in system.nodes if node.mesh_shape == mesh)
             yield Narrowed(nodes, edge)
-
-
-def check_unsharded(module: ModuleOp) -> None:
-    """Raise PassFailedException if an op of `module` depends on the mesh."""
-    for op in module.walk():
-        if isinstance(op, CollectiveOp | schedule.NodeOp | MappingOp):
-            raise OpError(
-                op,
-                f"known-meshes: '{op.name}' is written for the whole mesh; run "
-                "known-meshes before the program is sharded",
-            )
-
-
-def narrow(module: ModuleOp, system: SystemOp, plan: tuple[Narrowed, ...]) -> None:
-    """Set the meshes of `plan`; write on the machine which instances are left out."""
-    system.attributes[LEFT_OUT] = StringAttr("; ".join(map(str, plan)))
-    for narrowed in plan:
-        for node in narrowed.nodes:
-            set_mesh(node, narrowed.edge)
-    mesh = hardware_mesh(system)
-    for op in module.ops:
-        if isinstance(op, MeshOp) and op.sym_name == mesh.sym_name:
-            Rewriter.replace_op(op, mesh)
-            return
-
-
-def set_mesh(node: NodeOp, edge: int) -> None:
-    """Give a node of the machine a square mesh."""
-    link = {} if node.link is None else fields_of(node.link)
-    fields = {name: field for name, field in link.items() if name != "mesh"}
-    node.properties["link"] = dictionary_of(fields | {"meshX": edge, "meshY": edge})
-    if node.range is not None:
-        node.properties["range"] = StringAttr(f"[0..{edge**2 - 1}]")

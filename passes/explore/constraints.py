@@ -29,6 +29,12 @@ KindOrAuto: TypeAlias = Literal["auto", Kind]
 Mesh: TypeAlias = Literal["whole", "known"]
 """The instances that are used: all, or those of a mesh that the COMET tool knows."""
 
+PartsOfAxes: TypeAlias = Literal["largest", "none", "all"]
+"""
+How many instances are used along axes that do not divide a dimension: as many as divide
+it, or not these axes. With `all` it is each number, also along axes that divide it.
+"""
+
 FUSIONS: dict[str, Name] = {name: name for name in STRATEGIES}
 
 ALL = "all"
@@ -47,6 +53,8 @@ class Constraints:
     """Shardings, each as the option `dim` of `comet-accelerator`; none if empty."""
     split: bool = False
     """Whether each axis of the mesh may shard another dimension."""
+    parts: PartsOfAxes = "largest"
+    """Which parts of mesh axes are used, unless `dim` says it."""
     stream: tuple[bool, ...] | None = None
     """Whether the program is streamed."""
     strategy: tuple[Name, ...] | None = None
@@ -101,6 +109,8 @@ def read_constraints(text: str, name: str) -> Constraints:
         or get_args(Mesh),
         dim=fields.several("dim", _dims),
         split=fields.single("split", _one_of(TRUTH)) or False,
+        parts=fields.single("parts", _one_of({n: n for n in get_args(PartsOfAxes)}))
+        or "largest",
         stream=fields.several("stream", _one_of(TRUTH)),
         strategy=fields.several("strategy", _one_of(FUSIONS)),
         chunks=fields.several("chunks", _one_of({n: n for n in get_args(Chunks)})),

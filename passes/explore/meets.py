@@ -23,9 +23,10 @@ from comet.passes.pipeline import AUTO, run_passes
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import parse_plan
 from comet.passes.schedule.tile import TilePass
-from comet.passes.sharding.dim_axes import Dims, assign_axes
+from comet.passes.sharding.dim_axes import Dims, assign_axes, parts_of
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass, parse_each
+from comet.passes.sharding.select_instances import SelectInstancesPass
 
 PassT = TypeVar("PassT", bound=ModulePass)
 
@@ -82,7 +83,8 @@ def _is_sharded(
 ) -> bool:
     """Return whether the passes shard dimensions as one of the options does."""
     found = tuple((each.dim, tuple(each.axes)) for each in _of(passes, DistributePass))
-    later = DistributePass | PlaceCollectivesPass
+    parts = [each.parts for each in _of(passes, SelectInstancesPass)]
+    later = SelectInstancesPass | DistributePass | PlaceCollectivesPass
     copy = module.clone()
     run_passes(takewhile(lambda each: not isinstance(each, later), passes), ctx, copy)
     system = attached_system(copy)
@@ -91,11 +93,12 @@ def _is_sharded(
         for dims in allowed:
             mesh = MeshOp(system.system_name, system.axes)
             try:
-                yield assign_axes("explore", copy, mesh, dims)
+                used = parts_of(mesh, dims)
+                yield assign_axes("explore", copy, mesh, dims), [used] if used else []
             except PassFailedException:
                 continue
 
-    return found in shardings()
+    return (found, parts) in shardings()
 
 
 def _placed(passes: Sequence[ModulePass], limits: Constraints) -> dict[str, bool]:

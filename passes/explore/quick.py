@@ -11,7 +11,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from math import prod
 from typing import Literal, TypeVar
 
 from xdsl.context import Context
@@ -27,10 +26,8 @@ from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
-from comet.dialects.compound.copied import ComputeOp
-from comet.dialects.compound.dims import merged_extents
 from comet.dialects.cost import estimate_of
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions, operations
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
@@ -76,7 +73,9 @@ from comet.passes.sharding.dim_axes import (
     assign_axes,
     dims_in,
     format_dims,
+    format_parts,
     parse_dims,
+    parts_of,
 )
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.distribute.auto import SHARDED_DIMS, candidates
@@ -84,6 +83,7 @@ from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.kinds import Kind
 from comet.passes.sharding.place_collectives.levels import explicit_level
+from comet.passes.sharding.select_instances import SelectInstancesPass
 from comet.passes.sharding.shardings import computes
 
 PAD = "comet.pad"
@@ -447,6 +447,8 @@ class AcceleratorPipeline(Pipeline):
         mesh = MeshOp(system.system_name, system.axes)
         # If all ops are views, nothing is sharded; the error of `fuse` names them.
         shared = assign_axes(self.name, module, mesh, config.dims)
+        if parts := parts_of(mesh, config.dims):
+            yield SelectInstancesPass(format_parts(parts))
         for dim, axes in shared if computes(module) else ():
             yield DistributePass(dim=dim, axes=axes, op=self.op)
             cores = tuple(a for a in axes if a in memory_chain(system).core_axes)
@@ -486,13 +488,6 @@ def priced(result: T, module: ModuleOp) -> Found[T]:
     figures = estimate_of(mapping)
     assert figures is not None
     return Found(result, cost_of(figures), figures.limit)
-
-
-def operations(func: FuncOp) -> int:
-    """Return the points of the iteration spaces of a function's ops, summed up."""
-    ops = (op for op in func.walk() if isinstance(op, ComputeOp))
-    spaces = (merged_extents((*op.operands, *op.results), op.name) for op in ops)
-    return sum(prod(extents.values()) for extents in spaces)
 
 
 def function_names(module: ModuleOp) -> str:

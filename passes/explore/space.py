@@ -7,11 +7,9 @@ template are still open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import product
-from math import prod
 from typing import TypeVar
 
 from xdsl.context import Context
@@ -21,11 +19,9 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.legality import check_bindings
 from comet.cost.estimate import CostError
-from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.arch import attached_system
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet.build import check_expressible
 from comet.passes.comet.lower_to_comet.collectives import check_collectives
@@ -41,6 +37,7 @@ from comet.passes.explore.quick import (
     function_names,
     priced,
 )
+from comet.passes.explore.shardings import Shardings
 from comet.passes.pipeline import AUTO, run_settled
 from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
@@ -62,13 +59,7 @@ from comet.passes.search import (
     higher,
     session,
 )
-from comet.passes.sharding.dim_axes import (
-    DimAxes,
-    Dims,
-    assign_axes,
-    dims_in,
-    extents_along,
-)
+from comet.passes.sharding.dim_axes import Dims, dims_in
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -271,10 +262,11 @@ class StructureSpace:
         """
         bounds = [self._bound_of(form) for form in self._forms]
         forms = zip(bounds, self._forms, strict=True)
+        shardings = Shardings(self.constraints, self._pipeline)
         ordered = sorted(forms, key=lambda item: self.goal.order(item[0])[0])
         for bound, form in ordered:
             if not is_closed(Group(form.label, bound)):
-                for dims in self.shardings(form.module):
+                for dims in shardings.of(form.module):
                     yield from self._sharded(form, dims, is_closed)
 
     def _bound_of(self, form: Form) -> Cost:
@@ -289,42 +281,6 @@ class StructureSpace:
             for program in self._programs
             for form in forms_of(program, self.ctx, self._pipeline)
         )
-
-    def shardings(self, module: ModuleOp) -> Sequence[Dims]:
-        """
-        Return the ways to shard `module`, at least one.
-
-        The axes of the clusters, and those of the cores, shard one dimension or none,
-        or each axis does with the constraint `split`; axes divide their dimension. In
-        addition there are those of `comet-accelerator`, whose dimensions take as many
-        axes as divide them.
-        """
-        if self.constraints.dim is not None:
-            return self.constraints.dim
-        system = attached_system(module)
-        chain = memory_chain(system)
-        groups = [axes for axes in (chain.cluster_axes, chain.core_axes) if axes]
-        if self.constraints.split:
-            groups = [(axis,) for group in groups for axis in group]
-        found: list[Dims] = []
-        for dims in product((None, *dims_in(module)), repeat=len(groups)):
-            axes: dict[str, tuple[str, ...]] = {}
-            for dim, group in zip(dims, groups, strict=True):
-                if dim is not None:
-                    axes[dim] = (*axes.get(dim, ()), *group)
-            if all(_divides(module, system, *item) for item in axes.items()):
-                found.append(tuple(DimAxes(*item) for item in axes.items()))
-        found += self._quick_shardings(module)
-        different = dict.fromkeys(found)
-        return sorted(different, key=lambda dims: -_instances(system, dims))
-
-    def _quick_shardings(self, module: ModuleOp) -> Iterator[Dims]:
-        """Yield those of `comet-accelerator`, with the axes of each dimension."""
-        system = attached_system(module)
-        mesh = MeshOp(system.system_name, system.axes)
-        for dims in self._pipeline.open_dims(module):
-            shards = assign_axes("explore", module, mesh, dims)
-            yield tuple(DimAxes(*shard) for shard in shards)
 
     def _sharded(
         self,
@@ -394,13 +350,3 @@ class StructureSpace:
         for text, after in choice.options(fused):
             label = structure.label + text
             yield replace(structure, label=label, after=after, fused=fused)
-
-
-def _divides(module: ModuleOp, system: SystemOp, dim: str, axes: Iterable[str]) -> bool:
-    """Return whether the instances along `axes` divide all extents of `dim`."""
-    count = prod(system.axes[axis] for axis in axes)
-    return all(extent % count == 0 for extent in extents_along(module, dim))
-
-
-def _instances(system: SystemOp, dims: Dims) -> int:
-    return prod(system.axes[axis] for entry in dims for axis in entry.axes or ())

@@ -3,12 +3,14 @@ The option `dim` of the pipelines: which dimensions are sharded over the instanc
 
 `H,M` names dimensions; each takes the remaining mesh axes, outermost first, as far as
 they divide it. `M:cx,cy;N:kx,ky` names the axes, too, the major one first. One option
-may have entries of both forms, with `;` between them.
+may have entries of both forms, with `;` between them. `M:cx=2,cy` uses two of the
+instances along an axis of an accelerator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
@@ -26,6 +28,13 @@ ShardedDim: TypeAlias = tuple[str, tuple[str, ...]]
 """A dimension, and the mesh axes that it is sharded over."""
 
 
+Parts: TypeAlias = Mapping[str, int]
+"""The number of instances that are used, of some mesh axes."""
+
+_PART = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([1-9]\d{0,8})\s*")
+"""A mesh axis that is used in part."""
+
+
 @dataclass(frozen=True)
 class DimAxes:
     """One dimension of the option, with its mesh axes if the option names them."""
@@ -33,6 +42,15 @@ class DimAxes:
     dim: str
     axes: tuple[str, ...] | None = None
     """Major first; None for the remaining axes, outermost first, that divide it."""
+    parts: tuple[tuple[str, int], ...] = ()
+    """How many instances are used of those axes that are not used whole."""
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """Yield its axes as the option names them."""
+        parts = dict(self.parts)
+        for axis in self.axes or ():
+            yield f"{axis}={parts[axis]}" if axis in parts else axis
 
 
 Dims: TypeAlias = tuple[DimAxes, ...]
@@ -58,14 +76,16 @@ def format_dims(dims: Sequence[DimAxes]) -> str:
     """Return the option for `dims`."""
     separator = "," if all(entry.axes is None for entry in dims) else ";"
     return separator.join(
-        entry.dim if entry.axes is None else f"{entry.dim}:{','.join(entry.axes)}"
+        entry.dim if entry.axes is None else f"{entry.dim}:{','.join(entry.texts)}"
         for entry in dims
     )
 
 
 def _parse_entry(entry: str) -> Iterator[DimAxes]:
     head, colon, tail = entry.partition(":")
-    dims, axes = _names(head), _names(tail)
+    found = [(text.strip(), _PART.fullmatch(text)) for text in tail.split(",")]
+    parts = tuple((part[1], int(part[2])) for _, part in found if part)
+    dims, axes = _names(head), tuple(part[1] if part else text for text, part in found)
     wrong_axes = colon and (len(dims) > 1 or not all(map(str.isidentifier, axes)))
     if wrong_axes or not all(map(str.isidentifier, dims)):
         raise PassFailedException(
@@ -73,7 +93,47 @@ def _parse_entry(entry: str) -> Iterator[DimAxes]:
             f"each, as in \"M:cx,cy;N:kx,ky\"; '{entry.strip()}' is neither"
         )
     for dim in dims:
-        yield DimAxes(dim, axes if colon else None)
+        yield DimAxes(dim, axes if colon else None, parts)
+
+
+def parse_parts(name: str, text: str) -> Parts:
+    """
+    Parse the instances that the option `axes` of a pass selects, as in `cx=2,cy=4`.
+
+    Raises PassFailedException in the name of the pass for text of another form.
+    """
+    found = [_PART.fullmatch(word) for word in text.split(",")]
+    parts = [(part[1], int(part[2])) for part in found if part is not None]
+    if len(parts) < len(found) or len(dict(parts)) < len(parts):
+        raise PassFailedException(
+            f"{name}: the option 'axes' says how many instances of each mesh axis are "
+            f"used, as in \"cx=2,cy=4\"; '{text}' does not"
+        )
+    return dict(parts)
+
+
+def format_parts(parts: Parts) -> str:
+    """Return the option for `parts`."""
+    return ",".join(f"{axis}={count}" for axis, count in parts.items())
+
+
+def parts_of(mesh: MeshOp, dims: Iterable[DimAxes]) -> Parts:
+    """Return the axes of a mesh of which `dims` do not use all instances."""
+    extents = mesh.axis_extents
+    parts = dict(part for entry in dims for part in entry.parts)
+    return {axis: n for axis, n in parts.items() if n != extents.get(axis)}
+
+
+def check_parts(name: str, mesh: MeshOp, parts: Parts) -> None:
+    """Raise PassFailedException for axes or instances that a mesh does not have."""
+    if parts and (fault := mesh.fault(tuple(parts))):
+        raise PassFailedException(f"{name}: {fault}")
+    for axis, count in parts.items():
+        if count > (extent := mesh.axis_extents[axis]):
+            raise PassFailedException(
+                f"{name}: the axis {axis} has {extent} instances and not {count}; use "
+                "fewer"
+            )
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -102,8 +162,16 @@ def assign_axes(
     If shards may be `uneven`, named axes need not divide their dimension, and the last
     dimension takes all remaining axes. Raises PassFailedException in the name of a pass
     for a dimension that `module` does not have, an axis that `mesh` does not have, and
-    axes that do not divide their dimension.
+    axes, or the parts that are used of them, that do not divide their dimension.
     """
+    parts = parts_of(mesh, dims)
+    if parts and uneven:
+        raise PassFailedException(
+            f"{name}: the option 'dim' uses a part of an axis, {format_parts(parts)}; "
+            "GPUs use all of it: say how many with 'ranks'"
+        )
+    check_parts(f"{name}: in the option 'dim'", mesh, parts)
+    mesh = MeshOp(mesh.sym_name.data, {**mesh.axis_extents, **parts})
     named = {axis for entry in dims for axis in entry.axes or ()}
     free_axes = tuple(axis for axis in mesh.axis_extents if axis not in named)
     shards: list[ShardedDim] = []

@@ -30,9 +30,10 @@ from comet.passes.schedule.bind import (
 )
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.tile import TilePass
-from comet.passes.sharding.dim_axes import DimAxes, format_dims
+from comet.passes.sharding.dim_axes import DimAxes, Parts, format_dims
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass, parse_each
+from comet.passes.sharding.select_instances import SelectInstancesPass
 from comet.tools.diagnostics import UsageError
 from comet.universe import installed
 
@@ -45,6 +46,7 @@ MAPPING_PASSES = (
     "expand-maps",
     "pad",
     "stream",
+    "select-instances",
     "distribute",
     "insert-collectives",
     "place-collectives",
@@ -104,9 +106,17 @@ def saved_constraints(file: Source) -> Source:
     if not file.name.endswith(".mlir"):
         return file
     passes = saved_passes(file)
+    parts = _parts_of(passes)
     pads, placed = _passes_of(passes, PadPass), _passes_of(passes, PlaceCollectivesPass)
     (fused,), (tiled,) = _passes_of(passes, FusePass), _passes_of(passes, TilePass)
-    dims = [DimAxes(p.dim, tuple(p.axes)) for p in _passes_of(passes, DistributePass)]
+    dims = [
+        DimAxes(
+            each.dim,
+            tuple(each.axes),
+            tuple(item for item in parts.items() if item[0] in each.axes),
+        )
+        for each in _passes_of(passes, DistributePass)
+    ]
     values: dict[str, object] = {
         "mesh": "known" if _passes_of(passes, KnownMeshesPass) else "whole",
         "pad": pads[0].to if pads else UNPADDED,
@@ -136,6 +146,12 @@ def _placed(place: PlaceCollectivesPass) -> dict[str, object]:
         "at": list(dict.fromkeys(levels)),
         "each": True,
     }
+
+
+def _parts_of(passes: Sequence[ModulePass]) -> Parts:
+    """Return the axes of which the passes select instances."""
+    selected = _passes_of(passes, SelectInstancesPass)
+    return {axis: n for each in selected for axis, n in each.parts.items()}
 
 
 def _kinds(passes: Sequence[ModulePass]) -> list[Kinds]:

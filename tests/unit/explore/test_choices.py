@@ -31,6 +31,8 @@ OBJECTIVES: tuple[Objective, ...] = (
     ("latency", "energy") if EVERY_CASE else ("latency",)
 )
 EDGE = "samples/hardware/edge.yaml"
+OF_THREE = edge_like((3, 1), (1, 1))
+"""Three clusters of one core."""
 ONE = Constraints(
     pad="none",
     stream=(False,),
@@ -40,6 +42,8 @@ ONE = Constraints(
 )
 BOTH = replace(ONE, each=True, at=(ALL,), kind=("allreduce", "reduce_broadcast"))
 """Structures whose two collectives are of two kinds, at GB or OB."""
+PARTS = replace(ONE, parts="all", dim=None, kind=("allreduce",))
+"""Structures whose dimensions take any instances of an axis that divide them."""
 MIXED = replace(ONE, mixed=True, bindings=KINDS, strategy=("none",), dim=((),))
 SOFTMAX = graph_text("gemm_softmax", (2, 1, 16))
 THREE = """
@@ -72,20 +76,23 @@ def space_of(
 
 
 @pytest.mark.parametrize(
-    ("text", "limits", "wanted"),
+    ("text", "limits", "hardware", "wanted"),
     [
         pytest.param(
-            *(SOFTMAX, BOTH, "each=allreduce GB; reduce_broadcast GB"),
+            *(SOFTMAX, BOTH, EDGE, "each=allreduce GB; reduce_broadcast GB"),
             marks=exhaustive,
         ),
-        (THREE, MIXED, "bind=@f: parallel pipeline"),
+        (THREE, MIXED, EDGE, "bind=@f: parallel pipeline"),
+        (graph_text("gemm_softmax", (2, 1, 4)), PARTS, OF_THREE, "dim=N:cx=2"),
     ],
-    ids=["each", "mixed"],
+    ids=["each", "mixed", "parts"],
 )
-def test_as_good_as_brute_force(text: str, limits: Constraints, wanted: str):
+def test_as_good_as_brute_force(
+    text: str, limits: Constraints, hardware: str, wanted: str
+):
     """Over all structures, and all factors and orders of each."""
     least, labels = [inf for _ in OBJECTIVES], set[str]()
-    for structure in space_of(text, limits, Goal("paper")).structures():
+    for structure in space_of(text, limits, Goal("paper"), hardware).structures():
         labels.add(structure.label)
         try:
             factors = structure.factor_space(limits)
@@ -93,7 +100,8 @@ def test_as_good_as_brute_force(text: str, limits: Constraints, wanted: str):
             continue
         least = list(map(min, least, least_costs(factors, "paper", OBJECTIVES)))
     for objective, expected in zip(OBJECTIVES, least, strict=True):
-        search = Exploration(space_of(text, limits, Goal("paper", objective)))
+        goal = Goal("paper", objective)
+        search = Exploration(space_of(text, limits, goal, hardware))
         search.run()
         assert search.proven
         assert search.objective == pytest.approx(expected, rel=1e-12)
@@ -148,6 +156,35 @@ def test_instances_are_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert ("known-meshes" in again["pipeline"]) == bool(mesh)
         worse = again["latency_cycles"] > found["latency_cycles"]
         assert worse == (not mesh)
+
+
+def test_axes_are_used_in_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Three clusters divide no extent; two of them beat one, which the tool knows."""
+    names = ("in.mlir", "c.yaml", "best.mlir", "proof.json")
+    program, limits, best, proof = (tmp_path / name for name in names)
+    program.write_text(graph_text("gemm_softmax", (10, 16, 64)))
+    few = "stream: false\nstrategy: full\nloops: shared\npad: none\nkind: allreduce\n"
+    flags = [str(program), f"--hardware={OF_THREE}", "--json", "--constraints"]
+    found: dict[str, dict[str, object]] = {}
+    for parts in ("none", "largest"):
+        limits.write_text(f"{few}parts: {parts}\n")
+        outputs = ["--output", str(best), "--certificate", str(proof)]
+        main([*flags, str(limits), *outputs])
+        found[parts] = json.loads(capsys.readouterr().out)
+    latency = {parts: each["latency_cycles"] for parts, each in found.items()}
+    assert latency == {"none": 865, "largest": 679}
+    assert 'select-instances{axes="cx=2"}' in str(found["largest"]["pipeline"])
+    assert found["largest"]["proven"]
+    main(["--verify", str(proof)])
+    assert "true; model paper" in capsys.readouterr().out
+    given = read_constraints(
+        saved_constraints(Source(best.read_text(), str(best))).text, "best.mlir"
+    )
+    assert given.dim == (parse_dims(["N:cx=2"]),)
+    main([*flags, str(best)])
+    again = json.loads(capsys.readouterr().out)
+    assert again["latency_cycles"] == 679
+    assert again["structures"] == 1
 
 
 def test_kinds_of_a_saved_answer():

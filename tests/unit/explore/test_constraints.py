@@ -20,6 +20,7 @@ def test_constraints_read():
     found = read_constraints(text, "c.yaml")
     assert found.dim == (parse_dims(["M:cx", "cy"]), ())
     assert found.split
+    assert read_constraints("parts: all", "c.yaml").parts == "all"
     assert (found.stream, found.chunks) == ((True,), ("root",))
     assert (found.kind, found.at, found.strategy) == (("gather",), ("OB",), None)
     assert read_constraints("bindings: all", "c.yaml").bindings == KINDS
@@ -62,6 +63,7 @@ def test_a_search_starts_from_the_quick_one_among_what_constraints_leave(
         ("bindings: none", "c.yaml:1: 'bindings': 'none' is none of sequential, pipe"),
         ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of full, partial"),
         ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),
+        ("parts: some", "c.yaml:1: 'parts': 'some' is none of largest, none, all"),
         ("pad: much", "c.yaml:1: 'pad': "),
         ("factors: 'M=2'", "c.yaml:1: 'factors': "),
     ],

@@ -13,7 +13,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.sharding.dim_axes import DimAxes, ShardedDim, assign_axes, parse_dims
+from comet.passes.sharding.dim_axes import (
+    DimAxes,
+    ShardedDim,
+    assign_axes,
+    format_dims,
+    parse_dims,
+)
 from comet.passes.sharding.shardings import select_mesh
 
 EDGE = hardware("edge.yaml")
@@ -42,12 +48,22 @@ def test_names_and_axes_may_be_mixed():
     )
 
 
+def test_axes_may_be_used_in_part():
+    (entry,) = parse_dims(("M:cx = 2", "cy"))
+    assert entry == DimAxes("M", ("cx", "cy"), (("cx", 2),))
+    assert format_dims((entry, DimAxes("N"))) == "M:cx=2,cy;N"
+
+
 def test_an_empty_text_names_no_dimension():
     assert parse_dims(("",)) == ()
 
 
 @pytest.mark.parametrize(
-    "text", ["M;", "M:", ":cx", "M,N:cx", "M:cx,", "M:cx:cy", "2", "M N", "M=cx"]
+    "text",
+    [
+        *("M;", "M:", ":cx", "M,N:cx", "M:cx,", "M:cx:cy", "2", "M N", "M=cx"),
+        *("M:cx=0", "M:cx=-1", "M:cx=ky"),
+    ],
 )
 def test_another_form_is_rejected(text: str):
     with pytest.raises(PassFailedException, match="the option 'dim' names dimensions"):
@@ -61,6 +77,7 @@ def test_another_form_is_rejected(text: str):
         ("M:cx;M:cy", "dimension M"),
         ("M:cx;N:cy,cx", "axis cx"),
         ("M:cx,cx", "axis cx"),
+        ("M:cx=2;N:cx", "axis cx"),
     ],
 )
 def test_what_is_named_twice_is_rejected(text: str, what: str):
@@ -115,6 +132,8 @@ def test_dimensions_share_the_axes_in_turn(
     [
         ("N:cz", "mesh @edge has no axis 'cz'; its axes are cx, cy, kx, ky"),
         ("N:cx,cy,kx,ky", "the 16 instances along cx, cy, kx, ky do not divide N = 8"),
+        ("N:cz=2", "in the option 'dim': mesh @edge has no axis 'cz'"),
+        ("N:cx=3", "the axis cx has 2 instances and not 3; use fewer"),
         ("Q:cx", "there is no dimension Q to shard; there are M, K, N; name them"),
     ],
 )
@@ -151,6 +170,13 @@ def test_both_pipelines_take_axes():
         for dim in ('"M:rank"', "M")
     )
     assert str(named) == str(plain)
+
+
+def test_gpus_are_not_used_in_part_by_a_dimension():
+    pipeline = f'{H200X8},triton-distributed{{ranks=4 to=dataflow dim="M:rank=2"}}'
+    message = "uses a part of an axis, rank=2; GPUs use all of it: say .* with 'ranks'"
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(parse_module(graph_text("gemm_softmax", (8, 4, 16))), pipeline)
 
 
 @pytest.mark.parametrize(("sizes", "dim"), [((6, 4, 8), "M"), ((7, 4, 9), "N")])
