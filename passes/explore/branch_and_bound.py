@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
 
-from comet.passes.explore.space import REJECTED, Structure
 from comet.passes.explore.state import Item, State
+from comet.passes.explore.structure import REJECTED, Structure
 from comet.passes.schedule.tile.accelerator import search
 from comet.passes.schedule.tile.enumerate_plans import Enumeration
 from comet.passes.schedule.tile.exact import CAPACITY, Exact

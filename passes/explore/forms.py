@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from comet.passes.explore.choices import Meshes
+from comet.passes.explore.config import form_label
 from comet.passes.explore.constraints import Constraints
-from comet.passes.explore.quick import AcceleratorPipeline, form_label
+from comet.passes.explore.quick import AcceleratorPipeline
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.expand_maps import ExpandMapsPass, expandable_maps
 from comet.passes.pipeline import run_passes

@@ -7,7 +7,7 @@ each by sampling and descent.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -33,6 +33,7 @@ from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.comet.lower_to_comet.build import check_expressible
+from comet.passes.explore.config import ShardingConfig, Trial
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.pad import PadPass, padded_copy
 from comet.passes.graph.pad.extents import (
@@ -98,39 +99,6 @@ UNPADDED = "none"
 """The option `pad` for the true extents."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class ShardingConfig:
-    """The padding, the streaming and the sharding of a program."""
-
-    pad: str | None
-    """The padded extents, as an option of `pad`; None without padding."""
-    stream: bool
-    dims: Dims
-    notes: Mapping[str, Attribute]
-    """Choices without an option, as attributes of the functions."""
-
-    @property
-    def label(self) -> str:
-        """The config as options."""
-        form = form_label(self.pad, stream=self.stream)
-        return f"{form} dim={format_dims(self.dims)}"
-
-
-def form_label(pad: str | None, *, stream: bool) -> str:
-    """Return how a program is padded and streamed, as options."""
-    padded = "" if pad is None else f"pad={pad} "
-    return f"{padded}stream={'true' if stream else 'false'}"
-
-
-@dataclass(frozen=True)
-class Trial:
-    """The passes that made a mapping, with their choices."""
-
-    passes: tuple[ModulePass, ...]
-    notes: Mapping[str, Attribute]
-    """These choices, as attributes of the functions."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +178,11 @@ class AcceleratorPipeline(Pipeline):
     def goal(self) -> Goal:
         """The model that makes all choices, and what is minimized."""
         return Goal(self.model, self.objective)
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether nodes run one after the other, so that a sum of times is a bound."""
+        return self.bind == "sequential"
 
     def __post_init__(self) -> None:
         """Check the options that are text, like the passes that take them."""
@@ -332,7 +305,15 @@ class AcceleratorPipeline(Pipeline):
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
     ) -> Trial:
         """
-        Return the passes that make the cheapest mapping.
+        Return the passes that make the cheapest mapping; raises as `found` does.
+        """
+        return self.found(ctx, module, configs).result
+
+    def found(
+        self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
+    ) -> Found[Trial]:
+        """
+        Return the passes that make the cheapest mapping, and its cost.
 
         The candidate with the lowest bound is tried first; of equal bounds, the one
         with the fewest operations on each instance. Raises PassFailedException with the
@@ -340,7 +321,7 @@ class AcceleratorPipeline(Pipeline):
         """
         groups = [self.group(ctx, module, config) for config in configs]
         candidates, place = best_first(groups, self.goal), function_names(module)
-        return cheapest("mapping", place, candidates, self.goal).result
+        return cheapest("mapping", place, candidates, self.goal)
 
     def group(
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
@@ -348,12 +329,14 @@ class AcceleratorPipeline(Pipeline):
         """Return the candidates of a config, with the `floor` of their bound."""
         goal, copy = self.goal, module.clone()
         system, label = attached_system(copy), config.label
-        spread, in_turn = self.spread(copy, system, config), self.bind == "sequential"
+        spread = self.spread(copy, system, config)
         try:
             with session() as current, current.trying(f"sharding {label}", None):
                 passes = run_settled(spread, ctx, copy)
             guided = replace(self, model=goal.guide)
-            bound = guided.bound(copy, system, sharded=True, sequential=in_turn)
+            bound = guided.bound(
+                copy, system, sharded=True, sequential=self.is_sequential
+            )
         except (PassFailedException, CostError) as error:
             failed = Candidate[Trial](label, partial(refuse, error))
             return Group(label, failed.bound, 0, lambda: (failed,))
@@ -367,10 +350,12 @@ class AcceleratorPipeline(Pipeline):
     ) -> list[Candidate[Trial]]:
         """Return candidates for the fusion strategies, which `label` is before."""
         goal, system = self.goal, attached_system(module)
-        func, in_turn = next(compute_functions(module)), self.bind == "sequential"
+        func = next(compute_functions(module))
         found: list[Candidate[Trial]] = []
         choices = self.strategies(func)
-        bound_of = partial(fusion_bound, func, system, model=goal.guide)
+        bound_of = partial(
+            fusion_bound, func, system, model=goal.guide, sequential=self.is_sequential
+        )
         for name, strategy, plan in different_strategies(func, system, choices):
             if isinstance(plan, PassFailedException):
                 # Without nests, its bound would seem far below those of the others.
@@ -379,7 +364,7 @@ class AcceleratorPipeline(Pipeline):
                 notes = {**sharded.notes, **dict(self.fusion_notes(strategy, choices))}
                 trial = Trial(sharded.passes, notes)
                 price = partial(self.mapped, ctx, module, trial, strategy)
-                floor = higher(bound, bound_of(plan=plan, sequential=in_turn))
+                floor = higher(bound, bound_of(plan=plan))
             found.append(Candidate(label + name, price, goal.floor(floor)))
         return found
 

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.explore.branch_and_bound import BranchAndBound
-from comet.passes.explore.space import REJECTED
 from comet.passes.explore.state import Item, State
+from comet.passes.explore.structure import REJECTED
 from comet.passes.schedule.tile.accelerator import tile_search
 from comet.passes.schedule.tile.misfit import NothingFits
 from comet.passes.search import Goal, session

@@ -17,8 +17,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.accelerator.legality import check_bindings
-from comet.cost.estimate import CostError
 from comet.dialects.arch import attached_system
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
@@ -27,29 +25,24 @@ from comet.passes.comet.lower_to_comet.build import check_expressible
 from comet.passes.comet.lower_to_comet.collectives import check_collectives
 from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.explore.choices import Bindings, Placements
+from comet.passes.explore.config import ShardingConfig
 from comet.passes.explore.constrained import ConstrainedPipeline
 from comet.passes.explore.constraints import ALL, Constraints
 from comet.passes.explore.forms import Elementary, Form, elementary, forms_of
 from comet.passes.explore.quick import (
     AUTO_DIM,
     AcceleratorPipeline,
-    ShardingConfig,
     function_names,
     priced,
 )
 from comet.passes.explore.shardings import Shardings
+from comet.passes.explore.structure import REJECTED, Structure
 from comet.passes.pipeline import AUTO, run_settled
 from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
 )
 from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
-from comet.passes.schedule.fuse.accelerator.plan import fuse_function
-from comet.passes.schedule.fuse.strategy import (
-    Strategy,
-)
 from comet.passes.schedule.plan_string import check_dims
-from comet.passes.schedule.tile.factor_space import FactorSpace
-from comet.passes.schedule.tile.template import Factor, make_template
 from comet.passes.search import (
     Candidate,
     Cost,
@@ -63,76 +56,6 @@ from comet.passes.sharding.dim_axes import Dims, dims_in
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-REJECTED = (PassFailedException, CostError)
-"""The exceptions of passes for a structure that has no mapping."""
-
-
-@dataclass(frozen=True)
-class Structure:
-    """One way to stream, shard, and fuse a program."""
-
-    label: str
-    module: ModuleOp
-    """The program after `passes`."""
-    passes: tuple[ModulePass, ...]
-    """The passes before fusion."""
-    strategy: Strategy
-    bound: Cost
-    """A lower bound for all its mappings."""
-    after: tuple[ModulePass, ...] = ()
-    """The passes on the tile tree."""
-    fused: ModuleOp | None = None
-    """The tree before these, if structures with other such passes share it."""
-
-    def tree(self) -> ModuleOp:
-        """
-        Return the program as a tile tree without factors.
-
-        Raises PassFailedException if there is none.
-        """
-        copy = (self.fused or self.module).clone()
-        if self.fused is None:
-            (func,) = compute_functions(copy)
-            fuse_function(func, attached_system(copy), self.strategy)
-        for pass_ in self.after:
-            pass_.apply(Context(), copy)
-        return copy
-
-    def factor_space(self, constraints: Constraints) -> FactorSpace:
-        """
-        Return the open factors and loop orders of the tile tree.
-
-        Raises PassFailedException or CostError if there is no legal tree.
-        """
-        copy = self.tree()
-        (func,) = compute_functions(copy)
-        template = make_template(func, attached_system(copy))
-        check_bindings(template.problem)
-        space = FactorSpace.of(template)
-        return space.fixing(_fixed(space, constraints))
-
-
-def _fixed(space: FactorSpace, constraints: Constraints) -> dict[Factor, int]:
-    """Return the factors that constraints fix."""
-    template = space.template
-    named = {node.node_name: key for node, key in template.keys.items()}
-    fixed: dict[Factor, int] = {}
-    for entry in constraints.factors:
-        if (key := named.get(entry.name)) is None:
-            raise PassFailedException(
-                f"the constraint 'factors' names the node {entry.name}, and the tree "
-                f"has {', '.join(str(name) for name in named)}"
-            )
-        for dim, factor in entry.loops:
-            if dim not in template.loops[key]:
-                names = ", ".join(template.loops[key]) or "no dimension"
-                raise PassFailedException(
-                    f"the constraint 'factors' loops over {dim} in {entry.name}, which "
-                    f"can loop over {names}"
-                )
-            fixed[key, dim] = factor
-    return fixed
 
 
 @dataclass(frozen=True)
@@ -214,8 +137,8 @@ class StructureSpace:
         Return the passes and the cost of the mapping to start from.
 
         It is `start`, or that of `comet-accelerator` among the choices that constraints
-        leave, or None for constraints that its mappings need not meet. Raises
-        PassFailedException or CostError if there is no mapping.
+        leave, or None if they leave none. Raises PassFailedException or CostError if
+        there is no mapping.
         """
         if self.start:
             copy, annotate = self.module.clone(), AnnotateCostPass(self.goal.model)
@@ -225,7 +148,7 @@ class StructureSpace:
             )
             return priced(run_settled(passes, self.ctx, copy), copy)
         quick = self._pipeline
-        if not (quick.meets_all and self._forms):
+        if not self._forms:
             return None
         if self.constraints.loops is None:
             quick = replace(quick, loops="shared")
@@ -242,9 +165,9 @@ class StructureSpace:
     ) -> Found[tuple[ModulePass, ...]]:
         """Return what `default` does, for one choice of instances."""
         copy = program.module.clone()
-        trial = quick.cheapest(self.ctx, copy, [*quick.configs(self.ctx, copy)])
-        copy, passes = self.module.clone(), (*program.passes, *trial.passes)
-        return priced(run_settled(passes, self.ctx, copy), copy)
+        found = quick.found(self.ctx, copy, [*quick.configs(self.ctx, copy)])
+        passes = (*program.passes, *found.result.passes)
+        return Found(passes, found.cost, found.limit)
 
     def bound(self) -> float:
         """Return a lower bound of the objective for all structures."""

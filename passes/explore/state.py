@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 
 from xdsl.passes import ModulePass
 
 from comet.cost.estimate import figure_text
-from comet.passes.annotate_cost import AnnotateCostPass
-from comet.passes.comet.lower_to_comet import LowerToCometPass
-from comet.passes.explore.space import REJECTED, Group, Structure, StructureSpace
-from comet.passes.schedule.fuse import FusePass
-from comet.passes.schedule.plan_string import format_plan
-from comet.passes.schedule.tile import TilePass
+from comet.passes.explore.space import Group, StructureSpace
+from comet.passes.explore.structure import REJECTED, Structure
 from comet.passes.schedule.tile.accelerator import TilePlan
 from comet.passes.schedule.tile.exact import LOWER_BOUND, Exact, Floors
 from comet.passes.schedule.tile.factor_space import FactorSpace
@@ -88,6 +83,8 @@ class State:
     """Called whenever a structure has been searched, or a mapping is better."""
     best: Best | None = field(default=None, init=False)
     items: list[Item] = field(default_factory=list[Item], init=False)
+    refused: str = field(default="", init=False)
+    """Why there is no mapping to start from, if a search for one failed."""
     rest: float = field(default=0.0, init=False)
     """A bound for the structures that are no items, infinite if there are none."""
 
@@ -168,11 +165,14 @@ class State:
 
     @property
     def rejection(self) -> str:
-        """Why the first structure without a mapping has none; empty if all have one."""
+        """
+        Why the first structure without a mapping has none, or else why the search for
+        a mapping to start from found none; empty if all have one.
+        """
         for label, reason in self.space.rejected.items():
             count = len(self.space.rejected)
             return f"the first of {count} structures, {label}, is rejected: {reason}"
-        return ""
+        return self.refused
 
     def is_above(self, bound: float) -> bool:
         """Return whether no mapping with this lower bound can be better."""
@@ -190,11 +190,15 @@ class State:
         No time limit ends the search for this mapping, only Ctrl-C.
         """
         self.rest = self.space.bound()
-        with session() as current, current.until(inf), suppress(*REJECTED):
-            found = self.space.default()
-            if found is not None and self.is_better(found.cost):
-                name = "the start" if self.space.start else "comet-accelerator"
-                self.best = Best(name, found.result, found.cost)
+        with session() as current, current.until(inf):
+            try:
+                found = self.space.default()
+            except REJECTED as error:
+                self.refused = str(error)
+                return
+        if found is not None and self.is_better(found.cost):
+            name = "the start" if self.space.start else "comet-accelerator"
+            self.best = Best(name, found.result, found.cost)
 
     def closes(self, group: Group) -> bool:
         """Return whether no mapping of a group can be better, and note it if so."""
@@ -246,15 +250,7 @@ class State:
         """Set `best` to a mapping of a structure."""
         structure = item.structure
         assert structure is not None
-        strategy = structure.strategy
-        passes = (
-            *structure.passes,
-            FusePass(strategy.name, strategy.chunks, strategy.loops),
-            TilePass(factors=format_plan(found.result.entries())),
-            *structure.after,
-            AnnotateCostPass(model=self.goal.model),
-            LowerToCometPass(),
-        )
+        passes = structure.passes_of(found.result, self.goal.model)
         self.best = Best(structure.label, passes, found.cost)
 
 

@@ -28,7 +28,8 @@ from comet.passes.explore.certificate import (
     Claim,
     key_text,
 )
-from comet.passes.explore.space import REJECTED, Group, Structure, StructureSpace
+from comet.passes.explore.space import Group, StructureSpace
+from comet.passes.explore.structure import REJECTED, Structure
 from comet.passes.schedule.tile.factor_space import FactorSpace, Parts
 from comet.passes.schedule.tile.template import Key
 from comet.passes.search import Cost, Goal, cost_of

@@ -18,14 +18,9 @@ from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
 from comet.passes.dataflow.outline_mappings.cuts import cuts
 from comet.passes.dataflow.outline_mappings.plan import Graph, check_graph
+from comet.passes.explore.config import ShardingConfig, Trial
 from comet.passes.explore.constraints import Constraints
-from comet.passes.explore.quick import (
-    AUTO_DIM,
-    AcceleratorPipeline,
-    ShardingConfig,
-    Trial,
-    function_names,
-)
+from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.expand_maps import ExpandMapsPass, expandable_maps
 from comet.passes.pipeline import AUTO, run_passes

@@ -33,8 +33,9 @@ from comet.passes.explore.certificate import (
 from comet.passes.explore.constraints import read_constraints
 from comet.passes.explore.quick import priced
 from comet.passes.explore.search import Exploration
-from comet.passes.explore.space import REJECTED, StructureSpace
+from comet.passes.explore.space import StructureSpace
 from comet.passes.explore.state import Best, Item, State
+from comet.passes.explore.structure import REJECTED
 from comet.passes.pipeline import run_passes, spelled
 from comet.passes.search import Goal
 from comet.tools.diagnostics import UsageError, errors_as_sentences

@@ -11,7 +11,8 @@ from semantics import comet_context, parse_module, run_passes
 from comet.cost.estimate import ModelName
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.search import Exploration
-from comet.passes.explore.space import REJECTED, Group, StructureSpace
+from comet.passes.explore.space import Group, StructureSpace
+from comet.passes.explore.structure import REJECTED
 from comet.passes.schedule.tile.exact import Exact
 from comet.passes.search import Goal, Objective
 from comet.passes.sharding.dim_axes import parse_dims

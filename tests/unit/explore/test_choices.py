@@ -20,7 +20,8 @@ from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.explore.constraints import ALL, Constraints, read_constraints
 from comet.passes.explore.quick import priced
 from comet.passes.explore.search import Exploration
-from comet.passes.explore.space import REJECTED, StructureSpace
+from comet.passes.explore.space import StructureSpace
+from comet.passes.explore.structure import REJECTED
 from comet.passes.schedule.bind import KINDS
 from comet.passes.schedule.tile.exact import Exact
 from comet.passes.search import Goal, Objective

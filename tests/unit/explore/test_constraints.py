@@ -5,10 +5,13 @@ from programs import graph_text
 from semantics import comet_context, parse_module, run_passes
 
 from comet.dialects.schedule.attributes import BindingKind
+from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.constraints import Constraints, read_constraints
 from comet.passes.explore.meets import unmet
+from comet.passes.explore.quick import priced
 from comet.passes.explore.space import StructureSpace
-from comet.passes.schedule.bind import KINDS
+from comet.passes.pipeline import run_settled
+from comet.passes.schedule.bind import KINDS, BindPass
 from comet.passes.search import Goal
 from comet.passes.sharding.dim_axes import parse_dims
 from comet.yaml_file import FileFormatError
@@ -29,27 +32,37 @@ def test_constraints_read():
     assert read_constraints("", "c.yaml") == Constraints()
 
 
+FEW = "strategy: full\nstream: false\ndim: [N, '']\nkind: allreduce\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "starts"),
+    "text",
     [
-        ("strategy: [partial, none]\nstream: false\ndim: [M, '']", True),
-        ("strategy: partial\nat: OB\nchunks: root\nstream: true\ndim: ''", True),
-        ("dim: ['M:cx', 'N:kx']\nloops: separate\nat: all\nstream: false", True),
-        ("bindings: pipeline", False),
-        ("factors: 'c_dram: M=2'", False),
+        "strategy: [partial, none]\nstream: false\ndim: [M, '']",
+        "strategy: partial\nat: OB\nchunks: root\nstream: true\ndim: ''",
+        "dim: ['M:cx', 'N:kx']\nloops: separate\nat: all\nstream: false",
+        f"{FEW}bindings: [pipeline, parallel]",
+        f"{FEW}factors: 'y_dram: M=2'",
+        f"{FEW}bindings: pipeline\nfactors: 'c_gb: M=2; y_gb: M=2'\nloops: separate",
+        f"{FEW}factors: 'y_dram: M=2'\npad: 'M=16'",
     ],
 )
-def test_a_search_starts_from_the_quick_one_among_what_constraints_leave(
-    text: str, starts: bool
-):
+def test_a_search_starts_from_the_quick_one_among_what_constraints_leave(text: str):
     module = run_passes(
         parse_module(graph_text("gemm_softmax", (8, 8, 32))),
         'attach-hardware{path="samples/hardware/edge.yaml"}',
     )
     limits, ctx = read_constraints(text, "c.yaml"), comet_context()
     found = StructureSpace(ctx, module, Goal(), limits).default()
-    assert (found is not None) == starts
-    assert found is None or unmet(found.result, limits, ctx, module) is None
+    assert found is not None
+    assert unmet(found.result, limits, ctx, module) is None
+    *passes, estimate, _ = found.result
+    pipeline = (*passes, LowerToCometPass("paper"), estimate)
+    mapped = module.clone()
+    run_settled(pipeline, ctx, mapped)
+    assert priced((), mapped).cost.latency == pytest.approx(found.cost.latency)
+    bound = [each.bodies for each in passes if isinstance(each, BindPass)]
+    assert any(bound) == ("pipeline" in text)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from comet.dialects.comet import CollectiveOp, TileOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.kinds import CollectiveKind
-from comet.passes.explore.quick import ShardingConfig
+from comet.passes.explore.config import ShardingConfig
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.sharding.dim_axes import DimAxes
 
