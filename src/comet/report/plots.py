@@ -26,7 +26,7 @@ from matplotlib.ticker import NullLocator
 
 from comet.codegen.chrome_trace import Process
 from comet.report.front import Point
-from comet.report.numbers import Roofline, Room, Stack, Unit
+from comet.report.numbers import MORE, Roofline, Room, Stack, Unit
 
 INK, MUTED, ON = "#1b1f24", "#59636e", "#fefefe"
 """The colours of text, of secondary text, and of text on a dark colour."""
@@ -369,7 +369,7 @@ def savings(axes: Axes, saved: Mapping[str, float]) -> None:
     _draw(axes, [Box(0, n, row, COLOURS[2]) for row, n in enumerate(saved.values())])
     _name_rows(axes, *_numbered(saved))
     axes.set_xlim(0, 1.05 * max(saved.values()) or 1)
-    _label_x(axes, "percent of the latency that it saves")
+    _label_x(axes, f"percent of the latency that {MORE - 1:.0%} more saves")
 
 
 def compare(axes: Axes, mine: Stack, other: Stack, unit: Unit) -> None:
