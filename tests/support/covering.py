@@ -56,6 +56,11 @@ def covering(
     return [every[index] for index in sorted(taken)]
 
 
+def some(cases: Iterable[T], of: int) -> list[T]:
+    """Return one of `of` cases; `make exhaustive` takes all of them."""
+    return list(cases)[:: 1 if EVERY_CASE else of]
+
+
 def fraction(first: Iterable[T], second: Sequence[U], of: int = 2) -> list[tuple[T, U]]:
     """Return one of `of` pairs, so that a value meets that part of the other side."""
     return [

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import NoReturn, Protocol, cast
 
 import pytest
+from covering import exhaustive
 from programs import graph_text
 
 from comet.api.answer import Answer
@@ -104,6 +105,7 @@ def test_processes_end_with_their_parent(tmp_path: Path):
         assert parent.communicate(timeout=20) == (b"", None)
 
 
+@exhaustive
 def test_a_dask_cluster_gives_the_same_bytes(scheduler: str, expected: list[object]):
     engine = Engine(f"dask://{scheduler}")
     assert texts(results(QUESTIONS, engine, None, count_nothing)) == expected

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from covering import exhaustive
 from gpu_device import references
 from gpu_folders import check, write_folder
 from gpu_run import command
@@ -68,6 +69,7 @@ def report_in(folder: Path) -> Report:
     return json.loads((folder.parent / "R.json").read_text())
 
 
+@exhaustive
 def test_all_cases_and_what_is_lost(
     folder: Path, dry_run: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

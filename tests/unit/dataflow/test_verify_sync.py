@@ -125,8 +125,8 @@ def module_name(name: str) -> str:
 
 
 def test_what_is_accepted_is_right_and_what_is_rejected_fails(tmp_path: Path):
-    """Of a third of the programs; of all by `make exhaustive`."""
-    step = 1 if EVERY_CASE else 3
+    """Of a fifth of the programs; of all by `make exhaustive`."""
+    step = 1 if EVERY_CASE else 5
     runnable = {
         name: broken
         for name, broken in list(BROKEN.items())[::step]

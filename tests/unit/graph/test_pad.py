@@ -92,7 +92,7 @@ TREES = [("none", ""), ("full", "stream,")]
         (op, *tree)
         for index, op in enumerate(TILED)
         for number, tree in enumerate(TREES)
-        if EVERY_CASE or index % 6 == 3 * number
+        if EVERY_CASE or index % 12 == 6 * number
     ],
     ids=lambda part: part.title if isinstance(part, NamedOp) else part,
 )

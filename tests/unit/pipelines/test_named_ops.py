@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from accelerators import attached
 from comet_rules import check
-from covering import EVERY_CASE, covering
+from covering import EVERY_CASE, covering, some
 from named_ops import NAMED_OPS, NamedOp
 from paths import SAMPLES
 from programs import MESHES, mesh_text
@@ -198,7 +198,7 @@ def test_emitted_kernels_agree_with_their_references(tmp_path: Path):
     pipeline = f"{hardware('h200x1.yaml')},triton-distributed"
     sources = {
         op.title: emitted(op.text(op.odd), f"{pipeline}{{strategy={strategy}}}")
-        for op, strategy in zip(NAMED_OPS, cycle(("full", "partial", "none")))
+        for op, strategy in some(zip(NAMED_OPS, cycle(("full", "partial", "none"))), 2)
     }
     for name, report in check_all(sources, tmp_path).items():
         assert report["ok"], (name, report)

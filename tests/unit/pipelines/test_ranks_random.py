@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from covering import EVERY_CASE, exhaustive
+from covering import EVERY_CASE, exhaustive, some
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS
 from rank_runs import outcomes
 from triton_modules import emitted
@@ -81,8 +81,9 @@ def expect_right(sources: dict[str, str], folder: Path, seeds: int = 2) -> None:
 
 
 def test_programs_that_were_wrong_once(tmp_path: Path) -> None:
-    cases = FOUND.items()
-    sources = {why.replace(" ", "_"): compiled(*case) for why, case in cases}
+    sources = {
+        why.replace(" ", "_"): compiled(*case) for why, case in some(FOUND.items(), 2)
+    }
     expect_right(sources, tmp_path, seeds=2 if EVERY_CASE else 1)
 
 

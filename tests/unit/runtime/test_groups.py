@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, some
 from group_programs import Mutation, grouped, run_mutations
 from rank_runs import outcomes_in
 from triton_modules import compile_all
@@ -60,6 +60,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "nobody ends the epoch": ("    finish_epoch(", "    pass  # (", {"RaceError"}),
 }
+TRIED = dict(some(MUTATIONS.items(), 2))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """Run the programs, right and mutated, in one child process."""
     sources = {name: grouped(*how) for name, how in PROGRAMS.items()}
     folder = tmp_path_factory.mktemp("modules")
-    return run_mutations(sources, "softmax", MUTATIONS, folder)
+    return run_mutations(sources, "softmax", TRIED, folder)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -75,7 +76,7 @@ def test_programs_that_exchange_are_right(name: str, found: Mapping[str, str]):
     assert found[name] == "right"
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", TRIED)
 def test_without_a_safeguard_they_are_not(name: str, found: Mapping[str, str]):
     assert found[name] in MUTATIONS[name][2]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE, fraction
+from covering import EVERY_CASE, fraction, some
 from rank_runs import outcomes
 from shim_mutations import ARRIVALS, weakened
 from split_programs import H200, MI300X, SPLITS, merging
@@ -53,6 +53,7 @@ MUTATIONS: Mapping[str, tuple[tuple[tuple[str, str], ...], set[str]]] = {
     ),
 }
 """Edits of the emitted product, and what the scheduler may say."""
+TRIED = dict(some(MUTATIONS.items(), 2))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
         for passes in [MACHINES[machine]]
     }
     right = sources["gemm h200"]
-    for name, (edits, _) in MUTATIONS.items():
+    for name, (edits, _) in TRIED.items():
         sources[name] = right
         for old, new in edits:
             assert old in right, name
@@ -88,7 +89,7 @@ def test_programs_that_merge_are_right_in_any_order(
     assert found[f"{name} {machine}"] == "right"
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", TRIED)
 def test_without_a_safeguard_they_are_not(name: str, found: Mapping[str, str]):
     assert found[name] in MUTATIONS[name][1]
 

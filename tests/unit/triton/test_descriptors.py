@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from covering import some
 from gpu_graphs import H200, SOFTMAX
 from graph_text import Program
 from named_ops import NAMED_OPS
@@ -61,7 +62,7 @@ def test_meaning(tmp_path: Path):
         "gemm": emitted(GEMM.format(M=37, K=40, N=72), BY_DESCRIPTOR),
         "softmax": emitted(SOFTMAX.format(M=37, K=24, N=152), BY_DESCRIPTOR),
     }
-    for op in NAMED_OPS:
+    for op in some(NAMED_OPS, 2):
         if op.name in ("attention", "expert_gemm"):
             extents = {dim: 2 if n < 4 else 8 * n - 8 for dim, n in op.odd.items()}
             extents |= {"HG": 4, "G": 2} if op.form else {}
