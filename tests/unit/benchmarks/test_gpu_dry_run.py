@@ -22,7 +22,7 @@ COMPILER = re.compile(r"(?:from|import) (?:xdsl|yaml|comet\.(?!runtime)\w+)")
 
 MISSING = 'raise ImportError("this machine has no compiler")\n'
 
-FEW = ("gemm", "gemm_softmax", "attention_causal", "flash_decode")
+FEW = ("gemm_softmax", "attention_causal")
 """Samples whose kernels are checked; `make exhaustive` checks those of all samples."""
 CASES = (
     replace(TINY, in_all_forms=(*TINY.in_all_forms, "gemm_softmax", "attention_causal"))
@@ -30,6 +30,7 @@ CASES = (
     else replace(
         TINY,
         in_all_forms=("gemm",),
+        row_samples=("gemm_softmax",),
         attention=TINY.attention[1:],
         shared=replace(TINY.shared, columns=16, depth=32),
         ladder_rows=(8,),

@@ -79,15 +79,13 @@ def space_of(
 @pytest.mark.parametrize(
     ("text", "limits", "hardware", "wanted"),
     [
-        pytest.param(
-            *(SOFTMAX, BOTH, EDGE, "each=allreduce GB; reduce_broadcast GB"),
-            marks=exhaustive,
-        ),
+        (SOFTMAX, BOTH, EDGE, "each=allreduce GB; reduce_broadcast GB"),
         (THREE, MIXED, EDGE, "bind=@f: parallel pipeline"),
         (graph_text("gemm_softmax", (2, 1, 4)), PARTS, OF_THREE, "dim=N:cx=2"),
     ],
     ids=["each", "mixed", "parts"],
 )
+@exhaustive
 def test_as_good_as_brute_force(
     text: str, limits: Constraints, hardware: str, wanted: str
 ):
