@@ -4,6 +4,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.comet-installed
+# One process more than processors, as some tests wait; and files in their own order, as
+# those with few tests are among the longest, and would come last.
+PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder \
+            -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))
 
 # Without byte code, each of the hundreds of processes that tests start would compile comet again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -39,7 +43,7 @@ checks: venv
 
 # Where `make pytest` takes combinations in which all values meet, this takes all of them.
 exhaustive: venv
-	EVERY_CASE=1 $(BIN)/pytest -n auto --dist loadfile
+	EVERY_CASE=1 $(PYTEST)
 
 # MATRIX names a part of it: make matrix MATRIX='--ranks 3 --seeds 2'
 matrix: venv
@@ -54,7 +58,7 @@ oracle: venv
 	$(BIN)/python tests/support/oracle.py $(ORACLE)
 
 pytest: venv
-	$(BIN)/pytest -n auto --dist loadfile
+	$(PYTEST)
 
 filecheck: venv
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lit -v --order=lexical tests/filecheck
