@@ -95,7 +95,7 @@ def _compiled(figures: Fields) -> Compiled:
         ),
         warps_along_rows=integer(figures, "warps_along_rows", 0) > 0,
         second_loop_registers=count("second_loop_registers"),
-        tile_loop_registers=count("tile_loop_registers"),
+        outer_loop_registers=count("outer_loop_registers"),
         least_group_elements=count("least_group_elements"),
         most_group_elements=count("most_group_elements"),
         copy_bytes=count("copy_bytes"),

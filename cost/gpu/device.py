@@ -93,8 +93,8 @@ class Compiled:
     """
     second_loop_registers: int
     """The additional registers of a loop that is written in two parts."""
-    tile_loop_registers: int
-    """The additional registers of a loop over the tiles of a program."""
+    outer_loop_registers: int
+    """The additional registers of a loop around another one, or over tiles."""
     least_group_elements: int
     """The fewest elements of a row that a program of a group gets."""
     most_group_elements: int

@@ -56,7 +56,7 @@ def with_tile_loop(work: KernelWork, summary: KernelSummary, gpu: Device) -> Ker
     not depend on the tile is hoisted before it; of a loop in two parts, both need it.
     """
     rules, threads = gpu.compiled, gpu.warp_threads * work.warps
-    added = rules.tile_loop_registers + rules.second_loop_registers * bool(
+    added = rules.outer_loop_registers + rules.second_loop_registers * bool(
         summary.unmasked
     )
     registers = np.minimum(

@@ -41,9 +41,10 @@ def thread_registers(
 
     A constant, the tiles alive at the same time, and a fraction of a contraction's
     operands unless matrix instructions read them from shared memory. Narrow loads need
-    registers for addresses; without a software pipeline, tiles pass through registers
-    to shared memory, and on some GPUs always. Products in f32 use no matrix
-    instructions: a thread multiplies its elements one by one.
+    registers for addresses, and so do loops around that of a product; without a
+    software pipeline, tiles pass through registers to shared memory, and on some GPUs
+    always. Products in f32 use no matrix instructions: a thread multiplies its elements
+    one by one.
     """
     rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
     shared = summary.peak(summary.shared, blocks) / threads / REGISTER
@@ -56,7 +57,22 @@ def thread_registers(
         tiles = tiles + loaded
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
     passed = rules.passed_fraction * shared
-    return rules.thread_registers + tiles + narrow + passed
+    outer = rules.outer_loop_registers * _outer_loops(summary, blocks)
+    return rules.thread_registers + outer + tiles + narrow + passed
+
+
+def _outer_loops(summary: KernelSummary, blocks: Blocks) -> Real:
+    """
+    Return how many loops of several iterations are around the loop of a product.
+
+    What their iterations change, and what does not change in any, stays in registers
+    while the loop inside runs: addresses, mostly.
+    """
+    counts = [
+        total(summary.is_looped((dim,), blocks) for dim in each.loops)
+        for each in dict.fromkeys(summary.products)
+    ]
+    return np.maximum(longest((1.0, *counts)) - 1, 0.0)
 
 
 def register_bound(

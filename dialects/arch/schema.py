@@ -263,7 +263,7 @@ GPU: Rules = {
     "warp_instructions": MESH,
     "warps_along_rows": COUNT,
     "second_loop_registers": COUNT,
-    "tile_loop_registers": COUNT,
+    "outer_loop_registers": COUNT,
     "least_group_elements": COUNT,
     "most_group_elements": COUNT,
     "least_copy_elements": COUNT,
@@ -325,7 +325,7 @@ GPU_DEFAULTS: Fields = {
     "copies_pass_registers": 0,  # cp.async: docs.rs/crate/ptx-90-parser
     "stores_converted": 1,  # as Triton 3.6 to 3.9 compile for sm_90
     "second_loop_registers": 16,  # 14 in a kernel for sm_90: figures/kernels.md
-    "tile_loop_registers": 16,  # median of 55 compiled kernels: figures/kernels.md
+    "outer_loop_registers": 16,  # median of 55 compiled kernels: figures/kernels.md
     "least_group_elements": 64,  # assumed
     "most_group_elements": 256,  # assumed: tiles that registers hold
     "least_copy_elements": 1024,  # assumed: 8 of 128 threads

@@ -12,7 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.from_ir.traffic import traffic_of
-from comet.cost.gpu.tiling import written_bytes
+from comet.cost.gpu.capacity import fits
+from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.tiling import kernel_work, written_bytes
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.dataflow import ProgramOp
@@ -50,6 +52,19 @@ def test_tiles_with_more_rows_are_slower():
     """Measured on an H200: 124.0 and 106.8 us (`tests/data/h200.json`)."""
     tall, wide = (predicted_times(plan(f, **STORED)).eager for f in (TALL, WIDE))
     assert tall > 1.1 * wide
+
+
+def test_wide_stored_rows_are_not_admitted():
+    """Tiles of 128 x 256 spill 48 bytes by Triton 3.9 and 248 by 3.6, for sm_90."""
+    for columns, admitted in ((2, False), (4, True)):
+        loops = f"m_n: N={columns}; c_wide_k: K=16; p_n: N={columns}"
+        module = plan(f"p: M=256 warps=8 stages=2 group=1; {loops}", **STORED)
+        (node,) = (op for op in module.walk() if isinstance(op, SpatialOp))
+        system = attached_system(module)
+        gpu = device_of(system)
+        summary = summarize(node, gpu_levels(system), gpu)
+        work = kernel_work(summary, tile_blocks(node), LaunchNumbers(8, 2), gpu)
+        assert bool(fits(summary, tile_blocks(node), work, gpu)) == admitted
 
 
 def test_what_is_stored_ends_with_the_rows():
