@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import comet
 from comet.cost.gpu.capacity import holds, shared_need
-from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.gpu import plan_with

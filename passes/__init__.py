@@ -58,6 +58,7 @@ PASSES = {
     "map-grid": "triton.map_grid:MapGridPass",
     "mask-copies": "triton.mask_copies:MaskCopiesPass",
     "use-descriptors": "triton.use_descriptors:UseDescriptorsPass",
+    "stage-stores": "triton.stage_stores:StageStoresPass",
     "specialize-tiles": "triton.specialize_tiles:SpecializeTilesPass",
     "specialize-warps": "triton.specialize_warps:SpecializeWarpsPass",
     "lower-to-triton": "triton.lower_to_triton:LowerToTritonPass",

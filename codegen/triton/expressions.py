@@ -282,6 +282,18 @@ def _descriptor_load(op: descriptors.DescriptorLoadOp, read: Read) -> Expr:
     return call(f"{read(op.descriptor).at(Precedence.ATOM)}.load", indices)
 
 
+@prints(descriptors.DescriptorStoreOp)
+def _descriptor_store(op: descriptors.DescriptorStoreOp, read: Read) -> Expr:
+    indices = tuple_of([read(index).text for index in op.indices])
+    store = f"{read(op.descriptor).at(Precedence.ATOM)}.store"
+    return call(store, indices, read(op.value).text)
+
+
+@prints(descriptors.SplitOp)
+def _split(op: descriptors.SplitOp, read: Read) -> Expr:
+    return call("tl.split", read(op.input).text)
+
+
 @prints(descriptors.ReshapeOp)
 def _reshape(op: descriptors.ReshapeOp, read: Read) -> Expr:
     dims = tuple_of([read(dim).text for dim in op.dims])

@@ -58,18 +58,13 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.dataflow.channel import channel_op
-from comet.dialects.dataflow.transfer import (
-    PushOp,
-    ReadTileOp,
-    WaitOp,
-)
+from comet.dialects.dataflow.transfer import PushOp, ReadTileOp, WaitOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule.attributes import LaunchAttr, power_of_two
+from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.schedule.late_loads import late_loads
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.liveness import alive_before
-from comet.dialects.schedule.masked_loops import (
-    visible_conditions,
-)
+from comet.dialects.schedule.masked_loops import visible_conditions
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, loads, stores
 from comet.dialects.tl.math import MIN_DOT_EXTENT

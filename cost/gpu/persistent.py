@@ -65,6 +65,17 @@ def with_tile_loop(work: KernelWork, summary: KernelSummary, gpu: Device) -> Ker
     return replace(work, registers=registers)
 
 
+def staged_work(work: KernelWork, staged: Real, loops_over_tiles: bool) -> KernelWork:
+    """
+    Return the work of a kernel whose results pass through `staged` bytes.
+
+    In a loop over tiles they are beside the buffers of the software pipeline, else in
+    their place: as Triton 3.9 compiles for sm_90, benchmarks/figures/kernels.md.
+    """
+    kept = work.shared if loops_over_tiles else 0.0
+    return replace(work, shared=np.maximum(work.shared, kept + staged))
+
+
 def pipelines_tiles(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return 1 if no loop in a tile has several iterations, else 0."""
     trips = product(summary.trips(dim, blocks) for dim in summary.loops)

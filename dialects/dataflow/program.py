@@ -42,7 +42,7 @@ from comet.dialects.dataflow.arrival import CountersType
 from comet.dialects.dataflow.channel import ChannelType
 from comet.dialects.dataflow.flags import FlagsType
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
 
 

@@ -53,12 +53,12 @@ from comet.dialects.schedule.attributes import (
     BindingAttr,
     BlocksAttr,
     Combiner,
-    LaunchAttr,
     LoopAttr,
     LoopList,
     ProgramsAttr,
 )
 from comet.dialects.schedule.copy import CopyOp
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import (
     NodeOp,
     combine_attr,

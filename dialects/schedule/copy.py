@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import (
+    I64,
+    ArrayAttr,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -29,9 +36,10 @@ class CopyOp(IRDLOperation):
     If a tile is shorter than its type, the elements after its end are the neutral
     element of `pad`, or zeros. In a kernel, `mask` has the dimensions along which a
     tile may be shorter than its block, see `mask-copies`. With `descriptor`, the copy
-    uses a tensor descriptor, see `use-descriptors`. With `resident`, a persistent
-    program does the copy once, before its first tile, see `hoist-copies`. In a tile
-    tree with copies, borders of nodes do not transfer.
+    uses a tensor descriptor, see `use-descriptors`; with `parts`, it stores the tile in
+    so many parts of its last dimension, see `stage-stores`. With `resident`, a
+    persistent program does the copy once, before its first tile, see `hoist-copies`. In
+    a tile tree with copies, borders of nodes do not transfer.
 
     ```mlir
     %b = schedule.copy %a mask ["K"] pad max
@@ -45,12 +53,14 @@ class CopyOp(IRDLOperation):
     mask = opt_prop_def(ArrayAttr[StringAttr])
     pad = opt_prop_def(ReduceKindAttr)
     descriptor = opt_prop_def(UnitAttr)
+    parts = opt_prop_def(IntegerAttr[I64])
     resident = opt_prop_def(UnitAttr)
     result = result_def(base(TensorType))
     traits = traits_def(Pure())
     assembly_format = (
         "$source (`mask` $mask^)? (`pad` $pad^)? (`descriptor` $descriptor^)? "
-        "(`resident` $resident^)? attr-dict `:` type($source) `->` type($result)"
+        "(`parts` $parts^)? (`resident` $resident^)? attr-dict `:` type($source) `->` "
+        "type($result)"
     )
 
     def __init__(self, source: SSAValue, level: str, pad: ReduceKind | None = None):
@@ -90,8 +100,18 @@ class CopyOp(IRDLOperation):
                 raise VerifyException(
                     f"'{self.name}' op is masked along {dim}, which {source} lacks"
                 )
+        if self.parts is not None:
+            self._verify_parts(self.parts.value.data)
         if self.resident is not None:
             self._verify_resident()
+
+    def _verify_parts(self, parts: int) -> None:
+        """Check that a descriptor stores halves, or halves of these."""
+        if self.descriptor is None or parts < 2 or parts & (parts - 1):
+            raise VerifyException(
+                f"'{self.name}' op stores by descriptor in a power of two of parts, "
+                f"2 or more, not in {parts}"
+            )
 
     def _verify_resident(self) -> None:
         """Check that all tiles of the launch grid copy the same tile."""

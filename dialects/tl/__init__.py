@@ -73,9 +73,11 @@ from comet.dialects.tl.blocks import (
 from comet.dialects.tl.control import ForOp, IfOp, YieldOp, end_regions
 from comet.dialects.tl.descriptors import (
     DescriptorLoadOp,
+    DescriptorStoreOp,
     DescriptorType,
     MakeDescriptorOp,
     ReshapeOp,
+    SplitOp,
 )
 from comet.dialects.tl.math import (
     BinaryOp,
@@ -389,6 +391,7 @@ Tl = Dialect(
         ConstantOp,
         DebugBarrierOp,
         DescriptorLoadOp,
+        DescriptorStoreOp,
         DotOp,
         DotOperandOp,
         EmptyOp,
@@ -423,6 +426,7 @@ Tl = Dialect(
         SignalAllOp,
         SignalOp,
         SignalProgramsOp,
+        SplitOp,
         StoreOp,
         Swizzle2dOp,
         UnaryOp,

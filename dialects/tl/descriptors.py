@@ -12,13 +12,15 @@ from xdsl.dialects.builtin import AnyFloat, IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    result_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.tl.blocks import InferredTypeOp, static_extents
@@ -130,15 +132,98 @@ class DescriptorLoadOp(InferredTypeOp):
         return self.descriptor.type.block
 
     def verify_(self) -> None:
-        axes = len(shape_of(self.infer_type()))
-        if len(self.indices) != axes:
-            raise VerifyException(
-                f"'{self.name}' op has {len(self.indices)} indices for {axes} axes"
-            )
-        for index in self.indices:
-            if not isinstance(element_of(index.type), IntegerType):
-                raise VerifyException(f"'{self.name}' op index is {index.type}")
+        assert isinstance(self.descriptor.type, DescriptorType)
+        verify_indices(self, self.indices, self.descriptor.type.block)
         super().verify_()
+
+
+@irdl_op_definition
+class DescriptorStoreOp(IRDLOperation):
+    """
+    Write a block whose first element is at these indices, but not beyond the end.
+
+    ```mlir
+    tl.descriptor_store %d[%i, %j], %x : ...
+    ```
+    """
+
+    name = "tl.descriptor_store"
+    descriptor = operand_def(DescriptorType)
+    indices = var_operand_def()
+    value = operand_def()
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = (
+        "$descriptor `[` $indices `]` `,` $value attr-dict `:` type($descriptor) "
+        "`[` type($indices) `]` `,` type($value)"
+    )
+
+    def __init__(
+        self, descriptor: SSAValue, indices: Sequence[SSAValue], value: SSAValue
+    ):
+        super().__init__(operands=[descriptor, indices, value])
+
+    def verify_(self) -> None:
+        assert isinstance(self.descriptor.type, DescriptorType)
+        block = self.descriptor.type.block
+        verify_indices(self, self.indices, block)
+        if self.value.type != block:
+            raise VerifyException(
+                f"'{self.name}' op stores blocks of {block}, not {self.value.type}"
+            )
+
+
+def verify_indices(
+    op: Operation, indices: Sequence[SSAValue], block: TensorType[Attribute]
+) -> None:
+    """Check that there is an integer for each axis of a block."""
+    axes = len(shape_of(block))
+    if len(indices) != axes:
+        raise VerifyException(
+            f"'{op.name}' op has {len(indices)} indices for {axes} axes"
+        )
+    for index in indices:
+        if not isinstance(element_of(index.type), IntegerType):
+            raise VerifyException(f"'{op.name}' op index is {index.type}")
+
+
+@irdl_op_definition
+class SplitOp(IRDLOperation):
+    """
+    Return both blocks that are side by side along the last axis, which has two.
+
+    ```mlir
+    %left, %right = tl.split %x : tensor<64x32x2xf16> -> tensor<64x32xf16>
+    ```
+    """
+
+    name = "tl.split"
+    input = operand_def()
+    left = result_def()
+    right = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$input attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, input: SSAValue | Operation):
+        value = SSAValue.get(input)
+        half = _half_of(value)
+        super().__init__(operands=[value], result_types=[half, half])
+
+    def verify_(self) -> None:
+        if shape_of(self.input.type)[-1:] != (2,):
+            raise VerifyException(
+                f"'{self.name}' op divides a last axis of two, not {self.input.type}"
+            )
+        half = _half_of(self.input)
+        if self.left.type != half or self.right.type != half:
+            raise VerifyException(
+                f"'{self.name}' op makes two blocks of {half}, not {self.left.type} "
+                f"and {self.right.type}"
+            )
+
+
+def _half_of(value: SSAValue) -> Attribute:
+    """Return the type of a block without its last axis."""
+    return block_of(element_of(value.type), shape_of(value.type)[:-1])
 
 
 @irdl_op_definition

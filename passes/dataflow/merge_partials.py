@@ -48,7 +48,8 @@ from comet.dialects.dataflow import (
 from comet.dialects.dataflow.merging import is_renamed
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import LaunchAttr, LoopAttr, power_of_two
+from comet.dialects.schedule.attributes import LoopAttr, power_of_two
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel

@@ -54,7 +54,7 @@ from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.dataflow.transfer import WaitOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import AUTO, ChoosingPass

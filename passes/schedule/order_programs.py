@@ -39,7 +39,7 @@ from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.merging import arrival_of
 from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel

@@ -28,7 +28,7 @@ from comet.cost.reals import Real
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.masked_loops import first_visible, visible_conditions
 from comet.dialects.schedule.node import nodes_around
 from comet.passes.analysis.grid import grid_nodes

@@ -28,7 +28,7 @@ from comet.dialects.compound import ContractOp, IndexOp
 from comet.dialects.compound.dims import extents_of, level_of
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
-from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, outside
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu

@@ -6,6 +6,9 @@ memory accelerator of Hopper, computes where a block is, and reads zeros beyond 
 of the tensor. It can copy a block with two axes or more, if the program only reads the
 tensor, rows begin at multiples of 16 bytes, and what is masked is the tensor's end.
 Other copies stay as they are. Takes functions at the dataflow level, with masks.
+
+It also stores results of kernels whose launch numbers have `parts` (`stage-stores`):
+whole tiles, or so many parts of their rows.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from itertools import pairwise
 from math import prod
 from typing import Literal
 
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import I64, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
@@ -28,7 +31,8 @@ from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import ReduceKind
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of, names_of
 from comet.dialects.dataflow import KernelOp
-from comet.dialects.schedule import CopyOp, SpatialOp
+from comet.dialects.errors import OpError
+from comet.dialects.schedule import CopyOp, SpatialOp, YieldOp
 from comet.dialects.schedule.node import nodes_around, outside
 from comet.dialects.tl.descriptors import MAX_AXES, MAX_ROWS, MIN_BYTES
 from comet.passes.analysis.grid import grid_nodes
@@ -70,6 +74,9 @@ class UseDescriptorsPass(FunctionPass):
         levels = gpu_levels(system)
         for copy in tuple(descriptor_copies(grids, levels, alignment)):
             copy.descriptor = UnitAttr()
+        for kernel in (op for op in function.walk() if isinstance(op, KernelOp)):
+            if parts := stored_parts(kernel):
+                _store_in_parts(kernel, parts, levels, alignment)
 
     def _takes(self, grid: SpatialOp) -> bool:
         """Whether copies of a kernel are looked at."""
@@ -93,8 +100,8 @@ def descriptor_copies(
                 and level_of(op.source) == levels.memory
                 and level_of(op.result) == levels.shared
                 and _is_only_read(op.source)
-                and _is_block(op, slices, alignment)
-                and all(_ends_with_tensor(op, dim, slices) for dim in op.masked)
+                and is_block(op, outside(op.source), slices, alignment)
+                and ends_with_tensor(op, outside(op.source), slices)
             ):
                 yield op
 
@@ -106,9 +113,66 @@ def _is_only_read(source: SSAValue) -> bool:
     return isinstance(kernel, KernelOp) and rank_count(kernel) == 1
 
 
-def _is_block(op: CopyOp, slices: Slices, alignment: int) -> bool:
-    """Return whether the block of a copy has a shape that descriptors can have."""
-    node_slices, extents = slices[op.parent_op()], extents_of(outside(op.source))
+def stored_parts(kernel: KernelOp) -> int:
+    """Return in how many parts descriptors store results, 0 if they do not."""
+    return max((node.launch.parts for node in kernel.nodes if node.launch), default=0)
+
+
+def _store_in_parts(
+    kernel: KernelOp, parts: int, levels: GpuLevels, alignment: int
+) -> None:
+    """Let descriptors store the results of a kernel, or raise OpError."""
+    copies = stored_copies(kernel, levels, alignment)
+    if not copies:
+        raise OpError(kernel, f"use-descriptors: {not_stored(kernel, alignment)}")
+    for copy in copies:
+        copy.descriptor = UnitAttr()
+        if parts > 1:
+            copy.parts = IntegerAttr[I64](parts, 64)
+
+
+def not_stored(kernel: KernelOp, alignment: int) -> str:
+    """Return why no descriptor stores what a kernel computes, and the way out."""
+    return (
+        f"no descriptor can store what @{kernel.sym_name.data} computes: it takes "
+        "blocks of results that no program reads, by all warps of one rank, with rows "
+        f"at multiples of {alignment} bytes; leave it out, or use stores=none"
+    )
+
+
+def stored_copies(
+    kernel: KernelOp, levels: GpuLevels, alignment: int
+) -> tuple[CopyOp, ...]:
+    """
+    Return the copies of the results of a kernel, if descriptors can do all of them.
+
+    Not in kernels of several nodes, or with producer warps.
+    """
+    if len(list(kernel.body.block.ops)) != 2 or rank_count(kernel) != 1:
+        return ()
+    (node,) = kernel.nodes
+    if node.launch is None or node.launch.specialize:
+        return ()
+    copies = tuple(value.owner for value in node.yielded)
+    cut = {loop.dim for loop in node.loops if loop.factor > 1}
+    slices = kernel_slices(node)
+    found = [
+        copy
+        for copy, result in zip(copies, node.results, strict=True)
+        if isinstance(copy, CopyOp)
+        and level_of(copy.source) != levels.memory
+        and level_of(copy.result) == levels.memory
+        and all(isinstance(use.operation, YieldOp) for use in copy.result.uses)
+        and cut <= {*names_of(result)}
+        and is_block(copy, result, slices, alignment)
+        and ends_with_tensor(copy, result, slices)
+    ]
+    return tuple(found) if len(found) == len(copies) else ()
+
+
+def is_block(op: CopyOp, tensor: SSAValue, slices: Slices, alignment: int) -> bool:
+    """Return whether what is copied of a tensor is a block of a descriptor."""
+    node_slices, extents = slices[op.parent_op()], extents_of(tensor)
     blocks = {d: node_slices[d].block for d in names_of(op.source) if extents[d] > 1}
     bits = element_type_of(op.source).bitwidth
     last = names_of(op.source)[-1]
@@ -152,16 +216,21 @@ def has_other_axes(op: CopyOp, slices: Mapping[str, Slice]) -> bool:
     return any(dims[-1] not in tiled for dims in axes)
 
 
-def _ends_with_tensor(op: CopyOp, dim: str, slices: Slices) -> bool:
+def ends_with_tensor(op: CopyOp, tensor: SSAValue, slices: Slices) -> bool:
     """
-    Return whether all that is masked along a dimension is beyond the tensor's end.
+    Return whether all that is masked is beyond the end of the tensor.
 
     That is true if each slice ends with a block and with the slice that it is cut from,
     or with the tensor, and if masked elements are zeros.
     """
+    extents = extents_of(tensor)
+    return all(_ends(op, dim, extents[dim], slices) for dim in op.masked)
+
+
+def _ends(op: CopyOp, dim: str, extent: int, slices: Slices) -> bool:
+    """Return that for one dimension, of which the tensor has `extent`."""
     nodes, part = list(nodes_around(op))[::-1], slices[op.parent_op()][dim]
     loops = sum(cut_dims(node).count(dim) for node in nodes)
-    extent = extents_of(outside(op.source))[dim]
     lengths = dict.fromkeys(slices[node][dim].length for node in nodes)
     cut = [length for length in lengths if length < extent]
     return (

@@ -36,7 +36,8 @@ from comet.dialects.dataflow.flags import (
     SemanticsAttr,
 )
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import LaunchAttr, LoopAttr
+from comet.dialects.schedule.attributes import LoopAttr
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
 
 Edit: TypeAlias = tuple[str, Callable[[Operation], None]]

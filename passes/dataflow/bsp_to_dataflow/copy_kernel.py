@@ -22,7 +22,8 @@ from comet.dialects.arch.schema import GPU_DEFAULTS
 from comet.dialects.compound.dims import extents_of, with_extents, with_level
 from comet.dialects.dataflow.channel import block_extent
 from comet.dialects.schedule import SpatialOp, YieldOp
-from comet.dialects.schedule.attributes import Combiner, LaunchAttr, LoopAttr
+from comet.dialects.schedule.attributes import Combiner, LoopAttr
+from comet.dialects.schedule.launch import LaunchAttr
 
 WARPS = 4
 """The warps of a program that only copies."""

@@ -76,6 +76,7 @@ from comet.passes.triton.pad_blocks import PadBlocksPass
 from comet.passes.triton.scale_maxima import ScaleMaximaPass
 from comet.passes.triton.specialize_tiles import SpecializeTilesPass
 from comet.passes.triton.specialize_warps import SPECIALIZED, SpecializeWarpsPass
+from comet.passes.triton.stage_stores import StageStoresPass
 from comet.passes.triton.use_descriptors import UseDescriptorsPass
 
 
@@ -187,6 +188,12 @@ class TritonDistributedPass(Pipeline):
     """
     Let producer warps load by descriptors, see `specialize-warps`; `auto` where
     that is faster, on one rank and without groups of programs.
+    """
+
+    stores: str = "none"
+    """
+    The kernels whose results are stored by descriptor, see `kernels` of `stage-stores`;
+    `none` by default, as it was not timed on a GPU.
     """
 
     objective: Objective = "latency"
@@ -383,6 +390,8 @@ class TritonDistributedPass(Pipeline):
             yield UnmaskLoopsPass(self.unmask)
         if self.persist != "none" and (specialized or self.persist != SPECIALIZED):
             yield PersistProgramsPass(self.persist)
+        if self.stores != "none":
+            yield StageStoresPass(self.stores)
         yield AnnotateCostPass()
         if self.to == "tl":
             yield MaterializeCopiesPass()
@@ -401,7 +410,7 @@ class TritonDistributedPass(Pipeline):
             yield MaskCopiesPass()
             if self.copies == "descriptors":
                 yield UseDescriptorsPass()
-            elif specialized:
+            elif specialized or self.stores != "none":
                 yield UseDescriptorsPass(SPECIALIZED)
             if self.specialize is True:
                 yield SpecializeWarpsPass()

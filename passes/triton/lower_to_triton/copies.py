@@ -34,7 +34,10 @@ from comet.passes.triton.lower_to_triton.buffers import (
     buffer_at,
 )
 from comet.passes.triton.lower_to_triton.channels import grid_index
-from comet.passes.triton.lower_to_triton.descriptors import load_by_descriptor
+from comet.passes.triton.lower_to_triton.descriptors import (
+    load_by_descriptor,
+    store_by_descriptor,
+)
 from comet.passes.triton.lower_to_triton.table import lower_ops, lowers
 from comet.passes.triton.lower_to_triton.values import Scope, Tile
 
@@ -78,6 +81,9 @@ def lower_copy(op: CopyOp, scope: Scope) -> Tile | Buffer:
             found = load_by_descriptor(scope, found, op.masked, _moved(op))
         else:
             found = load(scope, found, element, mask, _moved(op))
+    elif target is not None and op.descriptor is not None:
+        parts = 1 if op.parts is None else op.parts.value.data
+        store_by_descriptor(scope, target, found, op.masked, parts, _moved(op))
     elif target is not None:
         store(scope, target, found, op.masked, _moved(op))
     finish_stores(op, scope)

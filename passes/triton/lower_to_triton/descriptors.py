@@ -1,18 +1,22 @@
-"""How a kernel loads a tile by tensor descriptor, see `use-descriptors`."""
+"""
+How a kernel loads and stores tiles by tensor descriptor.
+
+See `use-descriptors` and `stage-stores`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import SSAValue
 
 from comet.dialects import tl
-from comet.dialects.tl.types import BinaryKind
+from comet.dialects.tl.types import BinaryKind, shape_of
 from comet.passes.triton.lower_to_triton.buffers import Buffer
-from comet.passes.triton.lower_to_triton.values import Scope, Tile
+from comet.passes.triton.lower_to_triton.values import Scope, Tile, add, aligned
 from comet.passes.triton.use_descriptors import descriptor_axes
 
 
@@ -35,6 +39,62 @@ def load_by_descriptor(
     return Tile(value, axes, dict.fromkeys(masked, 0.0))
 
 
+def store_by_descriptor(
+    scope: Scope,
+    buffer: Buffer,
+    tile: Tile,
+    masked: Collection[str],
+    parts: int,
+    comment: str,
+) -> None:
+    """
+    Write the current slice of a buffer, but not beyond the end, in parts of its rows.
+
+    A part is a block of the descriptor: the hardware reads it from shared memory.
+    """
+    assert buffer.pointer is not None
+    axes = scope.axes(buffer.dims)
+    extents = dict(zip(buffer.dims, buffer.extents, strict=True))
+    described = _Described(scope, buffer, descriptor_axes(extents, axes, masked), parts)
+    name = (buffer.pointer.name_hint or "x").removesuffix("_ptr")
+    descriptor = described.descriptor(f"{name}_out")
+    value = described.with_axes(aligned(scope, tile, axes))
+    *outer, first = described.first()
+    width = shape_of(value.type)[-1] // parts
+    for index, part in enumerate(_halves(scope, value, parts)):
+        start = first
+        if index:
+            shift = scope.insert(tl.ConstantOp.of(index * width, i32))
+            start = add(scope, first, shift)
+        op = tl.DescriptorStoreOp(descriptor, (*outer, start), part)
+        op.attributes["tl.comment"] = StringAttr(comment)
+        scope.builder.insert(op)
+
+
+def _halves(scope: Scope, value: SSAValue, parts: int) -> Iterator[SSAValue]:
+    """
+    Yield so many parts of the last axis of a block, in order.
+
+    A half is an index of a new axis of two, which `tl.split` takes apart: registers do
+    not change threads if the layout has both halves in one.
+    """
+    if parts == 1:
+        yield value
+        return
+    *outer, last = shape_of(value.type)
+    sizes = [
+        scope.insert(tl.ConstantOp.of(size, i32)) for size in (*outer, 2, last // 2)
+    ]
+    axes = range(len(outer))
+    pairs = scope.insert(tl.ReshapeOp(value, sizes))
+    order = (*axes, len(outer) + 1, len(outer))
+    split = tl.SplitOp(scope.insert(tl.PermuteOp(pairs, order)))
+    scope.builder.insert(split)
+    for half in (split.left, split.right):
+        half.name_hint = f"{value.name_hint or 'x'}_half"
+        yield from _halves(scope, half, parts // 2)
+
+
 @dataclass(frozen=True)
 class _Described:
     """A tensor, as the axes that its descriptor has."""
@@ -42,6 +102,18 @@ class _Described:
     scope: Scope
     buffer: Buffer
     axes: Sequence[tuple[str, ...]]
+    parts: int = 1
+    """The blocks along the last axis that a slice has."""
+
+    def with_axes(self, value: SSAValue) -> SSAValue:
+        """Return a tile with the axes of the descriptor."""
+        slices = self.scope.slices
+        shape = [slices[dims[-1]].shape for dims in self.axes]
+        blocks = tuple(part.block if part.has_axis else 1 for part in shape)
+        if shape_of(value.type) == blocks:
+            return value
+        sizes = [self.scope.insert(tl.ConstantOp.of(size, i32)) for size in blocks]
+        return self.scope.insert(tl.ReshapeOp(value, sizes))
 
     def first(self) -> list[SSAValue]:
         """Write where the current slice begins along each axis, in elements."""
@@ -73,7 +145,8 @@ class _Described:
         pointer, descriptors = self.buffer.pointer, self.scope.memory.descriptors
         assert pointer is not None
         slices = self.scope.slices
-        key = pointer, tuple(slices[dims[-1]].shape.block for dims in self.axes)
+        sizes = tuple(slices[dims[-1]].shape.block for dims in self.axes)
+        key = pointer, (*sizes, self.parts)
         if key not in descriptors:
             shape = [self._product(map(self._extent, dims)) for dims in self.axes]
             strides = [self._stride(dims[-1]) for dims in self.axes[:-1]]
@@ -98,6 +171,9 @@ class _Described:
     def _block(self, dim: str) -> SSAValue:
         """Return how many elements a block has along a dimension."""
         shape = self.scope.slices[dim].shape
+        if self.parts > 1 and dim == self.axes[-1][-1]:
+            size = tl.ConstantOp.of(shape.block // self.parts, i32)
+            return self.scope.memory.entry.add(size)
         if shape.has_axis:
             return self.scope.constexprs.block(dim, shape.block)
         return self.scope.memory.entry.add(tl.ConstantOp.of(1, i32))

@@ -32,7 +32,8 @@ from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.dataflow.transfer import SignalOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp, SpatialOp
-from comet.dialects.schedule.attributes import BlocksAttr, LaunchAttr
+from comet.dialects.schedule.attributes import BlocksAttr
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.dataflow.place_waits import is_at_border
 from comet.passes.triton.lower_to_triton.arrivals import check_arrival, lower_arrival

@@ -22,10 +22,10 @@ from comet.dialects.schedule.attributes import (
     BindingKind,
     BlocksAttr,
     Combiner,
-    LaunchAttr,
     LoopAttr,
     ProgramsAttr,
 )
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.interpreter import run
 

@@ -31,7 +31,7 @@ from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, joined_exte
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.attributes import LaunchAttr
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, repeats_programs
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.analysis.grid import grid_nodes

@@ -23,7 +23,8 @@ from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, rank
 from comet.cost.reals import Real
 from comet.cost.reals import product as product_of
-from comet.dialects.schedule.attributes import LaunchAttr, power_of_two
+from comet.dialects.schedule.attributes import power_of_two
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.slices import even_tile
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.schedule.retile import aligned_tile

@@ -1,0 +1,158 @@
+"""The launch numbers of a grid node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import IntAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE
+
+PERSISTENT = "persistent"
+"""The keyword before the number of persistent programs."""
+RESIDENT = "resident"
+"""The keyword for persistent programs that keep what all of their tiles read."""
+PARTS = "parts"
+"""The parts of results, among the launch numbers."""
+
+
+@irdl_attr_definition
+class LaunchAttr(ParametrizedAttribute):
+    """
+    The launch numbers of a grid node.
+
+    `warps` per program, num_stages of the software pipeline (`stages`), and L2 swizzle
+    (`group`): the number of programs along the loops before the last one that start
+    before the last one advances. `persistent` is the number of persistent programs,
+    each of which computes one tile after another; without it each tile has a program.
+    With `resident` these programs load the operands of products that all tiles read
+    once. With `specialize`, producer warps load what the others multiply. Descriptors
+    store results in so many `parts`, see `stage-stores`; without it pointers do.
+
+    ```mlir
+    schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
+    #schedule.launch<warps = 4, stages = 3, group = 8, persistent = 132>
+    #schedule.launch<warps = 8, stages = 2, group = 1, persistent = 132, resident>
+    #schedule.launch<warps = 4, stages = 2, group = 1, specialize, persistent = 132>
+    #schedule.launch<warps = 8, stages = 4, group = 8, persistent = 132, parts = 2>
+    ```
+    """
+
+    name = "schedule.launch"
+
+    warps_: IntAttr = param_def()
+    stages_: IntAttr = param_def()
+    group_: IntAttr = param_def()
+    specialize_: IntAttr = param_def()
+    persistent_: IntAttr = param_def()
+    resident_: IntAttr = param_def()
+    parts_: IntAttr = param_def()
+
+    def __init__(
+        self,
+        warps: int = 4,
+        stages: int = 3,
+        group: int = 1,
+        persistent: int = 0,
+        *,
+        resident: int = 0,
+        specialize: int = 0,
+        parts: int = 0,
+    ):
+        flags = int(specialize), persistent, int(resident), parts
+        super().__init__(*map(IntAttr, (warps, stages, group, *flags)))
+
+    @property
+    def warps(self) -> int:
+        """Warps per program."""
+        return self.warps_.data
+
+    @property
+    def stages(self) -> int:
+        """num_stages: stages of the software pipeline."""
+        return self.stages_.data
+
+    @property
+    def group(self) -> int:
+        """The L2 swizzle: programs along other loops before the last one advances."""
+        return self.group_.data
+
+    @property
+    def specialize(self) -> bool:
+        """Whether producer warps load, see `specialize-warps`."""
+        return bool(self.specialize_.data)
+
+    @property
+    def persistent(self) -> int:
+        """The most programs that are launched, 0 for a program per tile."""
+        return self.persistent_.data
+
+    @property
+    def resident(self) -> bool:
+        """Whether persistent programs load what all of their tiles read once."""
+        return bool(self.resident_.data)
+
+    @property
+    def parts(self) -> int:
+        """The parts of results that descriptors store, 0 if pointers store them."""
+        return self.parts_.data
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Warps, stages and swizzle, by name, and whether warps are specialised."""
+        values = self.warps, self.stages, self.group
+        numbers = dict(zip(LAUNCH_NUMBERS, values, strict=True))
+        return numbers | ({SPECIALIZE: 1} if self.specialize else {})
+
+    def verify(self) -> None:
+        if min(self.warps, self.stages, self.group) < 1 or self.persistent < 0:
+            raise VerifyException("launch numbers are positive")
+        if self.resident and not self.persistent:
+            raise VerifyException("only persistent programs are resident")
+        if self.parts < 0 or self.parts & (self.parts - 1):
+            raise VerifyException(f"parts is a power of two, got {self.parts}")
+        if self.warps & (self.warps - 1):
+            raise VerifyException(f"warps is a power of two, got {self.warps}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        numbers: list[IntAttr] = []
+        with parser.in_angle_brackets():
+            for index, key in enumerate(LAUNCH_NUMBERS):
+                if index:
+                    parser.parse_punctuation(",")
+                parser.parse_keyword(key)
+                parser.parse_punctuation("=")
+                numbers.append(IntAttr(parser.parse_integer()))
+            numbers += map(IntAttr, _parse_flags(parser))
+        return numbers
+
+    def print_parameters(self, printer: Printer) -> None:
+        numbers = self.numbers
+        texts = [f"{key} = {numbers[key]}" for key in LAUNCH_NUMBERS]
+        texts += [SPECIALIZE] * self.specialize
+        if self.persistent:
+            texts.append(f"{PERSISTENT} = {self.persistent}")
+        texts += [RESIDENT] * self.resident
+        if self.parts:
+            texts.append(f"{PARTS} = {self.parts}")
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(texts))
+
+
+def _parse_flags(parser: AttrParser) -> Iterable[int]:
+    """Parse what may follow the launch numbers; return 0 for what does not."""
+    found = {SPECIALIZE: 0, PERSISTENT: 0, RESIDENT: 0, PARTS: 0}
+    while parser.parse_optional_punctuation(",") is not None:
+        if (name := parser.parse_identifier()) not in found:
+            parser.raise_error(f"expected one of {', '.join(found)}")
+        found[name] = 1
+        if name in (PERSISTENT, PARTS):
+            parser.parse_punctuation("=")
+            found[name] = parser.parse_integer()
+    return found.values()

@@ -1,0 +1,229 @@
+"""
+`stage-stores`: results that the hardware stores by itself, in parts.
+
+A store by descriptor (TMA, see `use-descriptors`) reads a block from shared memory: no
+registers for addresses, and no masks. In a loop over tiles this block is beside the
+buffers of the software pipeline, because Triton waits for a store only when the program
+uses the block again (TMAStoresPipeline.cpp). In two parts, half of the columns each, a
+tile needs half of it, so that a stage more or a second program may fit. It is what
+EPILOGUE_SUBTILE does in Triton's tutorial on persistent products.
+
+Needs launch numbers, which get `parts`. Takes results of kernels of one rank with a
+single node, which no program reads; others are stored by pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import inf, prod
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.persistent import persistent_work, staged_work
+from comet.cost.gpu.tiling import kernel_work
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
+from comet.dialects.compound.dims import element_type_of, names_of
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.errors import OpError
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.launch import LaunchAttr
+from comet.dialects.tl.descriptors import MIN_BYTES
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.pipeline import ChoosingPass
+from comet.passes.schedule.materialize_copies import materialize
+from comet.passes.search import cheapest, timed
+from comet.passes.triton.mask_copies import mask_copies
+from comet.passes.triton.use_descriptors import not_stored, stored_copies
+
+STAGED = "comet.staged"
+"""The attribute of a function with the kernels that store so, and their parts."""
+ALL, NONE = "all", "none"
+PARTS = (1, 2, 4, 8)
+"""The numbers of parts that are compared."""
+
+
+@dataclass(frozen=True)
+class StageStoresPass(ChoosingPass):
+    """Let tensor descriptors store results, in as many parts as is fastest."""
+
+    name = "stage-stores"
+
+    NOTES: ClassVar[Mapping[str, str]] = {"kernels": STAGED}
+
+    kernels: str = ALL
+    """
+    The kernels, each with the parts of its tiles if not those with which it is fastest,
+    as in "f_c_kernel f_d_kernel=2"; `all` that can; or `none`.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = attached_system(op)
+        require_gpu(self.name, system)
+        gpu = _Gpu(device_of(system), gpu_levels(system))
+        if not gpu.alignment:
+            raise PassFailedException(
+                f"stage-stores: @{system.label.data} has no descriptors; use "
+                "stores=none, or say descriptor_bytes in its hardware file",
+            )
+        for function in functions_at(op, self.name, IRLevel.DATAFLOW):
+            plan = dict(plan_stores(function, gpu, self.kernels))
+            text = " ".join(f"{op.sym_name.data}={n}" for op, n in plan.items())
+            function.attributes[STAGED] = StringAttr(text or NONE)
+            for kernel, parts in plan.items():
+                _write(kernel, parts)
+
+
+@dataclass(frozen=True)
+class _Gpu:
+    """The GPU whose programs are priced."""
+
+    device: Device
+    levels: GpuLevels
+
+    @property
+    def alignment(self) -> int:
+        """The alignment of rows that descriptors need, 0 if there are none."""
+        return self.device.compiled.descriptor_bytes
+
+
+def plan_stores(
+    function: FuncOp, gpu: _Gpu, kernels: str
+) -> Iterator[tuple[KernelOp, int]]:
+    """
+    Yield the kernels of a function whose results descriptors store, and the parts.
+
+    Raises PassFailedException for given kernels that cannot.
+    """
+    found = {op.sym_name.data: op for op in function.walk() if isinstance(op, KernelOp)}
+    able = _able(function, gpu)
+    if kernels == NONE:
+        return
+    if kernels == ALL:
+        for name in able:
+            if priced := _priced(found[name], gpu):
+                yield found[name], _fastest(name, priced)
+        return
+    for entry in kernels.split():
+        name, _, number = entry.removeprefix("@").partition("=")
+        if name not in found:
+            raise PassFailedException(
+                f"stage-stores: kernels names {name}, and the kernels are "
+                f"{', '.join(found) or 'none'}; use one of these, all or none"
+            )
+        if name not in able:
+            reason = not_stored(found[name], gpu.alignment)
+            raise OpError(found[name], f"stage-stores: {reason}")
+        yield found[name], _parts(found[name], number, gpu)
+
+
+def _able(function: FuncOp, gpu: _Gpu) -> list[str]:
+    """Return the kernels whose results descriptors can store, tried on a copy."""
+    copy = function.clone()
+    materialize(copy)
+    mask_copies(copy)
+    return [
+        op.sym_name.data
+        for op in copy.walk()
+        if isinstance(op, KernelOp) and stored_copies(op, gpu.levels, gpu.alignment)
+    ]
+
+
+def _parts(kernel: KernelOp, number: str, gpu: _Gpu) -> int:
+    """Return the parts that are given for a kernel, or with which it is fastest."""
+    name, possible = kernel.sym_name.data, _possible_parts(kernel)
+    if number and number not in map(str, possible):
+        raise OpError(
+            kernel,
+            f"stage-stores: kernels has {name}={number}, and rows of its tiles have "
+            f"{', '.join(map(str, possible))} parts of {MIN_BYTES} bytes or more; give "
+            "one of these numbers",
+        )
+    if number:
+        return int(number)
+    if not (priced := _priced(kernel, gpu)):
+        raise OpError(
+            kernel,
+            f"stage-stores: the tiles of @{name} leave no shared memory for a part of "
+            "a result; leave it out, or take fewer stages",
+        )
+    return _fastest(name, priced)
+
+
+def _possible_parts(kernel: KernelOp) -> list[int]:
+    """Return the numbers of parts whose rows a descriptor can store."""
+    (node,) = kernel.nodes
+    blocks = tile_blocks(node)
+    least = min(
+        blocks[names_of(result)[-1]] * element_type_of(result).bitwidth / 8
+        for result in node.results
+    )
+    return [parts for parts in PARTS if least / parts >= MIN_BYTES]
+
+
+def _priced(kernel: KernelOp, gpu: _Gpu) -> dict[int, float]:
+    """Return the seconds of a launch, by the parts with which its programs fit."""
+    (node,) = kernel.nodes
+    launch = node.launch or LaunchAttr()
+    work = _work(node, launch, gpu)
+    seconds: dict[int, float] = {}
+    for parts in _possible_parts(kernel):
+        staged = staged_work(work, _tile_bytes(node) / parts, bool(launch.persistent))
+        seconds[parts] = float(kernel_time(staged, gpu.device).seconds)
+    return {parts: time for parts, time in seconds.items() if time < inf}
+
+
+def _work(node: SpatialOp, launch: LaunchAttr, gpu: _Gpu) -> KernelWork:
+    """Return the work of a kernel that stores by pointers."""
+    summary, blocks = summarize(node, gpu.levels, gpu.device), tile_blocks(node)
+    work = kernel_work(summary, blocks, launch_numbers(launch), gpu.device)
+    if not launch.persistent:
+        return work
+    count, resident = launch.persistent, launch.resident
+    return persistent_work(work, summary, blocks, count, gpu.device, resident=resident)
+
+
+def _tile_bytes(node: SpatialOp) -> float:
+    """Return the bytes of the result tiles of a program."""
+    blocks = tile_blocks(node)
+    return sum(
+        prod(blocks[dim] for dim in names_of(result))
+        * (element_type_of(result).bitwidth / 8)
+        for result in node.results
+    )
+
+
+def _fastest(name: str, priced: Mapping[int, float]) -> int:
+    """Return the parts with which a launch is fastest, of equal times the fewest."""
+    candidates = [
+        timed(_label(parts), parts, partial(float, seconds))
+        for parts, seconds in priced.items()
+    ]
+    return cheapest("stores", f"@{name}", candidates).result
+
+
+def _label(parts: int) -> str:
+    return "whole" if parts == 1 else f"{parts} parts"
+
+
+def _write(kernel: KernelOp, parts: int) -> None:
+    """Write the parts among the launch numbers of a kernel."""
+    (node,) = kernel.nodes
+    launch = node.launch or LaunchAttr()
+    node.launch = LaunchAttr(
+        **launch.numbers,
+        persistent=launch.persistent,
+        resident=launch.resident,
+        parts=parts,
+    )

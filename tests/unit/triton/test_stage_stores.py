@@ -1,0 +1,134 @@
+"""`stage-stores`: results that descriptors store in parts: legal, right, and priced."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from gpu_graphs import H200, SOFTMAX
+from named_ops import NAMED_OPS
+from semantics import parse_module, run_passes
+from triton_modules import check_all, compile_all, emitted
+
+from comet.cost.gpu.kernel import KernelWork
+from comet.cost.gpu.persistent import staged_work
+from comet.dialects.schedule import CopyOp
+
+GEMM = """
+func.func @f(%a: tensor<{M}x{K}xf16>, %b: tensor<{K}x{N}xf16>) -> tensor<{M}x{N}xf16> {{
+  %c = compound.gemm %a, %b : (tensor<{M}x{K}xf16>, tensor<{K}x{N}xf16>)
+      -> tensor<{M}x{N}xf16>
+  func.return %c : tensor<{M}x{N}xf16>
+}}
+"""
+LARGE = GEMM.format(M=4096, N=4096, K=4096)
+WIDE = 'factors="c: M=32 N=16 warps=8 stages=4 group=8; c_k: K=64"'
+
+
+def staged(text: str, options: str) -> str:
+    """Return the emitted module of a program, some of whose results are staged."""
+    return emitted(text, f"{H200},triton-distributed{{{options}}}")
+
+
+def parts(text: str, options: str) -> list[int]:
+    """Return the parts of each copy that a descriptor stores."""
+    passes = (
+        f"{H200},triton-distributed{{to=dataflow {options}}},materialize-copies,"
+        "pad-blocks,map-grid,mask-copies,use-descriptors{kernels=specialized}"
+    )
+    module = run_passes(parse_module(text), passes)
+    copies = [op for op in module.walk() if isinstance(op, CopyOp) and op.descriptor]
+    return [1 if op.parts is None else op.parts.value.data for op in copies]
+
+
+@pytest.mark.parametrize(
+    ("extents", "found"),
+    [
+        ({"M": 64, "K": 64, "N": 64}, [1]),
+        ({"M": 37, "K": 40, "N": 24}, [1]),
+        ({"M": 37, "K": 40, "N": 25}, []),
+    ],
+)
+def test_rows_begin_at_multiples_of_16_bytes(
+    extents: Mapping[str, int], found: list[int]
+):
+    assert parts(GEMM.format(**extents), 'stores=all factors="c: M=2 N=1"') == found
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("persist=all", [2]),
+        ("persist=none", [1]),
+        ('persist=all stores="f_kernel=4"', [4]),
+    ],
+)
+def test_the_fewest_parts_that_fit(options: str, found: list[int]):
+    """Four stages of 48 KiB and a tile of 64 KiB: a loop over tiles keeps all."""
+    stores = "" if "stores" in options else "stores=all"
+    assert parts(LARGE, f"{options} {stores} {WIDE}") == found
+
+
+def test_the_bytes_are_beside_the_pipeline_of_a_loop_over_tiles():
+    work = KernelWork(1, 0, 0, 0, 0, 0, 0, shared=1000)
+    assert staged_work(work, 400, loops_over_tiles=True).shared == 1400
+    assert staged_work(work, 400, loops_over_tiles=False).shared == 1000
+    assert staged_work(work, 1400, loops_over_tiles=False).shared == 1400
+
+
+def test_meaning(tmp_path: Path):
+    """Odd extents, several programs with several tiles each, in the interpreter."""
+    tiles = 'factors="c: M=3 N=2 warps=4 stages=2 group=2; c_k: K=3"'
+    gemm = GEMM.format(M=37, K=45, N=104)
+    sources = {
+        f"gemm {count} {programs}": staged(
+            gemm, f'{tiles} stores="f_kernel={count}" persist="{programs}"'
+        )
+        for count, programs in (
+            (1, "none"),
+            (2, "f_kernel=2"),
+            (4, "f_kernel=5"),
+            (8, "none"),
+        )
+    }
+    rows = SOFTMAX.format(M=37, K=24, N=152)
+    sources["softmax"] = staged(rows, 'strategy=full stores="f_kernel=2"')
+    op = next(each for each in NAMED_OPS if each.title == "attention")
+    extents = {"B": 2, "H": 3, "M": 37, "N": 45, "D": 16, "E": 24}
+    heads = 'factors="y: B=2 H=3 M=3 warps=4 stages=2 group=2"'
+    sources["attention"] = staged(
+        op.text(extents), f'{heads} strategy=full stores="main_kernel=2" persist=all'
+    )
+    for name, source in sources.items():
+        assert "_out.store((" in source, name
+        assert ("tl.split" in source) == ("gemm 1" not in name), name
+    for facts in check_all(sources, tmp_path).values():
+        assert facts["ok"], facts
+
+
+def test_a_further_stage_fits_in_halves(tmp_path: Path):
+    """Compiled for sm_90: the bytes that the model expects, copies and no spills."""
+    loops = f"copies=descriptors persist=all {WIDE}"
+    sources = {
+        count: staged(LARGE, f'stores="f_kernel={count}" {loops}') for count in "124"
+    }
+    kept = 4 * (128 + 256) * 64 * 2
+    for count, facts in zip(
+        "124", compile_all(sources, tmp_path, "sm_90"), strict=True
+    ):
+        shared = facts["shared"]
+        assert isinstance(shared, int)
+        assert 0 <= shared - kept - 128 * 256 * 2 / int(count) < 64
+        assert (shared <= 232448) == (count != "1")
+        assert facts["spills"] == 0
+        assert not facts["slow"]
+
+
+def test_the_choice_is_written():
+    module = run_passes(
+        parse_module(LARGE),
+        f"{H200},triton-distributed{{to=dataflow persist=all stores=all {WIDE}}}",
+    )
+    text = str(module)
+    assert 'comet.staged = "f_kernel=2"' in text
+    assert re.search(r"#schedule.launch<[^>]*persistent = 132, parts = 2>", text)
