@@ -74,6 +74,8 @@ def add_to(table: dict[KeyT, Real], key: KeyT, value: Real) -> None:
 
 def larger(a: Real, b: Real) -> Real:
     """The larger of two numbers, or of each pair of arrays."""
+    if a is b:
+        return a
     if isinstance(a, int | float) and isinstance(b, int | float):
         return a if a >= b else b
     return np.maximum(a, b)
@@ -103,7 +105,12 @@ class Products:
         """The product of numbers or arrays, 1 of none."""
         result: Real = 1.0
         for value in values:
-            result = self.times(result, value)
+            if isinstance(value, float) and value == 1.0:
+                continue
+            if isinstance(result, float) and result == 1.0:
+                result = value
+            else:
+                result = self.times(result, value)
         return result
 
     def times(self, a: Real, b: Real) -> Real:
@@ -112,10 +119,12 @@ class Products:
             return times(a, b)
         if isinstance(b, float) and b == 1.0:
             return a
-        key = identity(a), identity(b)
-        if key not in self._known:
-            self._known[key] = a, b, a * b  # operands stay alive: no id() is reused
-        return self._known[key][2]
+        # As `identity` of both, which is not called: this is the busiest line of all.
+        key = a if isinstance(a, float) else id(a), b if isinstance(b, float) else id(b)
+        if (known := self._known.get(key)) is None:
+            known = a, b, a * b  # operands stay alive: no id() is reused
+            self._known[key] = known
+        return known[2]
 
 
 class Terms:
@@ -126,9 +135,10 @@ class Terms:
 
     def add(self, value: Real, weight: Real = 1.0) -> None:
         """Add `value` times `weight`."""
-        term = self._terms.get(identity(value))
+        key = identity(value)
+        term = self._terms.get(key)
         sum_ = weight if term is None else term[1] + weight
-        self._terms[identity(value)] = value, sum_
+        self._terms[key] = value, sum_
 
     @property
     def value(self) -> Real:

@@ -264,7 +264,8 @@ def leaf_steps(mappings: Mappings, leaf: Leaf) -> Real:
         largest: Real = size
         for sizes in steps:
             largest = larger(largest, sizes.get(dim, size))
-        result = result * np.ceil(largest / size)
+        if largest is not size:
+            result = result * np.ceil(largest / size)
     return result
 
 

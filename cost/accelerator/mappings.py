@@ -46,7 +46,7 @@ class Mappings:
     def shape(self) -> tuple[int, ...]:
         """The shape of the arrays; that of a number if there are none."""
         arrays = (*self.factors.values(), *self.steps.values())
-        return np.broadcast_shapes(*(array.shape for array in arrays))
+        return np.broadcast_shapes(*{array.shape for array in arrays})
 
     @property
     def count(self) -> int:

@@ -9,7 +9,7 @@ and `arch.compute` describe the kinds of nodes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr, SymbolNameConstraint
 from xdsl.ir import Block, Dialect, Operation, Region
@@ -100,7 +100,7 @@ class SystemOp(ContainerOp):
     @property
     def nodes(self) -> tuple[LevelOp | UnitOp, ...]:
         """All levels and units, a parent before its children, in the file's order."""
-        return tuple(op for op in self.walk() if isinstance(op, LevelOp | UnitOp))
+        return tuple(_nodes_in(self.body.block))
 
     @property
     def levels(self) -> tuple[LevelOp, ...]:
@@ -188,6 +188,16 @@ class SystemOp(ContainerOp):
         for name, count in Counter(names).items():
             if count > 1:
                 raise VerifyException(f"'{self.name}' op has {what} {name} twice")
+
+
+def _nodes_in(block: Block) -> Iterator[LevelOp | UnitOp]:
+    """Yield the levels and units of a block; only levels have nodes inside."""
+    for op in block.ops:
+        if isinstance(op, LevelOp):
+            yield op
+            yield from _nodes_in(op.body.block)
+        elif isinstance(op, UnitOp):
+            yield op
 
 
 def _with_ancestors(level: LevelOp) -> tuple[str, ...]:

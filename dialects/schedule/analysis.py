@@ -249,6 +249,8 @@ def _combiners(
 ) -> list[Combiner]:
     if op.init_args():
         return list(op.combiners)
+    if not axes:
+        return [Combiner.NONE for _ in yielded]
     return [
         _combiner(op, value, state, axes)
         for value, state in zip(op.outs, yielded, strict=True)

@@ -112,7 +112,9 @@ def nest_cost(
     """
     window = work / iterations
     gaps = larger(iterations - 1, 1)
-    loads = [_Load.of(s, gaps, window, shared) for s in streams]
+    free = {key: larger(window - busy, 0.0) for key, busy in shared.items()}
+    all_free = larger(window, 0.0)
+    loads = [_Load.of(s, gaps, all_free, free) for s in streams]
     levels = [
         _phases([ld for ld in loads if ld.level == level], hardware.level(level).memory)
         for level in dict.fromkeys(ld.level for ld in loads)
@@ -143,16 +145,19 @@ class _Load:
     """Cycles of the iteration in which the far end of the stream is free."""
 
     @classmethod
-    def of(cls, stream: Stream, gaps: Real, window: Real, shared: Ports) -> _Load:
-        """The load of a stream: all but one of its transfers, over the gaps."""
+    def of(cls, stream: Stream, gaps: Real, all_free: Real, free: Ports) -> _Load:
+        """
+        The load of a stream: all but one of its transfers, over the gaps.
+
+        `free` has the windows of the ports that are busy, `all_free` is that of others.
+        """
         entry = stream.flow.entry
-        busy = shared.get((entry.destination, stream.port), 0.0)
         return cls(
             entry.source,
             stream.port,
             stream.hidden,
             (stream.flow.moves - 1) * stream.further / gaps,
-            larger(window - busy, 0.0),
+            free.get((entry.destination, stream.port), all_free),
         )
 
 
@@ -213,10 +218,16 @@ def _excess(loads: Sequence[_Load]) -> Real:
     finish in its window, together with all those of windows that are not longer.
     """
     hidden = [load for load in loads if load.hidden]
+    windows = {id(load.window): load.window for load in hidden}
     return longest(
-        total(o.cycles * np.less_equal(o.window, load.window) for o in hidden)
-        - load.window
-        for load in hidden
+        total(
+            load.cycles
+            if load.window is window
+            else load.cycles * np.less_equal(load.window, window)
+            for load in hidden
+        )
+        - window
+        for window in windows.values()
     )
 
 

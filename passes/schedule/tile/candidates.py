@@ -18,7 +18,7 @@ from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import bits_of, extents_of, merged_extents
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.schedule.tile.template import Plan, Template, Values, factors_of
+from comet.passes.schedule.tile.template import Key, Plan, Template, Values, factors_of
 
 
 class Candidates:
@@ -31,6 +31,9 @@ class Candidates:
     def __init__(self, template: Template, values: Values):
         self.template = template
         self.values = {key: array.astype(np.float64) for key, array in values.items()}
+        self._by_key: dict[Key, dict[str, NDArray[np.float64]]] = {}
+        for (key, dim), factor in self.values.items():
+            self._by_key.setdefault(key, {})[dim] = factor
         self.cuts: dict[Block, dict[str, NDArray[np.float64]]] = {}
         """
         The number of tiles of each dimension in a block: the product of the factors of
@@ -49,7 +52,7 @@ class Candidates:
     def factors(self, node: TemporalOp) -> dict[str, NDArray[np.float64]]:
         """Return the factor of each dimension that `node` loops over."""
         key, extents = self.template.keys[node], self.template.extents[node]
-        return {d: f for (k, d), f in self.values.items() if k == key and d in extents}
+        return {d: f for d, f in self._by_key.get(key, {}).items() if d in extents}
 
     def factors_divide(self) -> NDArray[np.bool_]:
         """Return where each factor divides the extent that outer nodes leave."""

@@ -78,10 +78,11 @@ def neighbours(
             (factor, template.extent[factor]) for factor in followers
         )
     }
+    parts = {leader: _parts(group) for leader, group in followers.items()}
     moves = [(leader,) for leader in followers] + [
         (second, first)
         for first, second in combinations(followers, 2)
-        if _related(followers[first], followers[second])
+        if not parts[first].isdisjoint(parts[second])
     ]
     sizes = [prod(others[leader].size for leader in move) for move in moves]
     columns = {factor: np.full(sum(sizes), n) for factor, n in current.items()}
@@ -96,10 +97,9 @@ def neighbours(
     return columns
 
 
-def _related(first: Sequence[Factor], second: Sequence[Factor]) -> bool:
-    """Return whether a loop of each has the same dimension or the same key."""
-    keys, dims = ({*part} for part in zip(*first, strict=True))
-    return any(key in keys or dim in dims for key, dim in second)
+def _parts(factors: Sequence[Factor]) -> frozenset[Key | str]:
+    """Return the keys and the dimensions of factors."""
+    return frozenset(part for factor in factors for part in factor)
 
 
 def reorderings(plan: Plan, leaders: Mapping[Factor, Factor]) -> Iterator[Plan]:
