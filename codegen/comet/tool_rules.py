@@ -39,5 +39,6 @@ def _check_mesh(level: LevelOp, copies: int) -> None:
         raise DiagnosticException(
             f"target comet: {copies} instances of {level.level_name} lie on a mesh of "
             f"{' by '.join(map(str, mesh))}, and the COMET tool knows 2 by 2, 4 by 4 "
-            "and 16 by 16; run known-meshes after attach-hardware"
+            "and 16 by 16; run known-meshes after attach-hardware, and let no "
+            "dimension use a part of an axis"
         )

@@ -4,9 +4,10 @@ import pytest
 from accelerators import edge_like
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import DiagnosticException, PassFailedException
 
 from comet.codegen.comet.arch import left_out
+from comet.codegen.comet.tool_rules import check_tool
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import LEFT_OUT, attached_system
 
@@ -61,6 +62,14 @@ def test_a_part_of_a_mesh_is_as_a_machine_of_these_instances(
         for tree in (module, small)
     ]
     assert figures[0] == figures[1]
+
+
+def test_the_comet_tool_knows_no_part_of_a_mesh():
+    options = 'dim="N:cx=2,cy" strategy=full stream=false'
+    pipeline = f"{attached((4, 4))},comet-accelerator{{{options}}}"
+    module = run_passes(parse_module(SOFTMAX), pipeline)
+    with pytest.raises(DiagnosticException, match="let no dimension use a part of an"):
+        check_tool(module)
 
 
 def test_all_instances_are_no_part():
