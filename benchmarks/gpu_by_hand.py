@@ -79,7 +79,7 @@ BY_HAND = {
         _product,
         {
             Tile(128, 256, 64, 8, 3): (*BOTH, "looped"),
-            Tile(128, 256, 64, 8, 4): BOTH,
+            Tile(128, 256, 64, 8, 4): (*BOTH, "looped", "staged"),
             Tile(256, 128, 64, 8, 3): BOTH,
             Tile(128, 128, 64, 4, 4): BOTH,
             Tile(128, 128, 64, 4, 3): ("pointers", "looped"),

@@ -98,6 +98,7 @@ FORMS = {
     "specialized": {"copies": "descriptors", "specialize": True},
     "looped": {"persist": "all"},
     "ahead": {"copies": "descriptors", "specialize": True, "persist": "all"},
+    "staged": {"copies": "descriptors", "persist": "all", "stores": "all"},
     "grouped": {"ctas": "auto"},
     "two_launches": {"merge": "launch"},
     "unsplit": {"split": "none"},

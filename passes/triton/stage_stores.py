@@ -14,7 +14,7 @@ single node, which no program reads; others are stored by pointers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
@@ -28,7 +28,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.kernel import KernelWork, kernel_time, resident_programs
 from comet.cost.gpu.persistent import persistent_work, staged_work
 from comet.cost.gpu.tiling import kernel_work
 from comet.dialects.arch import attached_system
@@ -38,7 +38,6 @@ from comet.dialects.dataflow import KernelOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.launch import LaunchAttr
-from comet.dialects.tl.descriptors import MIN_BYTES
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import ChoosingPass
@@ -82,7 +81,7 @@ class StageStoresPass(ChoosingPass):
             text = " ".join(f"{op.sym_name.data}={n}" for op, n in plan.items())
             function.attributes[STAGED] = StringAttr(text or NONE)
             for kernel, parts in plan.items():
-                _write(kernel, parts)
+                _write(kernel, parts, gpu)
 
 
 @dataclass(frozen=True)
@@ -107,12 +106,12 @@ def plan_stores(
     Raises PassFailedException for given kernels that cannot.
     """
     found = {op.sym_name.data: op for op in function.walk() if isinstance(op, KernelOp)}
-    able = _able(function, gpu)
     if kernels == NONE:
         return
+    able = _able(function, gpu)
     if kernels == ALL:
-        for name in able:
-            if priced := _priced(found[name], gpu):
+        for name, possible in able.items():
+            if priced := _priced(found[name], possible, gpu):
                 yield found[name], _fastest(name, priced)
         return
     for entry in kernels.split():
@@ -125,34 +124,43 @@ def plan_stores(
         if name not in able:
             reason = not_stored(found[name], gpu.alignment)
             raise OpError(found[name], f"stage-stores: {reason}")
-        yield found[name], _parts(found[name], number, gpu)
+        yield found[name], _parts(found[name], number, able[name], gpu)
 
 
-def _able(function: FuncOp, gpu: _Gpu) -> list[str]:
-    """Return the kernels whose results descriptors can store, tried on a copy."""
+def _able(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
+    """
+    Return the numbers of parts in which descriptors can store results, by kernel.
+
+    It is tried on a copy that is lowered so far; kernels without any are left out.
+    """
     copy = function.clone()
     materialize(copy)
     mask_copies(copy)
-    return [
-        op.sym_name.data
+    found = {
+        op.sym_name.data: [
+            parts
+            for parts in PARTS
+            if stored_copies(op, gpu.levels, gpu.alignment, parts)
+        ]
         for op in copy.walk()
-        if isinstance(op, KernelOp) and stored_copies(op, gpu.levels, gpu.alignment)
-    ]
+        if isinstance(op, KernelOp)
+    }
+    return {name: possible for name, possible in found.items() if possible}
 
 
-def _parts(kernel: KernelOp, number: str, gpu: _Gpu) -> int:
+def _parts(kernel: KernelOp, number: str, possible: Sequence[int], gpu: _Gpu) -> int:
     """Return the parts that are given for a kernel, or with which it is fastest."""
-    name, possible = kernel.sym_name.data, _possible_parts(kernel)
+    name = kernel.sym_name.data
     if number and number not in map(str, possible):
         raise OpError(
             kernel,
-            f"stage-stores: kernels has {name}={number}, and rows of its tiles have "
-            f"{', '.join(map(str, possible))} parts of {MIN_BYTES} bytes or more; give "
-            "one of these numbers",
+            f"stage-stores: kernels has {name}={number}, and descriptors can store "
+            f"rows of its tiles in {', '.join(map(str, possible))} parts; give one of "
+            "these numbers",
         )
     if number:
         return int(number)
-    if not (priced := _priced(kernel, gpu)):
+    if not (priced := _priced(kernel, possible, gpu)):
         raise OpError(
             kernel,
             f"stage-stores: the tiles of @{name} leave no shared memory for a part of "
@@ -161,27 +169,21 @@ def _parts(kernel: KernelOp, number: str, gpu: _Gpu) -> int:
     return _fastest(name, priced)
 
 
-def _possible_parts(kernel: KernelOp) -> list[int]:
-    """Return the numbers of parts whose rows a descriptor can store."""
-    (node,) = kernel.nodes
-    blocks = tile_blocks(node)
-    least = min(
-        blocks[names_of(result)[-1]] * element_type_of(result).bitwidth / 8
-        for result in node.results
-    )
-    return [parts for parts in PARTS if least / parts >= MIN_BYTES]
-
-
-def _priced(kernel: KernelOp, gpu: _Gpu) -> dict[int, float]:
+def _priced(kernel: KernelOp, possible: Sequence[int], gpu: _Gpu) -> dict[int, float]:
     """Return the seconds of a launch, by the parts with which its programs fit."""
+    times = {
+        parts: float(kernel_time(_staged(kernel, parts, gpu), gpu.device).seconds)
+        for parts in possible
+    }
+    return {parts: seconds for parts, seconds in times.items() if seconds < inf}
+
+
+def _staged(kernel: KernelOp, parts: int, gpu: _Gpu) -> KernelWork:
+    """Return the work of a kernel that stores by descriptor, in so many parts."""
     (node,) = kernel.nodes
     launch = node.launch or LaunchAttr()
-    work = _work(node, launch, gpu)
-    seconds: dict[int, float] = {}
-    for parts in _possible_parts(kernel):
-        staged = staged_work(work, _tile_bytes(node) / parts, bool(launch.persistent))
-        seconds[parts] = float(kernel_time(staged, gpu.device).seconds)
-    return {parts: time for parts, time in seconds.items() if time < inf}
+    staged = _tile_bytes(node) / parts
+    return staged_work(_work(node, launch, gpu), staged, bool(launch.persistent))
 
 
 def _work(node: SpatialOp, launch: LaunchAttr, gpu: _Gpu) -> KernelWork:
@@ -217,13 +219,18 @@ def _label(parts: int) -> str:
     return "whole" if parts == 1 else f"{parts} parts"
 
 
-def _write(kernel: KernelOp, parts: int) -> None:
-    """Write the parts among the launch numbers of a kernel."""
+def _write(kernel: KernelOp, parts: int, gpu: _Gpu) -> None:
+    """
+    Write the parts among the launch numbers of a kernel.
+
+    It has no more persistent programs than run at a time with them.
+    """
     (node,) = kernel.nodes
     launch = node.launch or LaunchAttr()
+    resident = max(int(resident_programs(_staged(kernel, parts, gpu), gpu.device)), 1)
     node.launch = LaunchAttr(
         **launch.numbers,
-        persistent=launch.persistent,
+        persistent=min(launch.persistent, gpu.device.multiprocessors * resident),
         resident=launch.resident,
         parts=parts,
     )

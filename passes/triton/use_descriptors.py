@@ -122,7 +122,7 @@ def _store_in_parts(
     kernel: KernelOp, parts: int, levels: GpuLevels, alignment: int
 ) -> None:
     """Let descriptors store the results of a kernel, or raise OpError."""
-    copies = stored_copies(kernel, levels, alignment)
+    copies = stored_copies(kernel, levels, alignment, parts)
     if not copies:
         raise OpError(kernel, f"use-descriptors: {not_stored(kernel, alignment)}")
     for copy in copies:
@@ -141,20 +141,20 @@ def not_stored(kernel: KernelOp, alignment: int) -> str:
 
 
 def stored_copies(
-    kernel: KernelOp, levels: GpuLevels, alignment: int
+    kernel: KernelOp, levels: GpuLevels, alignment: int, parts: int
 ) -> tuple[CopyOp, ...]:
     """
-    Return the copies of the results of a kernel, if descriptors can do all of them.
+    Return the copies of the results of a kernel, if descriptors store all in parts.
 
-    Not in kernels of several nodes, or with producer warps.
+    Not in kernels of several nodes, with groups of programs, or with producer warps.
     """
-    if len(list(kernel.body.block.ops)) != 2 or rank_count(kernel) != 1:
+    if rank_count(kernel) != 1 or kernel.coresident is not None:
         return ()
-    (node,) = kernel.nodes
-    if node.launch is None or node.launch.specialize:
+    if len(kernel.nodes) != 1 or (node := kernel.nodes[0]).launch is None:
+        return ()
+    if node.launch.specialize or not _are_results(kernel, node):
         return ()
     copies = tuple(value.owner for value in node.yielded)
-    cut = {loop.dim for loop in node.loops if loop.factor > 1}
     slices = kernel_slices(node)
     found = [
         copy
@@ -162,22 +162,40 @@ def stored_copies(
         if isinstance(copy, CopyOp)
         and level_of(copy.source) != levels.memory
         and level_of(copy.result) == levels.memory
-        and all(isinstance(use.operation, YieldOp) for use in copy.result.uses)
-        and cut <= {*names_of(result)}
-        and is_block(copy, result, slices, alignment)
+        and is_block(copy, result, slices, alignment, parts)
         and ends_with_tensor(copy, result, slices)
     ]
     return tuple(found) if len(found) == len(copies) else ()
 
 
-def is_block(op: CopyOp, tensor: SSAValue, slices: Slices, alignment: int) -> bool:
-    """Return whether what is copied of a tensor is a block of a descriptor."""
+def _are_results(kernel: KernelOp, node: SpatialOp) -> bool:
+    """Whether tiles of a node are of results of its kernel, and nothing reads them."""
+    cut = {loop.dim for loop in node.loops if loop.factor > 1}
+    stored = all(
+        isinstance(use.operation, YieldOp) for made in node.yielded for use in made.uses
+    )
+    returned = all(
+        use.operation is kernel.body.block.last_op
+        for result in node.results
+        for use in result.uses
+    )
+    whole = all(cut <= {*names_of(result)} for result in node.results)
+    return stored and returned and whole
+
+
+def is_block(
+    op: CopyOp, tensor: SSAValue, slices: Slices, alignment: int, parts: int = 1
+) -> bool:
+    """Return whether a copy is of blocks of a descriptor, so many along its rows."""
     node_slices, extents = slices[op.parent_op()], extents_of(tensor)
     blocks = {d: node_slices[d].block for d in names_of(op.source) if extents[d] > 1}
     bits = element_type_of(op.source).bitwidth
     last = names_of(op.source)[-1]
+    if last in blocks:
+        blocks[last] //= parts
     return (
         sum(block > 1 for block in blocks.values()) > 1
+        and (last in blocks or parts == 1)
         and len(blocks) <= MAX_AXES
         and max(blocks.values()) <= MAX_BLOCK
         and blocks.get(last, 1) * bits >= 8 * MIN_BYTES

@@ -47,6 +47,8 @@ def parts(text: str, options: str) -> list[int]:
         ({"M": 64, "K": 64, "N": 64}, [1]),
         ({"M": 37, "K": 40, "N": 24}, [1]),
         ({"M": 37, "K": 40, "N": 25}, []),
+        # A descriptor stores 256 columns at a time.
+        ({"M": 64, "K": 64, "N": 512}, [2]),
     ],
 )
 def test_rows_begin_at_multiples_of_16_bytes(
@@ -122,6 +124,17 @@ def test_a_further_stage_fits_in_halves(tmp_path: Path):
         assert (shared <= 232448) == (count != "1")
         assert facts["spills"] == 0
         assert not facts["slow"]
+
+
+def test_a_second_program_that_no_longer_fits_is_not_launched():
+    """Two programs of 112 KiB run at a time, and one that stores by descriptor."""
+    causal = next(each for each in NAMED_OPS if each.title == "attention_causal")
+    text = causal.text({"B": 4, "H": 32, "M": 4096, "N": 4096, "D": 128, "E": 128})
+    tiles = 'factors="y: B=4 H=32 M=64 warps=4 stages=3 group=8; m_n: N=64"'
+    for stores, programs in (("none", 264), ("all", 132)):
+        options = f"to=dataflow persist=all specialize=false stores={stores} {tiles}"
+        passes = f"{H200},triton-distributed{{{options}}}"
+        assert f"persistent = {programs}" in str(run_passes(parse_module(text), passes))
 
 
 def test_the_choice_is_written():

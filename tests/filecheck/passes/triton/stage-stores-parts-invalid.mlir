@@ -6,5 +6,5 @@ func.func @gemm(%a: tensor<4096x4096xf16>, %b: tensor<4096x4096xf16>) -> tensor<
   func.return %c : tensor<4096x4096xf16>
 }
 
-// PARTS: stage-stores: kernels has gemm_kernel=3, and rows of its tiles have 1, 2, 4, 8 parts of 16 bytes or more; give one of these numbers
+// PARTS: stage-stores: kernels has gemm_kernel=3, and descriptors can store rows of its tiles in 1, 2, 4, 8 parts; give one of these numbers
 // ROOM: stage-stores: the tiles of @gemm_kernel leave no shared memory for a part of a result; leave it out, or take fewer stages
