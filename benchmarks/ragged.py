@@ -7,8 +7,9 @@ Draws lengths from 1 to the longest, and runs the programs of a split flash deco
 order, as many at a time as a GPU has room for: a program begins when another one of its
 multiprocessor ends. Multiprocessors share the bandwidth of device memory: those that
 still run have more when others idle, at most their part of that of L2. The programs of
-one share what it has. The other form does not exist: equal runs of a flat list of the
-tiles of all sequences. Prints a row for each size and form: the time over that of the
+one share what it has. The other forms do not exist: parts that store nothing beyond the
+end of a sequence (`seen`), and equal runs of a flat list of the tiles of all sequences.
+Prints a row for each size and form: the time over that of the
 keys' bytes, alone and with the partial results, which are stored and loaded in f32.
 Nothing is compiled.
 """
@@ -116,6 +117,15 @@ def split_form(
     return makespan(work, gpu), len(work) if parts > 1 else 0
 
 
+def seen_form(
+    case: Case, lengths: Sequence[int], parts: int, gpu: Multiprocessors
+) -> tuple[float, int]:
+    """Return the same if parts beyond the end of a sequence are not stored."""
+    size = case.longest // parts
+    time, _ = split_form(case, lengths, parts, gpu)
+    return time, case.heads * sum(-(-length // size) for length in lengths)
+
+
 def flat_form(
     case: Case, lengths: Sequence[int], gpu: Multiprocessors
 ) -> tuple[float, int]:
@@ -136,6 +146,9 @@ def rows(case: Case, draws: int, gpu: Multiprocessors) -> list[list[str]]:
     for _ in range(draws):
         lengths = generator.integers(1, case.longest + 1, case.sequences).tolist()
         forms = {f"S={n}": split_form(case, lengths, n, gpu) for n in PARTS}
+        forms |= {
+            f"S={n} seen": seen_form(case, lengths, n, gpu) for n in PARTS if n > 1
+        }
         forms["flat list"] = flat_form(case, lengths, gpu)
         keys = sum(lengths) * case.heads
         for form, (time, partials) in forms.items():

@@ -8,6 +8,7 @@ from ragged import (
     flat_form,
     makespan,
     multiprocessors,
+    seen_form,
     split_form,
 )
 
@@ -45,3 +46,10 @@ def test_parts_beyond_the_length_cost_only_their_partial_results():
     """Parts of 128 keys: two, and one, each alone on its multiprocessor."""
     time, partials = split_form(Case(2, 1, 256), [128, 256], 2, GPU)
     assert (time, partials) == (pytest.approx(128 * 132 / 2), 4)
+
+
+def test_seen_parts_alone_are_stored():
+    """Three of four: the same time, and no partial result of the fourth."""
+    case, lengths = Case(2, 1, 256), [128, 256]
+    time, _ = split_form(case, lengths, 2, GPU)
+    assert seen_form(case, lengths, 2, GPU) == (time, 3)
