@@ -46,7 +46,8 @@ from comet.passes.graph.lower_views import LowerViewsPass
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import elementary_ops
-from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
+from comet.passes.schedule.fuse.gpu.simplify import simplify
+from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
 
 ROOT = Path(__file__).parents[1]

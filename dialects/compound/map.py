@@ -170,7 +170,7 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return (FoldMapOfConstants(), DropNeutralOperand(), DropOtherCase())
+        return (FoldMap(),)
 
     def verify_(self) -> None:
         arity = MAP_ARITY[self.kind.data]
@@ -296,41 +296,36 @@ def fold_map(kind: MapKind, numbers: Sequence[float]) -> float | None:
     return value if math.isfinite(value) or kind is MapKind.SELECT else None
 
 
-class FoldMapOfConstants(RewritePattern):
-    """Fold a function of constants to a constant, if it is finite."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
-        numbers = [constant_of(value) for value in op.inputs]
-        constants = [number for number in numbers if number is not None]
-        if len(constants) < len(numbers):
-            return
-        if (value := fold_map(op.kind.data, constants)) is not None:
-            rewriter.replace(op, FillOp(value, op.result.type))
-
-
-class DropNeutralOperand(RewritePattern):
+def folded(op: MapOp) -> SSAValue | float | None:
     """
-    Fold x + 0, x - 0, x * 1, x / 1, max(x, lowest) and min(x, highest finite) to x.
+    Return the operand, or the number, that the result of `op` equals, None without one.
 
-    Also x + 0 y. But 0 y stays: a constant would not have the dimensions of y, which
-    loops need.
+    x + 0, x - 0, x * 1, x / 1, max(x, lowest) and min(x, highest finite) equal x, and
+    so does x + 0 y. But 0 y stays: a constant would not have the dimensions of y, which
+    loops need. A function of constants is one if it is finite; a selection by a
+    constant is one of its operands.
     """
+    numbers = [constant_of(value) for value in op.inputs]
+    constants = [number for number in numbers if number is not None]
+    if len(constants) == len(numbers):
+        value = fold_map(op.kind.data, constants)
+        if value is not None:
+            return value
+    if (operand := neutral_operand(op)) is not None:
+        return operand
+    if op.kind.data is not MapKind.SELECT or numbers[0] is None:
+        return None
+    selected = op.inputs[1 if numbers[0] else 2]
+    return selected if selected.type == op.result.type else None
+
+
+class FoldMap(RewritePattern):
+    """Replace a function by the operand or the constant that it equals."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
-        if (operand := neutral_operand(op)) is not None:
-            rewriter.replace(op, (), (operand,))
-
-
-class DropOtherCase(RewritePattern):
-    """Fold a selection by a constant to one of its operands."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
-        condition = constant_of(op.inputs[0])
-        if op.kind.data is not MapKind.SELECT or condition is None:
-            return
-        selected = op.inputs[1 if condition else 2]
-        if selected.type == op.result.type:
-            rewriter.replace(op, (), (selected,))
+        equal = folded(op)
+        if isinstance(equal, SSAValue):
+            rewriter.replace(op, (), (equal,))
+        elif equal is not None:
+            rewriter.replace(op, FillOp(equal, op.result.type))

@@ -325,7 +325,8 @@ def build(tree: Tree, scope: InsertionScope) -> None:
     """
     Clone `tree` to the end of the scope's block, and add its results to the scope.
 
-    Extents of types, and the combiners of nodes without folds, are set by `retile`.
+    `retile` sets the extents of tiles where loops have several iterations, and the
+    combiners of nodes on a mesh. Others are what it would set.
     """
     if isinstance(tree, Leaf):
         for op in tree.ops:
@@ -385,10 +386,10 @@ def _node(
     body: Region,
 ) -> TemporalOp | SpatialOp:
     if isinstance(tree, Spatial):
-        combiners = (Combiner.NONE,) * len(outs)
+        combiners = [_combiner(value, tree.loops) for value in outs]
         return SpatialOp(tree.mesh, tree.loops, ins, types, combiners, body)
-    combiners = [_combiner(value, tree.loop) for value in outs]
     loops = () if tree.loop is None else (loop_of(tree.loop, 1),)
+    combiners = [_combiner(value, loops) for value in outs]
     node = TemporalOp(loops, ins, starts, types, combiners, body)
     folded = all(combiner is Combiner.FOLD for combiner in combiners)
     if folded and tree.folds and all(fold.partial for fold in tree.folds):
@@ -396,11 +397,13 @@ def _node(
     return node
 
 
-def _combiner(value: SSAValue, loop: str | None) -> Combiner:
-    """Return how a loop combines the tiles of a result."""
-    if loop is None or loop in names_of(value):
+def _combiner(value: SSAValue, loops: Sequence[LoopAttr]) -> Combiner:
+    """Return how loops combine the tiles of a result."""
+    names = names_of(value)
+    lost = [loop.dim for loop in loops if loop.dim not in names]
+    if not lost:
         return Combiner.NONE
     op = value.owner
-    if isinstance(op, Operation) and loop in reduced_dims(op):
+    if isinstance(op, Operation) and not set(lost).isdisjoint(reduced_dims(op)):
         return combiner_of(op)
     return Combiner.SAME

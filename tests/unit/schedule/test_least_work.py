@@ -25,7 +25,8 @@ from comet.passes.schedule.fuse.gpu.groups import (
 )
 from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
 from comet.passes.schedule.fuse.gpu.op_facts import Facts, slice_of
-from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
+from comet.passes.schedule.fuse.gpu.simplify import simplify
+from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
 
 FORMS = (Strategy("full", full_rows=True), Strategy("partial"))

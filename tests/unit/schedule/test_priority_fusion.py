@@ -51,7 +51,8 @@ from comet.passes.schedule.fuse.gpu.recompute import (
     cheap_to_recompute,
     free_to_recompute,
 )
-from comet.passes.schedule.fuse.gpu.trial import Trials, simplify, standalone_function
+from comet.passes.schedule.fuse.gpu.simplify import simplify
+from comet.passes.schedule.fuse.gpu.trial import Trials, standalone_function
 from comet.passes.schedule.fuse.strategy import KERNELS, Strategy
 from comet.passes.schedule.plan_string import PLAN
 from comet.passes.schedule.tile.gpu.space import (

@@ -20,7 +20,7 @@ from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.padding import is_border
 from comet.passes.schedule.fuse.gpu.choice import fuse_function
 from comet.passes.schedule.fuse.gpu.exchanging import exchanges_in_gpu, fuse_exchanging
-from comet.passes.schedule.fuse.gpu.trial import simplify
+from comet.passes.schedule.fuse.gpu.simplify import simplify
 from comet.passes.schedule.fuse.machine import FuseOptions, Machine
 
 

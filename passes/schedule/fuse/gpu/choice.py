@@ -54,7 +54,8 @@ from comet.passes.schedule.fuse.gpu.plan import (
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.recompute import free_to_recompute, recomputable_ops
 from comet.passes.schedule.fuse.gpu.scatters import stored_by
-from comet.passes.schedule.fuse.gpu.trial import Trials, simplify
+from comet.passes.schedule.fuse.gpu.simplify import simplify
+from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.machine import FuseOptions
 from comet.passes.schedule.fuse.rewrite import rewrite
 from comet.passes.schedule.fuse.strategy import (

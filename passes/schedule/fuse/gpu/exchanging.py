@@ -50,7 +50,7 @@ from comet.passes.schedule.fuse.gpu.kernel_tree import (
     loop_trees,
 )
 from comet.passes.schedule.fuse.gpu.scatters import scatters_of
-from comet.passes.schedule.fuse.gpu.trial import simplify
+from comet.passes.schedule.fuse.gpu.simplify import simplify
 from comet.passes.schedule.fuse.program import read_program
 from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
 from comet.passes.schedule.node_names import name_nodes

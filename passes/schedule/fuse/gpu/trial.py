@@ -14,10 +14,6 @@ from math import inf
 
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
-from xdsl.pattern_rewriter import PatternRewriteWalker
-from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
-from xdsl.transforms.common_subexpression_elimination import cse
-from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
@@ -46,8 +42,8 @@ from comet.passes.schedule.fuse.gpu.kernel_key import kernel_key
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
 from comet.passes.schedule.fuse.gpu.narrow import unround
 from comet.passes.schedule.fuse.gpu.scatters import stored_by
+from comet.passes.schedule.fuse.gpu.simplify import simplify
 from comet.passes.schedule.node_names import name_nodes, result_name
-from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile import apply_plan
 from comet.passes.schedule.tile.gpu import (
     KernelTiling,
@@ -250,7 +246,6 @@ def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     func = FuncOp("alone", types, Region(scope.block))
     _check_loops(func)
     unround(func)
-    retile(func)
     simplify(func)
     name_nodes(func)
     return func
@@ -305,11 +300,3 @@ def refusal(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> str:
     except PassFailedException as error:
         return f"fuse: {error}"
     return ""
-
-
-def simplify(func: FuncOp) -> None:
-    """Canonicalize, and remove dead code and common subexpressions."""
-    PatternRewriteWalker(
-        CanonicalizationRewritePattern(), post_walk_func=region_dce
-    ).rewrite_region(func.body)
-    cse(func)

@@ -1,0 +1,77 @@
+"""
+Simplifies ops and tile trees on GPUs: patterns, dead code, common subexpressions.
+
+Trees of kernels are built for each candidate of a search, and most have nothing to
+simplify. One visit of their ops shows that, which is much faster than to look for a
+fixpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TypeAlias
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation
+from xdsl.pattern_rewriter import PatternRewriteWalker
+from xdsl.traits import IsolatedFromAbove, IsTerminator
+from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
+from xdsl.transforms.common_subexpression_elimination import cse
+from xdsl.transforms.dead_code_elimination import region_dce
+
+from comet.dialects.compound import CastOp, FillOp, MapOp
+from comet.dialects.compound.map import folded
+
+
+def simplify(func: FuncOp) -> None:
+    """Canonicalize, and remove dead code and common subexpressions."""
+    if all(is_simple(block) for block in func.body.blocks):
+        return
+    PatternRewriteWalker(
+        CanonicalizationRewritePattern(), post_walk_func=region_dce
+    ).rewrite_region(func.body)
+    cse(func)
+
+
+Known: TypeAlias = "dict[Hashable, list[dict[str, Attribute]]]"
+"""The properties of ops, by all else that is compared."""
+
+
+def is_simple(block: Block, known: Known | None = None) -> bool:
+    """
+    Return whether `simplify` leaves a block, and those in its ops, as they are.
+
+    `known` are ops around it.
+
+    That is so if each result has a use, no op can be folded, and no two ops of a block
+    are equal. False also for some blocks that it leaves: of ops with regions only
+    operands and types are compared.
+    """
+    known = {} if known is None else {key: [*ops] for key, ops in known.items()}
+    for op in block.ops:
+        if _is_dead(op) or _folds(op):
+            return False
+        key = type(op), tuple(op.operands), tuple(op.result_types)
+        equal = known.setdefault(key, [])
+        if op.properties in equal:
+            return False
+        equal.append(op.properties)
+        around = None if op.has_trait(IsolatedFromAbove) else known
+        if not all(
+            is_simple(b, around) for region in op.regions for b in region.blocks
+        ):
+            return False
+    return True
+
+
+def _is_dead(op: Operation) -> bool:
+    """Return whether nothing uses an op, which may be one that has effects."""
+    used = any(result.first_use is not None for result in op.results)
+    return not used and not op.has_trait(IsTerminator)
+
+
+def _folds(op: Operation) -> bool:
+    """Return whether a canonicalization pattern applies to an op."""
+    if isinstance(op, MapOp):
+        return folded(op) is not None
+    return isinstance(op, CastOp) and isinstance(op.input.owner, FillOp)
