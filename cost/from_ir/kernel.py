@@ -74,6 +74,8 @@ Kept: TypeAlias = "Mapping[SSAValue, tuple[str, ...]]"
 
 NOTHING_KEPT: Kept = {}
 
+DEFAULT_LAUNCH = LaunchAttr()
+
 MOVES = (PushOp, ReadTileOp, WaitOp)
 """Ops that only move data between programs or ranks."""
 
@@ -284,15 +286,17 @@ class _Walk:
         return converted and in_registers and _feeds_product(tile)
 
     def _in_registers(self, tiles: Iterable[SSAValue]) -> tuple[Term, ...]:
-        held = map(self._held, tiles)
-        return tuple(term for term in held if term is not None)
+        held = [self._held(tile) for tile in tiles]
+        return tuple([term for term in held if term is not None])
 
     def _held(self, tile: SSAValue) -> Term | None:
         """Return the bytes of a tile in registers, None if it is not there."""
-        if tile not in self.held:
+        try:
+            return self.held[tile]
+        except KeyError:
             here = level_of(tile) == self.levels.registers
-            self.held[tile] = tile_bytes(tile) if here else None
-        return self.held[tile]
+            self.held[tile] = term = tile_bytes(tile) if here else None
+            return term
 
     def _count(self, op: Operation, loops: tuple[str, ...]) -> None:
         """Add the operations of an op that is no node."""
@@ -354,9 +358,9 @@ def _feeds_product(value: SSAValue) -> bool:
     )
 
 
-def _spilled(node: SpatialOp, levels: GpuLevels) -> Iterator[SSAValue]:
+def _spilled(nodes: Sequence[NodeOp], levels: GpuLevels) -> Iterator[SSAValue]:
     """Yield the tiles that a loop stores to device memory for another loop."""
-    for op in node.walk():
+    for op in nodes:
         if not isinstance(op, TemporalOp):
             continue
         for result in op.outs:
@@ -389,9 +393,11 @@ def tile_blocks(node: SpatialOp) -> dict[str, int]:
 
 def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     """Return the summary of the kernel under a grid node, for any factors."""
-    group = group_blocks(node)
+    ops = tuple(node.walk())
+    all_nodes = [op for op in ops if isinstance(op, NodeOp)]
+    group = group_blocks(all_nodes)
     shared_out = frozenset((*node.factors, *group) if group else ())
-    with_products = any(isinstance(op, ContractOp) for op in node.walk())
+    with_products = any(isinstance(op, ContractOp) for op in ops)
     tensors = tuple(dict.fromkeys((*node.ins, *node.outs)))
     walk = _Walk(levels, gpu, shared_out, tensors, with_products=with_products)
     walk.scatter(node)
@@ -399,7 +405,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     extents: dict[str, int] = {}
     for value in (*node.ins, *node.outs):
         extents |= extents_of(value)
-    nodes = [op for op in node.walk() if isinstance(op, TemporalOp)]
+    nodes = [op for op in all_nodes if isinstance(op, TemporalOp)]
     nodes = [op for op in nodes if not shared_out & op.factors.keys()]
     for op in nodes:
         extents = joined_extents(op.ins) | extents
@@ -415,7 +421,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         inner_dims=frozenset(walk.inner_dims),
         batch_dims=frozenset(walk.products.batch),
         tensors=tuple(map(moved, tensors)),
-        spilled=tuple(map(tile_bytes, _spilled(node, levels))),
+        spilled=tuple(map(tile_bytes, _spilled(all_nodes, levels))),
         loads=tuple(walk.loads),
         ids=tuple(walk.ids),
         stores=tuple(walk.stores),
@@ -433,8 +439,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         narrow=tuple(walk.narrow),
         dot_type=walk.products.type,
         group=group,
-        exchanges=_exchanges(node, among_ranks=False),
-        rank_exchanges=_exchanges(node, among_ranks=True),
+        exchanges=_exchanges(all_nodes, among_ranks=False),
+        rank_exchanges=_exchanges(all_nodes, among_ranks=True),
         bounds=bounds,
         seen=dict.fromkeys(run_time_lengths(nodes), gpu.mean_length),
         least_dot=MIN_DOT_EXTENT,
@@ -452,30 +458,30 @@ def launch_order(node: SpatialOp, bounds: Iterable[Bound]) -> LaunchOrder:
 
     Before `order-programs`, prices assume that the longest start first.
     """
-    launch = node.launch or LaunchAttr()
+    launch = node.launch or DEFAULT_LAUNCH
     if node.reversed_ is not None:
         return LaunchOrder(node.reversed_dims, launch.group, launch.persistent)
     grown = frozenset(bound.rows for bound in bounds if not bound.since)
     return LaunchOrder(grown & node.factors.keys(), persistent=launch.persistent)
 
 
-def group_blocks(node: SpatialOp) -> dict[str, int]:
+def group_blocks(nodes: Sequence[NodeOp]) -> dict[str, int]:
     """Return the block size of each dimension that groups of programs split."""
     blocks: dict[str, int] = {}
-    for op in node.walk():
+    for op in nodes:
         if isinstance(op, SpatialOp) and op.on_mesh:
             tiles = joined_extents(op.tiles)
             blocks |= {dim: power_of_two(tiles[dim]) for dim in op.factors}
     return blocks
 
 
-def _exchanges(node: SpatialOp, *, among_ranks: bool) -> int:
+def _exchanges(nodes: Sequence[NodeOp], *, among_ranks: bool) -> int:
     """
     Return how often a program of a group waits for others, for each tile.
 
     `among_ranks`: for other ranks, else for programs of its group.
     """
-    groups = (op for op in node.walk() if isinstance(op, SpatialOp) and op.on_mesh)
+    groups = (op for op in nodes if isinstance(op, SpatialOp) and op.on_mesh)
     inside = (op for group in groups for op in group.walk())
     return sum(_waits(op) and _is_among_ranks(op) is among_ranks for op in inside)
 

@@ -50,11 +50,11 @@ class RegisterTiles:
 
     def before(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
         """Return those of the tiles `alive` that take registers just before `op`."""
-        different = dict.fromkeys(alive)
-        tiles = (tile for tile in different if self._source(tile) not in different)
+        different, source = dict.fromkeys(alive), self._source
+        tiles = [tile for tile in different if source(tile) not in different]
         if self._with_products and not isinstance(op, NodeOp):
-            tiles = map(self._narrow, tiles)
-        return dict.fromkeys(tiles)
+            return dict.fromkeys(map(self._narrow, tiles))
+        return tiles
 
 
 def broadcast_during(op: Operation) -> Iterator[SSAValue]:
@@ -88,11 +88,11 @@ def converted_tiles(
     Triton 3.6 to 3.9 compile for sm_90. `registers` is the level of row statistics.
     Without `stored`, stores keep the layout, as in those for gfx942.
     """
-    has_products = any(isinstance(op, ContractOp) for op in loop.walk())
-    if not isinstance(loop, TemporalOp) or has_products:
+    if not isinstance(loop, TemporalOp):
         return
-    held = (value for value in loop.ins if level_of(value) == registers)
-    if any(map(_is_of_product, held)):
+    held = [value for value in loop.ins if level_of(value) == registers]
+    has_products = held and any(isinstance(op, ContractOp) for op in loop.walk())
+    if not has_products and any(map(_is_of_product, held)):
         borders = (*loads(loop), *(stores(loop) if stored else ()))
         moved = (border.tile for border in borders)
         yield from (tile for tile in moved if len(names_of(tile)) > 1)

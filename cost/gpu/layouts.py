@@ -14,8 +14,8 @@ per choice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
@@ -66,6 +66,12 @@ class Layouts:
     blocks: Blocks
     warps: Real
     gpu: Device
+    _products: dict[tuple[str, ...], Product] = field(
+        default_factory=dict[tuple[str, ...], Product]
+    )
+    _elements: dict[tuple[str, ...], Real] = field(
+        default_factory=dict[tuple[str, ...], Real]
+    )
 
     @classmethod
     def once(
@@ -83,18 +89,39 @@ class Layouts:
         """1 if matrix instructions read rows from shared memory, else 0."""
         return reads_shared(self.summary, self.blocks, self.gpu)
 
-    def product_of(self, dims: Collection[str]) -> Product:
+    def product_of(self, dims: tuple[str, ...]) -> Product:
         """
         Return the product whose layout a tile with these dimensions has.
 
         That is the last product with rows and columns of the tile; if there is none,
         the last one with either; else the last product.
         """
+        if dims not in self._products:
+            self._products[dims] = max(
+                reversed(self.summary.products),
+                key=lambda dot: sum(
+                    not side.isdisjoint(dims) for side in (dot.rows, dot.columns)
+                ),
+            )
+        return self._products[dims]
 
-        def common(dot: Product) -> int:
-            return bool(dot.rows & set(dims)) + bool(dot.columns & set(dims))
+    def thread_elements(self, dims: tuple[str, ...]) -> Real:
+        """Return the elements of a thread, of a tile with rows of its product."""
+        if dims not in self._elements:
+            self._elements[dims] = self._thread_elements(dims)
+        return self._elements[dims]
 
-        return max(reversed(self.summary.products), key=common)
+    def _thread_elements(self, dims: tuple[str, ...]) -> Real:
+        dot = self.product_of(dims)
+        layout, fragment = self.of[dot], self.fragments[dot]
+        rows = product(self.blocks[dim] for dim in dims if dim in dot.rows)
+        columns = product(self.blocks[dim] for dim in dims if dim not in dot.rows)
+        lanes = self.gpu.warp_threads / fragment.lanes
+        thread_rows = np.maximum(rows / layout.rows, fragment.rows) / lanes
+        thread_columns = (
+            np.maximum(columns / layout.columns, fragment.columns) / fragment.lanes
+        )
+        return thread_rows * np.where(np.greater(columns, 1), thread_columns, 1.0)
 
     def trips_of(self, dot: Product) -> Real:
         """Return the iterations of the loops that sum into a product."""

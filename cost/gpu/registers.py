@@ -181,16 +181,7 @@ def _tile_registers(tile: Term, layouts: Layouts) -> Real:
         threads = layouts.warps * layouts.gpu.warp_threads
         registers = np.maximum(tile.per_tile(blocks) / threads, tile.weight)
         return registers / REGISTER
-    layout, fragment = layouts.of[dot], layouts.fragments[dot]
-    rows = product(blocks[dim] for dim in tile.dims if dim in dot.rows)
-    columns = product(blocks[dim] for dim in tile.dims if dim not in dot.rows)
-    lanes = layouts.gpu.warp_threads / fragment.lanes
-    thread_rows = np.maximum(rows / layout.rows, fragment.rows) / lanes
-    thread_columns = (
-        np.maximum(columns / layout.columns, fragment.columns) / fragment.lanes
-    )
-    elements = thread_rows * np.where(np.greater(columns, 1), thread_columns, 1.0)
-    return tile.weight / REGISTER * elements
+    return tile.weight / REGISTER * layouts.thread_elements(tile.dims)
 
 
 def _vector_registers(tile: Term, layouts: Layouts) -> Real:

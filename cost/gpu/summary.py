@@ -37,7 +37,7 @@ class Evaluated(dict[str, "Real"]):
     def __init__(self, summary: KernelSummary, blocks: Blocks):
         super().__init__(blocks)
         self.summary = summary
-        self._known: dict[Hashable, object] = {}
+        self.known: dict[Hashable, object] = {}
 
     @classmethod
     def of(cls, summary: KernelSummary, blocks: Blocks) -> Self:
@@ -48,9 +48,9 @@ class Evaluated(dict[str, "Real"]):
 
     def once(self, key: Hashable, find: Callable[[], Result]) -> Result:
         """Return what `find` gives the first time that it is asked for `key`."""
-        if key not in self._known:
-            self._known[key] = find()
-        return cast("Result", self._known[key])
+        if key not in self.known:
+            self.known[key] = find()
+        return cast("Result", self.known[key])
 
 
 def _once(
@@ -65,8 +65,10 @@ def _once(
         blocks = args[-1]
         if not isinstance(blocks, Evaluated) or blocks.summary is not self:
             return formula(self, *args, **kwargs)
-        key = formula.__name__, *args[:-1]
-        return blocks.once(key, lambda: formula(self, *args, **kwargs))
+        key, known = (formula, *args[:-1]), blocks.known
+        if key not in known:
+            known[key] = formula(self, *args, **kwargs)
+        return cast("Result", known[key])
 
     return once
 

@@ -146,6 +146,7 @@ def tensor_traffic(
     spilled tile is stored; it is loaded from device memory if L2 cannot hold the
     spilled tiles of one wave. What lies beyond the lengths of sequences is not loaded.
     """
+    blocks = Evaluated.of(summary, blocks)
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors * gpu.sharing)
     traffic: list[Real] = []
     for position, tensor in enumerate(summary.tensors):
@@ -175,7 +176,7 @@ def written_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
 
 
 def reloads(
-    tensor: Term, dim: str, summary: KernelSummary, blocks: Blocks, gpu: Device
+    tensor: Term, dim: str, summary: KernelSummary, blocks: Evaluated, gpu: Device
 ) -> Real:
     """
     Return how often a loop of the grid that a tensor lacks loads it from device memory.
@@ -198,8 +199,7 @@ def reloads(
     touched = tensor.weight * product(map(extent, tensor.dims))
     last = np.greater(swizzle, 1) & np.greater(period, 1)
     last = last & np.less_equal(product(inner_trips(dim, summary, blocks)), 1)
-    group = total(group_bytes(each, dim, summary, blocks) for each in summary.tensors)
-    touched = np.where(last, 2 * group, touched)
+    touched = np.where(last, 2 * group_bytes(dim, summary, blocks), touched)
     times = np.ceil(summary.trips(dim, blocks) / np.where(grouped, swizzle, 1))
     return np.where(np.less_equal(touched, gpu.l2_bytes), 1.0, times)
 
@@ -210,25 +210,27 @@ def inner_trips(dim: str, summary: KernelSummary, blocks: Blocks) -> list[Real]:
     return [summary.trips(loop, blocks) for loop in inner]
 
 
-def group_bytes(
-    tensor: Term, last: str, summary: KernelSummary, blocks: Blocks
-) -> Real:
+def group_bytes(last: str, summary: KernelSummary, blocks: Evaluated) -> Real:
     """
-    Return the bytes of a tensor that the programs of a group of the L2 swizzle load.
+    Return the bytes of tensors that the programs of a group of the L2 swizzle load.
 
     All have the same tile of the loop `last`.
     """
-    tiles = product(
-        summary.trips(dim, blocks)
-        for dim in tensor.dims
-        if dim in summary.grid and dim != last
-    )
-    sizes = (
-        blocks[dim] if dim in summary.grid else summary.extents[dim]
-        for dim in tensor.dims
-    )
-    one = tensor.weight * product(sizes)
-    return one * np.minimum(tiles, summary.swizzle(blocks))
+
+    def loaded(tensor: Term) -> Real:
+        tiles = product(
+            summary.trips(dim, blocks)
+            for dim in tensor.dims
+            if dim in summary.grid and dim != last
+        )
+        sizes = (
+            blocks[dim] if dim in summary.grid else summary.extents[dim]
+            for dim in tensor.dims
+        )
+        one = tensor.weight * product(sizes)
+        return one * np.minimum(tiles, summary.swizzle(blocks))
+
+    return blocks.once((group_bytes, last), lambda: total(map(loaded, summary.tensors)))
 
 
 def loop_reloads(

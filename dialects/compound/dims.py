@@ -48,6 +48,7 @@ INTEGER_TENSOR = irdl_to_attr_constraint(TensorType[I32 | I64])
 BOOLEAN_TENSOR = irdl_to_attr_constraint(TensorType[I1])
 
 _NAMES, _EXTENTS, _ELEMENT = "compound.names", "compound.extents", "compound.element"
+_BITS, _AT_LEVELS = "compound.bits", "compound.at_levels"
 """Cached properties of a type: types are immutable, and these are read very often."""
 
 LAUNCH_NUMBERS = ("warps", "stages", "group")
@@ -194,12 +195,17 @@ def level_of(value: SSAValue | Attribute) -> str | None:
 
 def extents_of(value: SSAValue | Attribute) -> dict[str, int]:
     """Return the extent (elements) of each named dimension, in axis order."""
+    return {**_extents(value)}
+
+
+def _extents(value: SSAValue | Attribute) -> Mapping[str, int]:
+    """Return the extents that a type remembers, which are not to be changed."""
     cached = vars(type_ := _type_of(value))
     if _EXTENTS not in cached:
         names = names_of(type_)
         assert isinstance(type_, TensorType)
         cached[_EXTENTS] = dict(zip(names, type_.get_shape(), strict=True))
-    return cached[_EXTENTS].copy()
+    return cached[_EXTENTS]
 
 
 def element_type_of(value: SSAValue | Attribute) -> Element:
@@ -227,8 +233,11 @@ def _checked_element(type_: Attribute) -> Element:
 
 def bits_of(value: SSAValue | Attribute) -> int:
     """Return the bits of an element in memory; an i1 takes a byte."""
-    element = element_type_of(value)
-    return 8 if element == i1 else element.bitwidth
+    cached = vars(type_ := _type_of(value))
+    if _BITS not in cached:
+        element = element_type_of(type_)
+        cached[_BITS] = 8 if element == i1 else element.bitwidth
+    return cached[_BITS]
 
 
 def is_boolean(value: SSAValue | Attribute) -> bool:
@@ -238,7 +247,7 @@ def is_boolean(value: SSAValue | Attribute) -> bool:
 
 def elements_of(value: SSAValue | Attribute) -> int:
     """Return the number of elements of a tensor value or type."""
-    return prod(extents_of(value).values())
+    return prod(_extents(value).values())
 
 
 def bytes_of(value: SSAValue | Attribute) -> int:
@@ -283,7 +292,10 @@ def with_extents(type_: Attribute, extents: Mapping[str, int]) -> TensorType[Ele
 
 def with_level(type_: Attribute, level: str | None) -> TensorType[Element]:
     """Return `type_` at the memory level `level`."""
-    return tensor(extents_of(type_), element_type_of(type_), level)
+    found = vars(type_).setdefault(_AT_LEVELS, {})
+    if level not in found:
+        found[level] = tensor(extents_of(type_), element_type_of(type_), level)
+    return found[level]
 
 
 def with_element_type(type_: Attribute, element: ElementT) -> TensorType[ElementT]:
@@ -295,7 +307,7 @@ def joined_extents(values: Iterable[SSAValue | Attribute]) -> dict[str, int]:
     """Return the extents of all names in `values`; a later value overrides."""
     joined: dict[str, int] = {}
     for value in values:
-        joined |= extents_of(value)
+        joined.update(_extents(value))
     return joined
 
 
@@ -309,7 +321,7 @@ def merged_extents(
     """
     merged: dict[str, int] = {}
     for value in values:
-        for name, extent in extents_of(value).items():
+        for name, extent in _extents(value).items():
             if merged.setdefault(name, extent) != extent:
                 raise VerifyException(
                     f"'{where}' op dimension {name} has extent {merged[name]} and "
