@@ -65,17 +65,17 @@ def tensor_in_memory(value: SSAValue) -> SSAValue:
 
 def _containing(value: SSAValue) -> SSAValue | None:
     """Return the value that `value` is a tile or a rename of, None for others."""
+    if isinstance(value, BlockArgument):
+        outer = value.block.parent_op()
+        if isinstance(outer, NodeOp | KernelOp) and value.index < len(ins := outer.ins):
+            return ins[value.index]
+        return None
     owner = value.owner
     if isinstance(owner, RenameOp):
         return owner.input
     if isinstance(owner, KernelOp) and isinstance(value, OpResult):
         end = owner.body.block.last_op
         return end.operands[value.index] if end else None
-    if not isinstance(value, BlockArgument):
-        return None
-    outer = value.block.parent_op()
-    if isinstance(outer, NodeOp | KernelOp) and value.index < len(ins := outer.ins):
-        return ins[value.index]
     return None
 
 

@@ -48,7 +48,7 @@ INTEGER_TENSOR = irdl_to_attr_constraint(TensorType[I32 | I64])
 BOOLEAN_TENSOR = irdl_to_attr_constraint(TensorType[I1])
 
 _NAMES, _EXTENTS, _ELEMENT = "compound.names", "compound.extents", "compound.element"
-_BITS, _AT_LEVELS = "compound.bits", "compound.at_levels"
+_BITS, _LEVEL, _AT_LEVELS = "compound.bits", "compound.level", "compound.at_levels"
 """Cached properties of a type: types are immutable, and these are read very often."""
 
 LAUNCH_NUMBERS = ("warps", "stages", "group")
@@ -190,7 +190,10 @@ def iteration_dims(op: Operation) -> tuple[str, ...]:
 
 def level_of(value: SSAValue | Attribute) -> str | None:
     """Return the memory level of a value or type, None if not chosen yet."""
-    return dims_attr(value).level
+    cached = vars(type_ := _type_of(value))
+    if _LEVEL not in cached:
+        cached[_LEVEL] = dims_attr(type_).level
+    return cached[_LEVEL]
 
 
 def extents_of(value: SSAValue | Attribute) -> dict[str, int]:

@@ -25,8 +25,10 @@ def alive_before(
     last_use = {value: op for op in block.ops for value in op.operands}
     alive = dict.fromkeys(value for value in entering if value not in late)
     for op in block.ops:
-        alive |= dict.fromkeys(value for value, first in late.items() if first is op)
+        if late:
+            alive |= dict.fromkeys(v for v, first in late.items() if first is op)
         yield op, tuple(alive)
-        for value in [value for value in alive if last_use.get(value) is op]:
-            del alive[value]
+        for value in op.operands:
+            if last_use[value] is op:
+                alive.pop(value, None)
         alive |= dict.fromkeys(op.results)

@@ -151,9 +151,10 @@ def _comparisons(
     for op in node.body.block.ops:
         if not isinstance(op, MapOp) or op.kind.data not in COMPARED:
             continue
-        compared = _read_whole(node, op.operands[side])
+        if (compared := _read_whole(node, op.operands[side])) is None:
+            continue
         found = _start(node, op.operands[1 - side], loop.dim)
-        if compared is not None and found is not None:
+        if found is not None:
             yield op.result, COMPARED[op.kind.data], Visible(compared, *found)
 
 
@@ -210,9 +211,10 @@ def copied_value(value: SSAValue) -> SSAValue:
 
 def _index_along(value: SSAValue, dim: str) -> IndexOp | None:
     """Return the op of which a value is the index along `dim`, None for others."""
-    value = copied_value(value)
-    op = value.owner
-    return op if isinstance(op, IndexOp) and names_of(value) == (dim,) else None
+    if names_of(value) != (dim,):
+        return None
+    op = copied_value(value).owner
+    return op if isinstance(op, IndexOp) else None
 
 
 def hides(number: float, value: SSAValue) -> bool:

@@ -15,13 +15,22 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from comet.dialects.compound import ContractOp, ExtentOp, FillOp, FoldOp, ReduceOp
+from comet.dialects.compound import (
+    ContractOp,
+    Elementwise,
+    ExtentOp,
+    FillOp,
+    FoldOp,
+    ReduceOp,
+)
 from comet.dialects.compound.dims import iteration_dims, names_of
 from comet.dialects.schedule.attributes import Combiner
 
 
 def reduced_dims(op: Operation) -> tuple[str, ...]:
     """Return the dimensions that the operands of an op have, but not its results."""
+    if isinstance(op, Elementwise):
+        return ()
     if isinstance(op, ExtentOp):
         return (op.dim.data,)
     result_dims = {name for value in op.results for name in names_of(value)}
@@ -80,8 +89,8 @@ def nested_loops(
     batched = {dim for op in ops if isinstance(op, ContractOp) for dim in op.batched}
     outer = {dim: set[str]() for dim in dims}
     for op in ops:
-        results = {name for value in op.results for name in names_of(value)}
         for dim in outer.keys() & reduced_dims(op):
+            results = {name for value in op.results for name in names_of(value)}
             outer[dim] |= results.intersection(dims)
     remaining, nest = list(dims), list[str]()
     while remaining:
@@ -158,7 +167,10 @@ def _phases(ops: Sequence[Operation], *dims: str) -> Iterator[_Phases]:
     """Yield the phases of ops, for each of some dimensions."""
     inside = {dim: set[Operation]() for dim in dims}
     for op in ops:
-        for dim in inside.keys() & iteration_dims(op):
+        # The result of an elementwise op has all dimensions of its operands.
+        elementwise = isinstance(op, Elementwise)
+        names = names_of(op.result) if elementwise else iteration_dims(op)
+        for dim in inside.keys() & names:
             inside[dim].add(op)
     for dim, having in inside.items():
         phases = _Phases(dim, having, {})

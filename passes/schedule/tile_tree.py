@@ -277,18 +277,24 @@ class InsertionScope:
         return found
 
     def insert(self, op: Operation) -> None:
-        """Insert a clone of `op`; of a fold, the ops of its step."""
+        """Insert a clone of an op without regions; of a fold, the ops of its step."""
         if isinstance(op, FoldOp):
             self._insert_step(op)
             return
-        used = dict.fromkeys(op.operands)
+        operands, levels = op.operands, self.levels
+        used = dict.fromkeys(operands)
         read = {v: self.read(v, self._operand_level(v, op)) for v in used}
-        clone = op.clone(value_mapper=read)
-        clone.attributes.pop(SHARD, None)
+        types = [with_level(v.type, levels.at(v, self.node)) for v in op.results]
+        clone = op.create(
+            operands=[read[value] for value in operands],
+            result_types=types,
+            properties=op.properties.copy(),
+            attributes={k: v for k, v in op.attributes.items() if k != SHARD},
+            location=op.location,
+        )
         self.block.add_op(clone)
         for value, result in zip(op.results, clone.results, strict=True):
-            fitting = with_level(value.type, self.levels.at(value, self.node))
-            self.add(value, Rewriter.replace_value_with_new_type(result, fitting))
+            self.add(value, result)
 
     def _operand_level(self, value: SSAValue, op: Operation) -> str:
         return self.levels.operand(resolve(value, self.aliases), op, self.node)

@@ -40,9 +40,10 @@ class Forms:
 
         Raises PassFailedException if no form is legal.
         """
-        if (ops, outs) not in self._cheapest:
-            self._cheapest[ops, outs] = self._found(ops, outs)
-        return self._cheapest[ops, outs]
+        key = ops, outs
+        if (kernel := self._cheapest.get(key)) is None:
+            self._cheapest[key] = kernel = self._found(ops, outs)
+        return kernel
 
     def _found(self, ops: Group, outs: Values) -> Spatial:
         found: dict[Spatial, float] = {}
@@ -63,9 +64,9 @@ class Forms:
     def seconds(self, group: Group, outs: Values) -> float:
         """Return the seconds of the cheapest form, infinite if none is legal."""
         key = group, outs
-        if key not in self._seconds:
-            self._seconds[key] = self._priced(group, outs)
-        return self._seconds[key]
+        if (seconds := self._seconds.get(key)) is None:
+            self._seconds[key] = seconds = self._priced(group, outs)
+        return seconds
 
     def _priced(self, group: Group, outs: Values) -> float:
         try:
@@ -96,15 +97,16 @@ class Forms:
         return self._bound(group, outs).seconds(nest)
 
     def _nests_of(self, group: Group) -> tuple[LoopNest, ...]:
-        if group not in self._nests:
-            self._nests[group] = loop_nests(self._strategies, group)
-        return self._nests[group]
+        if (nests := self._nests.get(group)) is None:
+            self._nests[group] = nests = loop_nests(self._strategies, group)
+        return nests
 
     def roughly(self, group: Group, outs: Values) -> float:
         """Return a lower bound of `least`: the time of the bytes in device memory."""
         return self._bound(group, outs).moving_seconds()
 
     def _bound(self, group: Group, outs: Values) -> KernelBound:
-        if (group, outs) not in self._bounds:
-            self._bounds[group, outs] = KernelBound(group, outs, self._facts)
-        return self._bounds[group, outs]
+        key = group, outs
+        if (bound := self._bounds.get(key)) is None:
+            self._bounds[key] = bound = KernelBound(group, outs, self._facts)
+        return bound

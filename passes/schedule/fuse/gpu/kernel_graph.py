@@ -28,7 +28,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     Values,
     inputs_of,
 )
-from comet.passes.schedule.fuse.gpu.scatters import meet_in_memory, units
+from comet.passes.schedule.fuse.gpu.scatters import meet_in_memory, scatters_of, units
 
 REUSING = (ContractOp, FoldOp)
 """Ops that may read a tile several times, and would recompute it each time."""
@@ -48,6 +48,7 @@ class KernelGraph:
     def __init__(self, ops: Sequence[Operation], recomputed: AbstractSet[Operation]):
         self._recomputed = recomputed
         self._position = {op: index for index, op in enumerate(ops)}
+        self._scatters = bool(scatters_of(ops))
         self._group_of = dict[Operation, Group]()
         self._parts_of: dict[Group, Parts] = {}
         """The groups that each merged group consists of."""
@@ -75,22 +76,22 @@ class KernelGraph:
         return (
             all(self._group_of[self._first(each)] == each for each in (one, other))
             and not differ(self._extents(one), self._extents(other))
-            and not meet_in_memory(one, other)
+            and not (self._scatters and meet_in_memory(one, other))
             and not self._passes_third(one, other)
             and not self._passes_third(other, one)
         )
 
     def outputs_of(self, group: Group) -> Values:
         """Return the results of a group that other groups use."""
-        if group not in self._outputs:
+        if (found := self._outputs.get(group)) is None:
             inside = set(group)
-            self._outputs[group] = tuple(
+            self._outputs[group] = found = tuple(
                 result
                 for op in self._not_recomputed(group)
                 for result in op.results
                 if not inside.issuperset(self._used_by(result))
             )
-        return self._outputs[group]
+        return found
 
     def neighbours(self, group: Group, *, later: bool = False) -> Iterator[Group]:
         """
@@ -292,9 +293,10 @@ class KernelGraph:
 
     def _consumers(self, group: Group) -> tuple[Group, ...]:
         """Return the groups that read what `group` computes."""
-        if group not in self._consumers_of:
-            self._consumers_of[group] = self._users(self.outputs_of(group), group)
-        return self._consumers_of[group]
+        if (found := self._consumers_of.get(group)) is None:
+            found = self._users(self.outputs_of(group), group)
+            self._consumers_of[group] = found
+        return found
 
     def _users(self, values: Iterable[SSAValue], group: Group) -> tuple[Group, ...]:
         """Return the other groups that read one of `values`, in program order."""

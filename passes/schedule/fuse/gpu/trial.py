@@ -135,9 +135,11 @@ class Trials:
         return len(self._trials)
 
     def _tried(self, kernel: Spatial) -> Trial | None:
-        if kernel not in self._trials:
-            self._trials[kernel] = self._try(kernel)
-        return self._trials[kernel]
+        try:
+            return self._trials[kernel]
+        except KeyError:
+            self._trials[kernel] = trial = self._try(kernel)
+            return trial
 
     def _try(self, kernel: Spatial) -> Trial | None:
         """Build a kernel and find its best tiles; None if no tiles fit."""
