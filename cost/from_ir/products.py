@@ -7,7 +7,7 @@ Products are known before the tile tree is built, and rule out tiles early.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Self
 
@@ -95,7 +95,7 @@ class Products:
         sides, batch = read.operands, read.operands.product.batch
         left = sides.right if read.turned else sides.left
         result_dims, summed = set(read.result.dims), set(left.dims)
-        self.products.append(replace(sides.product, loops=loops))
+        self.products.append(sides.product.inside(loops))
         self.dots.append(Term(read.dims, 2, loops, single=tuple(sorted(batch))))
         self.results.append(read.result.dims)
         self.reads += [side._replace(loops=loops) for side in (sides.left, sides.right)]

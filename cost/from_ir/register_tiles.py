@@ -51,7 +51,11 @@ class RegisterTiles:
     def before(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
         """Return those of the tiles `alive` that take registers just before `op`."""
         different, source = dict.fromkeys(alive), self._source
-        tiles = [tile for tile in different if source(tile) not in different]
+        tiles = [
+            tile
+            for tile in different
+            if (needed := source(tile)) is None or needed not in different
+        ]
         if self._with_products and not isinstance(op, NodeOp):
             return dict.fromkeys(map(self._narrow, tiles))
         return tiles

@@ -25,7 +25,7 @@ from comet.cost.gpu.launch_order import (
     tiles_in_order,
 )
 from comet.cost.gpu.terms import Blocks, Point, Product, Term
-from comet.cost.reals import Real, Truth, longest, product, total
+from comet.cost.reals import Real, Truth, choose, longest, product, total
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -314,7 +314,7 @@ class KernelSummary:
             run = self._trips_run(dim, blocks).mean
             if busiest and dim in self.seen:
                 run = self.iterated(dim, blocks)
-            times = times * np.where(around, run, 1.0)
+            times = times * choose(around, run, 1.0)
         return times
 
     def _loops_around(self, tile: Term, blocks: Blocks) -> list[tuple[Real, Truth]]:
@@ -375,7 +375,7 @@ class KernelSummary:
         inside: Real = 0.0
         for dim in reversed(loops):
             trips = self.iterated(dim, blocks)
-            starts = starts * np.where(np.greater(inside, 0), trips, 1.0)
+            starts = starts * choose(np.greater(inside, 0), trips, 1.0)
             inside = np.maximum(inside, np.greater(self.trips(dim, blocks), 1) * 1.0)
         return starts
 

@@ -7,7 +7,7 @@ Block sizes are numbers, or arrays with one element per choice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -75,6 +75,10 @@ class Product:
     batch: frozenset[str]
     loops: tuple[str, ...] = ()
     """The loops of the program around it, the innermost last."""
+
+    def inside(self, loops: tuple[str, ...]) -> Product:
+        """Return the same contraction inside `loops`."""
+        return self if self.loops == loops else replace(self, loops=loops)
 
     def wastes_dot(self, blocks: Blocks, minimum: int) -> Real:
         """

@@ -175,7 +175,7 @@ def _phases(ops: Sequence[Operation], *dims: str) -> Iterator[_Phases]:
     for dim, having in inside.items():
         phases = _Phases(dim, having, {})
         for op in ops:
-            ready = (phases.ready(value) for value in op.operands)
+            ready = [phases.ready(value) for value in op.operands]
             phases.of[op] = max(ready, default=0)
         yield phases
 

@@ -353,8 +353,8 @@ def build(tree: Tree, scope: InsertionScope) -> None:
     for fold in folds:
         inner.end_step(fold)
     leaving = [levels.leaving(value, tree, scope.node) for value in outs]
-    yielded = map(inner.at, outs, leaving)
-    body.add_op(YieldOp(*yielded))
+    yielded = list(map(inner.at, outs, leaving))
+    body.add_op(YieldOp.create(operands=yielded))
     starts = [
         scope.start(init, argument.type)
         for init, argument in zip(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, isfinite, prod
@@ -79,7 +79,7 @@ class KernelBound:
     """
 
     def __init__(self, group: Group, outs: Values, facts: Facts):
-        self.gpu = facts.gpu
+        self.gpu, self.gpu_of_loops = facts.gpu, facts.gpu_of_loops
         self.group = without_scatters(group)
         self.outs = computed(outs)
         self.ops = [facts[op] for op in self.group]
@@ -185,8 +185,7 @@ class _Least:
         Return the time of a launch, without the program that runs after the full waves:
         in other kernels it may be in one of them.
         """
-        # Loops need not wait for products that they reduce.
-        gpu = replace(self.kernel.gpu, dependent=0.0)
+        gpu = self.kernel.gpu_of_loops
         time = kernel_time(work, gpu)
         slots = gpu.multiprocessors * np.maximum(resident_programs(work, gpu), 1)
         # Each wave fills its pipelines; `work` loads all else ahead.

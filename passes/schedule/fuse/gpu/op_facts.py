@@ -8,7 +8,7 @@ long as these ops do not change.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -90,6 +90,8 @@ class Facts(dict[Operation, OpFacts]):
     def __init__(self, gpu: Device):
         super().__init__()
         self.gpu = gpu
+        self.gpu_of_loops = replace(gpu, dependent=0.0)
+        """The GPU as bounds take it: loops need not wait for products they reduce."""
         self._bits: dict[Operation, int] = {}
         self._kinds: dict[Hashable, int] = {}
 

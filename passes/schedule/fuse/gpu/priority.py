@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from math import inf, isfinite
@@ -111,7 +111,7 @@ def _merge_by_gain(
         known = merge.known + 1
         after = estimates[known](merged, graph.outputs_of(merged))
         loss = after - before if isfinite(after) else inf
-        heappush(pending, replace(merge, loss=loss, known=known))
+        heappush(pending, _Merge(loss, merge.number, known, merge.one, merge.other))
 
     def seconds(group: Group) -> float:
         return prices.seconds(group, graph.outputs_of(group))

@@ -41,11 +41,9 @@ def is_simple(block: Block, known: Known | None = None) -> bool:
     """
     Return whether `simplify` leaves a block, and those in its ops, as they are.
 
-    `known` are ops around it.
-
     That is so if each result has a use, no op can be folded, and no two ops of a block
-    are equal. False also for some blocks that it leaves: of ops with regions only
-    operands and types are compared.
+    are equal, or one and an op of `known`, which are around it. False also for some
+    blocks that it leaves: regions are not compared.
     """
     known = {} if known is None else {key: [*ops] for key, ops in known.items()}
     for op in block.ops:
@@ -56,11 +54,10 @@ def is_simple(block: Block, known: Known | None = None) -> bool:
         if op.properties in equal:
             return False
         equal.append(op.properties)
-        around = None if op.has_trait(IsolatedFromAbove) else known
-        if not all(
-            is_simple(b, around) for region in op.regions for b in region.blocks
-        ):
-            return False
+        for inside in (each for region in op.regions for each in region.blocks):
+            around = None if op.has_trait(IsolatedFromAbove) else known
+            if not is_simple(inside, around):
+                return False
     return True
 
 

@@ -29,7 +29,6 @@ from comet.dialects.dataflow import KernelOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.launches import (
     LaunchPrices,
     Programs,
@@ -40,7 +39,7 @@ from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.kernel_key import kernel_key
 from comet.passes.schedule.fuse.gpu.kernel_tree import KernelLevels
-from comet.passes.schedule.fuse.gpu.narrow import unround
+from comet.passes.schedule.fuse.gpu.narrow import UNROUNDED, unround
 from comet.passes.schedule.fuse.gpu.scatters import stored_by
 from comet.passes.schedule.fuse.gpu.simplify import simplify
 from comet.passes.schedule.node_names import name_nodes, result_name
@@ -183,7 +182,8 @@ class Trials:
         return tiling, Programs(summary, tiling.blocks, numbers, extents_around(node))
 
     def _built(self, kernel: Spatial) -> SpatialOp:
-        (node,) = grid_nodes(standalone_function(kernel, self._levels))
+        block = standalone_function(kernel, self._levels).body.block
+        (node,) = (op for op in block.ops if isinstance(op, SpatialOp))
         return node
 
     def fitting(self, kernel: Spatial) -> Trial:
@@ -247,7 +247,8 @@ def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:
     types = scope.block.arg_types, [value.type for value in results]
     func = FuncOp("alone", types, Region(scope.block))
     _check_loops(func)
-    unround(func)
+    if any(UNROUNDED in op.attributes for op in kernel.ops):
+        unround(func)
     simplify(func)
     name_nodes(func)
     return func
