@@ -10,7 +10,7 @@ registers, and many small ones load the same values again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
@@ -91,6 +91,7 @@ class KernelBound:
         self.values = (*self.inputs, *self.outs)
         """What the kernel loads and stores."""
         self._facts = facts
+        self._vector_ops: dict[frozenset[str], Sequence[VectorOp]] = {}
 
     @cached_property
     def grid(self) -> tuple[str, ...]:
@@ -120,11 +121,18 @@ class KernelBound:
             extents |= op.extents
         return extents
 
+    def vector_ops(self, loops: Collection[str]) -> Sequence[VectorOp]:
+        """Return what vector lanes compute in a program with `loops`."""
+        folded = self._folded.intersection(loops)
+        if folded not in self._vector_ops:
+            needed = slice_of(self._facts.owners(self.outs), self.ops)
+            self._vector_ops[folded] = tuple(vector_ops(self.ops, needed, folded))
+        return self._vector_ops[folded]
+
     @cached_property
-    def vector_ops(self) -> Sequence[VectorOp]:
-        """What vector lanes compute."""
-        needed = slice_of(self._facts.owners(self.outs), self.ops)
-        return tuple(vector_ops(self.ops, needed))
+    def _folded(self) -> frozenset[str]:
+        """The dimensions of folds that begin with constants."""
+        return frozenset(step.starts for op in self.ops for step in op.steps)
 
     @cached_property
     def reduced(self) -> int:
@@ -292,7 +300,7 @@ class _Least:
         lanes: _Additions = defaultdict(float)
         special: _Additions = defaultdict(float)
         later: _Additions = defaultdict(float)
-        for op in self.kernel.vector_ops:
+        for op in self.kernel.vector_ops(self.nest.loops):
             if self._is_later(op):
                 later[op.extents] += op.cost
             else:

@@ -8,7 +8,7 @@ undone where their results are not stored.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -27,11 +27,14 @@ from comet.passes.schedule.fuse.gpu.groups import Group
 from comet.passes.schedule.fuse.gpu.op_facts import OpFacts, VectorOp
 
 
-def vector_ops(ops: Sequence[OpFacts], needed: int) -> Iterator[VectorOp]:
+def vector_ops(
+    ops: Sequence[OpFacts], needed: int, loops: Collection[str]
+) -> Iterator[VectorOp]:
     """
     Yield what vector lanes compute at least once for each element.
 
-    Of `ops`, those whose bits `needed` has are computed.
+    Of `ops`, those whose bits `needed` has are computed. A fold over a dimension
+    without a loop in `loops` is one step, which reads initial values.
     """
     same, uncertain = dict[SSAValue, SSAValue](), set[SSAValue]()
     first: dict[Hashable, VectorOp] = {}
@@ -39,7 +42,11 @@ def vector_ops(ops: Sequence[OpFacts], needed: int) -> Iterator[VectorOp]:
         key = step.kind, *(same.get(value, value) for value in step.reads)
         if (equal := first.setdefault(key, step)) is not step:
             same |= zip(step.results, equal.results, strict=True)
-        elif step.folds or not uncertain.isdisjoint(step.reads):
+        elif (
+            step.folds
+            or (step.starts and step.starts not in loops)
+            or not uncertain.isdisjoint(step.reads)
+        ):
             uncertain.update(step.results)
         elif step.counts:
             yield step

@@ -32,7 +32,7 @@ from comet.dialects.compound.dims import iteration_dims, joined_extents
 from comet.dialects.compound.map import constant_of, neutral_operand
 from comet.passes.analysis.reduction_loops import reduced_dims
 from comet.passes.schedule.fuse.gpu.narrow import UNROUNDED
-from comet.passes.schedule.tile_tree import chunks_of, resolve
+from comet.passes.schedule.tile_tree import chunks_of, iter_args_of, resolve
 
 ADDS = (MapKind.ADD, MapKind.SUB)
 
@@ -54,6 +54,11 @@ class VectorOp:
     """Whether lanes compute it, and it is not undone."""
     folds: bool
     """Whether it is a constant, or equals one of its operands."""
+    starts: str
+    """
+    The dimension of the fold in whose step it reads what begins as a constant, or
+    empty: without a loop over that, it may fold.
+    """
     extents: Extents
     """Of its operands and results."""
     cost: float
@@ -123,9 +128,14 @@ class Facts(dict[Operation, OpFacts]):
         return union(self._bit(value.owner) for value in values)
 
     def _steps(self, op: Operation) -> Iterator[VectorOp]:
-        chunks = chunks_of((op,))
-        inside = tuple(op.step.block.ops)[:-1] if isinstance(op, FoldOp) else ()
+        chunks, constant = chunks_of((op,)), set[SSAValue]()
+        inside: tuple[Operation, ...] = ()
+        if isinstance(op, FoldOp):
+            inside = tuple(op.step.block.ops)[:-1]
+            started = zip(iter_args_of(op), op.init, strict=True)
+            constant = {arg for arg, init in started if constant_of(init) is not None}
         for each in (*inside, op):
+            starts = not constant.isdisjoint(each.operands)
             kind = each.name, *each.properties.values()
             cost = additions_of(each, self.gpu)
             yield VectorOp(
@@ -135,6 +145,7 @@ class Facts(dict[Operation, OpFacts]):
                 tuple(resolve(value, chunks) for value in each.operands),
                 isinstance(each, MapOp | ReduceOp | CastOp) and not _is_undone(each),
                 _folds(each),
+                op.dim.data if isinstance(op, FoldOp) and starts else "",
                 tuple(joined_extents((*each.operands, *each.results)).items()),
                 cost,
                 _least_in_loop(each, cost, self.gpu),
