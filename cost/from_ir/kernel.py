@@ -10,6 +10,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from comet.cost.from_ir.exchanges import exchanges, group_blocks
 from comet.cost.from_ir.loop_bounds import loop_bounds, run_time_lengths
 from comet.cost.from_ir.memory import (
     id_bytes,
@@ -57,7 +58,6 @@ from comet.dialects.compound.dims import (
     names_of,
 )
 from comet.dialects.compound.gather import scatterings
-from comet.dialects.dataflow.channel import channel_op
 from comet.dialects.dataflow.transfer import PushOp, ReadTileOp, WaitOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import power_of_two
@@ -439,8 +439,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         narrow=tuple(walk.narrow),
         dot_type=walk.products.type,
         group=group,
-        exchanges=_exchanges(all_nodes, among_ranks=False),
-        rank_exchanges=_exchanges(all_nodes, among_ranks=True),
+        exchanges=exchanges(all_nodes, among_ranks=False),
+        rank_exchanges=exchanges(all_nodes, among_ranks=True),
         bounds=bounds,
         seen=dict.fromkeys(run_time_lengths(nodes), gpu.mean_length),
         least_dot=MIN_DOT_EXTENT,
@@ -463,39 +463,3 @@ def launch_order(node: SpatialOp, bounds: Iterable[Bound]) -> LaunchOrder:
         return LaunchOrder(node.reversed_dims, launch.group, launch.persistent)
     grown = frozenset(bound.rows for bound in bounds if not bound.since)
     return LaunchOrder(grown & node.factors.keys(), persistent=launch.persistent)
-
-
-def group_blocks(nodes: Sequence[NodeOp]) -> dict[str, int]:
-    """Return the block size of each dimension that groups of programs split."""
-    blocks: dict[str, int] = {}
-    for op in nodes:
-        if isinstance(op, SpatialOp) and op.on_mesh:
-            tiles = joined_extents(op.tiles)
-            blocks |= {dim: power_of_two(tiles[dim]) for dim in op.factors}
-    return blocks
-
-
-def _exchanges(nodes: Sequence[NodeOp], *, among_ranks: bool) -> int:
-    """
-    Return how often a program of a group waits for others, for each tile.
-
-    `among_ranks`: for other ranks, else for programs of its group.
-    """
-    groups = (op for op in nodes if isinstance(op, SpatialOp) and op.on_mesh)
-    inside = (op for group in groups for op in group.walk())
-    return sum(_waits(op) and _is_among_ranks(op) is among_ranks for op in inside)
-
-
-def _waits(op: Operation) -> bool:
-    """Whether programs wait for others at an op."""
-    if isinstance(op, CollectiveOp):
-        return not op.joins_exchange
-    return isinstance(op, WaitOp)
-
-
-def _is_among_ranks(op: Operation) -> bool:
-    """Whether an exchange is between GPUs."""
-    if isinstance(op, CollectiveOp):
-        return op.among_ranks
-    assert isinstance(op, WaitOp)
-    return not channel_op(op.channel).in_one_memory

@@ -1,0 +1,51 @@
+"""Groups of programs: the blocks that they split, and how often they exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound.dims import joined_extents
+from comet.dialects.dataflow.channel import channel_op
+from comet.dialects.dataflow.transfer import WaitOp
+from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.attributes import power_of_two
+from comet.dialects.schedule.node import NodeOp
+
+
+def group_blocks(nodes: Sequence[NodeOp]) -> dict[str, int]:
+    """Return the block size of each dimension that groups of programs split."""
+    blocks: dict[str, int] = {}
+    for op in nodes:
+        if isinstance(op, SpatialOp) and op.on_mesh:
+            tiles = joined_extents(op.tiles)
+            blocks |= {dim: power_of_two(tiles[dim]) for dim in op.factors}
+    return blocks
+
+
+def exchanges(nodes: Sequence[NodeOp], *, among_ranks: bool) -> int:
+    """
+    Return how often a program of a group waits for others, for each tile.
+
+    `among_ranks`: for other ranks, else for programs of its group.
+    """
+    groups = (op for op in nodes if isinstance(op, SpatialOp) and op.on_mesh)
+    inside = (op for group in groups for op in group.walk())
+    return sum(_waits(op) and _is_among_ranks(op) is among_ranks for op in inside)
+
+
+def _waits(op: Operation) -> bool:
+    """Whether programs wait for others at an op."""
+    if isinstance(op, CollectiveOp):
+        return not op.joins_exchange
+    return isinstance(op, WaitOp)
+
+
+def _is_among_ranks(op: Operation) -> bool:
+    """Whether an exchange is between GPUs."""
+    if isinstance(op, CollectiveOp):
+        return op.among_ranks
+    assert isinstance(op, WaitOp)
+    return not channel_op(op.channel).in_one_memory
