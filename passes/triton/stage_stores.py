@@ -133,7 +133,14 @@ def _able(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
 
     It is tried on a copy that is lowered so far; kernels without any are left out.
     """
-    copy = function.clone()
+    module = function.parent_op()
+    assert isinstance(module, ModuleOp)
+    name = function.sym_name.data
+    copy = next(
+        op
+        for op in module.clone().ops
+        if isinstance(op, FuncOp) and op.sym_name.data == name
+    )
     materialize(copy)
     mask_copies(copy)
     found = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from gpu_graphs import H200, SOFTMAX
+from gpu_ranks import H200X8, SHARED_TEXTS
 from named_ops import NAMED_OPS
 from semantics import parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted
@@ -69,6 +70,30 @@ def test_the_fewest_parts_that_fit(options: str, found: list[int]):
     """Four stages of 48 KiB and a tile of 64 KiB: a loop over tiles keeps all."""
     stores = "" if "stores" in options else "stores=all"
     assert parts(LARGE, f"{options} {stores} {WIDE}") == found
+
+
+AG_GEMM = SHARED_TEXTS["ag_gemm"].format(M=64, K=64, N=64)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        pytest.param(AG_GEMM, "ranks=2 pattern=push", id="ranks"),
+        pytest.param(AG_GEMM, "ranks=2 pattern=fused", id="two nodes"),
+        pytest.param(
+            SOFTMAX.format(M=512, N=512, K=64),
+            "ctas=2 dim=N",
+            id="groups of programs",
+        ),
+        pytest.param(
+            GEMM.format(M=16, N=64, K=4096), 'split="K=4" merge=auto', id="arrivals"
+        ),
+    ],
+)
+def test_other_stores_stay(text: str, options: str):
+    machine = H200X8 if "ranks" in options else H200
+    source = emitted(text, f"{machine},triton-distributed{{{options} stores=all}}")
+    assert "_out.store(" not in source
 
 
 def test_the_bytes_are_beside_the_pipeline_of_a_loop_over_tiles():
