@@ -146,13 +146,13 @@ def stored_copies(
     """
     Return the copies of the results of a kernel, if descriptors store all in parts.
 
-    Not in kernels of several nodes, with groups of programs, or with producer warps.
+    Not in kernels of several nodes or with producer warps. What a node inside the one on
+    the launch grid stores, as in groups of programs, is no copy of that.
     """
-    if rank_count(kernel) != 1 or kernel.coresident is not None:
+    if rank_count(kernel) != 1 or len(kernel.nodes) != 1:
         return ()
-    if len(kernel.nodes) != 1 or (node := kernel.nodes[0]).launch is None:
-        return ()
-    if node.launch.specialize or not _are_results(kernel, node):
+    (node,) = kernel.nodes
+    if node.launch is None or node.launch.specialize or not _are_results(kernel, node):
         return ()
     copies = tuple(value.owner for value in node.yielded)
     slices = kernel_slices(node)

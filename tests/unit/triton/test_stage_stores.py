@@ -8,6 +8,7 @@ import pytest
 from gpu_graphs import H200, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS
 from named_ops import NAMED_OPS
+from paths import SAMPLES
 from semantics import parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted
 
@@ -84,6 +85,9 @@ AG_GEMM = SHARED_TEXTS["ag_gemm"].format(M=64, K=64, N=64)
             SOFTMAX.format(M=512, N=512, K=64),
             "ctas=2 dim=N",
             id="groups of programs",
+        ),
+        pytest.param(
+            (SAMPLES / "embedding_gradient.mlir").read_text(), "", id="sums of rows"
         ),
         pytest.param(
             GEMM.format(M=16, N=64, K=4096), 'split="K=4" merge=auto', id="arrivals"
