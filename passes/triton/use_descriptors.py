@@ -146,8 +146,8 @@ def stored_copies(
     """
     Return the copies of the results of a kernel, if descriptors store all in parts.
 
-    Not in kernels of several nodes or with producer warps. What a node inside the one on
-    the launch grid stores, as in groups of programs, is no copy of that.
+    Not in kernels of several nodes or with producer warps. What a node inside the one
+    on the launch grid stores, as in groups of programs, is no copy of that.
     """
     if rank_count(kernel) != 1 or len(kernel.nodes) != 1:
         return ()

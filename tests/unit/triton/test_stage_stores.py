@@ -87,7 +87,9 @@ AG_GEMM = SHARED_TEXTS["ag_gemm"].format(M=64, K=64, N=64)
             id="groups of programs",
         ),
         pytest.param(
-            (SAMPLES / "embedding_gradient.mlir").read_text(), "", id="sums of rows"
+            (SAMPLES / "embedding_gradient.mlir").read_text(),
+            "persist=all",
+            id="sums of rows",
         ),
         pytest.param(
             GEMM.format(M=16, N=64, K=4096), 'split="K=4" merge=auto', id="arrivals"
