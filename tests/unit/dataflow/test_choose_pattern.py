@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, some
 from gpu_ranks import SHARED_TEXTS, TEXTS, on_ranks, sharded
 from rank_plans import gathered, hardware_pass, program_cost, program_text
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -239,7 +239,7 @@ def test_the_sizes_of_the_papers(
     assert choice.best.pattern == "fused"
 
 
-@pytest.mark.parametrize("name", [*TEXTS, *SHARED_TEXTS][:: 1 if EVERY_CASE else 4])
+@pytest.mark.parametrize("name", some([*TEXTS, *SHARED_TEXTS], 4))
 def test_what_is_chosen_is_cheapest_means_the_same_and_can_be_fed_back(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -81,9 +81,7 @@ def test_without_a_safeguard_they_are_not(name: str, found: Mapping[str, str]):
     assert found[name] in MUTATIONS[name][2]
 
 
-@pytest.mark.parametrize(
-    ("name", "ctas", "options"), [*PROGRAMS.values()][:: 1 if EVERY_CASE else 3]
-)
+@pytest.mark.parametrize(("name", "ctas", "options"), some(PROGRAMS.values(), 3))
 def test_a_group_at_a_time_is_enough_and_one_less_is_not(
     name: str, ctas: int, options: str, tmp_path: Path
 ):
