@@ -14,6 +14,7 @@ from comet.dialects import compound
 from comet.dialects.compound import MapKind, ReduceKind
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
 from comet.dialects.errors import OpError
+from comet.dialects.terminators import yielded_by
 
 MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.ADD: "{} + {}",
@@ -116,9 +117,7 @@ class ReferencePrinter:
         for argument, value in zip(op.step.block.args, values, strict=True):
             self._variables[argument] = self._variables[value]
         self._block(op.step.block)
-        terminator = op.step.block.last_op
-        assert isinstance(terminator, compound.YieldOp)
-        for result, value in zip(op.outs, terminator.values, strict=True):
+        for result, value in zip(op.outs, yielded_by(op.step.block), strict=True):
             self._variables[result] = self._variables[value]
 
     def _expression(self, op: Operation) -> str:

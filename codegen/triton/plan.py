@@ -23,6 +23,7 @@ from comet.codegen.triton.tensors import (
 )
 from comet.dialects import tl
 from comet.dialects.errors import OpError
+from comet.dialects.terminators import yielded_by
 from comet.dialects.tl.types import shape_of
 
 DOUBLE = INDENT * 2
@@ -241,17 +242,14 @@ def _returned(function: func.FuncOp, plan: tl.PlanOp) -> list[tuple[SSAValue, st
 
     A result is a value that the plan computes, or an argument of the function.
     """
-    terminator = function.body.block.last_op
-    assert terminator is not None
     inner = plan.body.block
-    assert isinstance(inner.last_op, tl.PlanYieldOp)
     held: dict[SSAValue, tuple[SSAValue, str]] = {}
     for outer, value, split in zip(plan.ins, inner.args, plan.ins_split, strict=True):
         held.setdefault(outer, (value, split.data))
-    yielded = inner.last_op.arguments
+    yielded = yielded_by(inner)
     for outer, value, split in zip(plan.outs, yielded, plan.outs_split, strict=True):
         held[outer] = (value, split.data)
-    return [held[value] for value in terminator.operands]
+    return [held[value] for value in yielded_by(function.body.block)]
 
 
 def _program_lines(

@@ -204,10 +204,5 @@ def _defining_op(value: SSAValue) -> Operation | None:
     """Return the op that computes `value`, inside the SPMD region if there is one."""
     owner = value.owner
     if isinstance(owner, SpmdOp):
-        end = owner.body.block.last_op
-        return (
-            None
-            if end is None
-            else _defining_op(end.operands[owner.results.index(value)])
-        )
+        return _defining_op(owner.yielded[owner.results.index(value)])
     return owner if isinstance(owner, Operation) else None

@@ -74,8 +74,7 @@ def _containing(value: SSAValue) -> SSAValue | None:
     if isinstance(owner, RenameOp):
         return owner.input
     if isinstance(owner, KernelOp) and isinstance(value, OpResult):
-        end = owner.body.block.last_op
-        return end.operands[value.index] if end else None
+        return owner.yielded[value.index]
     return None
 
 

@@ -46,7 +46,14 @@ from comet.dialects.compound.dims import bits_of, bytes_of, elements_of, names_o
 from comet.dialects.compound.gather import stored_values
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import sources
-from comet.dialects.dataflow import ArriveOp, BarrierOp, BufferOp, KernelOp, ProgramOp
+from comet.dialects.dataflow import (
+    ArriveOp,
+    BarrierOp,
+    BufferOp,
+    KernelOp,
+    ProgramOp,
+    YieldOp,
+)
 from comet.dialects.dataflow.channel import ChannelType, input_of, program_value
 from comet.dialects.dataflow.merging import arrival_of
 from comet.dialects.dataflow.rank_loops import source_dims, source_loops
@@ -228,10 +235,10 @@ class _Reader:
 
     def _is_output(self, result: SSAValue) -> bool:
         """Whether a node computes a result of the program."""
-        outputs = [program_value(viewed(v)) for v in _end(self.program).operands]
+        outputs = [program_value(viewed(v)) for v in self.program.yielded]
         for use in (use for value in stored_values(result) for use in value.uses):
             kernel = use.operation.parent_op()
-            if isinstance(kernel, KernelOp) and use.operation is _end(kernel):
+            if isinstance(kernel, KernelOp) and isinstance(use.operation, YieldOp):
                 return kernel.results_[use.index] in outputs
         return False
 
@@ -243,12 +250,6 @@ def _in_one_kernel(parts: Sequence[Part]) -> Iterator[Part]:
     for part in parts:
         work = replace(part.work, registers=registers, shared=shared)
         yield replace(part, work=work)
-
-
-def _end(op: KernelOp | ProgramOp) -> Operation:
-    terminator = op.body.block.last_op
-    assert terminator is not None
-    return terminator
 
 
 def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:

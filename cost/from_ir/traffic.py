@@ -173,5 +173,4 @@ def _is_outside(source: SSAValue) -> bool:
     if isinstance(source, BlockArgument):
         return True
     program = source.owner.parent_op()
-    end = program.body.block.last_op if isinstance(program, ProgramOp) else None
-    return end is not None and source in map(viewed, end.operands)
+    return isinstance(program, ProgramOp) and source in map(viewed, program.yielded)

@@ -19,6 +19,7 @@ from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.terminators import yielded_by
 
 
 class MappingModule(SymbolUserOpInterface):
@@ -101,8 +102,7 @@ class MappingOp(IRDLOperation):
 
 def returned_values(func: FuncOp) -> Sequence[SSAValue]:
     """Return the operands of the terminator of a function of one block."""
-    last = func.body.block.last_op
-    return () if last is None else last.operands
+    return yielded_by(func.body.block)
 
 
 def chained_mappings(func: FuncOp) -> Iterator[MappingOp]:

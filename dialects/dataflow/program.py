@@ -44,6 +44,7 @@ from comet.dialects.dataflow.flags import FlagsType
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.terminators import yielded_by
 
 
 def _verify_types(
@@ -211,6 +212,11 @@ class KernelOp(IRDLOperation):
         return tuple(op for op in self.body.block.ops if isinstance(op, SpatialOp))
 
     @property
+    def yielded(self) -> tuple[SSAValue, ...]:
+        """What the body makes for each of the buffers `outs`."""
+        return yielded_by(self.body.block)
+
+    @property
     def launch(self) -> LaunchAttr | None:
         """
         The launch numbers: the maximum over its nodes, None if none has any yet.
@@ -322,6 +328,11 @@ class ProgramOp(IRDLOperation):
         self, ins: Sequence[SSAValue], result_types: Sequence[Attribute], body: Region
     ):
         super().__init__(operands=[ins], result_types=[result_types], regions=[body])
+
+    @property
+    def yielded(self) -> tuple[SSAValue, ...]:
+        """The results, inside."""
+        return yielded_by(self.body.block)
 
     def kernels(self) -> Iterator[KernelOp]:
         """Iterate over the kernels, in launch order."""

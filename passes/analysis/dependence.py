@@ -17,6 +17,7 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import names_of
+from comet.dialects.terminators import yielded_by
 
 PASSING_ON = (MapOp, CastOp, ReduceOp, ContractOp, FoldOp, PadOp, GatherOp)
 """Ops whose results only have dimensions of their operands."""
@@ -89,9 +90,7 @@ def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
 
 def _through_fold(op: FoldOp, index: int) -> tuple[SSAValue, ...]:
     """Return the init arg and the next value of the iter_arg at `index`."""
-    terminator = op.step.block.last_op
-    assert terminator is not None
-    return (op.init[index], terminator.operands[index])
+    return (op.init[index], yielded_by(op.step.block)[index])
 
 
 def _entering(block: Block, index: int) -> tuple[SSAValue, ...]:

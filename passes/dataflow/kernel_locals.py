@@ -31,9 +31,7 @@ def node_result(value: SSAValue) -> OpResult | None:
     """Return the result of a node, of any kernel, that `value` is, None otherwise."""
     value = program_value(viewed(value))
     if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
-        terminator = value.op.body.block.last_op
-        assert terminator is not None
-        value = terminator.operands[value.index]
+        value = value.op.yielded[value.index]
     if isinstance(value, OpResult) and isinstance(value.op, SpatialOp):
         return value
     return None

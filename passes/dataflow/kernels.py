@@ -121,18 +121,9 @@ def _copy_into(
     for argument, value in zip(kernel.body.block.args, kernel.ins, strict=True):
         inner[argument] = values[value]
         values[value].name_hint = values[value].name_hint or argument.name_hint
-    terminator = kernel.body.block.last_op
-    assert isinstance(terminator, YieldOp)
-    for op in kernel.body.block.ops:
-        if op is not terminator:
-            _copy(body, op, inner)
-    return [inner[value] for value in terminator.values]
-
-
-def _copy(body: Block, op: Operation, values: dict[SSAValue, SSAValue]) -> None:
-    copy = op.clone(value_mapper=values)
-    body.add_op(copy)
-    values |= zip(op.results, copy.results, strict=True)
+    *ops, _ = kernel.body.block.ops
+    body.add_ops([op.clone(value_mapper=inner) for op in ops])
+    return [inner[value] for value in kernel.yielded]
 
 
 def _keep_attributes(kernel: KernelOp, first: KernelOp, second: KernelOp) -> None:

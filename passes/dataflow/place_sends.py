@@ -19,6 +19,7 @@ from comet.dialects.dataflow import PushOp, SignalOp, StageOp
 from comet.dialects.dataflow.signals import sent_with, store_of
 from comet.dialects.schedule import CopyOp, SpatialOp, YieldOp
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.terminators import terminator_of
 from comet.passes.dataflow.kernels import inside
 
 
@@ -152,5 +153,4 @@ def _place_signal(signal: SignalOp, plan: SendPlan) -> None:
         if name in signal.properties:
             inner.properties[name] = signal.properties[name]
     inner.location = signal.location
-    assert block.last_op is not None
-    Rewriter.insert_op(inner, InsertPoint.before(block.last_op))
+    Rewriter.insert_op(inner, InsertPoint.before(terminator_of(block)))

@@ -26,6 +26,7 @@ from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import borders, loads, stores
+from comet.dialects.terminators import terminator_of
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.schedule.split_loops import split_loops
@@ -171,8 +172,7 @@ def _copy_out(node: NodeOp) -> None:
 
 
 def _copy_before_yield(node: NodeOp, index: int, level: str) -> None:
-    terminator = node.body.block.last_op
-    assert terminator is not None
+    terminator = terminator_of(node.body.block)
     copy = CopyOp(terminator.operands[index], level)
     Rewriter.insert_op(copy, InsertPoint.before(terminator))
     terminator.operands[index] = copy.result

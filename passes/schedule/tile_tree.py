@@ -28,6 +28,7 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
+from comet.dialects.terminators import yielded_by
 from comet.passes.analysis.reduction_loops import (
     combiner_of,
     iteration_dims,
@@ -309,7 +310,8 @@ class InsertionScope:
 
     def end_step(self, fold: FoldOp) -> None:
         """Record the values that the step of `fold` yields as those of its results."""
-        for result, value in zip(fold.outs, _yielded(fold), strict=True):
+        yielded = yielded_by(fold.step.block)
+        for result, value in zip(fold.outs, yielded, strict=True):
             self.add(result, self.at(value, self.levels.at(result, self.node)))
 
     def start(self, init: SSAValue, iter_arg: Attribute) -> SSAValue:
@@ -319,12 +321,6 @@ class InsertionScope:
         clone = init.owner.clone()
         self.block.add_op(clone)
         return Rewriter.replace_value_with_new_type(clone.result, iter_arg)
-
-
-def _yielded(fold: FoldOp) -> tuple[SSAValue, ...]:
-    """Return the values that the step of `fold` yields."""
-    terminator = fold.step.block.last_op
-    return () if terminator is None else tuple(terminator.operands)
 
 
 def build(tree: Tree, scope: InsertionScope) -> None:

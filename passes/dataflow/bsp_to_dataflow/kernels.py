@@ -32,6 +32,7 @@ from comet.dialects.dataflow.rank_loops import loops_over, tile_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.terminators import terminator_of
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
     CopyRules,
     CopyTiles,
@@ -147,8 +148,7 @@ def send_from_producer(
     old = result.op
     assert isinstance(old, KernelOp)
     body = old.body.block
-    terminator = body.last_op
-    assert terminator is not None
+    terminator = terminator_of(body)
     value = terminator.operands[result.index]
     node = value.owner
     assert isinstance(node, SpatialOp)

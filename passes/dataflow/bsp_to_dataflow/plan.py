@@ -248,9 +248,7 @@ def _grid_node(result: OpResult) -> SpatialOp | None:
     """Return the node on the grid that computes a kernel's result."""
     kernel = result.op
     assert isinstance(kernel, KernelOp)
-    terminator = kernel.body.block.last_op
-    assert terminator is not None
-    node = terminator.operands[result.index].owner
+    node = kernel.yielded[result.index].owner
     return node if isinstance(node, SpatialOp) else None
 
 

@@ -33,6 +33,7 @@ from comet.dialects.compound.views import sources
 from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.terminators import terminator_of
 from comet.passes.analysis.levels import (
     IRLevel,
     compute_block,
@@ -159,8 +160,7 @@ def _described(op: SpatialOp | MovingCollective) -> str | None:
 def outline(function: func.FuncOp, launches: Sequence[PlannedKernel]) -> None:
     """Move the nodes and collectives of `function` into kernels of one launch plan."""
     body = compute_block(function)
-    terminator = body.last_op
-    assert terminator is not None
+    terminator = terminator_of(body)
     plan = _PlanBuilder(body, function)
     for launch in launches:
         plan.launch(launch)
@@ -241,9 +241,8 @@ class _PlanBuilder:
         """Return a result in the plan, behind renamings of what a kernel stores."""
         if value not in self._values:
             assert isinstance(value.owner, RenameOp)
-            inner = {value.owner.input: self._renamed(value.owner.input)}
-            rename = self._builder.insert(value.owner.clone(value_mapper=inner))
-            self._values[value] = rename.result
+            self._renamed(value.owner.input)
+            self._builder.insert(value.owner.clone(value_mapper=self._values))
         return self._values[value]
 
 
@@ -254,17 +253,9 @@ def _kernel_body(launch: PlannedKernel) -> Region:
     for value, argument in zip(launch.ins, body.args, strict=True):
         argument.name_hint = value.name_hint
         inner[value] = argument
-    for view in launch.views:
-        clone = view.clone(value_mapper=inner)
-        body.add_op(clone)
-        inner[view.result] = clone.result
-    copy = launch.op.clone(value_mapper=inner)
-    inner |= zip(launch.op.results, copy.results, strict=True)
-    scatters = [op.clone(value_mapper=inner) for op in launch.scatters]
-    for op, clone in zip(launch.scatters, scatters, strict=True):
-        inner[op.result] = clone.result
-    stored = (inner[value] for value in launch.results)
-    body.add_ops([copy, *scatters, dataflow.YieldOp(*stored)])
+    ops = (*launch.views, launch.op, *launch.scatters)
+    body.add_ops([op.clone(value_mapper=inner) for op in ops])
+    body.add_op(dataflow.YieldOp(*(inner[value] for value in launch.results)))
     return Region(body)
 
 

@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from comet.dialects.arch import SystemOp
 from comet.dialects.compound import CastOp, ContractOp
 from comet.dialects.compound.dims import with_element_type
+from comet.dialects.terminators import yielded_by
 from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.op_groups import defining_ops
 from comet.passes.analysis.reduction_loops import without_constants
@@ -136,9 +137,8 @@ def _not_sunk(func: FuncOp) -> Iterator[Kernel]:
 def _sunk(func: FuncOp) -> Iterator[Kernel]:
     """Yield the kernels of scaled products."""
     rewrite(plan_scales(func, every=False))
-    terminator, ops = compute_block(func).last_op, _ops(func)
-    assert terminator is not None
-    for outs in _by_type(terminator.operands):
+    ops = _ops(func)
+    for outs in _by_type(yielded_by(compute_block(func))):
         needed = defining_ops(outs, set(ops))
         yield tuple(op for op in ops if op in needed), outs
 

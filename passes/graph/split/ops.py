@@ -29,6 +29,7 @@ from comet.dialects.compound.dims import (
     tensor,
     unused,
 )
+from comet.dialects.terminators import terminator_of
 from comet.passes.graph.emitter import Emitter
 from comet.passes.sharding.insert_collectives.local_fold import merging_fold
 from comet.passes.sharding.shardings import SHARD, shard_op, sharding_of_op
@@ -243,8 +244,7 @@ class _Rewriting:
 
     def _spread_yielded(self, block: Block, iter_args: Sequence[Attribute]) -> None:
         """Broadcast yielded values over the parts if they do not have them."""
-        terminator = block.last_op
-        assert terminator is not None
+        terminator = terminator_of(block)
         for index, (value, type_) in enumerate(
             zip(terminator.operands, iter_args, strict=True)
         ):

@@ -14,6 +14,7 @@ from comet.dialects.compound import ExtentOp, FillOp, FoldOp, View
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import NARROW
+from comet.dialects.terminators import yielded_by
 from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, compute_block
 from comet.passes.analysis.reduction_loops import reduced_dims
@@ -84,8 +85,7 @@ def check_folds(func: FuncOp) -> None:
         if not isinstance(op, FoldOp):
             continue
         dim, step = op.dim.data, op.step.block
-        terminator = step.last_op
-        for value in () if terminator is None else terminator.operands:
+        for value in yielded_by(step):
             if value.owner not in (step, *step.ops):
                 raise OpError(
                     op,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from comet.dialects.compound.dims import with_level
+from comet.dialects.terminators import terminator_of
 from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile_tree import Aliases, InsertionScope, Levels, Tree, build
 
@@ -39,8 +39,7 @@ def rewrite(func: FuncOp, plan: FusionPlan) -> None:
         scope.add(argument, new_argument)
     for tree in plan.trees:
         build(tree, scope)
-    terminator = old.last_op
-    assert terminator is not None
+    terminator = terminator_of(old)
     results = [scope.at(value, level_of(value, None)) for value in plan.outputs]
     block.add_op(terminator.create(operands=results))
     region.insert_block(block, 0)
@@ -48,11 +47,7 @@ def rewrite(func: FuncOp, plan: FusionPlan) -> None:
     old.erase(safe_erase=False)
     _place_outside(func.body.block, plan.levels)
     retile(func)
-    end = func.body.block.last_op
-    types = () if end is None else end.operand_types
-    func.properties["function_type"] = FunctionType.from_lists(
-        func.body.block.arg_types, types
-    )
+    func.update_function_type()
 
 
 def _place_outside(block: Block, levels: Levels) -> None:

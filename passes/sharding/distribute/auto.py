@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 
 from comet.dialects.compound import ContractOp, FoldOp, ReduceOp
 from comet.dialects.compound.dims import names_of
+from comet.dialects.terminators import yielded_by
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.sharding.shardings import shardable_dims
 
@@ -73,8 +74,7 @@ def result_dims(module: ModuleOp) -> Dims:
     results = [
         value
         for func in compute_functions(module)
-        if (end := func.body.block.last_op) is not None
-        for value in end.operands
+        for value in yielded_by(func.body.block)
     ]
     return tuple(dict.fromkeys(name for value in results for name in names_of(value)))
 

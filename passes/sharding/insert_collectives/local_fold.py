@@ -25,6 +25,7 @@ from comet.dialects.compound.dims import (
     tensor,
     with_extents,
 )
+from comet.dialects.terminators import yielded_by
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.forms import form_of
 from comet.passes.sharding.insert_collectives.local_body import LocalBody
@@ -118,11 +119,9 @@ def _stack(
 
 def _kinds_of(merge: Block) -> list[ReduceKind] | None:
     """Return how the iter_args are merged, if each is merged by its own reduction."""
-    terminator = merge.last_op
-    assert terminator is not None
-    kinds: list[ReduceKind] = []
-    for index, value in enumerate(terminator.operands):
-        pair = {merge.args[index], merge.args[len(terminator.operands) + index]}
+    yielded, kinds = yielded_by(merge), list[ReduceKind]()
+    for index, value in enumerate(yielded):
+        pair = {merge.args[index], merge.args[len(yielded) + index]}
         combine = value.owner
         if not isinstance(combine, MapOp) or set(combine.inputs) != pair:
             return None

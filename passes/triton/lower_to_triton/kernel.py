@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -17,7 +16,6 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, SSAValue
-from xdsl.rewriter import InsertPoint
 from xdsl.traits import Pure
 
 from comet.dialects import dataflow, tl
@@ -54,7 +52,7 @@ from comet.passes.triton.lower_to_triton.ranks import (
     rank_parameters,
 )
 from comet.passes.triton.lower_to_triton.sends import lower_signal
-from comet.passes.triton.lower_to_triton.values import Scope, scope_in
+from comet.passes.triton.lower_to_triton.values import Scope, builder_in, scope_in
 from comet.passes.triton.lower_to_triton.workarounds import (
     make_branch_ends_differ,
     permute_before_loops,
@@ -177,8 +175,7 @@ class ProgramRange:
         add = self.home.add
         first = add(tl.ConstantOp.of(count, i32))
         branch = tl.IfOp(add(tl.CmpOp(CompareKind.LT, self.number, first)))
-        assert self.block.last_op is not None
-        Builder(InsertPoint.before(self.block.last_op)).insert(branch)
+        builder_in(self.block).insert(branch)
         then, otherwise = branch.then.block, branch.otherwise.block
         home = Prologue(otherwise)
         rest = home.add(tl.BinaryOp(BinaryKind.SUB, self.number, first), "number")
@@ -192,8 +189,7 @@ class ProgramRange:
         Return its body, where the number is that of a tile. Program p does the tiles p,
         p + programs, and so on: programs that run at the same time have neighbours.
         """
-        assert self.block.last_op is not None
-        insert = Builder(InsertPoint.before(self.block.last_op)).insert
+        insert = builder_in(self.block).insert
         stop, step = (insert(tl.ConstantOp.of(n, i32)) for n in (tiles, programs))
         loop = insert(tl.ForOp(self.number, stop, step, []))
         number = loop.body.block.args[0]
@@ -328,10 +324,13 @@ class _KernelLowering:
         It waits for no other program, so that none waits for one that starts later.
         """
         first, others = programs.divided(1)
-        assert first.block.last_op is not None
-        builder = Builder(InsertPoint.before(first.block.last_op))
         scope = Scope(
-            builder, first.home, self._constexprs, {}, self.memory, ranks=self._ranks
+            builder_in(first.block),
+            first.home,
+            self._constexprs,
+            {},
+            self.memory,
+            ranks=self._ranks,
         )
         for op in signals:
             lower_signal(op, scope)
@@ -352,14 +351,13 @@ class _KernelLowering:
         self, node: SpatialOp, block: Block, home: Prologue, program: SSAValue | None
     ) -> Scope:
         """Return the scope of a node's body, in which every slice is whole."""
-        assert block.last_op is not None
         constexprs, loops = self._constexprs.of_part(blocks_of(node)), rank_loops(node)
         slices = {
             dim: self._full_dim(dim, shape, constexprs, home)
             for dim, shape in uncut_slices(node, loops).items()
         }
         return Scope(
-            Builder(InsertPoint.before(block.last_op)),
+            builder_in(block),
             home,
             constexprs,
             slices,

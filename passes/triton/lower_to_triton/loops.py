@@ -27,6 +27,7 @@ from comet.dialects.schedule.accumulators import (
 )
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.terminators import terminator_of
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.channels import (
     owned_slice,
@@ -308,8 +309,7 @@ class TemporalLowering:
         """Yield the next values of the iter_args."""
         tiles = [values[index] for index in iter_args]
         yielded = [tile.value for tile in tiles if isinstance(tile, Tile)]
-        terminator = for_op.body.block.last_op
-        assert terminator is not None
+        terminator = terminator_of(for_op.body.block)
         inner.builder.insert(tl.YieldOp(*yielded))
         terminator.detach()
         terminator.erase()

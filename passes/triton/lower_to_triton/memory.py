@@ -125,11 +125,8 @@ class KernelMemory:
             for value in pointed(self._kernel)
             if isinstance(value.type, TensorType)
         }
-        terminator = self._kernel.body.block.last_op
-        assert terminator is not None
-        for value, result in zip(
-            terminator.operands, self._kernel.results_, strict=True
-        ):
+        pairs = zip(self._kernel.yielded, self._kernel.results_, strict=True)
+        for value, result in pairs:
             buffers.setdefault(value, buffers[result])
         return buffers
 

@@ -26,7 +26,6 @@ from comet.dialects.compound import (
     ReduceKind,
     ReduceOp,
     RenameOp,
-    YieldOp,
 )
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
 from comet.dialects.compound.elementary import NEUTRAL
@@ -34,6 +33,7 @@ from comet.dialects.compound.map import fold_map
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.accumulators import is_fused
 from comet.dialects.schedule.attributes import BlocksAttr
+from comet.dialects.terminators import yielded_by
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.dialects.tl.types import (
     BinaryKind,
@@ -390,7 +390,5 @@ def lower_fold(op: FoldOp, scope: Scope) -> None:
     for argument, value in zip(op.step.block.args, values, strict=True):
         scope.values[argument] = scope.values[value]
     lower_ops(op.step.block, scope)
-    terminator = op.step.block.last_op
-    assert isinstance(terminator, YieldOp)
-    for result, value in zip(op.outs, terminator.values, strict=True):
+    for result, value in zip(op.outs, yielded_by(op.step.block), strict=True):
         scope.values[result] = scope.values[value]

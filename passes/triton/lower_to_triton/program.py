@@ -172,9 +172,7 @@ def _lower_steps(
             continue
         if (new_op := write(op, scope)) is not None:
             scope.values[op.results[0]] = scope.insert(new_op, op.results[0].name_hint)
-    terminator = program.body.block.last_op
-    assert isinstance(terminator, dataflow.YieldOp)
-    return [scope.values[value] for value in terminator.values]
+    return [scope.values[value] for value in program.yielded]
 
 
 @steps(dataflow.BufferOp)

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
 from comet.dialects import tl
+from comet.dialects.terminators import terminator_of
 from comet.dialects.tl.remote import BASES, FLAG
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue
@@ -86,10 +87,9 @@ class SharedParameters:
         if self._counters is None or self._epoch is None:
             return
         block = self.kernel.body.block
-        assert block.last_op is not None
         count = tl.ConstantOp.of(programs, i32)
         finish = tl.FinishEpochOp(self._counters, self._epoch, count.result)
-        block.insert_ops_before([count, finish], block.last_op)
+        block.insert_ops_before([count, finish], terminator_of(block))
 
 
 @dataclass

@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
+from comet.dialects.terminators import terminator_of
 from comet.dialects.tl.types import BinaryKind, element_of
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.memory import KernelMemory
@@ -144,13 +145,16 @@ class Scope:
         return self.insert(tl.ConstantOp.of(number, element_of(type)))
 
 
+def builder_in(block: Block) -> Builder:
+    """Return a builder whose operations go before the terminator of `block`."""
+    return Builder(InsertPoint.before(terminator_of(block)))
+
+
 def scope_in(block: Block, scope: Scope) -> Scope:
     """Return a scope whose operations go before the terminator of `block`."""
-    last = block.last_op
-    assert last is not None
     return replace(
         scope,
-        builder=Builder(InsertPoint.before(last)),
+        builder=builder_in(block),
         prologue=Prologue(block),
         slices=dict(scope.slices),
         values=dict(scope.values),

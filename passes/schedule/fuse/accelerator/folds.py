@@ -21,6 +21,7 @@ from comet.dialects.collective.state import FOLD, States, without_axes
 from comet.dialects.compound import FillOp, FoldOp, YieldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.errors import OpError
+from comet.dialects.terminators import yielded_by
 from comet.passes.schedule.fuse.program import Program
 from comet.passes.schedule.tile_tree import Aliases, iter_args_of, resolve, users_of
 
@@ -158,10 +159,8 @@ def with_iter_args(
     found = set(resident)
     for fold in ops:
         if isinstance(fold, FoldOp):
-            terminator = fold.step.block.last_op
-            yielded = () if terminator is None else terminator.operands
-            for value, iter_arg, out in zip(
-                yielded, iter_args_of(fold), fold.outs, strict=True
-            ):
+            yielded = yielded_by(fold.step.block)
+            triples = zip(yielded, iter_args_of(fold), fold.outs, strict=True)
+            for value, iter_arg, out in triples:
                 found |= {iter_arg, out} if value in found else set()
     return found
