@@ -20,7 +20,12 @@ from comet.dialects.compound import (
     SliceOp,
     View,
 )
-from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.dims import (
+    element_type_of,
+    elements_of,
+    extents_of,
+    names_of,
+)
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.compound.views import merges_pages
 from comet.dialects.dataflow.arrival import ArriveOp, CountersType
@@ -281,7 +286,8 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
         )
     extents = extents_of(op.result)
     in_order = not isinstance(buffer, TableRows) and not any(buffer.shifts.values())
-    if buffer.pointer is not None and in_order:
+    whole = buffer.elements == elements_of(op.input)  # not the first part of a slice
+    if buffer.pointer is not None and in_order and whole:
         if buffer.strides == row_major(dict(zip(buffer.dims, buffer.extents))):
             return buffer_at(buffer.pointer, extents)
     if op.merged and isinstance(buffer, TableRows) and merges_pages(op):

@@ -44,9 +44,27 @@ def test_lowered_views_mean_the_same():
         assert_same_meaning(before, run_passes(before, "lower-views"), "main")
 
 
+FIRST_PART = """
+!X = tensor<3x24xf32, #compound.dims<N, D>>
+!S = tensor<3x8xf32, #compound.dims<N, D>>
+!H = tensor<3x2x4xf32, #compound.dims<N, H, F>>
+func.func @main(%a: !X) -> (!H, !H) {
+  %x = compound.map exp %a : !X -> !X
+  %s = compound.slice %x "D" [0, 8] : !X -> !S
+  %h = compound.rename %s split "D" : !S -> !H
+  %t = compound.slice %a "D" [0, 8] : !X -> !S
+  %g = compound.rename %t split "D" : !S -> !H
+  %y = compound.map exp %g : !H -> !H
+  func.return %h, %y : !H, !H
+}
+"""
+"""The rows of a slice that begins at 0 are as long as those of the whole."""
+
+
 def test_one_gpu_reads_views_along_every_axis(tmp_path: Path):
     one = f"{hardware('h200x1.yaml')},triton-distributed{{strategy=full}}"
     sources = {name: emitted(text, one) for name, text in some(SOME.items(), 2)}
+    sources["first_part"] = emitted(FIRST_PART, one)
     assert not wrong(sources, tmp_path)
 
 
