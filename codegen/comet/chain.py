@@ -14,15 +14,15 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.comet.yaml import DUMPER
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.comet import ProblemOp
-from comet.dialects.compound import ConcatOp, RenameOp, SliceOp
-from comet.dialects.compound.dims import bits_of, extents_of, names_of, unused
-from comet.dialects.cost import Figures, estimate_of
-from comet.dialects.dataflow.chain import (
+from comet.dialects.chain import (
     MappingOp,
     chained_mappings,
     returned_values,
 )
+from comet.dialects.comet import ProblemOp
+from comet.dialects.compound import ConcatOp, RenameOp, SliceOp
+from comet.dialects.compound.dims import bits_of, extents_of, names_of, unused
+from comet.dialects.cost import Figures, estimate_of
 from comet.dialects.errors import OpError
 from comet.yaml_file import read_yaml
 

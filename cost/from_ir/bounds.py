@@ -18,6 +18,7 @@ from comet.cost.estimate import ModelName
 from comet.cost.from_ir.collective import Price, price_of, pricer_for
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
+from comet.dialects.chain import returned_values
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.comet.kinds import operation_kind
@@ -25,7 +26,6 @@ from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bytes_of, merged_extents
 from comet.dialects.compound.pad import PadOp
-from comet.dialects.dataflow.chain import returned_values
 
 OPERATIONS, COLLECTIVES = "operations", "collectives"
 """Names of the work that a bound counts, if it is not bytes."""

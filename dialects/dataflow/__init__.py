@@ -9,9 +9,9 @@ chain, from memory to memory.
 
 from xdsl.ir import Dialect
 
+from comet.dialects.chain import MappingOp
 from comet.dialects.dataflow import analysis  # it registers what the ops mean
 from comet.dialects.dataflow.arrival import ArriveOp, CountersOp, CountersType
-from comet.dialects.dataflow.chain import MappingOp
 from comet.dialects.dataflow.channel import (
     ChannelModeAttr,
     ChannelOp,

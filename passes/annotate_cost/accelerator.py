@@ -12,11 +12,11 @@ from xdsl.ir import Operation
 from comet.cost.estimate import CostError, Estimate, ModelName, NodeEstimate
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import SystemOp
+from comet.dialects.chain import chained_mappings
 from comet.dialects.collective import CollectiveOp
+from comet.dialects.comet import UNPRICED, MappingOp, TileOp
 from comet.dialects.comet import CollectiveOp as CometCollectiveOp
-from comet.dialects.comet import MappingOp, TileOp
 from comet.dialects.cost import Figures, Model, TimeUnit, sum_of_figures
-from comet.dialects.dataflow.chain import chained_mappings
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions, in_copy, module_of
@@ -86,28 +86,22 @@ def function_estimates(
     If a lowering with a node for each sibling has no price, only the function has an
     estimate.
     """
-    yield func, total_figures(lowered_estimate(func, system, model, absorb=True))
+    files = lowered_copy(func, system, absorb=False)
+    merges = any(UNPRICED in op.attributes for op in files.ops)
+    merged = lowered_copy(func, system, absorb=True) if merges else files
+    estimate = estimate_module(merged, model)
+    yield func, total_figures(estimate)
+    if merges:
+        try:
+            estimate = estimate_module(files, model)
+        except CostError:
+            return
     nodes = [op for op in func.walk() if isinstance(op, NodeOp | CollectiveOp)]
-    try:
-        estimate = lowered_estimate(func, system, model, absorb=False)
-    except CostError:
-        return
     outermost = [op for op in nodes if op.parent_op() is func]
     if len(outermost) > 1:  # they become one node, the root
         nodes = [op for op in nodes if op not in outermost]
         estimate = replace(estimate, nodes=estimate.nodes[1:])
     yield from _node_figures(nodes, estimate)
-
-
-def lowered_estimate(
-    func: FuncOp, system: SystemOp, model: ModelName, *, absorb: bool
-) -> Estimate:
-    """
-    Return the price of the COMET files that `func` lowers to.
-
-    Raises CostError if the mapping cannot be priced or does not fit.
-    """
-    return estimate_module(lowered_copy(func, system, absorb=absorb), model)
 
 
 def lowered_copy(func: FuncOp, system: SystemOp, *, absorb: bool) -> ModuleOp:

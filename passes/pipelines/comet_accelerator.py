@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -19,18 +19,22 @@ from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
 from comet.passes.dataflow.outline_mappings.cuts import cuts
 from comet.passes.dataflow.outline_mappings.plan import Graph, check_graph
 from comet.passes.explore.config import ShardingConfig, Trial
-from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.expand_maps import ExpandMapsPass, expandable_maps
 from comet.passes.pipeline import AUTO, run_passes
-from comet.passes.pipelines.mapping_chain import ONE, ChainSearch
 from comet.passes.schedule.tile.misfit import NothingFits
 from comet.passes.search import Goal, session
 from comet.passes.search.record import Choice, Row
 from comet.passes.sharding.dim_axes import parse_dims
 
+if TYPE_CHECKING:
+    from comet.passes.explore.constraints import Constraints
+
 DECOMPOSE = DecomposePass(accumulator="input")
+
+ONE = "one"
+"""The option `mappings` for one mapping, also where none fits."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             yield ExpandMapsPass()
         if is_chain:
             (func,) = compute_functions(module)
-            pipeline = replace(self, mappings=ONE)
-            yield from ChainSearch(ctx, Graph(func), pipeline).passes(self.mappings)
+            yield from self.chain(ctx, Graph(func), self.mappings)
         elif self.search == "quick":
             yield from super().parts(ctx, module)
         else:
@@ -122,8 +125,24 @@ class CometAcceleratorPass(AcceleratorPipeline):
                 return self.cheapest(ctx, module, configs)
             return super().chosen(ctx, module, configs)
         except NothingFits as error:
-            search = ChainSearch(ctx, graph, replace(self, mappings=ONE), error)
-            return Trial(tuple(search.passes(AUTO)), {})
+            return Trial(tuple(self.chain(ctx, graph, AUTO, error)), {})
+
+    def chain(
+        self,
+        ctx: Context,
+        graph: Graph,
+        mappings: str,
+        misfit: NothingFits | None = None,
+    ) -> Iterator[ModulePass]:
+        """
+        Yield the passes of the chain that `mappings` says, or of the cheapest one.
+
+        `misfit` says why one mapping does not hold the graph, if that was tried.
+        """
+        from comet.passes.pipelines.mapping_chain import ChainSearch
+
+        search = ChainSearch(ctx, graph, replace(self, mappings=ONE), misfit)
+        yield from search.passes(mappings)
 
     def divisible(self, module: ModuleOp) -> Graph | None:
         """Return the graph of a program that `auto` may cut into several mappings."""
@@ -147,8 +166,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
         yield DECOMPOSE
         if (graph := self.divisible(module)) is None:
             raise nothing
-        search = ChainSearch(ctx, graph, replace(self, mappings=ONE), nothing)
-        yield from search.passes(AUTO)
+        yield from self.chain(ctx, graph, AUTO, nothing)
 
     def best(self, ctx: Context, module: ModuleOp) -> tuple[ModulePass, ...]:
         """
@@ -185,6 +203,8 @@ class CometAcceleratorPass(AcceleratorPipeline):
 
     def constraints(self) -> Constraints:
         """Return the values that options leave open to an exact search."""
+        from comet.passes.explore.constraints import Constraints
+
         dim = None if self.dim in (None, AUTO_DIM) else (parse_dims(self.dim or ()),)
         return Constraints(
             dim=dim,

@@ -44,9 +44,6 @@ from comet.passes.sharding.dim_axes import dims_in, format_dims, parse_dims
 MERGED = "merged"
 """The option for chains whose mappings are merged, too."""
 
-ONE = "one"
-"""The option for one mapping, also where none fits."""
-
 Mapped = Found[tuple[ModulePass, ...]]
 """The passes that make a mapping without a search, and its cost."""
 

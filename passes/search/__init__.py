@@ -323,7 +323,8 @@ def descend(
     price of another candidate.
     """
     with session() as current:
-        _check_bound(space.bound(), goal)
+        if current.ceilings:  # else no price is known that a bound may be above
+            _check_bound(space.bound(), goal)
         first = space.start()
         rows = [Row("start", first.cost, first.limit)]
         sampled = space.sample(first)

@@ -67,13 +67,16 @@ MACHINE = "one machine's passes need not load those of the other"
 FLAGS = "flags are checked before numpy is loaded"
 TORCH = "torch takes seconds, and only some runs need it"
 EXTRA = "matplotlib is in an extra, and takes a second"
+EXACT = "few searches are exact"
 BACKEND = "a back end is loaded when it is asked for"
 
 LATE = {
     "comet.cost.accelerator.model:price": "few prices are those of the tool",
     "comet.cost.from_ir.collective:pricer_for": MACHINE,
     "comet.passes.annotate_cost:plan_estimates": MACHINE,
-    "comet.passes.pipelines.comet_accelerator:best": "few searches are exact",
+    "comet.passes.pipelines.comet_accelerator:best": EXACT,
+    "comet.passes.pipelines.comet_accelerator:chain": "few graphs are chains",
+    "comet.passes.pipelines.comet_accelerator:constraints": EXACT,
     "comet.passes.schedule.fuse:fusion_machine": MACHINE,
     "comet.passes.schedule.tile:tile_function": MACHINE,
     "comet.passes.schedule.tile:chosen_plan": MACHINE,

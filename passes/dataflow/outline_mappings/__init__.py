@@ -21,8 +21,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolTable
 
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.chain import MappingOp
 from comet.dialects.collective.mesh import MeshOp
-from comet.dialects.dataflow import MappingOp
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.outline_mappings.cuts import earliest, given_parts, parts_of

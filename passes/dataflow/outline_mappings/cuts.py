@@ -8,10 +8,10 @@ from typing import TypeAlias
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.chain import returned_values
 from comet.dialects.compound import CastOp, ContractOp
 from comet.dialects.compound.copied import origin_of
 from comet.dialects.compound.views import sources
-from comet.dialects.dataflow.chain import returned_values
 from comet.passes.analysis.op_groups import defining_ops, disagrees, extents_of_op
 from comet.passes.analysis.stored_values import named_values, value_names
 from comet.passes.dataflow.outline_mappings.plan import (

@@ -9,6 +9,7 @@ from functools import cached_property
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from comet.dialects.chain import returned_values
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound import (
@@ -18,7 +19,6 @@ from comet.dialects.compound import (
     SliceOp,
 )
 from comet.dialects.compound.copied import is_copied, readers_of
-from comet.dialects.dataflow.chain import returned_values
 from comet.dialects.errors import OpError
 from comet.passes.analysis.op_groups import defining_ops, disagrees
 from comet.passes.analysis.padding import is_border

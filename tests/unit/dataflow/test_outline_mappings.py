@@ -12,8 +12,8 @@ from view_programs import programs
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import InterpretationError, PassFailedException
 
+from comet.dialects.chain import chained_mappings
 from comet.dialects.compound.dims import extents_of
-from comet.dialects.dataflow.chain import chained_mappings
 from comet.interpreter import run
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.outline_mappings.cuts import cuts, given_parts

@@ -27,10 +27,11 @@ from comet.cost.accelerator.model import (
 )
 from comet.cost.accelerator.problem import Problem
 from comet.cost.estimate import ModelName
+from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import attached_system
 from comet.dialects.schedule.analysis import assign_combiners
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
-from comet.passes.annotate_cost.accelerator import lowered_estimate
+from comet.passes.annotate_cost.accelerator import lowered_copy
 from comet.passes.schedule.plan_string import cuttable, format_plan
 from comet.passes.schedule.retile import set_loops
 from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch, search
@@ -176,7 +177,9 @@ def test_the_estimate_is_that_of_the_lowered_tree(strategy: str):
     module = fused(strategy, sizes=(12, 8, 64))
     system, choice = attached_system(module), searched(strategy)
     tiled = run_passes(module, f'tile{{factors="{format_plan(choice.entries())}"}}')
-    own = lowered_estimate(only_function(tiled), system, "paper", absorb=False)
+    own = estimate_module(
+        lowered_copy(only_function(tiled), system, absorb=False), "paper"
+    )
     assert choice.estimate.latency == pytest.approx(own.latency)
     assert choice.estimate.energy == pytest.approx(own.energy)
 
@@ -232,7 +235,9 @@ def test_any_plan_costs_what_the_lowered_tree_does(tree: str):
         text = format_plan(template.entries(chosen))
         tiled = run_passes(module, f'tile{{factors="{text}"}}')
         for model, price_of in prices.items():
-            own = lowered_estimate(only_function(tiled), system, model, absorb=False)
+            own = estimate_module(
+                lowered_copy(only_function(tiled), system, absorb=False), model
+            )
             assert float(price_of.latency[index]) == pytest.approx(own.latency), text
             assert float(price_of.energy[index]) == pytest.approx(own.energy), text
 

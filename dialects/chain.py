@@ -1,4 +1,9 @@
-"""Chains of mappings: what an accelerator computes one mapping after the other."""
+"""
+Chains of mappings: what an accelerator computes one mapping after the other.
+
+The op is of the dialect `dataflow`. The other ops of that dialect are about GPUs, so
+passes for accelerators import this module alone.
+"""
 
 from __future__ import annotations
 
