@@ -14,7 +14,7 @@ from comet.api.answer import Answer
 from comet.api.question import NOTHING, Question
 from comet.codegen.chrome_trace import Process
 from comet.cost.estimate import ModelName, energy_scope, figure_text
-from comet.cost.from_ir.mapping import system_hardware
+from comet.cost.from_ir.mapping import problem_of, system_hardware
 from comet.report.front import MOST_SECONDS, Point
 from comet.report.mapping_figures import Figures, TreeNode, figures_of
 from comet.report.numbers import CYCLES, PICOJOULES, Unit, conserved, percent
@@ -56,7 +56,8 @@ class Compared:
     name: str
     """The name of its file."""
     figures: Figures
-    same_machine: bool
+    differs: str
+    """In what it differs beside the mapping, as the end of a sentence; else empty."""
 
 
 def page_of(
@@ -108,8 +109,17 @@ def compared_with(
 ) -> Compared:
     """Return the figures of another mapping, by the same model."""
     name, its = other
-    same = system_hardware(its) == system_hardware(module)
-    return Compared(name, figures_of(its, figures.model), same)
+    mine, theirs = problem_of(module), problem_of(its)
+    differs = ""
+    if (mine.inputs, mine.outputs) != (theirs.inputs, theirs.outputs):
+        made, read = ", ".join(theirs.outputs), ", ".join(theirs.inputs)
+        differs += f"; the other mapping is of another program, {made} from {read}"
+    elif mine.dims != theirs.dims:
+        sizes = ", ".join(f"{dim}={extent}" for dim, extent in theirs.dims.items())
+        differs += f"; the other mapping is of other extents, {sizes}"
+    if system_hardware(its) != system_hardware(module):
+        differs += "; the other mapping is for another machine"
+    return Compared(name, figures_of(its, figures.model), differs)
 
 
 def command_of(question: Question) -> str:
@@ -379,7 +389,6 @@ def compare_mappings(figures: Figures, other: Compared) -> Section:
     mine, theirs = (
         {term.name: term.cycles for term in side.parts.terms} for side in (figures, its)
     )
-    machine = "" if other.same_machine else "; the other mapping is for another machine"
     numbers = [
         Pair("latency", CYCLES, figures.latency, its.latency),
         Pair("energy", PICOJOULES, figures.energy, its.energy),
@@ -392,6 +401,6 @@ def compare_mappings(figures: Figures, other: Compared) -> Section:
         (mine, theirs),
         numbers,
         CYCLES,
-        note(f"Both under the model {figures.model}{machine}."),
+        note(f"Both under the model {figures.model}{other.differs}."),
         Folded("The tile tree of the other mapping", (Tree(_node(its.tree)),)),
     )

@@ -15,7 +15,9 @@ from comet.api.question import NOTHING, Question, Sampling
 from comet.api.saved import saved_constraints
 from comet.api.source import Source
 from comet.batch.store import Store, recalled
+from comet.cost.estimate import CostError
 from comet.cost.from_ir.mapping import problem_of
+from comet.tools.diagnostics import UsageError
 from comet.tools.progress_bar import ProgressBar
 from comet.tools.reporting import Outputs
 
@@ -70,7 +72,7 @@ def store_of(options: Namespace) -> Store | None:
 
 
 class SearchReporting:
-    """Writes the report on an answer; raises CostError for nothing to compare with."""
+    """Writes the report on an answer; raises UsageError for nothing to compare with."""
 
     def __init__(self, outputs: Outputs):
         # Loaded before the search, as its end is what users wait for.
@@ -90,7 +92,13 @@ class SearchReporting:
 
 
 def _mapped(path: str) -> tuple[str, ModuleOp]:
-    """Return the mapping in a file, with its name; raises CostError if it has none."""
+    """Return the mapping in a file, with its name; raises UsageError if it has none."""
     module = parsed(Source.read(path).text, path, installed_context())
-    problem_of(module)
+    try:
+        problem_of(module)
+    except CostError as error:
+        raise UsageError(
+            f"--compare: there is no mapping in {path}; name a file that comet-explore "
+            "--output wrote"
+        ) from error
     return path, module

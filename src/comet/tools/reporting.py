@@ -44,13 +44,16 @@ class Outputs:
         """
         Return the outputs that the flags request, None if there are none.
 
-        Raises UsageError if a package is missing, or the report to compare in.
+        Raises UsageError if a package is missing, or the report to compare in, and if
+        no plots can be written at their place.
         """
         if options.report is None and options.plots is None:
             if options.compare is not None:
                 raise UsageError("--compare is a part of the report; give --report too")
             return None
         require_packages()
+        if options.plots is not None and Path(options.plots).is_file():
+            raise UsageError(f"--plots: {options.plots} is a file; name a folder")
         return cls(options.report, options.plots, options.compare)
 
     def write(self, page: Page) -> None:

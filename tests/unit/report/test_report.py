@@ -29,7 +29,7 @@ from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, ModelName
 from comet.report.front import Point, front_of, not_beaten
 from comet.report.mapping_figures import Figures, TreeNode, figures_of
-from comet.report.mapping_report import page_of
+from comet.report.mapping_report import compared_with, page_of
 from comet.report.mapping_timeline import timeline
 from comet.report.numbers import conserved
 from comet.report.plots import Plot, savings
@@ -294,4 +294,30 @@ def test_compare_needs_a_report(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_compare_needs_a_mapping(capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "--report", "r.html", "--compare", str(PROGRAM))
-    assert "'comet.problem'" in said
+    assert "no mapping in" in said
+    assert "--output" in said
+
+
+def test_plots_are_not_written_over_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is a file; name a folder" in refused(capsys, "--plots", str(PROGRAM))
+
+
+@pytest.mark.parametrize(
+    ("program", "rows", "said"),
+    [
+        ("gemm_softmax", 128, ""),
+        ("gemm", 128, "of another program, c from a, b"),
+        ("gemm_softmax", 64, "of other extents, M=64, N=256, K=64"),
+    ],
+)
+def test_a_mapping_of_another_program_is_called_so(
+    program: str, rows: int, said: str
+) -> None:
+    source = (ROOT / f"samples/{program}.mlir").read_text()
+    source = source.replace("tensor<128x", f"tensor<{rows}x")
+    pipeline = "comet-accelerator{dim=M strategy=full stream=false pad=none}"
+    other = compiled(source, hardware=HARDWARE, pipeline=pipeline).module
+    mine = answer().module
+    found = compared_with(("other.mlir", other), mine, figures_of(mine, "paper"))
+    assert said in found.differs
+    assert bool(found.differs) == bool(said)
