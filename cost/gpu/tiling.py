@@ -156,9 +156,18 @@ def tensor_traffic(
         again = np.maximum(np.minimum(again, waves), 1)
         traffic.append(size * again * loop_reloads(position, summary, blocks, gpu))
     sizes = [size_of(tensor, summary) for tensor in summary.spilled]
-    running = np.minimum(gpu.multiprocessors / summary.programs(blocks), 1.0)
-    again = np.greater(sum(sizes) * running, gpu.l2_bytes) * 1.0
-    return (*traffic, *(size * (1 + again) for size in sizes))
+    times = times_spilled(sum(sizes), summary.programs(blocks), gpu)
+    return (*traffic, *(size * times for size in sizes))
+
+
+def times_spilled(size: float, programs: Real, gpu: Device) -> Real:
+    """
+    Return how often device memory moves spilled tiles of `size` bytes in all.
+
+    They are stored, and loaded if L2 cannot hold those of the running programs.
+    """
+    running = np.minimum(gpu.multiprocessors / programs, 1.0)
+    return 1 + np.greater(size * running, gpu.l2_bytes)
 
 
 def written_bytes(summary: KernelSummary, blocks: Blocks) -> Real:

@@ -271,6 +271,49 @@ def test_lower_bounds_of_kernels_that_had_too_high_ones(
     assert check_bounds(module, kernels) > 4
 
 
+def softmax_of_products(rows: int, columns: int) -> str:
+    """A softmax of products with large results."""
+    p = Program({"M": rows, "N": columns, "K": 64}, "f16", "f32")
+    s = p.contract("s", p.argument("q", "MK"), p.argument("k", "NK"), "MN")
+    shifted = p.map(
+        "shifted", "exp", p.map("less", "sub", s, p.reduce("m", "max", s, "N"))
+    )
+    return p.returning(p.map("w", "div", shifted, p.reduce("l", "add", shifted, "N")))
+
+
+def weighted(rows: int, terms: int) -> str:
+    """Few programs with a long loop, in which lanes compute what a product reads."""
+    p = Program({"M": rows, "N": terms, "E": 64}, "f16", "f32")
+    w = p.map("w", "exp", p.argument("x", "MN"))
+    return p.returning(p.contract("o", w, p.argument("v", "NE"), "ME"))
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "part"),
+    [
+        pytest.param(
+            softmax_of_products(8192, 8192),
+            Strategy("partial", spill=True),
+            0.5,
+            id="spilled tiles",
+        ),
+        pytest.param(
+            weighted(16, 1 << 16), Strategy("partial"), 0.9, id="dependent loads"
+        ),
+    ],
+)
+def test_the_lower_bound_of_a_form_is_near_its_time(
+    text: str, form: Strategy, part: float
+):
+    module = simplified(text, H200)
+    forms = Forms(trials := Trials(attached_system(module)), (form,))
+    ops = elementary_ops(only(module))
+    kernel = ops, tuple(ops[-1].results)
+    (nest,) = loop_nests((form,), ops)
+    seconds = trials.seconds(plan_form(nest, *kernel))
+    assert part * seconds < forms.least_of(nest, *kernel) <= seconds
+
+
 def test_the_cheapest_form_is_found_without_a_price_of_each():
     module = block({"M": 128, "N": 128})
     (func,) = compute_functions(module)

@@ -22,6 +22,7 @@ from xdsl.ir import SSAValue
 
 from comet.cost.from_ir.products import ReadProduct, summary_of_products
 from comet.cost.gpu.capacity import may_fit
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import (
     KernelWork,
     kernel_time,
@@ -33,6 +34,7 @@ from comet.cost.gpu.kernel import (
 from comet.cost.gpu.registers import REGISTER, register_bound
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
+from comet.cost.gpu.tiling import times_spilled
 from comet.cost.reals import Real, larger, longest, total
 from comet.cost.reals import product as product_of
 from comet.dialects.compound.dims import (
@@ -92,6 +94,7 @@ class KernelBound:
         """What the kernel loads and stores."""
         self._facts = facts
         self._vector_ops: dict[frozenset[str], Sequence[VectorOp]] = {}
+        self._seconds: dict[LoopNest, float] = {}
 
     @cached_property
     def grid(self) -> tuple[str, ...]:
@@ -156,7 +159,9 @@ class KernelBound:
 
     def seconds(self, nest: LoopNest) -> float:
         """Return a bound for a form, infinite if no tiles fit."""
-        return _Least(self, nest).seconds()
+        if (seconds := self._seconds.get(nest)) is None:
+            self._seconds[nest] = seconds = _Least(self, nest).seconds()
+        return seconds
 
 
 @dataclass(frozen=True)
@@ -185,15 +190,16 @@ class _Least:
         all_blocks = {**smallest, **blocks}
         work = self._work(summary, all_blocks, parts)
         fits = may_fit(summary, all_blocks, work.warps, gpu)
-        least = float(np.min(np.where(np.greater(fits, 0), self._least(work), inf)))
+        dependent = self._depends(summary)
+        times = self._least(work, gpu if dependent else kernel.gpu_of_loops)
+        least = float(np.min(np.where(np.greater(fits, 0), times, inf)))
         return max(least * ROUNDED, kernel.moving_seconds())
 
-    def _least(self, work: KernelWork) -> Real:
+    def _least(self, work: KernelWork, gpu: Device) -> Real:
         """
         Return the time of a launch, without the program that runs after the full waves:
         in other kernels it may be in one of them.
         """
-        gpu = self.kernel.gpu_of_loops
         time = kernel_time(work, gpu)
         slots = gpu.multiprocessors * np.maximum(resident_programs(work, gpu), 1)
         # Each wave fills its pipelines; `work` loads all else ahead.
@@ -240,16 +246,20 @@ class _Least:
         threads = gpu.warp_threads * warps
         registers = register_bound(summary, blocks, warps, gpu) * threads
         stored = _moved(kernel.outs, blocks, parts)
+        # Loops store spilled tiles, and load them again.
+        spilled = _moved(tuple(self.nest.spilled), blocks, parts)
+        sizes = sum(map(bytes_of, self.nest.spilled))
+        read = max(kernel.device_bytes - self._uncertain(), 0.0)
         return KernelWork(
             programs=programs,
             tensor_operations=dots,
             vector_operations=looped + later,
             looped_operations=looped,
-            moved_bytes=_moved(kernel.values, blocks, parts),
-            stored_bytes=stored,
-            written_bytes=programs * stored,
+            moved_bytes=_moved(kernel.values, blocks, parts) + 2 * spilled,
+            stored_bytes=stored + spilled,
+            written_bytes=programs * stored + sizes,
             shared_reads=0.0,
-            device_bytes=max(kernel.device_bytes - self._uncertain(), 0.0),
+            device_bytes=read + sizes * times_spilled(sizes, programs, gpu),
             rounds=rounds,
             exposed_rounds=exposed,
             pipelines=self._pipelines(summary),
@@ -323,6 +333,33 @@ class _Least:
         looped = not op.bit & self.kernel.inside or op.bit & self.kernel.reduced
         dims = (dim for dim, _ in op.extents)
         return not looped and set(self.nest.loops).isdisjoint(dims)
+
+    def _depends(self, summary: KernelSummary) -> bool:
+        """
+        Return whether vector lanes certainly compute in a loop of products.
+
+        It is the loop of both if they have the same dimensions of loops, and one of
+        these has several iterations with any blocks.
+        """
+        kernel, loops = self.kernel, self.nest.loops
+        several = {
+            dim
+            for dim in loops
+            if summary.extents[dim] > max(block_sizes(summary, dim))
+        }
+        if not several:
+            return False
+        of_products = {
+            frozenset(op.dims).intersection(loops)
+            for op in kernel.ops
+            if op.products and not op.has_steps
+        }
+        of_vectors = {
+            frozenset(dim for dim, _ in op.extents).intersection(loops)
+            for op in kernel.vector_ops(loops)
+            if op.bit and (op.in_loop.lanes or op.in_loop.special)
+        }
+        return any(not dims.isdisjoint(several) for dims in of_products & of_vectors)
 
     def _rounds(self, summary: KernelSummary) -> tuple[int, int]:
         """

@@ -46,20 +46,32 @@ class Forms:
         return kernel
 
     def _found(self, ops: Group, outs: Values) -> Spatial:
-        found: dict[Spatial, float] = {}
-        failure = PassFailedException("fuse: a kernel has no form")
-        for nest in self._nests_of(ops):
-            best = min(found.values(), default=inf)
-            if best < inf and self.least_of(nest, ops, outs) >= best:
-                continue
+        """
+        Return the cheapest form, of equal ones the first.
+
+        The one with the lowest bound is tried first: then bounds of others may be above
+        its price.
+        """
+        nests, best = self._nests_of(ops), inf
+        bounds = dict.fromkeys(nests, 0.0)
+        if len(nests) > 1:
+            bounds = {nest: self.least_of(nest, ops, outs) for nest in nests}
+        found: dict[LoopNest, tuple[float, Spatial]] = {}
+        failures: dict[LoopNest, PassFailedException] = {}
+        for nest in sorted(nests, key=bounds.__getitem__):
+            if best < inf and bounds[nest] >= best:
+                break
             kernel = plan_form(nest, ops, outs)
             try:
-                found.setdefault(kernel, self._trials.seconds(kernel))
+                seconds = self._trials.seconds(kernel)
             except PassFailedException as error:
-                failure = error
+                failures[nest] = error
+                continue
+            found[nest], best = (seconds, kernel), min(best, seconds)
         if not found:
-            raise failure
-        return min(found, key=found.__getitem__)
+            raise [failures[nest] for nest in nests][-1]
+        legal = (found[nest] for nest in nests if nest in found)
+        return min(legal, key=lambda form: form[0])[1]
 
     def seconds(self, group: Group, outs: Values) -> float:
         """Return the seconds of the cheapest form, infinite if none is legal."""

@@ -88,6 +88,11 @@ class OpFacts:
     steps: tuple[VectorOp, ...]
     """The ops in its step, and the op."""
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether it is a fold, with ops in its step."""
+        return len(self.steps) > 1
+
 
 class Facts(dict[Operation, OpFacts]):
     """The facts of all ops that were asked for, on one GPU."""
