@@ -23,7 +23,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import Figures, estimate_of
 from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
-from comet.passes.schedule.fuse.accelerator.plan import plan_fusion
+from comet.passes.schedule.fuse.accelerator.plan import Fusible
 from comet.passes.schedule.fuse.strategy import Name, Strategy
 from comet.passes.schedule.tile.accelerator import ToolSearch, search
 from comet.passes.schedule.tile.finest import finest
@@ -238,7 +238,7 @@ def test_no_mapping_is_below_the_bound_of_its_sharding(
     func, system = only_function(module), attached_system(module)
     region_dce(func.body)
     least = program_bound(func, system, model)
-    plan = plan_fusion(func, system, Strategy(strategy))
+    plan = Fusible.of(func, system).plan(Strategy(strategy))
     fused = fusion_bound(func, system, plan, model)
     options = f"dim={shared} strategy={strategy} model={model} chunks=shared"
     found = figures(f"{options} stream={'true' if stream else 'false'}")

@@ -17,7 +17,7 @@ from comet.dialects.compound import FoldOp
 from comet.dialects.cost import annotate
 from comet.passes.analysis.functions import in_copy
 from comet.passes.annotate_cost.accelerator import total_figures
-from comet.passes.schedule.fuse.accelerator.plan import fuse_function, plan_fusion
+from comet.passes.schedule.fuse.accelerator.plan import Fusible, fuse_function
 from comet.passes.schedule.fuse.rewrite import FusionPlan
 from comet.passes.schedule.fuse.strategy import (
     CHUNKS,
@@ -68,11 +68,16 @@ def different_strategies(
 
     Without strategies whose plan is equal to an earlier one.
     """
+    try:
+        fusible = Fusible.of(func, system)
+    except PassFailedException as error:
+        yield from ((_label(choice, choices), choice, error) for choice in choices)
+        return
     plans: list[FusionPlan] = []
     for choice in choices:
         label = _label(choice, choices)
         try:
-            plan = plan_fusion(func, system, choice)
+            plan = fusible.plan(choice)
         except PassFailedException as error:
             yield label, choice, error
             continue

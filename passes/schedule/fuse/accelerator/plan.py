@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
@@ -11,6 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective import AllGatherOp, CollectiveOp, GatherOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh
+from comet.dialects.collective.state import States
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -90,42 +92,60 @@ def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
     Raises PassFailedException for ops that cannot be leaves, and for hardware without
     the levels of a `MemoryChain`.
     """
-    rewrite(func, plan_fusion(func, system, strategy))
+    rewrite(func, Fusible.of(func, system).plan(strategy))
     name_nodes(func)
 
 
-def plan_fusion(func: FuncOp, system: SystemOp, strategy: Strategy) -> FusionPlan:
-    """Return the fusion plan of `func` for `strategy`."""
-    _check_ops(func)
-    chain, program = memory_chain(system), read_program(func)
-    _check_results(program)
-    mesh = _mesh(program, system)
-    states = states_in_steps(program, frozenset(chain.core_axes))
-    dissolved = dissolved_collectives(program, chain)
-    builder = NestBuilder(chain, mesh, states, dissolved, strategy)
-    groups = nest_groups(program.ops, states, strategy.name)
-    for group in groups:
-        check_partials(group, states)
-    trees = tuple(map(builder.nest, groups))
-    inputs = {local: v for local, v in program.inputs.items() if local is not v}
-    aliases = dissolved | chunks_of(program.ops) | origins_of(program.ops)
-    aliases |= {**inputs, **program.leaving}
-    completed = frozenset(dissolved.values())
-    spills = strategy.name == "partial"
-    buffered = resident_values(
-        trees, chain.out, aliases, program, completed, spills=spills
-    )
-    resident = frozenset(with_iter_args(set(buffered), program.ops))
-    if strategy.chunks == "root":
-        check_iter_args(program, resident)
-    levels = ChainLevels(chain, resident, aliases)
-    return FusionPlan(
-        func.body.block,
-        (Leaf(program.pads), *trees, Leaf(program.slices)),
-        tuple(program.returned.operands),
-        levels,
-        aliases,
-    )
+@dataclass(frozen=True)
+class Fusible:
+    """A function that accelerators can run, as the plans of all strategies see it."""
+
+    program: Program
+    chain: MemoryChain
+    mesh: MeshOp
+    states: States
+    """The states of all values."""
+    dissolved: dict[SSAValue, SSAValue]
+    """The results of collectives that borders of nodes do, with their operands."""
+
+    @classmethod
+    def of(cls, func: FuncOp, system: SystemOp) -> Self:
+        """Read a function; raises PassFailedException as `fuse_function`."""
+        _check_ops(func)
+        chain, program = memory_chain(system), read_program(func)
+        _check_results(program)
+        mesh = _mesh(program, system)
+        states = states_in_steps(program, frozenset(chain.core_axes))
+        dissolved = dissolved_collectives(program, chain)
+        return cls(program, chain, mesh, states, dissolved)
+
+    def plan(self, strategy: Strategy) -> FusionPlan:
+        """Return the fusion plan of a strategy; raises PassFailedException."""
+        program, chain, states = self.program, self.chain, self.states
+        builder = NestBuilder(chain, self.mesh, states, self.dissolved, strategy)
+        groups = nest_groups(program.ops, states, strategy.name)
+        for group in groups:
+            check_partials(group, states)
+        trees = tuple(map(builder.nest, groups))
+        inputs = {local: v for local, v in program.inputs.items() if local is not v}
+        aliases = self.dissolved | chunks_of(program.ops) | origins_of(program.ops)
+        aliases |= {**inputs, **program.leaving}
+        completed = frozenset(self.dissolved.values())
+        spills = strategy.name == "partial"
+        buffered = resident_values(
+            trees, chain.out, aliases, program, completed, spills=spills
+        )
+        resident = frozenset(with_iter_args(set(buffered), program.ops))
+        if strategy.chunks == "root":
+            check_iter_args(program, resident)
+        levels = ChainLevels(chain, resident, aliases)
+        return FusionPlan(
+            program.func.body.block,
+            (Leaf(program.pads), *trees, Leaf(program.slices)),
+            tuple(program.returned.operands),
+            levels,
+            aliases,
+        )
 
 
 def _mesh(program: Program, system: SystemOp) -> MeshOp:
