@@ -11,10 +11,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
 from comet.dialects import compound
+from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import MapKind, ReduceKind
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
 from comet.dialects.errors import OpError
-from comet.dialects.terminators import yielded_by
 
 MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.ADD: "{} + {}",

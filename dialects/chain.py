@@ -23,8 +23,8 @@ from xdsl.irdl import (
 from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.blocks import yielded_by
 from comet.dialects.compound.dims import element_type_of, extents_of
-from comet.dialects.terminators import yielded_by
 
 
 class MappingModule(SymbolUserOpInterface):

@@ -22,8 +22,8 @@ from comet.codegen.triton.tensors import (
     tensor_text,
 )
 from comet.dialects import tl
+from comet.dialects.blocks import yielded_by
 from comet.dialects.errors import OpError
-from comet.dialects.terminators import yielded_by
 from comet.dialects.tl.types import shape_of
 
 DOUBLE = INDENT * 2

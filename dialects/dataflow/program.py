@@ -37,6 +37,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.blocks import yielded_by
 from comet.dialects.compound.gather import ScatterAddOp
 from comet.dialects.dataflow.arrival import CountersType
 from comet.dialects.dataflow.channel import ChannelType
@@ -44,7 +45,6 @@ from comet.dialects.dataflow.flags import FlagsType
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.terminators import yielded_by
 
 
 def _verify_types(

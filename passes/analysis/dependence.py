@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
+from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -17,7 +18,6 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import names_of
-from comet.dialects.terminators import yielded_by
 
 PASSING_ON = (MapOp, CastOp, ReduceOp, ContractOp, FoldOp, PadOp, GatherOp)
 """Ops whose results only have dimensions of their operands."""

@@ -192,5 +192,4 @@ def _exchange(plan: PlannedExchange, channels: Sequence[SSAValue]) -> None:
     wait = WaitOp(inner[0], views=[read.result for read in reads])
     Rewriter.insert_op([*pushes, signal, *reads, wait], InsertPoint.before(gathers[0]))
     for op, awaited in zip(gathers, wait.awaited, strict=True):
-        awaited.name_hint = op.result.name_hint
         Rewriter.replace_op(op, (), (awaited,))

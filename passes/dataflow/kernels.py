@@ -38,7 +38,6 @@ def rebuild_kernel(
     keep_ranks(old, kernel)
     Rewriter.insert_op(kernel, InsertPoint.before(old))
     for index, result in zip(kept, kernel.results_, strict=True):
-        result.name_hint = old.results_[index].name_hint
         old.results_[index].replace_all_uses_with(result)
     buffers = [out.owner for i, out in enumerate(old.outs) if i not in kept]
     Rewriter.erase_op(old)
@@ -106,7 +105,6 @@ def joined(first: KernelOp, second: KernelOp) -> KernelOp:
     Rewriter.insert_op(kernel, InsertPoint.before(second))
     before = (*first.results_, *second.results_)
     for old, new in zip(before, kernel.results_, strict=True):
-        new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
     Rewriter.erase_op(second)
     Rewriter.erase_op(first)

@@ -269,6 +269,4 @@ def _lower_use(
                 f"lower-channels: {op.name} waits without a signal; remove it, "
                 "or signal in the kernel that stores to the channel",
             )
-    for old, result in zip(op.results, new.results, strict=True):
-        result.name_hint = old.name_hint
     Rewriter.replace_op(op, new)

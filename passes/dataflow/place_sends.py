@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from xdsl.ir import OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from comet.dialects.blocks import terminator_of
 from comet.dialects.compound import View
 from comet.dialects.dataflow import PushOp, SignalOp, StageOp
 from comet.dialects.dataflow.signals import sent_with, store_of
 from comet.dialects.schedule import CopyOp, SpatialOp, YieldOp
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.terminators import terminator_of
 from comet.passes.dataflow.kernels import inside
 
 

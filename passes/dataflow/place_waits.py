@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.cost.gpu.waiting import waits_in_loop
+from comet.dialects.blocks import copy_names
 from comet.dialects.compound.dims import names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import (
@@ -261,6 +262,5 @@ def _wait_in(block: Block, placed: PlacedWait, views: Sequence[SSAValue]) -> Wai
     }
     new_wait.properties |= properties
     new_wait.location = wait.location
-    for view, value in zip(views, new_wait.awaited, strict=True):
-        value.name_hint = view.name_hint
+    copy_names(views, new_wait.awaited)
     return new_wait

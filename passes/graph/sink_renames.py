@@ -22,6 +22,7 @@ from xdsl.pattern_rewriter import (
     PatternRewriteWalker,
     RewritePattern,
 )
+from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
 from comet.dialects.compound import (
@@ -123,13 +124,9 @@ class _SinkRename(RewritePattern):
             return
         (result,) = op.results
         sizes = {names.get(dim, dim): n for dim, n in extents_of(result).items()}
-        sunk = op.create(
-            operands=[_before(value, names) for value in op.operands],
-            result_types=[tensor(sizes, element_type_of(result))],
-            properties=op.properties.copy(),
-            attributes=op.attributes.copy(),
-        )
-        sunk.results[0].name_hint = result.name_hint
+        sunk, type_ = op.clone(), tensor(sizes, element_type_of(result))
+        sunk.operands = [_before(value, names) for value in op.operands]
+        Rewriter.replace_value_with_new_type(sunk.results[0], type_)
         renames = dict.fromkeys(_rename_of(value) for value in op.operands)
         rewriter.replace(op, (sunk, RenameOp(sunk.results[0], result.type)))
         for rename in renames:

@@ -20,9 +20,10 @@ from typing import TypeAlias
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
+from comet.dialects.blocks import after_value
 from comet.dialects.compound import FillOp, MapKind, MapOp
 from comet.dialects.compound.dims import element_type_of, elements_of, tensor
 from comet.dialects.compound.map import MapKindAttr, constant_of
@@ -80,16 +81,12 @@ def rewrite(plan: ReciprocalPlan) -> None:
         factor = last.results[0]
         if divisor.name_hint is not None:
             factor.name_hint = f"{divisor.name_hint}_inverse"
-        place = divisor.owner
-        at_start = isinstance(place, Block)
-        Rewriter.insert_op(
-            ops, InsertPoint.at_start(place) if at_start else InsertPoint.after(place)
-        )
+        Rewriter.insert_op(ops, after_value(divisor))
         for quotient in quotients:
             quotient.kind = MapKindAttr(MapKind.MULT)
             quotient.operands[1] = factor
-        if not at_start and not divisor.uses and isinstance(place, FillOp | MapOp):
-            Rewriter.erase_op(place)
+        if not divisor.uses and isinstance(op := divisor.owner, FillOp | MapOp):
+            Rewriter.erase_op(op)
 
 
 def _reciprocal(divisor: SSAValue) -> Iterator[Operation]:

@@ -74,7 +74,6 @@ def hoist(function: FuncOp) -> None:
         key = head, source, planned.copy.result.type, planned.copy.pad
         if key not in moved:
             moved[key] = planned.copy.clone({planned.copy.source: source})
-            moved[key].result.name_hint = planned.copy.result.name_hint
             Rewriter.insert_op(moved[key], InsertPoint.before(head))
         _replace(planned.copy, moved[key].result, chain)
 

@@ -18,6 +18,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from comet.dialects.blocks import terminator_of
 from comet.dialects.compound import ReduceKind, ReduceOp
 from comet.dialects.compound.dims import names_of, with_level
 from comet.dialects.errors import OpError
@@ -26,7 +27,6 @@ from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import borders, loads, stores
-from comet.dialects.terminators import terminator_of
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.schedule.split_loops import split_loops

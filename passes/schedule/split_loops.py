@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Block, Region, SSAValue
 
+from comet.dialects.blocks import copy_names
 from comet.dialects.compound.dims import level_of, names_of, with_extents, with_level
 from comet.dialects.schedule import TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
@@ -25,8 +26,7 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
     values = (*node.ins, *node.iter_args)
     types = [with_extents(value.type, extents) for value in values]
     block = Block(arg_types=(*types, *(value.type for value in node.with_args)))
-    for argument, old in zip(block.args, node.body.block.args, strict=True):
-        argument.name_hint = old.name_hint
+    copy_names(node.body.block.args, block.args)
     count, combiners = len(node.ins), node.combiners
     end = count + len(node.iter_args)
     inside = TemporalOp(
@@ -42,8 +42,7 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
         block.args[end:],
     )
     inside.name_attr, inside.partial = node.name_attr, node.partial
-    for out, result in zip(node.outs, inside.outs, strict=True):
-        result.name_hint = out.name_hint
+    copy_names(node.outs, inside.outs)
     block.add_ops([inside, YieldOp(*inside.outs)])
     node.add_region(Region(block))
     node.properties["loops"] = ArrayAttr(outer)

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import CastOp, FillOp, FoldOp, PadOp
 from comet.dialects.compound.dims import (
     element_type_of,
@@ -28,7 +29,6 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
-from comet.dialects.terminators import yielded_by
 from comet.passes.analysis.reduction_loops import (
     combiner_of,
     iteration_dims,

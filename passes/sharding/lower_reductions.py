@@ -86,6 +86,5 @@ def apply_reduction(reduction: LoweredReduction) -> None:
     moved.from_level, moved.to_level = op.from_level, op.to_level
     moved.result.name_hint = f"{op.input.name_hint or 'x'}_terms"
     reduced = ReduceOp(op.kind.data, moved.result, op.result.type)
-    reduced.result.name_hint = op.result.name_hint
     Rewriter.insert_op([moved, reduced], InsertPoint.before(op))
     Rewriter.replace_op(op, (), (reduced.result,))

@@ -115,7 +115,6 @@ def apply_merge(merge: ReductionPair) -> None:
     both = MapOp(outer.kind.data, [first.input, second.input], second.input.type)
     both.result.name_hint = second.input.name_hint
     merged = second.clone({second.input: both.result})
-    merged.result.name_hint = second.result.name_hint
     Rewriter.insert_op([both, merged], InsertPoint.before(outer))
     if merge.inner is outer:
         Rewriter.replace_op(outer, (), merged.results)

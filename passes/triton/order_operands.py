@@ -36,7 +36,6 @@ class OrderOperandsPass(FunctionPass):
         for product in tuple(transposed_products(function)):
             swapped = ContractOp(product.rhs, product.lhs, product.result.type)
             swapped.attributes |= product.attributes
-            swapped.result.name_hint = product.result.name_hint
             Rewriter.replace_op(product, swapped)
 
 

@@ -15,6 +15,7 @@ from xdsl.ir import (
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects import dataflow
+from comet.dialects.blocks import terminator_of
 from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound.dims import extents_of, with_extents
 from comet.dialects.dataflow import (
@@ -32,7 +33,6 @@ from comet.dialects.dataflow.rank_loops import loops_over, tile_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.terminators import terminator_of
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
     CopyRules,
     CopyTiles,

@@ -25,6 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects import dataflow
+from comet.dialects.blocks import block_taking, terminator_of
 from comet.dialects.collective import AllGatherOp, AllToAllOp
 from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import FillOp, IndexOp, RenameOp, ScatterAddOp, View
@@ -33,7 +34,6 @@ from comet.dialects.compound.views import sources
 from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.terminators import terminator_of
 from comet.passes.analysis.levels import (
     IRLevel,
     compute_block,
@@ -179,13 +179,12 @@ class _PlanBuilder:
     """A launch plan under construction."""
 
     def __init__(self, body: Block, function: func.FuncOp):
-        self._block = Block(arg_types=[argument.type for argument in body.args])
+        self._block = block_taking(body.args)
         self._builder = Builder(InsertPoint.at_end(self._block))
         self._inputs = tuple(body.args)
-        self._values: dict[SSAValue, SSAValue] = {}
-        for argument, inner in zip(body.args, self._block.args, strict=True):
-            inner.name_hint = argument.name_hint
-            self._values[argument] = inner
+        self._values: dict[SSAValue, SSAValue] = dict(
+            zip(body.args, self._block.args, strict=True)
+        )
         region = spmd_region(function)
         self._on_ranks = region is not None
         self._uneven: UnevenExtents = {} if region is None else uneven_extents(region)
@@ -248,11 +247,8 @@ class _PlanBuilder:
 
 def _kernel_body(launch: PlannedKernel) -> Region:
     """Return the body of a kernel: its views, and its node or collective."""
-    body = Block(arg_types=[value.type for value in launch.ins])
-    inner: dict[SSAValue, SSAValue] = {}
-    for value, argument in zip(launch.ins, body.args, strict=True):
-        argument.name_hint = value.name_hint
-        inner[value] = argument
+    body = block_taking(launch.ins)
+    inner: dict[SSAValue, SSAValue] = dict(zip(launch.ins, body.args, strict=True))
     ops = (*launch.views, launch.op, *launch.scatters)
     body.add_ops([op.clone(value_mapper=inner) for op in ops])
     body.add_op(dataflow.YieldOp(*(inner[value] for value in launch.results)))

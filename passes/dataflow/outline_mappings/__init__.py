@@ -21,6 +21,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolTable
 
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.blocks import block_taking
 from comet.dialects.chain import MappingOp
 from comet.dialects.collective.mesh import MeshOp
 from comet.passes.analysis.hardware_kind import require_accelerator
@@ -84,7 +85,6 @@ def outline(graph: Graph, parts: Sequence[Part]) -> None:
         block.add_op(mapping)
         values |= dict(zip(part.writes, mapping.outs, strict=True))
         for old, new in zip(part.writes, mapping.outs, strict=True):
-            new.name_hint = old.name_hint
             old.replace_all_uses_with(new)
     _place_views(block, returned.operands)
     block.add_op(returned)
@@ -115,10 +115,8 @@ def mapping_names(func: FuncOp, count: int) -> Iterator[str]:
 
 def mapping_module(func: FuncOp, part: Part, name: str) -> ModuleOp:
     """Return a module for one mapping: the machine, and a function with its ops."""
-    block = Block(arg_types=[value.type for value in part.reads])
+    block = block_taking(part.reads)
     values: dict[SSAValue, SSAValue] = dict(zip(part.reads, block.args, strict=True))
-    for value, argument in zip(part.reads, block.args, strict=True):
-        argument.name_hint = value.name_hint
     block.add_ops([op.clone(values) for op in part.ops])
     block.add_op(ReturnOp(*(values[value] for value in part.writes)))
     takes, returns = [v.type for v in part.reads], [v.type for v in part.writes]

@@ -120,9 +120,7 @@ def _pad(
 def _enlarge(op: Operation, plan: PadPlan) -> None:
     """Give the results of `op` their padded extents; `extent` becomes the true one."""
     if isinstance(op, ExtentOp) and op.dim.data in plan.padded:
-        true = FillOp(plan.true[op.dim.data], op.result.type)
-        true.result.name_hint = op.result.name_hint
-        Rewriter.replace_op(op, true)
+        Rewriter.replace_op(op, FillOp(plan.true[op.dim.data], op.result.type))
         return
     for result in op.results:
         larger = with_extents(result.type, plan.padded)

@@ -15,9 +15,9 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from comet.dialects.arch import SystemOp
+from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import CastOp, ContractOp
 from comet.dialects.compound.dims import with_element_type
-from comet.dialects.terminators import yielded_by
 from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.op_groups import defining_ops
 from comet.passes.analysis.reduction_loops import without_constants

@@ -63,13 +63,8 @@ def _without(value: SSAValue, chain: _Chain) -> SSAValue:
     ]
     if operands == list(op.operands):
         return value
-    new_op = op.create(
-        operands=operands,
-        result_types=[value.type],
-        properties=op.properties.copy(),
-        attributes=op.attributes.copy(),
-    )
-    new_op.results[0].name_hint = value.name_hint
+    new_op = op.clone()
+    new_op.operands = operands
     Rewriter.insert_op(new_op, InsertPoint.before(op))
     return new_op.results[0]
 

@@ -16,13 +16,14 @@ from math import inf
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Region
+from xdsl.ir import Region
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.gpu.device import Device
 from comet.dialects.arch import attached_system
+from comet.dialects.blocks import block_taking
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import elements_of, joined_extents, names_of
@@ -154,9 +155,7 @@ def products_as_functions(module: ModuleOp, dims: Collection[str]) -> ModuleOp:
 
 def _function(name: str, op: ContractOp) -> FuncOp:
     """Return a function that computes a product of its arguments."""
-    block = Block(arg_types=op.operand_types)
-    for argument, value in zip(block.args, op.operands, strict=True):
-        argument.name_hint = value.name_hint
+    block = block_taking(op.operands)
     lhs, rhs = block.args
     product = ContractOp(lhs, rhs, op.result.type)
     product.result.name_hint = op.result.name_hint

@@ -10,6 +10,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from comet.dialects.blocks import copy_names, terminator_of
 from comet.dialects.collective.spmd import Sharding
 from comet.dialects.compound import (
     ExtentOp,
@@ -29,7 +30,6 @@ from comet.dialects.compound.dims import (
     tensor,
     unused,
 )
-from comet.dialects.terminators import terminator_of
 from comet.passes.graph.emitter import Emitter
 from comet.passes.sharding.insert_collectives.local_fold import merging_fold
 from comet.passes.sharding.shardings import SHARD, shard_op, sharding_of_op
@@ -136,8 +136,7 @@ class _Rewriting:
         else:
             partial = self._copied(op)
         self._insert(partial, op)
-        for before, after in zip(op.results, partial.results, strict=True):
-            after.name_hint = before.name_hint
+        copy_names(op.results, partial.results)
         if any(self.split.dim in names_of(result) for result in op.results):
             return partial.results
         if not any(self.split.part in names_of(result) for result in partial.results):

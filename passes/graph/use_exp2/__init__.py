@@ -18,12 +18,13 @@ from typing import Literal
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue, Use
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import vector_seconds
 from comet.dialects.arch import attached_system
+from comet.dialects.blocks import after_value
 from comet.dialects.compound import FillOp, MapKind, MapOp
 from comet.dialects.compound.dims import element_type_of, float_type_of, tensor
 from comet.dialects.compound.map import MapKindAttr, constant_of, lowest_finite
@@ -96,7 +97,6 @@ def rewrite(plan: Exp2Plan) -> None:
         factor = FillOp(-FACTOR, tensor({}, element_type_of(op.result)))
         product = MapOp(MapKind.MULT, (op.inputs[0], factor.result), op.result.type)
         product.attributes |= op.attributes
-        product.result.name_hint = op.result.name_hint
         Rewriter.replace_op(op, (factor, product))
     for op in plan.exps:
         op.kind = MapKindAttr(MapKind.EXP2)
@@ -144,12 +144,6 @@ def _times(value: SSAValue, factor: float, is_finite: bool) -> SSAValue:
                 least,
                 MapOp(MapKind.MAX, (product.result, least.result), value.type),
             ]
-    Rewriter.insert_op(ops, _after(value))
+    Rewriter.insert_op(ops, after_value(value))
     ops[-1].results[0].name_hint = value.name_hint
     return ops[-1].results[0]
-
-
-def _after(value: SSAValue) -> InsertPoint:
-    if isinstance(value.owner, Operation):
-        return InsertPoint.after(value.owner)
-    return InsertPoint.at_start(value.owner)

@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp, View
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import NARROW
-from comet.dialects.terminators import yielded_by
 from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, compute_block
 from comet.passes.analysis.reduction_loops import reduced_dims

@@ -8,8 +8,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
+from comet.dialects.blocks import terminator_of
 from comet.dialects.compound.dims import with_level
-from comet.dialects.terminators import terminator_of
 from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile_tree import Aliases, InsertionScope, Levels, Tree, build
 

@@ -14,9 +14,9 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import ContractOp, FoldOp, ReduceOp
 from comet.dialects.compound.dims import names_of
-from comet.dialects.terminators import yielded_by
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.sharding.shardings import shardable_dims
 

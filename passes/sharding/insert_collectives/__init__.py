@@ -25,6 +25,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from comet.dialects.blocks import copy_names
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding, SpmdOp, YieldOp
 from comet.dialects.compound import Elementwise, FoldOp, SliceOp
@@ -234,8 +235,7 @@ def _localise(
         location=op.location,
         regions=regions,
     )
-    for old, new in zip(op.results, local.results, strict=True):
-        new.name_hint = old.name_hint
+    copy_names(op.results, local.results)
     body.insert(local)
     results: Sequence[SSAValue] = local.results
     if isinstance(local, FoldOp) and local.dim.data in sharding:

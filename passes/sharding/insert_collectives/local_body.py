@@ -141,12 +141,7 @@ class LocalBody:
                 extent = index.extent if axes else None
                 return self.insert(IndexOp(type_, extent, axes), outer.name_hint)
             case Operation() as op if is_constant(outer):
-                local = type(op).create(
-                    operands=[self.fetch(value, wanted) for value in op.operands],
-                    result_types=[type_],
-                    properties=op.properties,
-                )
-                return self.insert(local, outer.name_hint)
+                return self._local(op, wanted, type_)
             case RenameOp() | SliceOp() | ConcatOp() | GatherOp() as view if (
                 not is_border(view)
             ):
@@ -163,18 +158,18 @@ class LocalBody:
             self._check_table(view)
         local = local_sharding(view, wanted, self.mesh)
         if local == wanted:
-            return self._view(view, operand_sharding(view, wanted), type_)
+            return self._local(view, operand_sharding(view, wanted), type_)
         self.hold(view.result, self.fetch(view.result, local))
         return self._reshard(view.result, wanted)
 
-    def _view(self, view: View, wanted: Sharding, type_: Attribute) -> SSAValue:
-        """Insert a view of shards of the operands."""
-        local = type(view).create(
-            operands=[self.fetch(value, wanted) for value in view.operands],
+    def _local(self, op: Operation, wanted: Sharding, type_: Attribute) -> SSAValue:
+        """Insert an op with one result, on shards of its operands."""
+        local = op.create(
+            operands=[self.fetch(value, wanted) for value in op.operands],
             result_types=[type_],
-            properties=view.properties,
+            properties=op.properties,
         )
-        return self.insert(local, view.result.name_hint)
+        return self.insert(local, op.results[0].name_hint)
 
     def _check_table(self, op: GatherOp) -> None:
         """Raise PassFailedException for a table whose shards are of other rows."""

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.blocks import copy_names, yielded_by
 from comet.dialects.collective import AllGatherOp, AllReduceOp
 from comet.dialects.compound import FoldOp, MapOp, ReduceKind, ReduceOp
 from comet.dialects.compound.dims import (
@@ -25,7 +26,6 @@ from comet.dialects.compound.dims import (
     tensor,
     with_extents,
 )
-from comet.dialects.terminators import yielded_by
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.forms import form_of
 from comet.passes.sharding.insert_collectives.local_body import LocalBody
@@ -103,8 +103,7 @@ def merging_fold(fold: FoldOp, dim: str, stacks: Sequence[SSAValue]) -> FoldOp:
         chunks = [with_extents(stack.type, {dim: 1}) for stack in stacks]
         step = _merge_step(fold, chunks, [ReduceKind.ADD] * len(chunks))
     merged = FoldOp(dim, stacks, list(fold.init), step, fold.merge.clone())
-    for old, new in zip(fold.outs, merged.outs, strict=True):
-        new.name_hint = old.name_hint
+    copy_names(fold.outs, merged.outs)
     return merged
 
 

@@ -293,8 +293,6 @@ def apply_choice(choice: Placement) -> None:
         part.from_level, part.to_level = op.from_level, op.to_level
         write_price(part, price)
     if ops != [op]:
-        for new in ops:
-            new.results[0].name_hint = op.results[0].name_hint
         Rewriter.replace_op(op, ops, ops[-1].results)
 
 

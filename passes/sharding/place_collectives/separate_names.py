@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
+from comet.dialects.blocks import after_value
 from comet.dialects.collective import (
     AllGatherOp,
     AllReduceOp,
@@ -132,10 +133,7 @@ def _renamed(value: SSAValue, plan: NamePlan) -> SSAValue:
     """Return `value` under the new name, right after its defining op."""
     rename = RenameOp(value, _type(value, plan))
     rename.result.name_hint = value.name_hint
-    owner = value.owner
-    at_start = isinstance(owner, Block)
-    point = InsertPoint.at_start(owner) if at_start else InsertPoint.after(owner)
-    Rewriter.insert_op(rename, point)
+    Rewriter.insert_op(rename, after_value(value))
     return rename.result
 
 

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.traits import Pure
 
 from comet.dialects import dataflow, tl
+from comet.dialects.blocks import block_taking
 from comet.dialects.compound import ScatterAddOp
 from comet.dialects.compound.dims import element_type_of
 from comet.dialects.dataflow.arrival import ArriveOp
@@ -430,9 +431,8 @@ def _order_parameters(kernel: tl.KernelOp, dims: list[str], has_epoch: bool) -> 
     arguments = [
         arg for arg in arguments if arg.uses or isinstance(arg.type, tl.PtrType)
     ]
-    block = Block(arg_types=[argument.type for argument in arguments])
+    block = block_taking(arguments)
     for argument, new in zip(arguments, block.args, strict=True):
-        new.name_hint = argument.name_hint
         argument.replace_all_uses_with(new)
     for op in list(old.ops):
         op.detach()

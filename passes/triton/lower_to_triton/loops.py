@@ -17,6 +17,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
+from comet.dialects.blocks import terminator_of
 from comet.dialects.compound import ContractOp, ReduceKind
 from comet.dialects.compound.dims import level_of, names_of
 from comet.dialects.compound.elementary import NEUTRAL
@@ -27,7 +28,6 @@ from comet.dialects.schedule.accumulators import (
 )
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.terminators import terminator_of
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.channels import (
     owned_slice,

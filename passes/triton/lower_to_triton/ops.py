@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects import tl
+from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -33,7 +34,6 @@ from comet.dialects.compound.map import fold_map
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.accumulators import is_fused
 from comet.dialects.schedule.attributes import BlocksAttr
-from comet.dialects.terminators import yielded_by
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.dialects.tl.types import (
     BinaryKind,

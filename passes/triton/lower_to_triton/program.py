@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
+from comet.dialects.blocks import block_taking
 from comet.dialects.collective.spmd import SpmdOp, YieldOp, rank_count
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import element_type_of, extents_of
@@ -78,9 +79,7 @@ def _lower_counting(
 
     What they count in is allocated once, and kept from one launch to the next.
     """
-    body = Block(arg_types=[value.type for value in program.ins])
-    for value, argument in zip(program.ins, body.args, strict=True):
-        argument.name_hint = value.name_hint
+    body = block_taking(program.ins)
     builder = Builder(InsertPoint.at_end(body))
     results = _lower_steps(program, builder, body.args, lowered)
     builder.insert(PlanYieldOp(*results))

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
 from comet.dialects import tl
-from comet.dialects.terminators import terminator_of
+from comet.dialects.blocks import terminator_of
 from comet.dialects.tl.remote import BASES, FLAG
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.offsets import Constexprs, Prologue

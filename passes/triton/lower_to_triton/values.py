@@ -18,7 +18,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
-from comet.dialects.terminators import terminator_of
+from comet.dialects.blocks import terminator_of
 from comet.dialects.tl.types import BinaryKind, element_of
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.memory import KernelMemory

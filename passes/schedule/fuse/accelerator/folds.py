@@ -15,13 +15,13 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.blocks import yielded_by
 from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.state import FOLD, States, without_axes
 from comet.dialects.compound import FillOp, FoldOp, YieldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.errors import OpError
-from comet.dialects.terminators import yielded_by
 from comet.passes.schedule.fuse.program import Program
 from comet.passes.schedule.tile_tree import Aliases, iter_args_of, resolve, users_of
 

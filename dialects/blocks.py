@@ -1,0 +1,39 @@
+"""Blocks: what they take and what they yield, and where ops after a value go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+
+def terminator_of(block: Block) -> Operation:
+    """Return the last op of a block that is complete."""
+    assert block.last_op is not None
+    return block.last_op
+
+
+def yielded_by(block: Block) -> tuple[SSAValue, ...]:
+    """Return what a block yields or returns; nothing before it has a terminator."""
+    return () if block.last_op is None else tuple(block.last_op.operands)
+
+
+def block_taking(values: Sequence[SSAValue]) -> Block:
+    """Return a block with an argument for each value, of its type and its name."""
+    block = Block(arg_types=[value.type for value in values])
+    copy_names(values, block.args)
+    return block
+
+
+def copy_names(values: Iterable[SSAValue], to: Iterable[SSAValue]) -> None:
+    """Give values the names of as many others, in order."""
+    for value, other in zip(values, to, strict=True):
+        other.name_hint = value.name_hint
+
+
+def after_value(value: SSAValue) -> InsertPoint:
+    """Return the place right after the definition of a value."""
+    if isinstance(value.owner, Operation):
+        return InsertPoint.after(value.owner)
+    return InsertPoint.at_start(value.owner)
