@@ -1,8 +1,8 @@
-"""Blocks: what they take and what they yield, and where ops after a value go."""
+"""Blocks: what they take, have and yield, and where ops after a value go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -37,3 +37,24 @@ def after_value(value: SSAValue) -> InsertPoint:
     if isinstance(value.owner, Operation):
         return InsertPoint.after(value.owner)
     return InsertPoint.at_start(value.owner)
+
+
+def values_in(block: Block) -> Iterator[SSAValue]:
+    """Yield all block arguments, then all results, in a block and in its ops."""
+    for inner in block.walk_blocks():
+        yield from inner.args
+    for op in block.walk():
+        yield from op.results
+
+
+def captured_by(inside: Operation | Block) -> Iterator[SSAValue]:
+    """
+    Yield the values from outside that an op and its regions, or a block, read.
+
+    In the order of use; a value that is read twice comes twice.
+    """
+    ops, blocks = set(inside.walk()), set(inside.walk_blocks())
+    for op in inside.walk():
+        for value in op.operands:
+            if value.owner not in ops and value.owner not in blocks:
+                yield value

@@ -293,6 +293,12 @@ def with_extents(type_: Attribute, extents: Mapping[str, int]) -> TensorType[Ele
     return tensor(sizes, element_type_of(type_), level_of(type_))
 
 
+def with_names(type_: Attribute, names: Mapping[str, str]) -> TensorType[Element]:
+    """Return `type_` with new names for the dimensions in `names`."""
+    sizes = {names.get(n, n): e for n, e in extents_of(type_).items()}
+    return tensor(sizes, element_type_of(type_), level_of(type_))
+
+
 def with_level(type_: Attribute, level: str | None) -> TensorType[Element]:
     """Return `type_` at the memory level `level`."""
     found = vars(type_).setdefault(_AT_LEVELS, {})

@@ -26,7 +26,7 @@ from comet.cost.gpu.tiling import kernel_work
 from comet.cost.reals import longest
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective.base import CollectiveOp
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import joined_extents
 from comet.dialects.schedule import SpatialOp
 
 Kernel = TypeVar("Kernel", bound=Hashable)
@@ -112,11 +112,7 @@ def waits(node: SpatialOp) -> bool:
 
 def extents_around(node: SpatialOp) -> dict[str, int]:
     """Return the extents of what a node loads and stores."""
-    return {
-        dim: extent
-        for value in (*node.ins, *node.outs)
-        for dim, extent in extents_of(value).items()
-    }
+    return joined_extents((*node.ins, *node.outs))
 
 
 class LaunchPrices(Generic[Kernel]):

@@ -34,11 +34,9 @@ from comet.dialects.compound import (
     RenameOp,
 )
 from comet.dialects.compound.dims import (
-    element_type_of,
-    extents_of,
     iteration_dims,
     names_of,
-    tensor,
+    with_names,
 )
 from comet.dialects.compound.rename import viewed
 from comet.passes.analysis.levels import IRLevel
@@ -123,9 +121,9 @@ class _SinkRename(RewritePattern):
         if (names := names_below(op)) is None:
             return
         (result,) = op.results
-        sizes = {names.get(dim, dim): n for dim, n in extents_of(result).items()}
-        sunk, type_ = op.clone(), tensor(sizes, element_type_of(result))
+        sunk = op.clone()
         sunk.operands = [_before(value, names) for value in op.operands]
+        type_ = with_names(result.type, names)
         Rewriter.replace_value_with_new_type(sunk.results[0], type_)
         renames = dict.fromkeys(_rename_of(value) for value in op.operands)
         rewriter.replace(op, (sunk, RenameOp(sunk.results[0], result.type)))

@@ -22,7 +22,13 @@ from comet.dialects.collective import (
     ReduceScatterOp,
 )
 from comet.dialects.compound import ReduceOp
-from comet.dialects.compound.dims import Element, element_type_of, extents_of, tensor
+from comet.dialects.compound.dims import (
+    Element,
+    element_type_of,
+    extents_of,
+    tensor,
+    unused,
+)
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.sharding.shardings import part_dim
@@ -60,9 +66,8 @@ def plan_reductions(func: FuncOp) -> list[LoweredReduction]:
 
 
 def _plan(op: AllReduceOp | ReduceScatterOp) -> LoweredReduction:
-    dim, extents = part_dim(op.axis_names), extents_of(op.result)
-    while dim in extents:
-        dim += "_"
+    extents = extents_of(op.result)
+    dim = unused(part_dim(op.axis_names), extents)
     terms = tensor({dim: op.group_size, **extents}, element_type_of(op.result))
     return LoweredReduction(op, dim, terms)
 

@@ -38,6 +38,7 @@ from comet.dialects.dataflow import KernelOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.launch import LaunchAttr
+from comet.passes.analysis.functions import in_copy
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.pipeline import ChoosingPass
@@ -133,14 +134,7 @@ def _able(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
 
     It is tried on a copy that is lowered so far; kernels without any are left out.
     """
-    module = function.parent_op()
-    assert isinstance(module, ModuleOp)
-    name = function.sym_name.data
-    copy = next(
-        op
-        for op in module.clone().ops
-        if isinstance(op, FuncOp) and op.sym_name.data == name
-    )
+    copy = in_copy(function)
     materialize(copy)
     mask_copies(copy)
     found = {

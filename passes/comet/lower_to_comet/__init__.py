@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.blocks import values_in
 from comet.dialects.collective import AllGatherOp, CollectiveOp, GatherOp
 from comet.dialects.collective.roots import Roots, roots_after
 from comet.dialects.comet import UNPRICED, ConstantsOp
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import (
-    element_type_of,
-    extents_of,
     joined_extents,
-    level_of,
     names_of,
-    tensor,
+    with_names,
 )
 from comet.dialects.errors import OpError, about
 from comet.dialects.schedule.attributes import LoopAttr
@@ -202,23 +200,13 @@ def gathered_names(func: FuncOp) -> dict[str, str]:
 
 def restore_names(func: FuncOp, names: Names) -> None:
     """Give gathered dimensions their old names back, in all values and loops."""
-    for op in list(func.walk()):
-        for block in (block for region in op.regions for block in region.blocks):
-            _restore(block.args, names)
-        _restore(op.results, names)
+    for value in tuple(values_in(func.body.block)):
+        if set(names_of(value)) & names.keys():
+            type_ = with_names(value.type, names)
+            Rewriter.replace_value_with_new_type(value, type_)
+    for op in func.walk():
         if isinstance(op, NodeOp):
             set_loops(op, [_old_loop(loop, names) for loop in op.loops])
-
-
-def _restore(values: Sequence[SSAValue], names: Names) -> None:
-    for value in values:
-        if set(names_of(value)) & names.keys():
-            Rewriter.replace_value_with_new_type(value, _old_type(value, names))
-
-
-def _old_type(value: SSAValue, names: Names) -> Attribute:
-    extents = {names.get(dim, dim): n for dim, n in extents_of(value).items()}
-    return tensor(extents, element_type_of(value), level_of(value))
 
 
 def _old_loop(loop: LoopAttr, names: Names) -> LoopAttr:

@@ -29,9 +29,9 @@ from comet.dialects.dataflow import (
     WaitOp,
     program_value,
 )
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.dataflow.signals import can_cover
-from comet.dialects.schedule import SpatialOp
-from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
+from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import CopyRules, copy_rules
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import apply_tiles, plan_tiles
 from comet.passes.dataflow.bsp_to_dataflow.kernels import (
@@ -113,11 +113,10 @@ class ConnectPass(ModulePass):
         Raises PassFailedException for one whose channels have another pattern.
         """
         functions = functions_at(module, self.name, IRLevel.DATAFLOW)
-        found = [(func, program_of(func)) for func in functions]
+        found = [(func, p) for func in functions for p in programs_in(func)]
         for function, program in found:
-            if program is not None:
-                check_present_pattern(function, program, self.pattern)
-        return {f: p for f, p in found if p is not None and collective_kernels(p)}
+            check_present_pattern(function, program, self.pattern)
+        return {func: program for func, program in found if collective_kernels(program)}
 
     def _connect(self, programs: Mapping[FuncOp, ProgramOp], system: SystemOp) -> None:
         """Replace the collectives of programs by channels, as the options say."""
@@ -141,12 +140,6 @@ class ConnectPass(ModulePass):
                 self.sources != "all",
             )
             rewrite(program, config, blocks)
-
-
-def program_of(function: FuncOp) -> ProgramOp | None:
-    """Return the launch plan of a function, None if it has none."""
-    ops = compute_block(function).ops
-    return next((op for op in ops if isinstance(op, ProgramOp)), None)
 
 
 def parse_blocks(text: str | None) -> dict[str, dict[str, int]]:
@@ -352,8 +345,7 @@ def can_merge(producer: KernelOp, consumer: KernelOp) -> bool:
     """
     sent = {program_value(op.channel) for op in _ops(producer, PushOp, StageOp)}
     awaited = {program_value(op.channel) for op in _ops(consumer, WaitOp)}
-    nodes = [op for op in consumer.body.block.ops if isinstance(op, SpatialOp)]
-    early = [value for node in nodes for value in unawaited(node, producer)]
+    early = [v for node in consumer.nodes for v in unawaited(node, producer)]
     pairs = (producer, consumer), (consumer, producer)
     unambiguous = all(extents_tell_shards(*pair) for pair in pairs)
     same = _same_global_extents(producer, consumer)
@@ -409,10 +401,8 @@ def plan_signals(kernel: KernelOp) -> Iterator[Coalescing]:
 
 def _covers(later: SignalOp, signal: SignalOp) -> bool:
     """Whether `later` can cover the channel of `signal`, block by block."""
-    covering, channel = (
-        program_value(later.channel).owner,
-        program_value(signal.channel).owner,
-    )
+    channels = (later.channel, signal.channel)
+    covering, channel = (program_value(value).owner for value in channels)
     assert isinstance(covering, ChannelOp)
     assert isinstance(channel, ChannelOp)
     return covering.blocks == channel.blocks and can_cover(later, channel.result)

@@ -76,8 +76,7 @@ def plan_tiles(program: ProgramOp, text: str) -> tuple[KernelTiles, ...]:
 
 def computing_node(kernel: KernelOp) -> SpatialOp | None:
     """Return the node of a kernel that is one node on the grid, None of any other."""
-    nodes = [op for op in kernel.body.block.ops if isinstance(op, SpatialOp)]
-    return nodes[0] if len(nodes) == 1 else None
+    return kernel.nodes[0] if len(kernel.nodes) == 1 else None
 
 
 def _nodes(node: SpatialOp) -> Iterator[NodeOp]:

@@ -15,7 +15,7 @@ from xdsl.ir import (
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects import dataflow
-from comet.dialects.blocks import terminator_of
+from comet.dialects.blocks import terminator_of, values_in
 from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound.dims import extents_of, with_extents
 from comet.dialects.dataflow import (
@@ -250,18 +250,7 @@ def _renumbered(loops: list[LoopAttr]) -> list[LoopAttr]:
 
 def _cap(block: Block, dim: str, extent: int) -> None:
     """Limit all values in `block` to `extent` along `dim`; adapt loops to it."""
-    values = [
-        *block.args,
-        *(result for op in block.walk() for result in op.results),
-        *(
-            argument
-            for op in block.walk()
-            for region in op.regions
-            for inner in region.blocks
-            for argument in inner.args
-        ),
-    ]
-    for value in values:
+    for value in tuple(values_in(block)):
         if extents_of(value).get(dim, 0) > extent:
             capped = with_extents(value.type, {dim: extent})
             Rewriter.replace_value_with_new_type(value, capped)

@@ -25,7 +25,7 @@ from comet.dialects.dataflow import (
 )
 from comet.dialects.dataflow.channel import ChannelMode
 from comet.dialects.dataflow.signals import blocks_of
-from comet.dialects.schedule import SpatialOp, YieldOp
+from comet.dialects.schedule import YieldOp
 from comet.passes.dataflow.bsp_to_dataflow.plan import Pattern
 from comet.passes.dataflow.verify_sync.wiring import Use, uses_of_channels
 
@@ -76,8 +76,6 @@ def _patterns(
 def _only_copies(kernel: object) -> bool:
     """Whether a kernel only copies its inputs."""
     assert isinstance(kernel, KernelOp)
-    ops = list(kernel.body.block.ops)
-    nodes = [op for op in ops if isinstance(op, SpatialOp)]
-    return not any(isinstance(op, ReadOp | PullOp) for op in ops) and all(
-        isinstance(inner, YieldOp) for node in nodes for inner in node.body.block.ops
-    )
+    reads = any(isinstance(op, ReadOp | PullOp) for op in kernel.body.block.ops)
+    inside = (op for node in kernel.nodes for op in node.body.block.ops)
+    return not reads and all(isinstance(op, YieldOp) for op in inside)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.blocks import captured_by
 from comet.dialects.chain import returned_values
 from comet.dialects.compound import CastOp, ContractOp
 from comet.dialects.compound.copied import origin_of
@@ -20,7 +21,6 @@ from comet.passes.dataflow.outline_mappings.plan import (
     Graph,
     Part,
     is_repeated,
-    read_by,
 )
 
 Places: TypeAlias = Mapping[Operation, int]
@@ -63,7 +63,7 @@ def earliest(graph: Graph) -> dict[Operation, int]:
             shown = (ready.get(v, 0) + (v.owner in places) for v in op.operands)
             ready[op.results[0]] = max(shown)
         elif not is_repeated(op):
-            read = map(origin_of, read_by(op))
+            read = map(origin_of, captured_by(op))
             place = max((ready.get(value, 0) for value in read), default=0)
             while not _follows(op, places) and not extents.fit(op, place):
                 place += 1
@@ -94,7 +94,7 @@ def latest(graph: Graph, early: Places) -> dict[Operation, int] | None:
                 return None
             extents.add(op, place)
             places[op] = place
-        for value in read_by(op):
+        for value in captured_by(op):
             before = place - (shows and value.owner in early)
             last[value] = min(last.get(value, count), before)
     return _with_casts(graph, places)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from comet.dialects.blocks import captured_by
 from comet.dialects.chain import returned_values
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
@@ -82,10 +83,10 @@ class Graph:
         computed = set(ops)
         repeated = {op for op in self.needed if is_repeated(op)}
         inside = computed.union(
-            *(defining_ops(read_by(op), repeated) for op in computed)
+            *(defining_ops(captured_by(op), repeated) for op in computed)
         )
         ordered = tuple(op for op in self.needed if op in inside)
-        operands = dict.fromkeys(value for op in ordered for value in read_by(op))
+        operands = dict.fromkeys(value for op in ordered for value in captured_by(op))
         reads = tuple(v for v in operands if v.owner not in inside)
         results = (result for op in ordered if op in computed for result in op.results)
         return Part(ordered, reads, tuple(v for v in results if _leaves(v, computed)))
@@ -98,16 +99,6 @@ class Graph:
 def is_repeated(op: Operation) -> bool:
     """Return whether each mapping that reads `op` has its own: a border, or a copy."""
     return is_copied(op) or (isinstance(op, PadOp) and is_border(op))
-
-
-def read_by(op: Operation) -> Iterator[SSAValue]:
-    """Yield the values from outside that an op, or an op in its regions, reads."""
-    inside = set(op.walk())
-    blocks = {block for inner in inside for r in inner.regions for block in r.blocks}
-    for inner in op.walk():
-        for value in inner.operands:
-            if value.owner not in inside and value.owner not in blocks:
-                yield value
 
 
 def _leaves(value: SSAValue, ops: set[Operation]) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import prod
 
-from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.dataflow import ArriveOp, CountersOp, KernelOp, program_value
 from comet.dialects.dataflow.flags import Semantics
 from comet.dialects.dataflow.merging import (
@@ -21,7 +21,6 @@ from comet.dialects.dataflow.merging import (
     merging_node,
     readers,
 )
-from comet.dialects.schedule import SpatialOp
 
 
 def arrival(kernel: KernelOp) -> str | None:
@@ -110,7 +109,7 @@ def _tiles(arrive: ArriveOp, name: str) -> str | None:
     assert merge is not None
     blocks = {dim: factor for dim, factor in arrive.type.factors.items() if factor > 1}
     cut = {dim: factor for dim, factor in merge.factors.items() if factor > 1}
-    tiles = [_tile_extents(op) for op in (node, merge)]
+    tiles = [joined_extents((*op.tiles, *op.yielded)) for op in (node, merge)]
     if blocks != cut or any(tiles[0].get(d) != tiles[1].get(d) for d in blocks):
         return (
             f"@{name} merges other tiles than its counters have blocks: the last "
@@ -132,11 +131,3 @@ def _parts(arrive: ArriveOp, name: str) -> str | None:
                     "it; read it with the same dimensions"
                 )
     return None
-
-
-def _tile_extents(node: SpatialOp) -> dict[str, int]:
-    """Return the extents of the tiles of a node."""
-    found: dict[str, int] = {}
-    for value in (*node.tiles, *node.yielded):
-        found |= extents_of(value)
-    return found

@@ -22,8 +22,6 @@ from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import (
     EpochOp,
     FlagsOp,
-    SignalOp,
-    WaitOp,
     program_value,
 )
 from comet.dialects.dataflow.channel import block_extent
@@ -42,6 +40,7 @@ from comet.passes.dataflow.verify_sync.wiring import (
     Consumer,
     Producer,
     Wiring,
+    flags_of,
     kernel_of,
     kernel_op,
     loads_before,
@@ -147,14 +146,6 @@ def flags_belong_to_buffer(wiring: Wiring) -> str | None:
     return None
 
 
-def _flags(op: SignalOp | WaitOp) -> FlagsOp:
-    """Return the flags of an operation, which are its receive buffer's own."""
-    assert op.flags is not None
-    flags = program_value(op.flags).owner
-    assert isinstance(flags, FlagsOp)
-    return flags
-
-
 def reads_follow_waits(wiring: Wiring) -> str | None:
     """Loads follow waits: a wait, or a barrier of all ranks, comes before each."""
     producer = next(iter(wiring.producers), None)
@@ -180,8 +171,7 @@ def reads_follow_waits(wiring: Wiring) -> str | None:
 def waits_are_signalled(wiring: Wiring) -> str | None:
     """Flags with waits are signalled by a kernel that starts before."""
     for wait in wiring.waits:
-        flags = _flags(wait)
-        signals = [op for op in wiring.signals if _flags(op) is flags]
+        signals = [op for op in wiring.signals if flags_of(op) is flags_of(wait)]
         if not signals:
             return (
                 f"{kernel_of(wait)} waits for flags of {wiring.name} that nobody "

@@ -29,7 +29,7 @@ from comet.dialects.compound import (
     RenameOp,
     ScatterAddOp,
 )
-from comet.dialects.compound.dims import joined_extents, names_of
+from comet.dialects.compound.dims import joined_extents, names_of, unused
 from comet.dialects.compound.pad import resized_dims
 from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -84,7 +84,7 @@ def plan_split(func: FuncOp, dim: str, parts: int) -> Split:
     for op in func.body.block.ops:
         _check_op(op, dim, parts, name)
     part, inner, merged = (
-        _unused(f"{dim}_{suffix}", extents) for suffix in ("part", "in", "parts")
+        unused(f"{dim}_{suffix}", extents) for suffix in ("part", "in", "parts")
     )
     return Split(dim, part, inner, merged, parts, extents[dim] // parts)
 
@@ -119,9 +119,3 @@ def _sums(op: Operation, dim: str) -> bool:
     if not isinstance(op, ContractOp | ReduceOp):
         return False
     return dim in names_of(op.operands[0]) and dim not in names_of(op.result)
-
-
-def _unused(name: str, extents: dict[str, int]) -> str:
-    while name in extents:
-        name += "_"
-    return name

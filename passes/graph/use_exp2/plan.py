@@ -20,6 +20,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
+from comet.dialects.blocks import values_in
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import FoldOp, MapKind, MapOp, ReduceOp, RenameOp
 from comet.dialects.compound.dims import (
@@ -110,15 +111,7 @@ def plan_exp2(
 
 def _values(func: FuncOp) -> list[SSAValue]:
     """Return the values of f32 and f64: scaling rounds them, which costs precision."""
-    results = [result for op in func.walk() for result in op.results]
-    blocks = [block for op in func.walk() for block in _blocks(op)]
-    values = [*(arg for block in blocks for arg in block.args), *results]
-    return [value for value in values if _is_precise(value)]
-
-
-def _blocks(op: Operation) -> Iterator[Block]:
-    for region in op.regions:
-        yield from region.blocks
+    return [value for value in values_in(func.body.block) if _is_precise(value)]
 
 
 def _is_precise(value: SSAValue) -> bool:

@@ -9,11 +9,12 @@ value. The dialect's own analysis gives the state of each local value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from comet.dialects.blocks import captured_by, values_in
 from comet.dialects.collective import (
     AllGatherOp,
     AllReduceOp,
@@ -259,12 +260,11 @@ class LocalBody:
 
     def local_region(self, region: Region, sharding: Sharding) -> Region:
         """Copy the region of an op, with local types for all values in it."""
-        values = {
-            value: self.fetch(value, sharding) for value in captured_values(region)
-        }
+        captured = dict.fromkeys(captured_by(region.block))
+        values = {value: self.fetch(value, sharding) for value in captured}
         local = Region()
-        region.clone_into(local, value_mapper=dict(values))
-        for value in _values_in(local):
+        region.clone_into(local, value_mapper=values)
+        for value in tuple(values_in(local.block)):
             type_ = local_type(value.type, sharding, self.mesh)
             Rewriter.replace_value_with_new_type(value, type_)
         return local
@@ -274,19 +274,3 @@ def _argument_index(value: SSAValue) -> int:
     argument = argument_of(value)
     assert argument is not None
     return argument.index
-
-
-def captured_values(region: Region) -> list[SSAValue]:
-    """Return the values from outside that a region uses, in order of use."""
-    used = [value for op in region.walk() for value in op.operands]
-    inside = set(_values_in(region))
-    return list(dict.fromkeys(value for value in used if value not in inside))
-
-
-def _values_in(region: Region) -> Sequence[SSAValue]:
-    """Return all block arguments and results in a region of one block per region."""
-    values: list[SSAValue] = list(region.block.args)
-    for op in region.walk():
-        values.extend(op.results)
-        values.extend(arg for inner in op.regions for arg in inner.block.args)
-    return values

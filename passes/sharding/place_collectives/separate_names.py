@@ -42,12 +42,9 @@ from comet.dialects.compound import (
     RenameOp,
 )
 from comet.dialects.compound.dims import (
-    element_type_of,
-    extents_of,
-    level_of,
     names_of,
-    tensor,
     unused,
+    with_names,
 )
 from comet.passes.analysis.padding import argument_of, is_border
 
@@ -137,10 +134,8 @@ def _renamed(value: SSAValue, plan: NamePlan) -> SSAValue:
     return rename.result
 
 
-def _type(value: SSAValue | Attribute, plan: NamePlan) -> Attribute:
-    extents = extents_of(value)
-    sizes = {plan.new if dim == plan.old else dim: n for dim, n in extents.items()}
-    return tensor(sizes, element_type_of(value), level_of(value))
+def _type(value: SSAValue, plan: NamePlan) -> Attribute:
+    return with_names(value.type, {plan.old: plan.new})
 
 
 def _use_name(op: Operation, plan: NamePlan, renamed: dict[SSAValue, SSAValue]) -> None:

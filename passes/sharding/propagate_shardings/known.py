@@ -9,6 +9,7 @@ from typing import TypeAlias
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from comet.dialects.blocks import captured_by
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding
 from comet.dialects.compound import (
@@ -22,10 +23,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import bytes_of
 from comet.passes.analysis.padding import argument_of, is_border
 from comet.passes.sharding.boundary import boundary_of
-from comet.passes.sharding.insert_collectives.local_body import (
-    captured_values,
-    restricted,
-)
+from comet.passes.sharding.insert_collectives.local_body import restricted
 from comet.passes.sharding.moves import Held, received
 from comet.passes.sharding.through_views import (
     local_sharding,
@@ -39,8 +37,7 @@ Shardings: TypeAlias = dict[Operation, Sharding]
 
 def operands_of(op: Operation) -> tuple[SSAValue, ...]:
     """Return the operands of an op, with what its regions read from outside."""
-    captured = (value for region in op.regions for value in captured_values(region))
-    return tuple(dict.fromkeys((*op.operands, *captured)))
+    return tuple(dict.fromkeys(captured_by(op)))
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ def test_names_that_are_taken():
     before = parse_module(text)
     after = run_passes(before, "split{dim=N parts=2}")
     assert_same_meaning(before, after, "main")
-    assert "<N_part, N_part_, N_in>" in str(after)
+    assert "<N_part, N_part1, N_in>" in str(after)
 
 
 def latent_attention() -> str:
