@@ -109,6 +109,11 @@ class LaunchAttr(ParametrizedAttribute):
         numbers = dict(zip(LAUNCH_NUMBERS, values, strict=True))
         return numbers | ({SPECIALIZE: 1} if self.specialize else {})
 
+    def replaced(self, **numbers: int) -> LaunchAttr:
+        """Return the launch numbers with `numbers`, named as in `__init__`, changed."""
+        kept = {PERSISTENT: self.persistent, RESIDENT: self.resident, PARTS: self.parts}
+        return LaunchAttr(**self.numbers | kept | numbers)
+
     def verify(self) -> None:
         if min(self.warps, self.stages, self.group) < 1 or self.persistent < 0:
             raise VerifyException("launch numbers are positive")

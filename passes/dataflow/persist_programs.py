@@ -162,9 +162,10 @@ def persist(plan: PersistentKernel) -> None:
     """Write how many programs a kernel is launched with, where that are fewer."""
     for node in launched_nodes(plan.kernel):
         if node.trip_count > plan.programs:
-            numbers = (node.launch or LaunchAttr()).numbers | {"stages": plan.stages}
-            node.launch = LaunchAttr(
-                **numbers, persistent=plan.programs, resident=node in plan.resident
+            node.launch = (node.launch or LaunchAttr()).replaced(
+                stages=plan.stages,
+                persistent=plan.programs,
+                resident=node in plan.resident,
             )
 
 

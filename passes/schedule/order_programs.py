@@ -71,9 +71,7 @@ class OrderProgramsPass(FunctionPass):
         for node, order in tuple(plan_order(function, levels, gpu, self.order)):
             node.reversed_ = ArrayAttr(map(StringAttr, sorted(order.reversed)))
             if (launch := node.launch) is not None:
-                numbers = launch.numbers | {"group": order.swizzle}
-                kept = {"persistent": launch.persistent, "resident": launch.resident}
-                node.launch = LaunchAttr(**numbers, **kept)
+                node.launch = launch.replaced(group=order.swizzle)
 
 
 def plan_order(

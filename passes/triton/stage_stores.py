@@ -229,9 +229,5 @@ def _write(kernel: KernelOp, parts: int, gpu: _Gpu) -> None:
     (node,) = kernel.nodes
     launch = node.launch or LaunchAttr()
     resident = max(int(resident_programs(_staged(kernel, parts, gpu), gpu.device)), 1)
-    node.launch = LaunchAttr(
-        **launch.numbers,
-        persistent=min(launch.persistent, gpu.device.multiprocessors * resident),
-        resident=launch.resident,
-        parts=parts,
-    )
+    persistent = min(launch.persistent, gpu.device.multiprocessors * resident)
+    node.launch = launch.replaced(persistent=persistent, parts=parts)

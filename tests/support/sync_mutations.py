@@ -92,8 +92,7 @@ def _remove(op: Operation) -> None:
 
 def _persist(op: Operation) -> None:
     assert isinstance(op, SpatialOp)
-    launch = op.launch or LaunchAttr()
-    op.launch = LaunchAttr(**launch.numbers, persistent=1)
+    op.launch = (op.launch or LaunchAttr()).replaced(persistent=1)
 
 
 def _double(op: Operation) -> None:

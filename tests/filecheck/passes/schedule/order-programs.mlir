@@ -1,5 +1,7 @@
 // RUN: comet-opt %s --split-input-file -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose{accumulator=f32},stream,fuse{strategy=full},tile' -o %t.mlir
 // RUN: comet-opt %t.mlir --split-input-file -p order-programs | filecheck %s
+// RUN: sed 's/group = 1>/group = 1, parts = 2>/' %t.mlir > %t.parts.mlir
+// RUN: comet-opt %t.parts.mlir --split-input-file -p order-programs | filecheck %s --check-prefix PARTS
 // RUN: comet-opt %t.mlir --split-input-file -p 'order-programs{order=index}' | filecheck %s --check-prefix INDEX
 // RUN: comet-opt %s --split-input-file --explain -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full specialize=false}' -t triton -o %t 2>&1 | filecheck %s --check-prefix EXPLAIN
 // RUN: filecheck %s --check-prefix TRITON --input-file %t
@@ -15,6 +17,8 @@ func.func @causal(%q: !x, %k: !x, %v: !x) -> !x {
 
 // CHECK-LABEL: func.func @causal
 // CHECK:         on grid [g0: B = 2, g1: H = 16, g2: M = [[M:[0-9]+]], g3: E = 1] reversed ["M"] ins({{.*}}group = 16>
+
+// PARTS:         reversed ["M"] {{.*}}group = 16, parts = 2>
 
 // INDEX-LABEL: func.func @causal
 // INDEX:         on grid [{{.*}}] reversed [] ins({{.*}}group = 1>
