@@ -106,7 +106,7 @@ class NodeOp(IRDLOperation, ABC):
 
     def cuts(self) -> tuple[Cut, ...]:
         """Return how the node cuts dimensions, in the order of its loops."""
-        extents = merged_extents((value for value, _ in self.sliced), self.name)
+        extents = self.extents
         tiles = merged_extents((tile for _, tile in self.sliced), self.name)
 
         def along(dim: str) -> tuple[Cut, ...]:
@@ -147,6 +147,16 @@ class NodeOp(IRDLOperation, ABC):
         count = len(self.operands) - len(self.with_args)
         tiles = self.body.block.args[:count]
         return tuple(zip(self.operands[:count], tiles, strict=True))
+
+    @property
+    def extents(self) -> dict[str, int]:
+        """
+        The extents of the operands that the loops slice, by dimension.
+
+        Raises VerifyException if two of them disagree.
+        """
+        count = len(self.operands) - len(self.with_args)
+        return merged_extents(self.operands[:count], self.name)
 
     @property
     def region_with_args(self) -> tuple[BlockArgument, ...]:
@@ -230,7 +240,7 @@ def combine_attr(combiners: Sequence[Combiner]) -> ArrayAttr[StringAttr] | None:
 def verify_node(op: NodeOp) -> None:
     """Check loops, block arguments, combiners and bindings of a node."""
     _verify_counts(op)
-    extents = merged_extents((value for value, _ in op.sliced), op.name)
+    extents = op.extents
     for dim in op.factors:
         if dim not in extents:
             raise VerifyException(

@@ -352,7 +352,7 @@ def _is_read(value: SSAValue) -> bool:
 def _set_tiles(node: SpatialOp, plan: Merge) -> None:
     """Give the merging node its tiles, and the launch numbers of the first node."""
     for op in [op for op in node.walk() if isinstance(op, NodeOp)]:
-        extents = joined_extents((*op.ins, *op.init_args()))
+        extents = op.extents
         loops: list[LoopAttr] = []
         for loop in op.loops:
             factor = -(-extents[loop.dim] // plan.tiling.blocks[loop.dim])

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, merged_extents
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
@@ -186,7 +186,6 @@ def cuttable(node: NodeOp) -> tuple[str, ...]:
     In a kernel they are those of its loops, which `fuse` chose; for the loop of a fold,
     the dimension of the fold.
     """
-    iter_args = node.init_args()
-    if node.in_kernel or (iter_args and is_spread(node)):
+    if node.in_kernel or (node.init_args() and is_spread(node)):
         return tuple(node.factors)
-    return tuple(merged_extents((*node.ins, *iter_args), node.name))
+    return tuple(node.extents)

@@ -103,14 +103,10 @@ def is_repeated(op: Operation) -> bool:
 
 def _leaves(value: SSAValue, ops: set[Operation]) -> bool:
     """Return whether ops outside of `ops`, or the caller, read a value."""
-    return any(_outermost(op, value) not in ops for op in readers_of(value))
-
-
-def _outermost(op: Operation, value: SSAValue) -> Operation:
-    """Return the op around `op` in the block of a value."""
-    while op.parent is not value.owner.parent and (above := op.parent_op()) is not None:
-        op = above
-    return op
+    block = value.owner.parent_block()
+    assert block is not None
+    readers = (block.find_ancestor_op_in_block(op) for op in readers_of(value))
+    return any(reader not in ops for reader in readers)
 
 
 def check_graph(graph: Graph) -> None:

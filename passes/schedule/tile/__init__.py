@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.compound.dims import extents_of, merged_extents
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.errors import OpError, op_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
@@ -178,10 +178,6 @@ def _check_entry(entry: PlanEntry, nodes: Mapping[str, NodeOp]) -> None:
         )
 
 
-def _extents(node: NodeOp) -> dict[str, int]:
-    return merged_extents((*node.ins, *node.init_args()), node.name)
-
-
 def _loops(node: NodeOp, planned: Numbers) -> list[LoopAttr]:
     """
     Return the loops of `node` for those of a plan.
@@ -199,7 +195,7 @@ def _loops(node: NodeOp, planned: Numbers) -> list[LoopAttr]:
 
 
 def _check_factors(node: NodeOp) -> None:
-    extents = _extents(node)
+    extents = node.extents
     for dim, factor in node.factors.items():
         extent = extents[dim]
         if node.in_kernel and any(

@@ -32,7 +32,7 @@ from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.collective.state import States
 from comet.dialects.compound.copied import ComputeOp
-from comet.dialects.compound.dims import extents_of, merged_extents
+from comet.dialects.compound.dims import extents_of
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.analysis import needed_combiners, states_around
@@ -117,10 +117,7 @@ class Template:
     @cached_property
     def extents(self) -> Mapping[TemporalOp, Mapping[str, int]]:
         """The extents of each node without any temporal factor."""
-        return {
-            node: merged_extents((*node.ins, *node.init_args()), node.name)
-            for node in self.nodes
-        }
+        return {node: node.extents for node in self.nodes}
 
     @cached_property
     def loops(self) -> Mapping[Key, tuple[str, ...]]:

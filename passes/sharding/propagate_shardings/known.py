@@ -84,8 +84,9 @@ class Known:
 
     def wanted(self, value: SSAValue) -> Iterator[Sharding]:
         """Yield the shardings in which known readers, and the caller, need `value`."""
+        body = self.func.body.block
         for use in value.uses:
-            reader = self._op_of(use.operation)
+            reader = body.find_ancestor_op_in_block(use.operation)
             match reader:
                 case ReturnOp():
                     yield boundary_of(self.func).results[use.index] or {}
@@ -95,16 +96,10 @@ class Known:
                     for sharding in self.wanted(reader.result):
                         local = local_sharding(reader, sharding, self.mesh)
                         yield restricted(operand_sharding(reader, local), value)
-                case _ if reader in self.ops:
+                case Operation() if reader in self.ops:
                     yield restricted(self.ops[reader], value)
                 case _:
                     pass
-
-    def _op_of(self, op: Operation) -> Operation:
-        """Return the op of the function that `op` is, or is part of."""
-        while (parent := op.parent_op()) is not None and parent is not self.func:
-            op = parent
-        return op
 
     def received(self, op: Operation, sharding: Sharding) -> float | None:
         """

@@ -98,8 +98,10 @@ def check_partials(nest: Sequence[tuple[Operation, ...]], states: States) -> Non
     """Raise PassFailedException if another nest merges the partials of a fold."""
     inside = dict.fromkeys(op for unit in nest for op in unit).keys()
     for op in inside:
+        block = op.parent_block()
+        assert block is not None
         for value in op.results:
-            users = {_outermost(use.operation, op) for use in value.uses}
+            users = {block.find_ancestor_op_in_block(u.operation) for u in value.uses}
             if FOLD in states[value].partial.values() and not users <= inside:
                 raise OpError(
                     op,
@@ -107,13 +109,6 @@ def check_partials(nest: Sequence[tuple[Operation, ...]], states: States) -> Non
                     "'compound.fold' in each cluster, and another nest merges these "
                     "partials; use strategy=full",
                 )
-
-
-def _outermost(op: Operation, sibling: Operation) -> Operation:
-    """Return `op`, or the op around it, that is in the block of `sibling`."""
-    while op.parent is not sibling.parent and (above := op.parent_op()) is not None:
-        op = above
-    return op
 
 
 def readers_across_steps(value: SSAValue, aliases: Aliases) -> set[Operation]:

@@ -27,7 +27,7 @@ from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, joined_extents
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
@@ -128,7 +128,7 @@ def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Numbers:
     Its dimensions stay, their factors follow from block sizes; the grid node also has
     launch numbers.
     """
-    extents = joined_extents((*op.ins, *op.init_args()))
+    extents = op.extents
     rows = tuple((dim, -(-extents[dim] // tiling.blocks[dim])) for dim in op.factors)
     if tiling.row_groups is not None and (op is kernel or repeats_programs(op)):
         number = tiling.row_groups.groups if op is kernel else tiling.row_groups.turns
