@@ -56,6 +56,7 @@ from comet.dialects.compound.dims import (
     level_of,
     with_extents,
 )
+from comet.dialects.schedule.slices import even_tile
 from comet.dialects.schedule.attributes import (
     LoopAttr,
     LoopList,
@@ -354,16 +355,12 @@ def verify_blocks(op: Operation, blocks: ArrayAttr[LoopAttr], type_: Attribute) 
         if dims.count(loop.dim) > 1:
             raise VerifyException(f"'{op.name}' op cuts blocks along {loop.dim} twice")
         extent = extents[loop.dim]
-        if -(-extent // block_extent(extent, loop.factor)) != loop.factor:
+        size = even_tile(extent, loop.factor)
+        if even_tile(extent, size) != loop.factor:
             raise VerifyException(
                 f"'{op.name}' op cannot cut {loop.dim} = {extent} into {loop.factor} "
-                f"blocks of {block_extent(extent, loop.factor)}"
+                f"blocks of {size}"
             )
-
-
-def block_extent(extent: int, factor: int) -> int:
-    """Return the elements of a block along a dimension that is cut by `factor`."""
-    return -(-extent // factor)
 
 
 @irdl_op_definition

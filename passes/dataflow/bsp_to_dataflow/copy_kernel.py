@@ -20,7 +20,7 @@ from comet.dialects.arch.fields import integer
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
 from comet.dialects.compound.dims import extents_of, with_extents, with_level
-from comet.dialects.dataflow.channel import block_extent
+from comet.dialects.schedule.slices import even_tile
 from comet.dialects.schedule import SpatialOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.dialects.schedule.launch import LaunchAttr
@@ -83,7 +83,7 @@ def even_power(extent: int, limit: int) -> int:
     fits if it is not larger than `limit`.
     """
     tile = _power_within(extent, limit)
-    while block_extent(extent, -(-extent // tile)) != tile:
+    while even_tile(extent, -(-extent // tile)) != tile:
         tile //= 2
     return tile
 

@@ -21,7 +21,8 @@ from comet.dialects.compound.dims import (
     with_extents,
 )
 from comet.dialects.dataflow import KernelOp, ProgramOp
-from comet.dialects.dataflow.channel import ChannelMode, ChannelType, block_extent
+from comet.dialects.dataflow.channel import ChannelMode, ChannelType
+from comet.dialects.schedule.slices import even_tile
 from comet.dialects.dataflow.rank_loops import tile_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
@@ -349,20 +350,20 @@ def _tile_for(dim: str, extent: int, factor: int) -> int:
             f"{extent}, into {factor} tiles of a power of two; choose "
             f"{dim}={_nearest(extent, factor)}"
         )
-    return block_extent(extent, factor)
+    return even_tile(extent, factor)
 
 
 def _fits(extent: int, factor: int) -> bool:
     """Whether a factor makes as many tiles, of a power of two; one always does."""
-    tile = block_extent(extent, factor)
-    even = tile & (tile - 1) == 0 and block_extent(extent, tile) == factor
+    tile = even_tile(extent, factor)
+    even = tile & (tile - 1) == 0 and even_tile(extent, tile) == factor
     return factor == 1 or even
 
 
 def _nearest(extent: int, factor: int) -> int:
     """Return the factor nearest to one, and if there are two the larger, that fits."""
     tiles = [1 << power for power in range(extent.bit_length() + 1)]
-    fitting = [f for tile in tiles if _fits(extent, f := block_extent(extent, tile))]
+    fitting = [f for tile in tiles if _fits(extent, f := even_tile(extent, tile))]
     return min(fitting, key=lambda candidate: (abs(candidate - factor), -candidate))
 
 
@@ -389,7 +390,7 @@ def _blocks(
     for dim, extent in extents_of(type_.message).items():
         tile = tiles.get(dim, extent)
         factor = -(-extent // tile)
-        if dim in awaited and factor > 1 and block_extent(extent, factor) == tile:
+        if dim in awaited and factor > 1 and even_tile(extent, factor) == tile:
             blocks[dim] = factor
     return blocks
 

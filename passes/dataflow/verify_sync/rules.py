@@ -24,7 +24,7 @@ from comet.dialects.dataflow import (
     FlagsOp,
     program_value,
 )
-from comet.dialects.dataflow.channel import block_extent
+from comet.dialects.schedule.slices import even_tile
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.dataflow.rank_loops import destination_dims, loops_over, tile_of
 from comet.dialects.dataflow.signals import can_cover, covers, in_node, node_of
@@ -293,7 +293,7 @@ def _crossed_blocks(
     extents = extents_of(producer.channel_type.message)
     for loop in flags.type.blocks:
         dim, extent = loop.dim, extents[loop.dim]
-        block = block_extent(extent, loop.factor)
+        block = even_tile(extent, loop.factor)
         looped = dim in node.factors
         tile = min(tile_of(node, dim), extent) if looped else extent
         part = node.last_cut(dim, sent[dim]).extent
