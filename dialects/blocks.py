@@ -39,6 +39,13 @@ def after_value(value: SSAValue) -> InsertPoint:
     return InsertPoint.at_start(value.owner)
 
 
+def defined_in(block: Block) -> Iterator[SSAValue]:
+    """Yield the arguments of a block, then the results of its own ops, in order."""
+    yield from block.args
+    for op in block.ops:
+        yield from op.results
+
+
 def values_in(block: Block) -> Iterator[SSAValue]:
     """Yield all block arguments, then all results, in a block and in its ops."""
     for inner in block.walk_blocks():

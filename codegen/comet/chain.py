@@ -14,11 +14,8 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.comet.yaml import DUMPER
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.chain import (
-    MappingOp,
-    chained_mappings,
-    returned_values,
-)
+from comet.dialects.blocks import defined_in
+from comet.dialects.chain import MappingOp, chained_mappings, returned_values
 from comet.dialects.comet import ProblemOp
 from comet.dialects.compound import ConcatOp, RenameOp, SliceOp
 from comet.dialects.compound.dims import bits_of, extents_of, names_of, unused
@@ -130,8 +127,7 @@ def _root_memory(system: SystemOp) -> str:
 def tensor_names(func: FuncOp) -> dict[SSAValue, str]:
     """Return the names of all tensors of a chain, with numbers where two are equal."""
     names: dict[SSAValue, str] = {}
-    results = (result for op in func.body.block.ops for result in op.results)
-    for value in (*func.body.block.args, *results):
+    for value in defined_in(func.body.block):
         names[value] = unused(value.name_hint or "t", set(names.values()), "_")
     return names
 

@@ -56,11 +56,11 @@ from comet.dialects.compound.dims import (
     level_of,
     with_extents,
 )
-from comet.dialects.schedule.slices import even_tile
 from comet.dialects.schedule.attributes import (
     LoopAttr,
     LoopList,
 )
+from comet.dialects.schedule.slices import even_tile
 
 
 class ChannelMode(StrEnum):

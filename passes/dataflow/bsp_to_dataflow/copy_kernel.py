@@ -20,10 +20,10 @@ from comet.dialects.arch.fields import integer
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
 from comet.dialects.compound.dims import extents_of, with_extents, with_level
-from comet.dialects.schedule.slices import even_tile
 from comet.dialects.schedule import SpatialOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.dialects.schedule.launch import LaunchAttr
+from comet.dialects.schedule.slices import even_tile
 
 WARPS = 4
 """The warps of a program that only copies."""

@@ -22,9 +22,9 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType
-from comet.dialects.schedule.slices import even_tile
 from comet.dialects.dataflow.rank_loops import tile_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule.slices import even_tile
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
     CopyRules,
     CopyTiles,

@@ -20,9 +20,9 @@ from xdsl.ir import Operation
 
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.dataflow import FlagsOp, KernelOp, PushOp, SignalOp
-from comet.dialects.schedule.slices import even_tile
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import group_around, nodes_around
+from comet.dialects.schedule.slices import even_tile
 from comet.passes.dataflow.verify_sync.wiring import Producer, Wiring, kernel_of
 
 

@@ -24,12 +24,12 @@ from comet.dialects.dataflow import (
     FlagsOp,
     program_value,
 )
-from comet.dialects.schedule.slices import even_tile
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.dataflow.rank_loops import destination_dims, loops_over, tile_of
 from comet.dialects.dataflow.signals import can_cover, covers, in_node, node_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import outside
+from comet.dialects.schedule.slices import even_tile
 from comet.passes.dataflow.lower_channels import programs_per_block
 from comet.passes.dataflow.verify_sync.groups import (
     group_acts_together,

@@ -36,6 +36,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.blocks import defined_in
 from comet.dialects.compound import Compound, YieldOp
 from comet.dialects.compound.dims import (
     DimsAttr,
@@ -114,8 +115,7 @@ def plan_decomposition(func: FuncOp) -> DecompositionPlan:
     Raises PassFailedException if it has an op without decomposition, or no op.
     """
     ops = [op for op in func.body.block.ops if not isinstance(op, ReturnOp)]
-    values: list[SSAValue] = list(func.body.block.args)
-    values += [result for op in ops for result in op.results]
+    values = tuple(defined_in(func.body.block))
     has_names = any(map(_has_names, values))
     for op in ops:
         _check_decomposable(op, has_names)

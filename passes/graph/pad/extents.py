@@ -13,6 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
+from comet.dialects.blocks import defined_in
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.errors import OpError
@@ -59,8 +60,7 @@ def format_extents(extents: Extents) -> str:
 def extents_by_dim(func: FuncOp) -> dict[str, tuple[int, ...]]:
     """Return the different extents of each dimension of the values of a function."""
     found: dict[str, dict[int, None]] = {}
-    results = [result for op in func.body.block.ops for result in op.results]
-    for value in (*func.body.block.args, *results):
+    for value in defined_in(func.body.block):
         for dim, extent in extents_of(value).items():
             found.setdefault(dim, {})[extent] = None
     return {dim: tuple(extents) for dim, extents in found.items()}

@@ -20,6 +20,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.blocks import defined_in
 from comet.dialects.compound import (
     ContractOp,
     ExtentOp,
@@ -63,8 +64,7 @@ class SplitPass(ModulePass):
 
 def _extents(func: FuncOp) -> dict[str, int]:
     """Return the extent of every dimension of the values of a function."""
-    results = (result for op in func.body.block.ops for result in op.results)
-    return joined_extents((*func.body.block.args, *results))
+    return joined_extents(defined_in(func.body.block))
 
 
 def plan_split(func: FuncOp, dim: str, parts: int) -> Split:

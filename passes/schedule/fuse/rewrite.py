@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
-from comet.dialects.blocks import terminator_of
+from comet.dialects.blocks import defined_in, terminator_of
 from comet.dialects.compound.dims import with_level
 from comet.passes.schedule.retile import retile
 from comet.passes.schedule.tile_tree import Aliases, InsertionScope, Levels, Tree, build
@@ -52,7 +52,7 @@ def rewrite(func: FuncOp, plan: FusionPlan) -> None:
 
 def _place_outside(block: Block, levels: Levels) -> None:
     """Set the level of the values in the function's own block."""
-    for value in (*block.args, *(result for op in block.ops for result in op.results)):
+    for value in tuple(defined_in(block)):
         fitting = with_level(value.type, levels.at(value, None))
         if fitting != value.type:
             Rewriter.replace_value_with_new_type(value, fitting)

@@ -9,6 +9,7 @@ from comet.cost.accelerator.legality import check_summed, check_tool
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, ModelName
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
+from comet.dialects.blocks import defined_in
 from comet.dialects.compound.dims import extents_of, level_of
 from comet.passes.analysis.levels import compute_block
 from comet.passes.schedule.tile.candidates import Candidates, single
@@ -57,7 +58,7 @@ def _uncut(only: Candidates, level: str) -> str:
     tiles = [
         (int(np.max(only.bytes_of(value))), block, value)
         for block in template.above
-        for value in (*block.args, *(r for op in block.ops for r in op.results))
+        for value in defined_in(block)
         if level_of(value) == level
     ]
     _, block, largest = max(tiles, key=lambda tile: tile[0])

@@ -11,10 +11,10 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import tl
 from comet.dialects.compound.dims import extents_of, level_of, names_of
 from comet.dialects.dataflow import PushOp, SignalOp, StageOp
-from comet.dialects.schedule.slices import even_tile
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp
+from comet.dialects.schedule.slices import even_tile
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.access import placed, steps_along, store
 from comet.passes.triton.lower_to_triton.buffers import (
