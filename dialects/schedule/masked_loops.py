@@ -43,6 +43,8 @@ class Masked(Enum):
     """Integers of -1 or less: minus the distance of positions from the visible ones."""
     LOW = auto()
     """Below all scores, so that the exponential is 0: see `hides`."""
+    FAR = auto()
+    """Computed from `LOW`, and perhaps as far from all scores, on either side."""
 
 
 COMPARED: Mapping[MapKind, Masked | float] = {
@@ -52,6 +54,7 @@ COMPARED: Mapping[MapKind, Masked | float] = {
 """
 The kinds of comparison of visible positions with others, and their value where masked.
 """
+_UNBOUNDED = (Masked.LOW, Masked.FAR)
 LEAST_SCALE = 2.0**-100
 """A factor from which on multiples of what is below all scores are below them, too."""
 LAST, FIRST = 0, 1
@@ -234,6 +237,14 @@ def _is_low(known: Masked | float | None, value: SSAValue) -> bool:
     return known is Masked.LOW
 
 
+def _lifts(known: Masked | float | None, op: MapOp) -> bool:
+    """Whether a value that `op` adds to a hidden score, or subtracts, may unhide it."""
+    subtracts = op.kind.data is MapKind.SUB
+    if isinstance(known, float):
+        return hides(known if subtracts else -known, op.result)
+    return known is Masked.FAR or (subtracts and known is Masked.LOW)
+
+
 def _is_neutral(node: TemporalOp, value: SSAValue, masked: Masked | float) -> bool:
     """Whether an iteration in which `value` is `masked` changes no result."""
     facts = _Facts({value: masked})
@@ -282,12 +293,14 @@ class _Facts:
             case MapOp():
                 found = self._mapped(op)
             case _:
-                return
-        (result,) = op.results
-        if isinstance(found, SSAValue):
-            self.same[result] = self.source(found)
-        elif found is not None:
-            self.known[result] = found
+                found = None
+        for result in op.results:
+            if isinstance(found, SSAValue):
+                self.same[result] = self.source(found)
+            elif found is not None:
+                self.known[result] = found
+            elif any(self.known.get(self.source(v)) in _UNBOUNDED for v in op.operands):
+                self.known[result] = Masked.FAR
 
     def _equal(self, value: SSAValue) -> Masked | float | SSAValue:
         return self.known.get(value, value)
@@ -320,9 +333,12 @@ class _Facts:
                 return one
             case (kind, [float(one), float(other)]) if kind in COMPARISONS:
                 return fold_map(kind, (one, other))
-            case (MapKind.ADD | MapKind.SUB, [Masked.LOW, _]):
-                return Masked.LOW
-            case (MapKind.ADD, [_, Masked.LOW]):
+            case (MapKind.SUB, _) if values[0] is values[1]:
+                return 0.0
+            case (MapKind.ADD, [Masked.LOW, other] | [other, Masked.LOW]) | (
+                MapKind.SUB,
+                [Masked.LOW, other],
+            ) if not _lifts(other, op):
                 return Masked.LOW
             case (MapKind.EXP | MapKind.EXP2, [Masked.LOW]):
                 return 0.0
@@ -332,8 +348,6 @@ class _Facts:
                 return self._equal(values[0])
             case (MapKind.MAX, [Masked.LOW, _]) | (MapKind.ADD, [0.0, _]):
                 return self._equal(values[1])
-            case (MapKind.SUB, _) if values[0] is values[1]:
-                return 0.0
             case (MapKind.MULT, [0.0, _] | [_, 0.0]) | (MapKind.DIV, [0.0, _]):
                 return 0.0
             case (MapKind.NEG, [0.0]):

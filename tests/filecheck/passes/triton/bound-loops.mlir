@@ -56,3 +56,25 @@ func.func @keys(%q: !Q, %k: !K) -> tensor<2x64x16xf32, #compound.dims<H, N, E>> 
 // TRITON-LABEL: tl.kernel @keys_kernel
 // TRITON:         %start = tl.where
 // TRITON:         %g = tl.for %m : i32 = %start : i32 to
+
+// -----
+
+// The difference of two hidden scores is not hidden: such pairs count, each with exp(0).
+
+!S = tensor<64x512xf32, #compound.dims<M, N>>
+func.func @ratios(%s: !S, %t: !S) -> tensor<64xf32, #compound.dims<M>> {
+  %at_m = compound.index : tensor<64xi32, #compound.dims<M>>
+  %at_n = compound.index : tensor<512xi32, #compound.dims<N>>
+  %seen = compound.map ge %at_m, %at_n : tensor<64xi32, #compound.dims<M>>, tensor<512xi32, #compound.dims<N>> -> tensor<64x512xi1, #compound.dims<M, N>>
+  %low = compound.fill -1.0e+38 : tensor<f32, #compound.dims<>>
+  %a = compound.map select %seen, %s, %low : tensor<64x512xi1, #compound.dims<M, N>>, !S, tensor<f32, #compound.dims<>> -> !S
+  %b = compound.map select %seen, %t, %low : tensor<64x512xi1, #compound.dims<M, N>>, !S, tensor<f32, #compound.dims<>> -> !S
+  %d = compound.map sub %a, %b : !S, !S -> !S
+  %e = compound.map exp %d : !S -> !S
+  %r = compound.reduce add %e : !S -> tensor<64xf32, #compound.dims<M>>
+  func.return %r : tensor<64xf32, #compound.dims<M>>
+}
+
+// CHECK-LABEL: func.func @ratios
+// CHECK-NOT:     until
+// CHECK:         func.return
