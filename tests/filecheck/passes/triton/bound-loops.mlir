@@ -78,3 +78,48 @@ func.func @ratios(%s: !S, %t: !S) -> tensor<64xf32, #compound.dims<M>> {
 // CHECK-LABEL: func.func @ratios
 // CHECK-NOT:     until
 // CHECK:         func.return
+
+// -----
+
+// Nor is their sum, if one has the other sign.
+
+!S = tensor<64x512xf32, #compound.dims<M, N>>
+func.func @negated(%s: !S, %t: !S) -> tensor<64xf32, #compound.dims<M>> {
+  %at_m = compound.index : tensor<64xi32, #compound.dims<M>>
+  %at_n = compound.index : tensor<512xi32, #compound.dims<N>>
+  %seen = compound.map ge %at_m, %at_n : tensor<64xi32, #compound.dims<M>>, tensor<512xi32, #compound.dims<N>> -> tensor<64x512xi1, #compound.dims<M, N>>
+  %low = compound.fill -1.0e+38 : tensor<f32, #compound.dims<>>
+  %a = compound.map select %seen, %s, %low : tensor<64x512xi1, #compound.dims<M, N>>, !S, tensor<f32, #compound.dims<>> -> !S
+  %b = compound.map select %seen, %t, %low : tensor<64x512xi1, #compound.dims<M, N>>, !S, tensor<f32, #compound.dims<>> -> !S
+  %n = compound.map neg %b : !S -> !S
+  %d = compound.map add %a, %n : !S, !S -> !S
+  %e = compound.map exp %d : !S -> !S
+  %r = compound.reduce add %e : !S -> tensor<64xf32, #compound.dims<M>>
+  func.return %r : tensor<64xf32, #compound.dims<M>>
+}
+
+// CHECK-LABEL: func.func @negated
+// CHECK-NOT:     until
+// CHECK:         func.return
+
+// -----
+
+// The sum of two hidden scores is hidden, and so is the difference of one and a score.
+
+!S = tensor<64x512xf32, #compound.dims<M, N>>
+func.func @sums(%s: !S, %t: !S) -> tensor<64xf32, #compound.dims<M>> {
+  %at_m = compound.index : tensor<64xi32, #compound.dims<M>>
+  %at_n = compound.index : tensor<512xi32, #compound.dims<N>>
+  %seen = compound.map ge %at_m, %at_n : tensor<64xi32, #compound.dims<M>>, tensor<512xi32, #compound.dims<N>> -> tensor<64x512xi1, #compound.dims<M, N>>
+  %low = compound.fill -1.0e+38 : tensor<f32, #compound.dims<>>
+  %a = compound.map select %seen, %s, %low : tensor<64x512xi1, #compound.dims<M, N>>, !S, tensor<f32, #compound.dims<>> -> !S
+  %b = compound.map select %seen, %t, %low : tensor<64x512xi1, #compound.dims<M, N>>, !S, tensor<f32, #compound.dims<>> -> !S
+  %ab = compound.map add %a, %b : !S, !S -> !S
+  %d = compound.map sub %ab, %t : !S, !S -> !S
+  %e = compound.map exp %d : !S -> !S
+  %r = compound.reduce add %e : !S -> tensor<64xf32, #compound.dims<M>>
+  func.return %r : tensor<64xf32, #compound.dims<M>>
+}
+
+// CHECK-LABEL: func.func @sums
+// CHECK:         schedule.temporal @r_n [N = {{[0-9]+}}] until 0 ins(
