@@ -14,6 +14,7 @@ from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton.tensors import (
     drawn_between,
     output_texts,
+    prepared,
     shape_and_type,
     tensor_text,
 )
@@ -52,19 +53,12 @@ class LaunchPlanPrinter:
         header = f"def {self._name}({parameters}) -> {returned}:"
         self._lines = wrapped(header, "")
         self._lines.append(f'{INDENT}"""The launch plan of @{self._name}."""')
-        for argument in arguments:
-            self._expect(argument)
-        if self._makes_descriptors():
-            names = (self._variables[argument] for argument in arguments)
-            passed = ", ".join(f"{name}={name}" for name in names)
-            self._emit(f"allow_descriptors({passed})")
+        names = {self._variables[argument]: argument.type for argument in arguments}
+        for line in prepared(self._module, names):
+            self._emit(line)
         for op in self._plan.body.block.ops:
             self._statement(op)
         return self._lines
-
-    def _makes_descriptors(self) -> bool:
-        """Return whether a kernel makes descriptors of its tensors."""
-        return any(isinstance(op, tl.MakeDescriptorOp) for op in self._module.walk())
 
     @property
     def _name(self) -> str:
@@ -77,10 +71,6 @@ class LaunchPlanPrinter:
 
     def _emit(self, line: str) -> None:
         self._lines += wrapped(line, INDENT)
-
-    def _expect(self, argument: SSAValue) -> None:
-        name, (shape, dtype) = self._variables[argument], shape_and_type(argument.type)
-        self._emit(f'expect_tensor("{name}", {name}, {shape}, "{dtype}")')
 
     def _statement(self, op: Operation) -> None:
         if (comment := comment_of(op)) is not None:

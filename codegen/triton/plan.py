@@ -17,6 +17,7 @@ from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
 from comet.codegen.triton.tensors import (
     drawn_between,
     output_texts,
+    prepared,
     shape_and_type,
     split_axis,
     tensor_text,
@@ -153,11 +154,9 @@ class RankPlanPrinter:
         suffix = "; other ranks do the same" if self.plan.ranks.value.data > 1 else ""
         lines.append(f'{DOUBLE}"""Launch the kernels{suffix}."""')
         lines.append(f"{DOUBLE}rank = self.rank")
-        for argument, name in zip(arguments, names, strict=True):
-            shape, dtype = shape_and_type(argument.type)
-            lines += wrapped(
-                f'expect_tensor("{name}", {name}, {shape}, "{dtype}")', DOUBLE
-            )
+        types = (argument.type for argument in arguments)
+        for line in prepared(self.module, dict(zip(names, types, strict=True))):
+            lines += wrapped(line, DOUBLE)
         for op in self.plan.body.block.ops:
             lines += self._statement(op)
         return lines

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, i1
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i1
 from xdsl.ir import Attribute
 
 from comet.codegen.python_text import tuple_of
@@ -14,6 +14,7 @@ from comet.codegen.triton.expressions import type_name
 from comet.dialects.compound.dims import names_of
 from comet.dialects.compound.gather import id_limits
 from comet.dialects.compound.named import AT_MOST
+from comet.dialects.tl.descriptors import MakeDescriptorOp
 from comet.dialects.tl.types import element_of, shape_of
 
 
@@ -21,6 +22,22 @@ def shape_and_type(type: Attribute) -> tuple[str, str]:
     """Return the shape of a tensor, and what torch calls its element type."""
     name = "bool" if element_of(type) == i1 else type_name(type)
     return tuple_of([str(extent) for extent in shape_of(type)]), name
+
+
+def prepared(module: ModuleOp, arguments: Mapping[str, Attribute]) -> list[str]:
+    """
+    Return the statements before the launches of `module`, on its arguments by name.
+
+    They check the tensors, and allow kernels to make descriptors of them, if any does.
+    """
+    lines: list[str] = []
+    for name, type in arguments.items():
+        shape, dtype = shape_and_type(type)
+        lines.append(f'expect_tensor("{name}", {name}, {shape}, "{dtype}")')
+    if any(isinstance(op, MakeDescriptorOp) for op in module.walk()):
+        passed = ", ".join(f"{name}={name}" for name in arguments)
+        lines.append(f"allow_descriptors({passed})")
+    return lines
 
 
 def drawn_between(function: func.FuncOp, index: int) -> tuple[int, int]:

@@ -171,6 +171,18 @@ def test_a_loop_that_reads_a_tile_loaded_before_it_is_not_specialized():
     )
 
 
+def test_a_plan_of_one_rank_allows_descriptors():
+    """Counters of a merged reduction are memory of a plan, and not of a function."""
+    p = Program({"M": 32, "K": 512, "N": 64, "J": 64}, "f16", "f32")
+    c = p.contract("c", p.argument("a", "MK"), p.argument("b", "KN"), "MN")
+    d = p.contract("d", c, p.argument("e", "NJ"), "MJ")
+    options = 'strategy=none copies=descriptors split="K=4" merge=last'
+    source = emitted(p.returning(d), f"{H200},triton-distributed{{{options}}}")
+    assert "arrive_last(" in source
+    assert "_desc.load" in source
+    assert "        allow_descriptors(a=a, b=b, e=e)" in source
+
+
 def test_an_unaligned_tensor_is_rejected():
     whole = torch.zeros(65, dtype=torch.float16)
     with pytest.raises(
