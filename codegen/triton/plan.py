@@ -53,7 +53,10 @@ class RankPlanPrinter:
     plan: tl.PlanOp
 
     def __post_init__(self):
-        self._names = PythonNames((*IMPORTED, "expect_tensor", "rank", "self", "epoch"))
+        ops = (op for op in self.module.ops if isinstance(op, tl.KernelOp))
+        kernels = (op.sym_name.data for op in ops)
+        reserved = ("expect_tensor", "rank", "self", "epoch", *kernels)
+        self._names = PythonNames((*IMPORTED, *reserved))
         self._variables: dict[SSAValue, str] = {}
         found = _symmetric_inputs(self.plan).items()
         self._symmetric = {value: (self._name_of(value), op) for value, op in found}

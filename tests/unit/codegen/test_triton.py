@@ -156,6 +156,25 @@ def test_names_are_python_and_distinct():
     ]
 
 
+def test_an_argument_of_a_plan_does_not_hide_a_kernel():
+    tensor = "tensor<16xf32, #compound.dims<M>>"
+    source = printed(f"""
+    tl.kernel @k(%x_ptr: !tl.ptr<f32>) {{}}
+    func.func @f(%x: {tensor}) -> {tensor} {{
+      %y = tl.plan ranks 1 ins(%x : {tensor}) split [""] to [""] {{
+      ^bb0(%k: {tensor}):
+        tl.launch @k grid [1] on %k : {tensor}
+        tl.plan_yield %k : {tensor}
+      }} -> {tensor}
+      func.return %y : {tensor}
+    }}
+    func.func private @f__reference(%x: {tensor}) -> {tensor}
+        attributes {{comet.reference}} {{
+      func.return %x : {tensor}
+    }}""")
+    assert "rank.launch(k, (1,), k_1, " in source
+
+
 def test_empty_kernel():
     assert kernel_lines("") == ["pass"]
 
