@@ -39,7 +39,7 @@ class MappingModule(SymbolUserOpInterface):
         block = func.body.block
         for what, inside, outside in (
             ("takes", block.args, op.ins),
-            ("returns", returned_values(func), op.outs),
+            ("returns", yielded_by(block), op.outs),
         ):
             if [_shape(v) for v in inside] != [_shape(v) for v in outside]:
                 actual, wanted = (
@@ -103,11 +103,6 @@ class MappingOp(IRDLOperation):
         """Return the function of the module, None if it is lowered to COMET files."""
         found = SymbolTable.lookup_symbol(self.module(), self.symbol)
         return found if isinstance(found, FuncOp) else None
-
-
-def returned_values(func: FuncOp) -> Sequence[SSAValue]:
-    """Return the operands of the terminator of a function of one block."""
-    return yielded_by(func.body.block)
 
 
 def chained_mappings(func: FuncOp) -> Iterator[MappingOp]:

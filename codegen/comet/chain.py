@@ -14,8 +14,8 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.comet.yaml import DUMPER
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.blocks import defined_in
-from comet.dialects.chain import MappingOp, chained_mappings, returned_values
+from comet.dialects.blocks import defined_in, yielded_by
+from comet.dialects.chain import MappingOp, chained_mappings
 from comet.dialects.comet import ProblemOp
 from comet.dialects.compound import ConcatOp, RenameOp, SliceOp
 from comet.dialects.compound.dims import bits_of, extents_of, names_of, unused
@@ -83,7 +83,7 @@ def write_plan(chain: Chain) -> str:
         },
         "tensors": {name: _tensor(value, root) for value, name in names.items()},
         "steps": list(_steps(chain, names)),
-        "results": [names[value] for value in returned_values(chain.func)],
+        "results": [names[value] for value in yielded_by(chain.func.body.block)],
     }
     text = yaml.dump(
         plan, Dumper=DUMPER, sort_keys=False, default_flow_style=None, width=100

@@ -18,7 +18,7 @@ from comet.cost.estimate import ModelName
 from comet.cost.from_ir.collective import Price, price_of, pricer_for
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
-from comet.dialects.chain import returned_values
+from comet.dialects.blocks import yielded_by
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.comet.kinds import operation_kind
@@ -112,7 +112,7 @@ def placed_prices(ops: Iterable[Operation], model: ModelName) -> Iterator[Price]
 def _argument_and_result_bytes(func: FuncOp) -> tuple[float, float]:
     """Return the bytes of the arguments that `func` reads, and of its results."""
     read = sum(bytes_of(value) for value in func.body.block.args if _is_read(value))
-    return read, sum(map(bytes_of, set(returned_values(func))))
+    return read, sum(map(bytes_of, set(yielded_by(func.body.block))))
 
 
 def _one_by_one(
@@ -128,7 +128,7 @@ def _one_by_one(
     for value in func.body.block.args:
         if len(readers := {*_readers(value)}) == 1:
             read[readers.pop()] += bytes_of(value)
-    for value in {*returned_values(func)}:
+    for value in {*yielded_by(func.body.block)}:
         written[_defining_op(value)] += bytes_of(value)
     return sum(
         max(work, crossing_bound(read[op], written[op], hardware, "ideal")[0])

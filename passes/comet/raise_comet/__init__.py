@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
@@ -144,11 +144,7 @@ def _set_factors(func: FuncOp, roots: Roots) -> None:
         raise NotRaisable(str(error)) from error
     for node in nodes:
         _check_transfers(node)
-    returned = func.get_return_op()
-    assert returned is not None
-    func.properties["function_type"] = FunctionType.from_lists(
-        func.body.block.arg_types, returned.operand_types
-    )
+    func.update_function_type()
 
 
 def _check_transfers(node: TemporalOp) -> None:

@@ -162,7 +162,7 @@ def plan_transfer(
     copy = _copy_tiles(type_, awaited, factors, ranks, config.copies)
     tiles = copy.tiles
     if producer is not None:
-        tiles = _producer_tiles(_grid_node(producer), type_, ranks)
+        tiles = _producer_tiles(_grid_node(producer), type_)
     input_ = input_in_place(kernel) if config.symmetric else None
     blocks = _blocks(type_, awaited, tiles) if input_ is None else {}
     return ChannelPlan(
@@ -367,9 +367,7 @@ def _nearest(extent: int, factor: int) -> int:
     return min(fitting, key=lambda candidate: (abs(candidate - factor), -candidate))
 
 
-def _producer_tiles(
-    node: SpatialOp | None, type_: ChannelType, ranks: int
-) -> dict[str, int]:
+def _producer_tiles(node: SpatialOp | None, type_: ChannelType) -> dict[str, int]:
     """Return the tiles of a message that programs of `node` compute, if they fit it."""
     assert node is not None
     tiles: dict[str, int] = {}

@@ -8,8 +8,7 @@ from typing import TypeAlias
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.blocks import captured_by
-from comet.dialects.chain import returned_values
+from comet.dialects.blocks import captured_by, yielded_by
 from comet.dialects.compound import CastOp, ContractOp
 from comet.dialects.compound.copied import origin_of
 from comet.dialects.compound.views import sources
@@ -80,7 +79,7 @@ def latest(graph: Graph, early: Places) -> dict[Operation, int] | None:
     So what crosses the root memory is mostly what a view shows.
     """
     count = max(early.values()) + 1
-    last: dict[SSAValue, int] = dict.fromkeys(returned_values(graph.func), count)
+    last: dict[SSAValue, int] = dict.fromkeys(yielded_by(graph.func.body.block), count)
     places: dict[Operation, int] = {}
     extents = _Extents()
     for op in reversed(graph.needed):

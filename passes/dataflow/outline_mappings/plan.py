@@ -9,8 +9,7 @@ from functools import cached_property
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.blocks import captured_by
-from comet.dialects.chain import returned_values
+from comet.dialects.blocks import captured_by, yielded_by
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.compound import (
@@ -53,7 +52,7 @@ class Graph:
     def needed(self) -> tuple[Operation, ...]:
         """The ops that results of the function depend on, in order."""
         ops = tuple(self.func.body.block.ops)
-        needed = defining_ops(returned_values(self.func), set(ops))
+        needed = defining_ops(yielded_by(self.func.body.block), set(ops))
         return tuple(op for op in ops if op in needed)
 
     @cached_property
@@ -130,7 +129,7 @@ def check_graph(graph: Graph) -> None:
             "module",
         )
     computed = set(graph.computing)
-    for value in returned_values(graph.func):
+    for value in yielded_by(graph.func.body.block):
         if not defining_ops((value,), set(graph.needed)) & computed:
             raise OpError(
                 graph.func,
