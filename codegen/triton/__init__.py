@@ -26,7 +26,8 @@ from comet.dialects.reference import is_reference, reference_name
 
 IMPORTED = {
     *("PROGRAM", "Program", "Rank", "RankProgram", "Tensor", "comet_run"),
-    *("dot_operand", "expect_tensor", "math", "np", "sys", "tl", "torch", "triton"),
+    *("allow_descriptors", "dot_operand", "expect_tensor"),
+    *("math", "np", "sys", "tl", "torch", "triton"),
     *("function_of", *REMOTE.values()),
 }
 """Names of the emitted module that are not its functions."""

@@ -28,6 +28,8 @@ from comet.dialects.errors import OpError
 from comet.dialects.tl.types import shape_of
 
 DOUBLE = INDENT * 2
+DESCRIBING = ("Rank", "RankProgram", "Tensor")
+"""The classes of `comet.runtime` that describe a program of ranks."""
 ALLOCATIONS = (tl.HeapZerosOp, tl.ZerosOp, tl.EmptyOp)
 
 
@@ -41,7 +43,7 @@ def class_name(function: func.FuncOp) -> str:
     """Return the name of the class of a function's plan: AgGemm of ag_gemm."""
     name = function.sym_name.data
     camel_case = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
-    return camel_case if camel_case not in ("", name) else f"{camel_case}Plan"
+    return f"{camel_case}Plan" if camel_case in ("", name, *DESCRIBING) else camel_case
 
 
 @dataclass

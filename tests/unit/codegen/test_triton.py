@@ -1,6 +1,7 @@
 """The triton target: expressions, names, errors."""
 
 import ast
+import re
 from io import StringIO
 
 import pytest
@@ -156,23 +157,35 @@ def test_names_are_python_and_distinct():
     ]
 
 
-def test_an_argument_of_a_plan_does_not_hide_a_kernel():
+def plan_of_one_rank(function: str, argument: str) -> str:
+    """Print a module whose launch plan is a class."""
     tensor = "tensor<16xf32, #compound.dims<M>>"
-    source = printed(f"""
+    return printed(f"""
     tl.kernel @k(%x_ptr: !tl.ptr<f32>) {{}}
-    func.func @f(%x: {tensor}) -> {tensor} {{
+    func.func @{function}(%x: {tensor}) -> {tensor} {{
       %y = tl.plan ranks 1 ins(%x : {tensor}) split [""] to [""] {{
-      ^bb0(%k: {tensor}):
-        tl.launch @k grid [1] on %k : {tensor}
-        tl.plan_yield %k : {tensor}
+      ^bb0(%{argument}: {tensor}):
+        tl.launch @k grid [1] on %{argument} : {tensor}
+        tl.plan_yield %{argument} : {tensor}
       }} -> {tensor}
       func.return %y : {tensor}
     }}
-    func.func private @f__reference(%x: {tensor}) -> {tensor}
+    func.func private @{function}__reference(%x: {tensor}) -> {tensor}
         attributes {{comet.reference}} {{
       func.return %x : {tensor}
     }}""")
-    assert "rank.launch(k, (1,), k_1, " in source
+
+
+def test_an_argument_of_a_plan_does_not_hide_a_kernel():
+    assert "rank.launch(k, (1,), k_1, " in plan_of_one_rank("f", "k")
+
+
+@pytest.mark.parametrize("name", ["tensor", "rank_program"])
+def test_the_class_of_a_plan_does_not_hide_those_of_the_runtime(name: str):
+    source = plan_of_one_rank(name, "local")
+    (plan,) = re.findall(r"^class (\w+):", source, re.MULTILINE)
+    assert plan.endswith("Plan")
+    assert f"plan={plan}," in source
 
 
 def test_empty_kernel():
@@ -227,7 +240,7 @@ def test_other_levels_are_an_error():
         kernel_lines('%z = "test.op"() : () -> f32')
 
 
-@pytest.mark.parametrize("name", ["torch", "lambda", "f.g"])
+@pytest.mark.parametrize("name", ["torch", "allow_descriptors", "lambda", "f.g"])
 def test_names_that_python_cannot_have_are_an_error(name: str):
     renamed = HOST.replace("@f__", f'@"{name}__').replace(
         "__reference(", '__reference"('
