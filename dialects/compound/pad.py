@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from math import isfinite
 
 from xdsl.dialects.builtin import (
     I64,
@@ -34,6 +35,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound.dims import extents_of, with_extents
 from comet.dialects.compound.literals import parse_number
+from comet.dialects.number_text import number_text
 
 
 @irdl_attr_definition
@@ -92,7 +94,9 @@ class PaddingAttr(ParametrizedAttribute):
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             sizes = ", ".join(f"{dim} = {n}" for dim, n in self.extents.items())
-            printer.print_string(f"{self.number.data!r} from {sizes}")
+            number = self.number.data
+            text = number_text(number) if isfinite(number) else repr(number)
+            printer.print_string(f"{text} from {sizes}")
 
 
 def _parse_extent(parser: AttrParser) -> tuple[StringAttr, IntAttr]:

@@ -50,6 +50,7 @@ from comet.dialects.compound.dims import (
 from comet.dialects.compound.map import lowest_finite
 from comet.dialects.compound.named.epilogue import GemmSoftmaxOp
 from comet.dialects.compound.named.normalise import GemmLayernormOp
+from comet.dialects.compound.pad import PaddingAttr
 
 MK = tensor({"M": 4, "K": 8}, f16)
 KN = tensor({"K": 8, "N": 2}, f16)
@@ -84,6 +85,12 @@ def test_dims_print():
     assert str(DimsAttr([])) == "#compound.dims<>"
     assert str(DimsAttr([], "OB")) == "#compound.dims<@OB>"
     assert str(DimsAttr(["M", "N"], "OB")) == "#compound.dims<M, N @OB>"
+
+
+@pytest.mark.parametrize("number", [0.0, 1e30, -1e30, 1e-9, -float("inf")])
+def test_paddings_print_and_parse(number: float):
+    padding = PaddingAttr(number, {"N": 3})
+    assert Parser(comet_context(), str(padding)).parse_attribute() == padding
 
 
 def test_reading_a_type():
