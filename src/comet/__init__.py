@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from comet.api.pricing import Price
     from comet.api.question import Question
     from comet.api.source import Source
+    from comet.pytorch.exporting import from_torch
     from comet.tools.diagnostics import CometError
 
     __version__: str
@@ -45,6 +46,7 @@ __all__ = [
     "cost",
     "explore",
     "explore_all",
+    "from_torch",
     "parse",
     "question",
     "verify",
@@ -61,6 +63,7 @@ _PLACES = {
     "compile": "comet.api.functions:compile",
     "explore": "comet.api.functions:explore",
     "explore_all": "comet.api.functions:explore_all",
+    "from_torch": "comet.pytorch.exporting:from_torch",
     "parse": "comet.api.functions:parse",
     "question": "comet.api.functions:question",
     "verify": "comet.api.functions:verify",

@@ -53,6 +53,7 @@ def run(command: str, *args: str | Path, site: Path) -> str:
 
 
 EXTRAS = {
+    "comet.pytorch": ("torch",),
     "comet.runtime": ("torch", "triton"),
     "comet.report": ("jinja2", "matplotlib"),
 }

@@ -49,6 +49,7 @@ LAYERS = (
     ("api",),
     ("batch", "report"),
     ("api.functions",),
+    ("pytorch",),
     ("tools",),
 )
 """Modules by layer, lowest first: a module imports none of a layer above its own."""

@@ -24,7 +24,7 @@ def loaded(text: str) -> ModuleType:
 
     Raises UsageError if it cannot be imported.
     """
-    _interpret_without_gpu()
+    interpret_without_gpu()
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     path = Path(_folder().name) / f"emitted_{digest}.py"
     path.write_text(text, encoding="utf-8")
@@ -42,7 +42,7 @@ def _folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="comet-")
 
 
-def _interpret_without_gpu() -> None:
+def interpret_without_gpu() -> None:
     """
     Make Triton interpret kernels where there is no GPU.
 

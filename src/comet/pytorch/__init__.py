@@ -1,0 +1,1 @@
+"""The PyTorch front end: graphs as programs, and a back end of `torch.compile`."""

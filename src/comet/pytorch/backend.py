@@ -1,0 +1,182 @@
+"""The back end of `torch.compile`: the graphs of a model as kernels of comet."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from os import environ
+from typing import cast
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from comet.api.functions import compile
+from comet.api.loading import interpret_without_gpu
+from comet.api.program import printed
+from comet.pytorch.decompositions import decompositions
+from comet.pytorch.importer import Imported, imported, op_name, refusal
+from comet.pytorch.torch_ops import whole_attention
+from comet.pytorch.tracer import UnsupportedError
+from comet.tools.diagnostics import CometError
+
+HARDWARE = "COMET_HARDWARE"
+"""The variable that names the hardware file where options do not."""
+
+Function = Callable[..., object]
+
+
+class SlowPathWarning(UserWarning):
+    """A part of a model runs as torch runs it; the message says which, and why."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the back end, as `torch.compile(options=..)` has them."""
+
+    hardware: str
+    """The hardware file of the GPU."""
+    pipeline: str | None = None
+    """The passes, by default `triton-distributed`."""
+    strict: bool = False
+    """Whether what is not compiled is an error, not a warning."""
+
+
+def comet_backend(
+    graph: fx.GraphModule,
+    inputs: Sequence[torch.Tensor],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Function:
+    """
+    Compile a graph of Dynamo, for `torch.compile(model, backend="comet")`.
+
+    `options` are the fields of `Options`. Gradients are compiled as well. What has no
+    translation, or does not compile, runs in torch with a `SlowPathWarning`. Raises
+    CometError for wrong options, and if `strict` for what is not compiled.
+    """
+    if mode is not None:
+        raise CometError(f"the back end 'comet' has no mode {mode!r}; leave it out")
+    chosen = _options(options or {})
+    interpret_without_gpu()
+
+    def compiled(part: fx.GraphModule, _: Sequence[torch.Tensor]) -> Function:
+        return make_boxed_func(with_kernels(part, chosen).forward)
+
+    compiler = aot_autograd(fw_compiler=compiled, decompositions=decompositions())
+    with whole_attention(graph):
+        return cast(Function, compiler(graph, inputs))
+
+
+def _options(given: Mapping[str, object]) -> Options:
+    """Return the options, or raise CometError for those that there are not."""
+    names = Options.__dataclass_fields__
+    if wrong := [name for name in given if name not in names]:
+        raise CometError(
+            f"the back end 'comet' has no option {wrong[0]!r}; it has "
+            f"{', '.join(names)}"
+        )
+    known = {"hardware": environ.get(HARDWARE)} | dict(given)
+    if not known["hardware"]:
+        raise CometError(
+            "the back end 'comet' needs a hardware file: "
+            f"options={{'hardware': ..}}, or the variable {HARDWARE}"
+        )
+    pipeline = known.get("pipeline")
+    return Options(
+        str(known["hardware"]),
+        None if pipeline is None else str(pipeline),
+        strict=bool(known.get("strict", False)),
+    )
+
+
+class _Support(OperatorSupportBase):
+    """The nodes that have a translation, and why others have none."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, str] = {}
+
+    def is_node_supported(
+        self, submodules: Mapping[str, torch.nn.Module], node: fx.Node
+    ) -> bool:
+        if node.op != "call_function":
+            return False
+        if node.target is operator.getitem:
+            return self.is_node_supported(submodules, cast(fx.Node, node.args[0]))
+        if (reason := refusal(node)) is None:
+            return True
+        self.reasons[op_name(node)] = reason
+        return False
+
+
+class Region(torch.nn.Module):
+    """A part of a graph that comet has compiled."""
+
+    def __init__(self, source: Imported, function: Function | None, *, single: bool):
+        super().__init__()
+        self._source = source
+        self._function = function
+        self._single = single
+
+    def forward(self, *arguments: torch.Tensor) -> object:
+        """Launch the kernels, and return what the part returns."""
+        pairs = zip(self._source.arguments, arguments, strict=True)
+        values = [layout.stored(tensor) for layout, tensor in pairs]
+        if self._function is not None:
+            found = self._function(*values)
+            values += found if isinstance(found, tuple) else [cast(torch.Tensor, found)]
+        outputs = [o if o is None else o.of(values) for o in self._source.outputs]
+        return outputs[0] if self._single else tuple(outputs)
+
+
+def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
+    """
+    Return a graph of ATen ops whose largest translatable parts are regions.
+
+    Warns, or raises CometError if `options.strict`, of what runs in torch.
+    """
+    support = _Support()
+    partitioner = CapabilityBasedPartitioner(
+        graph, support, allows_single_node_partition=True
+    )
+    fused = partitioner.fuse_partitions(partitioner.propose_partitions())
+    for name, reason in support.reasons.items():
+        _slow(f"{name} runs in torch: {reason}", options)
+    for name, part in list(fused.named_children()):
+        if isinstance(part, fx.GraphModule):
+            setattr(fused, name, _region(part, options))
+    return fused
+
+
+def _region(part: fx.GraphModule, options: Options) -> torch.nn.Module:
+    """Return a compiled part, or the part itself if it does not compile."""
+    try:
+        source = imported(part.graph, "graph")
+        text = printed(source.module)
+        function = _loaded(text, options) if source.computes else None
+    except (CometError, UnsupportedError) as error:
+        size = len(part.graph.nodes)
+        _slow(f"a part of {size} nodes runs in torch: {error}", options)
+        return part
+    (output,) = part.graph.find_nodes(op="output")
+    return Region(source, function, single=isinstance(output.args[0], fx.Node))
+
+
+@cache
+def _loaded(text: str, options: Options) -> Function:
+    """Return the function of a program; equal ones are compiled once."""
+    compiled = compile(text, options.hardware, options.pipeline)
+    return cast(Function, compiled.load().graph)
+
+
+def _slow(message: str, options: Options) -> None:
+    if options.strict:
+        raise CometError(message)
+    warnings.warn(message, SlowPathWarning, stacklevel=2)

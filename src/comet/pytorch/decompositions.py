@@ -1,0 +1,68 @@
+"""The ATen ops that torch cuts into others before they are translated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import cast
+
+import torch
+from torch import _decomp
+from torch._ops import OperatorBase
+from torch.export import default_decompositions
+
+aten = torch.ops.aten
+
+Table = dict[OperatorBase, Callable[..., object]]
+
+FURTHER = (
+    aten.native_layer_norm,
+    aten.native_layer_norm_backward,
+    aten.native_group_norm,
+    aten._softmax_backward_data,
+    aten._log_softmax,
+    aten._log_softmax_backward_data,
+    aten.gelu,
+    aten.gelu_backward,
+    aten.silu,
+    aten.silu_backward,
+    aten.sigmoid_backward,
+    aten.tanh_backward,
+    aten.threshold_backward,
+    aten.leaky_relu,
+    aten.softplus,
+    aten.mse_loss,
+)
+"""Ops that torch cuts no further by default, and that fuse better in parts."""
+
+WHOLE = (
+    aten.addmm.default,
+    aten.baddbmm.default,
+    aten._softmax.default,
+    aten.var_mean.correction,
+    aten.embedding_dense_backward.default,
+    aten.split_with_sizes.default,
+    aten._scaled_dot_product_flash_attention_for_cpu.default,
+)
+"""Ops that have rules, which say more than their parts."""
+
+
+def _further() -> Table:
+    found = _decomp.get_decompositions(FURTHER)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return cast("Table", found)
+
+
+@cache
+def decompositions() -> Table:
+    """Return the table for graphs with gradients."""
+    table = cast("Table", dict(_decomp.core_aten_decompositions())) | _further()
+    return {op: rule for op, rule in table.items() if op not in WHOLE}
+
+
+def with_whole_attention() -> Table:
+    """Return the table for exported programs, in which attention is one op."""
+    table = cast("Table", default_decompositions())
+    for op in (*WHOLE, aten.scaled_dot_product_attention.default):
+        table.pop(op, None)
+    table.update(_further())
+    return table

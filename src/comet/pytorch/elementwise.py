@@ -1,0 +1,191 @@
+"""The translation of elementwise functions and conditions."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import IntegerType, f32, i1
+
+from comet.dialects.compound.dims import Element
+from comet.dialects.compound.map import MapKind
+from comet.pytorch.emitter import View
+from comet.pytorch.rules import Operand, Result, rule
+from comet.pytorch.tracer import Tracer, UnsupportedError
+
+
+def _promoted(t: Tracer, out: Result, *operands: Operand) -> list[Operand]:
+    """Return operands in the element type of the result."""
+    return [t.convert(x, out.element) if isinstance(x, View) else x for x in operands]
+
+
+def _elementwise(name: str, kind: MapKind) -> None:
+    @rule(name)
+    def apply(t: Tracer, out: Result, *operands: Operand) -> View:
+        return _mapped(t, out, kind, *operands)
+
+
+def _mapped(t: Tracer, out: Result, kind: MapKind, *operands: Operand) -> View:
+    """Return a function of operands that are converted to the result's type first."""
+    if isinstance(out.element, IntegerType) and kind in _ON_FLOATS:
+        raise UnsupportedError(f"{kind} of {out.element}")
+    return t.map(kind, *_promoted(t, out, *operands))
+
+
+_ON_FLOATS = (MapKind.DIV, MapKind.NEG)
+for _name, _kind in {
+    "aten.div": MapKind.DIV,
+    "prims.div": MapKind.DIV,
+    "aten.mul": MapKind.MULT,
+    "aten.maximum": MapKind.MAX,
+    "aten.minimum": MapKind.MIN,
+    "aten.exp": MapKind.EXP,
+    "aten.exp2": MapKind.EXP2,
+    "aten.log": MapKind.LOG,
+    "aten.sqrt": MapKind.SQRT,
+    "aten.rsqrt": MapKind.RSQRT,
+    "aten.neg": MapKind.NEG,
+    "aten.tanh": MapKind.TANH,
+    "aten.erf": MapKind.ERF,
+}.items():
+    _elementwise(_name, _kind)
+
+
+@rule("aten.add")
+def added(t: Tracer, out: Result, input: Operand, other: Operand, *, alpha: float = 1):
+    return _mapped(t, out, MapKind.ADD, input, scaled(t, out, other, alpha))
+
+
+@rule("aten.sub")
+def sub(t: Tracer, out: Result, input: Operand, other: Operand, *, alpha: float = 1):
+    return _mapped(t, out, MapKind.SUB, input, scaled(t, out, other, alpha))
+
+
+@rule("aten.rsub")
+def rsub(t: Tracer, out: Result, input: Operand, other: Operand, alpha: float = 1):
+    return _mapped(t, out, MapKind.SUB, other, scaled(t, out, input, alpha))
+
+
+def scaled(t: Tracer, out: Result, operand: Operand, factor: float) -> Operand:
+    """Return a number of times an operand."""
+    if factor == 1:
+        return operand
+    if isinstance(operand, View):
+        return _mapped(t, out, MapKind.MULT, operand, factor)
+    return operand * factor
+
+
+@rule("aten.reciprocal")
+def reciprocal(t: Tracer, out: Result, input: View):
+    return _mapped(t, out, MapKind.DIV, 1.0, input)
+
+
+@rule("aten.sigmoid")
+def sigmoid(t: Tracer, out: Result, input: View):
+    less = _mapped(t, out, MapKind.EXP, _mapped(t, out, MapKind.NEG, input))
+    return t.map(MapKind.DIV, 1.0, t.map(MapKind.ADD, less, 1.0))
+
+
+@rule("aten.relu")
+def relu(t: Tracer, out: Result, input: View):
+    return t.map(MapKind.MAX, input, 0.0)
+
+
+@rule("aten.abs")
+def absolute(t: Tracer, out: Result, input: View):
+    return t.map(MapKind.MAX, input, t.map(MapKind.NEG, input))
+
+
+@rule("aten.clamp")
+def clamp(
+    t: Tracer,
+    out: Result,
+    input: View,
+    min: Operand | None = None,
+    max: Operand | None = None,
+):
+    if min is not None:
+        input = _mapped(t, out, MapKind.MAX, input, min)
+    return input if max is None else _mapped(t, out, MapKind.MIN, input, max)
+
+
+@rule("aten.pow")
+def power(t: Tracer, out: Result, input: Operand, exponent: Operand):
+    if isinstance(exponent, View) or not isinstance(input, View):
+        raise UnsupportedError("a power with a tensor as exponent")
+    (base,) = cast("list[View]", _promoted(t, out, input))
+    roots = {0.5: MapKind.SQRT, -0.5: MapKind.RSQRT}
+    if exponent in roots:
+        return t.map(roots[exponent], base)
+    if exponent not in range(-_LARGEST_POWER, _LARGEST_POWER + 1) or exponent == 0:
+        raise UnsupportedError(f"a power with the exponent {exponent}")
+    result = base
+    for _ in range(abs(int(exponent)) - 1):
+        result = t.map(MapKind.MULT, result, base)
+    return result if exponent > 0 else t.map(MapKind.DIV, 1.0, result)
+
+
+_LARGEST_POWER = 8
+"""The largest exponent for which a power is a chain of products."""
+
+
+def _comparison(name: str, kind: MapKind, *, swap: bool = False, negate: bool = False):
+    @rule(name)
+    def compare(t: Tracer, out: Result, input: Operand, other: Operand) -> View:
+        one, two = _alike(t, input, other)
+        found = t.map(kind, two, one) if swap else t.map(kind, one, two)
+        return t.negated(found) if negate else found
+
+
+_comparison("aten.ge", MapKind.GE)
+_comparison("aten.gt", MapKind.GT)
+_comparison("aten.eq", MapKind.EQ)
+_comparison("aten.le", MapKind.GE, swap=True)
+_comparison("aten.lt", MapKind.GT, swap=True)
+_comparison("aten.ne", MapKind.EQ, negate=True)
+
+
+def _alike(t: Tracer, *operands: Operand) -> list[Operand]:
+    """Return operands of a comparison in one type: the widest float, or the widest."""
+    elements = [x.tensor.element for x in operands if isinstance(x, View)]
+    floats = [e for e in elements if not isinstance(e, IntegerType)]
+    if not floats and any(isinstance(x, float) for x in operands):
+        floats = [f32]
+    widest = max(floats or elements, key=lambda element: element.bitwidth)
+    return [t.convert(x, widest) if isinstance(x, View) else x for x in operands]
+
+
+@rule("aten.logical_not", "aten.bitwise_not")
+def logical_not(t: Tracer, out: Result, input: View):
+    return t.negated(t.convert(input, _boolean(out)))
+
+
+@rule("aten.logical_and", "aten.bitwise_and")
+def logical_and(t: Tracer, out: Result, input: View, other: View):
+    condition = t.convert(input, _boolean(out))
+    return t.map(MapKind.SELECT, condition, t.convert(other, i1), 0)
+
+
+@rule("aten.logical_or", "aten.bitwise_or")
+def logical_or(t: Tracer, out: Result, input: View, other: View):
+    condition = t.convert(input, _boolean(out))
+    return t.map(MapKind.SELECT, condition, 1, t.convert(other, i1))
+
+
+def _boolean(out: Result) -> Element:
+    """Return the type of conditions; raise UnsupportedError for bits of integers."""
+    if out.element != i1:
+        raise UnsupportedError(f"bits of {out.element}")
+    return i1
+
+
+@rule("aten.where")
+def where(t: Tracer, out: Result, condition: View, input: Operand, other: Operand):
+    one, two = _promoted(t, out, input, other)
+    if not isinstance(one, View) and not isinstance(two, View):
+        one = t.full((), one, out.element)
+    return t.map(MapKind.SELECT, t.convert(condition, i1), one, two)
+
+
+@rule("aten.masked_fill")
+def masked_fill(t: Tracer, out: Result, input: View, mask: View, value: Operand):
+    return where(t, out, mask, value, input)

@@ -1,0 +1,204 @@
+"""The values of a traced graph, and how they become ops on named dimensions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, SSAValue
+
+from comet.dialects.compound.dims import (
+    Element,
+    element_type_of,
+    extents_of,
+    names_of,
+    tensor,
+)
+from comet.dialects.compound.map import MapKind, MapOp
+from comet.dialects.compound.rename import RenameOp
+from comet.pytorch.dims import Axis, Dim, elements, leaves
+
+LETTERS = "MNKDHBEFGTLPQRSUVWXYZCAJO"
+"""The names of the first dimensions."""
+
+
+def _names() -> Iterator[str]:
+    """Yield names of dimensions, all different."""
+    yield from LETTERS
+    yield from (f"D{number}" for number in count(1))
+
+
+@dataclass(eq=False)
+class Tensor:
+    """A value of the graph."""
+
+    dims: Axis
+    """Its dimensions, in the order of memory."""
+    element: Element
+    op: Op | None = None
+    """What computes it, None for an argument."""
+    name: str = ""
+    """The name of the node of torch that it comes from, for readers."""
+
+    def put_in_order(self, dims: Axis) -> None:
+        """Have it in memory in the order of `dims`, if its op can choose."""
+        if self.op is not None and self.op.has_order(dims):
+            self.dims = dims
+
+
+@dataclass(frozen=True)
+class View:
+    """
+    A torch tensor: the axes of a value.
+
+    The value is the same along dimensions that only the axes have (`expand`).
+    """
+
+    tensor: Tensor
+    axes: tuple[Axis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extent (elements) of each axis."""
+        return tuple(map(elements, self.axes))
+
+    @property
+    def dims(self) -> Axis:
+        """The dimensions of all axes."""
+        return leaves(dim for axis in self.axes for dim in axis)
+
+    @property
+    def expanded(self) -> Axis:
+        """The dimensions along which the value is the same."""
+        stored = leaves(self.tensor.dims)
+        return tuple(dim for dim in self.dims if dim not in stored)
+
+
+class Op(ABC):
+    """An op of the graph."""
+
+    @abstractmethod
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        """Emit the op that computes `result`, and return its value."""
+
+    def has_order(self, dims: Axis) -> bool:
+        """Return whether the result can have its dimensions in this order."""
+        return False
+
+
+class Emitter:
+    """The ops in a block, and the values that they compute."""
+
+    def __init__(self, block: Block):
+        self._block = block
+        self._values: dict[Tensor, SSAValue] = {}
+        self._names: dict[Dim, str] = {}
+        self._new_names = _names()
+        self._unnamed = count()
+
+    def add(self, op: Operation) -> SSAValue:
+        """Add an op at the end, and return its result."""
+        self._block.add_op(op)
+        return op.results[0]
+
+    def define(self, result: Tensor, value: SSAValue) -> None:
+        """Note the value of an argument."""
+        value.name_hint = result.name
+        self._values[result] = value
+
+    def value(self, of: Tensor) -> SSAValue:
+        """Return the value of a tensor, which is computed if it is not yet."""
+        if of not in self._values:
+            assert of.op is not None, "arguments are defined"
+            value = of.op.emit(self, of)
+            value.name_hint = of.name or value.name_hint
+            self._values[of] = value
+        return self._values[of]
+
+    def unnamed(self) -> str:
+        """Return a new name for an axis between two ops."""
+        return f"axis{next(self._unnamed)}"
+
+    def named(self, dims: Iterable[Dim]) -> dict[str, int]:
+        """Return names and extents of dimensions, in order."""
+        found = leaves(dims)
+        for dim in found:
+            if dim not in self._names:
+                self._names[dim] = next(self._new_names)
+        return {self._names[dim]: dim.extent for dim in found}
+
+    def type(self, of: Tensor) -> TensorType[Element]:
+        """Return the type of a tensor, with its dimensions in their order."""
+        return tensor(self.named(of.dims), of.element)
+
+    def ordered(self, value: SSAValue, order: Sequence[str]) -> SSAValue:
+        """Return a value with its axes in another order in memory."""
+        if names_of(value) == tuple(order):
+            return value
+        extents = extents_of(value)
+        type_ = tensor({name: extents[name] for name in order}, element_type_of(value))
+        return self.add(MapOp(MapKind.COPY, [value], type_))
+
+    def renamed(self, value: SSAValue, names: Mapping[str, str]) -> SSAValue:
+        """Return a value with other names of axes."""
+        extents = {names.get(n, n): extent for n, extent in extents_of(value).items()}
+        if tuple(extents) == names_of(value):
+            return value
+        return self.add(RenameOp(value, tensor(extents, element_type_of(value))))
+
+    def merge(self, value: SSAValue, dims: Iterable[Dim]) -> tuple[SSAValue, str]:
+        """
+        Return a value in which the dimensions are one, and the name of that.
+
+        Of no dimensions it is one of a single element.
+        """
+        if not (joined := self.named(dims)):
+            last, one = names_of(value)[-1], self.unnamed()
+            parts = {last: extents_of(value)[last], one: 1}
+            return self._view(value, (last,), parts, split=last), one
+        first, *others = joined
+        into = self.unnamed() if others else first
+        names = names_of(value)
+        at = names.index(first)
+        if names[at + 1 : at + 1 + len(others)] != tuple(others):
+            before = [name for name in names[:at] if name not in others]
+            after = [name for name in names[at + 1 :] if name not in others]
+            value = self.ordered(value, [*before, first, *others, *after])
+        for other in others:
+            extents = extents_of(value)
+            pair = {first: extents[first] * extents[other]}
+            value = self._view(value, (first, other), pair, merge=first)
+        return self._view(value, (first,), {into: elements(leaves(dims))}), into
+
+    def split(self, value: SSAValue, name: str, dims: Iterable[Dim]) -> SSAValue:
+        """Return a value in which the dimension `name` is several."""
+        *outer, last = self.named(dims).items()
+        for part, extent in outer:
+            inner = self.unnamed()
+            parts = {part: extent, inner: extents_of(value)[name] // extent}
+            value = self._view(value, (name,), parts, split=name)
+            name = inner
+        return self._view(value, (name,), dict([last]))
+
+    def _view(
+        self,
+        value: SSAValue,
+        old: tuple[str, ...],
+        new: Mapping[str, int],
+        *,
+        split: str | None = None,
+        merge: str | None = None,
+    ) -> SSAValue:
+        """Return a value with the axes `new` in place of `old`, which are adjacent."""
+        extents: dict[str, int] = {}
+        for name, extent in extents_of(value).items():
+            extents |= new if name == old[0] else {name: extent}
+        for name in old[1:]:
+            del extents[name]
+        if tuple(extents) == names_of(value):
+            return value
+        type_ = tensor(extents, element_type_of(value))
+        return self.add(RenameOp(value, type_, split, merge))

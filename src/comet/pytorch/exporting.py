@@ -1,0 +1,60 @@
+"""Models of torch as programs: `comet.from_torch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch.export import export
+from torch.export.graph_signature import OutputKind
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.pytorch.decompositions import with_whole_attention
+from comet.pytorch.importer import imported
+from comet.pytorch.tracer import UnsupportedError
+from comet.tools.checks import verify_module
+from comet.tools.diagnostics import UsageError, errors_as_sentences
+
+
+class _Function(torch.nn.Module):
+    """A function as a module, which `torch.export` takes."""
+
+    def __init__(self, function: Callable[..., object]):
+        super().__init__()
+        self._function = function
+
+    def forward(self, *inputs: torch.Tensor) -> object:
+        return self._function(*inputs)
+
+
+def from_torch(
+    model: Callable[..., object], *inputs: torch.Tensor, name: str = "main"
+) -> ModuleOp:
+    """
+    Return what a model computes as a program of elementary ops, without its gradients.
+
+    `model` is a `torch.nn.Module`, or a function of tensors; it is traced with `inputs`
+    by `torch.export`, so shapes are those of `inputs`, and may be on the device `meta`.
+    The function `name` takes the parameters and buffers of the model, and then the
+    inputs, each in the order of memory and without axes of one element; its results are
+    in the order of their axes. A result that is an argument is left out. Needs the
+    extra `run`. Raises CometError if the model changes its buffers or its inputs, or if
+    an op has no translation.
+    """
+    with errors_as_sentences():
+        module = model if isinstance(model, torch.nn.Module) else _Function(model)
+        exported = export(module, inputs)
+        pure = exported.run_decompositions(with_whole_attention())  # pyright: ignore[reportUnknownMemberType]
+        outputs = pure.graph_signature.output_specs
+        changes = [each for each in outputs if each.kind != OutputKind.USER_OUTPUT]
+        if changes:
+            raise UsageError(
+                f"the model changes {changes[0].target}; call its eval(), or compute "
+                "without changes"
+            )
+        try:
+            found = imported(pure.graph_module.graph, name)
+        except UnsupportedError as error:
+            raise UsageError(f"from_torch: {error} has no translation") from error
+        verify_module(found.module)
+        return found.module

@@ -1,0 +1,244 @@
+"""From a graph of torch to a function of elementary ops."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+from torch.fx.node import Argument, map_arg
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, i1, i32, i64
+from xdsl.ir import Block, Region
+
+from comet.dialects.compound.dims import Element
+from comet.pytorch import attention, elementwise, reductions, views
+from comet.pytorch.dims import leaves
+from comet.pytorch.emitter import Emitter, Tensor, View
+from comet.pytorch.rules import RULES, Result
+from comet.pytorch.tracer import Tracer, UnsupportedError
+
+TRANSLATED = (attention, elementwise, reductions, views)
+"""The modules whose rules are known."""
+
+ELEMENTS: Mapping[torch.dtype, Element] = {
+    torch.float16: f16,
+    torch.bfloat16: bf16,
+    torch.float32: f32,
+    torch.int32: i32,
+    torch.int64: i64,
+    torch.bool: i1,
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a torch tensor is stored as a value of the function."""
+
+    order: tuple[int, ...]
+    """The axes of the torch tensor, outermost first in memory."""
+    shape: tuple[int, ...]
+    """The extents of the value's dimensions."""
+
+    def stored(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a torch tensor as the function takes it."""
+        return tensor.permute(self.order).contiguous().view(self.shape)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a result of the graph comes from."""
+
+    source: int
+    """The number of an argument, or, behind these, of a result of the function."""
+    shape: tuple[int, ...]
+    """The extents of the source's dimensions, then 1 for each that it lacks."""
+    order: tuple[int, ...]
+    """For each dimension of the output, outermost first, where it is in `shape`."""
+    expanded: tuple[int, ...]
+    """The extents in this order."""
+    axes: tuple[int, ...]
+    """The shape of the output."""
+
+    def of(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return the torch tensor, from all arguments and results."""
+        value = values[self.source].reshape(self.shape).permute(self.order)
+        return value.expand(self.expanded).reshape(self.axes)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A graph as a function."""
+
+    module: ModuleOp
+    name: str
+    arguments: tuple[Layout, ...]
+    outputs: tuple[Output | None, ...]
+    """None for results that are None."""
+    computes: bool
+    """Whether the function has results: else all outputs are views of arguments."""
+
+
+def op_name(node: fx.Node) -> str:
+    """Return the name of a node's op in the table of rules, without its overload."""
+    target = cast("object", node.target)
+    if isinstance(target, OpOverload):
+        return target.name().partition(".")[0].replace("::", ".")
+    return getattr(target, "__name__", str(target))
+
+
+def meta_of(node: fx.Node) -> tuple[torch.Tensor, ...]:
+    """Return what torch says of the tensors that a node computes."""
+    values = _flat(cast("object", node.meta.get("val")))
+    return tuple(value for value in values if isinstance(value, torch.Tensor))
+
+
+def result_of(tensor: torch.Tensor) -> Result:
+    """Return shape and element type; raise UnsupportedError for those we lack."""
+    if tensor.dtype not in ELEMENTS:
+        raise UnsupportedError(f"elements of {tensor.dtype}")
+    if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
+        raise UnsupportedError("a shape that changes; compile with dynamic=False")
+    if 0 in tensor.shape:
+        raise UnsupportedError("a tensor without elements")
+    return Result(tuple(tensor.shape), ELEMENTS[tensor.dtype])
+
+
+def argument(t: Tracer, tensor: torch.Tensor) -> tuple[View, tuple[int, ...]]:
+    """Return an argument, and its axes in the order of memory."""
+    known = result_of(tensor)
+    axes = range(len(known.shape))
+    order = tuple(sorted(axes, key=lambda axis: -tensor.stride(axis)))
+    return t.argument(known.shape, order, known.element), order
+
+
+def traced(t: Tracer, node: fx.Node, value_of: Callable[[fx.Node], object]) -> object:
+    """Return the result of a node: a `View`, or a tuple of them."""
+    known = cast("Callable[[fx.Node], Argument]", value_of)
+    args = cast("tuple[object, ...]", map_arg(node.args, known))
+    if node.target is operator.getitem:
+        parts, index = cast("tuple[tuple[View, ...], int]", args)
+        return parts[index]
+    if op_name(node) not in RULES:
+        raise UnsupportedError(f"the op {op_name(node)}")
+    kwargs = cast("dict[str, object]", map_arg(node.kwargs, known))
+    return RULES[op_name(node)](t, result_of(meta_of(node)[0]), *args, **kwargs)
+
+
+def refusal(node: fx.Node) -> str | None:
+    """Return why a node of a graph has no translation by itself, None if it has one."""
+    t = Tracer()
+    known: dict[fx.Node, object] = {}
+
+    def value_of(operand: fx.Node) -> object:
+        if operand not in known:
+            views = tuple(argument(t, tensor)[0] for tensor in meta_of(operand))
+            several = isinstance(operand.meta.get("val"), tuple | list)
+            known[operand] = views if several else views[0]
+        return known[operand]
+
+    try:
+        if not meta_of(node):
+            return "a value that is no tensor"
+        for tensor in meta_of(node):
+            result_of(tensor)
+        traced(t, node, value_of)
+    except UnsupportedError as error:
+        return str(error)
+    except (TypeError, IndexError) as error:  # arguments that a rule does not know
+        return f"{op_name(node)}: {error}"
+    return None
+
+
+def imported(graph: fx.Graph, name: str) -> Imported:
+    """
+    Return the function of a graph of ATen ops, whose nodes have `meta["val"]`.
+
+    Its arguments are those of the graph, in the order of memory and without axes of one
+    element. Raises UnsupportedError, naming the node, for what has no translation.
+    """
+    t = Tracer()
+    values: dict[object, object] = {}
+    arguments: list[View] = []
+    orders: list[tuple[int, ...]] = []
+    results: list[View | None] = []
+    for node in graph.nodes:
+        if node.op == "output":
+            outputs = [values.get(each) for each in _flat(node.args[0])]
+            results = cast("list[View | None]", outputs)
+        elif node.op == "placeholder":
+            view, order = argument(t, meta_of(node)[0])
+            values[node] = view
+            view.tensor.name = node.name
+            arguments.append(view)
+            orders.append(order)
+        else:
+            values[node] = found = _traced_in_graph(t, node, values.__getitem__)
+            if isinstance(found, View) and not found.tensor.name:
+                found.tensor.name = node.name
+    return _function(name, arguments, orders, results)
+
+
+def _traced_in_graph(
+    t: Tracer, node: fx.Node, value_of: Callable[[fx.Node], object]
+) -> object:
+    """Return the result of a node; errors name the node."""
+    try:
+        return traced(t, node, value_of)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{node.name} ({op_name(node)}): {error}") from error
+
+
+def _flat(results: object) -> Sequence[object]:
+    """Return a sequence, or one of a single value."""
+    if isinstance(results, tuple | list):
+        return cast("Sequence[object]", results)
+    return (results,)
+
+
+def _function(
+    name: str,
+    arguments: Sequence[View],
+    orders: Sequence[tuple[int, ...]],
+    results: Sequence[View | None],
+) -> Imported:
+    """Return the function that computes views."""
+    given = [view.tensor for view in arguments]
+    computed: list[Tensor] = []
+    for view in results:
+        if view is not None and view.tensor not in (*given, *computed):
+            stored = leaves(view.tensor.dims)
+            view.tensor.put_in_order(tuple(d for d in view.dims if d in stored))
+            computed.append(view.tensor)
+    block = Block()
+    emitter = Emitter(block)
+    for number, tensor in enumerate(given):
+        emitter.define(tensor, block.insert_arg(emitter.type(tensor), number))
+    returned = [
+        emitter.ordered(emitter.value(tensor), [*emitter.named(tensor.dims)])
+        for tensor in computed
+    ]
+    block.add_op(func.ReturnOp(*returned))
+    types = [arg.type for arg in block.args], [value.type for value in returned]
+    function = func.FuncOp(name, types, Region(block))
+    extents = [tuple(d.extent for d in leaves(tensor.dims)) for tensor in given]
+    layouts = map(Layout, orders, extents)
+    sources = [*given, *computed]
+    outputs = [None if view is None else _output(view, sources) for view in results]
+    module = ModuleOp([function])
+    return Imported(module, name, tuple(layouts), tuple(outputs), bool(computed))
+
+
+def _output(view: View, sources: Sequence[Tensor]) -> Output:
+    """Return how a view comes from the tensors that the function has and returns."""
+    source = sources.index(view.tensor)
+    stored, missing = leaves(view.tensor.dims), view.expanded
+    places = [*stored, *missing]
+    shape = (*(d.extent for d in stored), *(1 for _ in missing))
+    order = tuple(places.index(dim) for dim in view.dims)
+    expanded = tuple(dim.extent for dim in view.dims)
+    return Output(source, shape, order, expanded, view.shape)

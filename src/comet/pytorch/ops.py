@@ -1,0 +1,203 @@
+"""The ops of a traced graph: those of `compound`, before dimensions have names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from comet.dialects.compound.dims import (
+    element_type_of,
+    extents_of,
+    names_of,
+    tensor,
+    with_extents,
+)
+from comet.dialects.compound.elementary import (
+    CastOp,
+    ContractOp,
+    FillOp,
+    ReduceKind,
+    ReduceOp,
+)
+from comet.dialects.compound.gather import GatherOp, ScatterAddOp
+from comet.dialects.compound.index import IndexOp
+from comet.dialects.compound.map import MapKind, MapOp
+from comet.dialects.compound.pad import ConcatOp, SliceOp
+from comet.pytorch.dims import Axis, Dim, leaves
+from comet.pytorch.emitter import Emitter, Op, Tensor
+
+
+@dataclass(frozen=True)
+class Map(Op):
+    """`compound.map`."""
+
+    kind: MapKind
+    operands: tuple[Tensor, ...]
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        inputs = [to.value(operand) for operand in self.operands]
+        return to.add(MapOp(self.kind, inputs, to.type(result)))
+
+    def has_order(self, dims: Axis) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Contract(Op):
+    """`compound.contract`."""
+
+    lhs: Tensor
+    rhs: Tensor
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        lhs, rhs = to.value(self.lhs), to.value(self.rhs)
+        return to.add(ContractOp(lhs, rhs, to.type(result)))
+
+    def has_order(self, dims: Axis) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Reduce(Op):
+    """`compound.reduce`."""
+
+    kind: ReduceKind
+    operand: Tensor
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        return to.add(ReduceOp(self.kind, to.value(self.operand), to.type(result)))
+
+    def has_order(self, dims: Axis) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Cast(Op):
+    """`compound.cast`."""
+
+    operand: Tensor
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        return to.add(CastOp(to.value(self.operand), to.type(result)))
+
+    def has_order(self, dims: Axis) -> bool:
+        self.operand.put_in_order(dims)
+        return leaves(self.operand.dims) == leaves(dims)
+
+
+@dataclass(frozen=True)
+class Fill(Op):
+    """`compound.fill`."""
+
+    number: float
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        return to.add(FillOp(self.number, to.type(result)))
+
+
+@dataclass(frozen=True)
+class Index(Op):
+    """`compound.index`: the positions along a dimension."""
+
+    dim: Dim
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        names = to.named((self.dim,))
+        whole = next(iter(names)) if len(names) == 1 else to.unnamed()
+        type_ = tensor({whole: self.dim.extent}, result.element)
+        return to.split(to.add(IndexOp(type_)), whole, (self.dim,))
+
+
+@dataclass(frozen=True)
+class Rename(Op):
+    """`compound.rename`: for each axis of the operand the result's."""
+
+    operand: Tensor
+    pairs: tuple[tuple[Axis, Axis], ...]
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        value = to.value(self.operand)
+        same = [pair for pair in self.pairs if _extents(pair[0]) == _extents(pair[1])]
+        whole: dict[str, Axis] = {}
+        for old, new in self.pairs:
+            if (old, new) not in same:
+                value, name = to.merge(value, old)
+                unnamed = to.unnamed()
+                value = to.renamed(value, {name: unnamed})
+                whole[unnamed] = new
+        names: dict[str, str] = {}
+        for old, new in same:
+            names |= zip(to.named(old), to.named(new), strict=True)
+        value = to.renamed(value, names)
+        for name, new in whole.items():
+            value = to.split(value, name, new)
+        return value
+
+
+def _extents(axis: Axis) -> list[int]:
+    """Return the extents of the dimensions of an axis."""
+    return [dim.extent for dim in leaves(axis)]
+
+
+@dataclass(frozen=True)
+class Slice(Op):
+    """`compound.slice` along one axis."""
+
+    operand: Tensor
+    axis: Axis
+    offset: int
+    dim: Dim
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        value, whole = to.merge(to.value(self.operand), self.axis)
+        type_ = with_extents(value.type, {whole: self.dim.extent})
+        part = to.add(SliceOp(value, type_, whole, self.offset))
+        return to.split(part, whole, (self.dim,))
+
+
+@dataclass(frozen=True)
+class Concat(Op):
+    """`compound.concat`: of each operand the axis, which becomes a part of `dim`."""
+
+    operands: tuple[tuple[Tensor, Axis], ...]
+    dim: Dim
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        whole, values = to.unnamed(), list[SSAValue]()
+        for part, axis in self.operands:
+            value, name = to.merge(to.value(part), axis)
+            value = to.renamed(value, {name: whole})
+            values.append(to.ordered(value, names_of((values or [value])[0])))
+        return to.split(to.add(ConcatOp(whole, values)), whole, (self.dim,))
+
+
+@dataclass(frozen=True)
+class Gather(Op):
+    """`compound.gather` along one axis of a table."""
+
+    table: Tensor
+    axis: Axis
+    ids: Tensor
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        table, whole = to.merge(to.value(self.table), self.axis)
+        return to.add(GatherOp(table, to.value(self.ids), whole))
+
+
+@dataclass(frozen=True)
+class ScatterAdd(Op):
+    """`compound.scatter_add` into the positions of `dim`."""
+
+    values: Tensor
+    ids: Tensor
+    dim: Dim
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        whole, ids, values = to.unnamed(), to.value(self.ids), to.value(self.values)
+        extents = extents_of(values)
+        rest = {n: extents[n] for n in extents if n not in names_of(ids)}
+        values = to.ordered(values, [*names_of(ids), *rest])
+        type_ = tensor({whole: self.dim.extent, **rest}, element_type_of(values))
+        sums = to.add(ScatterAddOp(values, ids, whole, type_))
+        return to.split(sums, whole, (self.dim,))

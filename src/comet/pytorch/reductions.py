@@ -1,0 +1,151 @@
+"""The translation of sums, and of products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import IntegerType, f32
+
+from comet.dialects.compound.dims import Element
+from comet.dialects.compound.elementary import ReduceKind
+from comet.dialects.compound.map import MapKind
+from comet.pytorch.elementwise import added, scaled
+from comet.pytorch.emitter import View
+from comet.pytorch.rules import Result, rule
+from comet.pytorch.tracer import Tracer, UnsupportedError
+
+
+@rule("aten.sum", "prims.sum")
+def sum_(
+    t: Tracer,
+    out: Result,
+    input: View,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: object = None,
+):
+    return _accumulated(t, out, input, dim, keepdim)
+
+
+def _accumulated(
+    t: Tracer,
+    out: Result,
+    input: View,
+    dim: Sequence[int] | None,
+    keep: bool,
+    factor: float = 1.0,
+) -> View:
+    """Return a sum times a factor; narrow floats are summed in f32."""
+    if isinstance(out.element, IntegerType):
+        raise UnsupportedError(f"a sum of {out.element}")
+    wide = out.element if out.element.bitwidth >= 32 else f32
+    wide_input = t.convert(input, wide)
+    total = t.reduce(ReduceKind.ADD, wide_input, dim or (), keep=keep)
+    if factor != 1:
+        total = t.map(MapKind.MULT, total, factor)
+    return t.cast(total, out.element)
+
+
+@rule("aten.mean")
+def mean(
+    t: Tracer,
+    out: Result,
+    input: View,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: object = None,
+):
+    return _accumulated(t, out, input, dim, keepdim, 1 / _count(input, dim))
+
+
+def _count(input: View, dim: Sequence[int] | None) -> int:
+    """Return how many elements are reduced to one."""
+    return prod(input.shape[axis] for axis in (dim or range(len(input.shape))))
+
+
+@rule("aten.amax")
+def amax(
+    t: Tracer, out: Result, input: View, dim: Sequence[int] = (), keepdim: bool = False
+):
+    return t.reduce(ReduceKind.MAX, input, dim, keep=keepdim)
+
+
+@rule("aten.amin")
+def amin(
+    t: Tracer, out: Result, input: View, dim: Sequence[int] = (), keepdim: bool = False
+):
+    less = t.reduce(ReduceKind.MAX, t.map(MapKind.NEG, input), dim, keep=keepdim)
+    return t.map(MapKind.NEG, less)
+
+
+@rule("aten.var_mean")
+def var_mean(
+    t: Tracer,
+    out: Result,
+    input: View,
+    dim: Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+):
+    mean_ = _accumulated(t, out, input, dim, True, 1 / _count(input, dim))
+    less = t.map(MapKind.SUB, input, mean_)
+    freedom = _count(input, dim) - (1 if correction is None else correction)
+    if freedom <= 0:
+        raise UnsupportedError("the variance of one element")
+    square = t.map(MapKind.MULT, less, less)
+    variance = _accumulated(t, out, square, dim, keepdim, 1 / freedom)
+    if keepdim:
+        return variance, mean_
+    return variance, _accumulated(t, out, input, dim, False, 1 / _count(input, dim))
+
+
+@rule("aten.var", "prims.var")
+def var(
+    t: Tracer,
+    out: Result,
+    input: View,
+    dim: Sequence[int] | None = None,
+    correction: float | None = None,
+    keepdim: bool = False,
+):
+    return var_mean(t, out, input, dim, correction=correction, keepdim=keepdim)[0]
+
+
+@rule("aten._softmax")
+def softmax(t: Tracer, out: Result, input: View, dim: int, half_to_float: bool):
+    wide = t.cast(input, f32 if out.element.bitwidth < 32 else out.element)
+    top = t.reduce(ReduceKind.MAX, wide, (dim,), keep=True)
+    powers = t.map(MapKind.EXP, t.map(MapKind.SUB, wide, top))
+    total = t.reduce(ReduceKind.ADD, powers, (dim,), keep=True)
+    return t.cast(t.map(MapKind.DIV, powers, total), out.element)
+
+
+@rule("aten.mm", "aten.bmm")
+def mm(t: Tracer, out: Result, input: View, mat2: View):
+    return t.product(input, mat2, _float(out))
+
+
+def _float(out: Result) -> Element:
+    """Return the type of a product; raise UnsupportedError for integers."""
+    if isinstance(out.element, IntegerType):
+        raise UnsupportedError(f"a product of {out.element}")
+    return out.element
+
+
+@rule("aten.addmm", "aten.baddbmm")
+def addmm(
+    t: Tracer,
+    out: Result,
+    input: View,
+    mat1: View,
+    mat2: View,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+):
+    product = scaled(t, out, t.product(mat1, mat2, _float(out)), alpha)
+    return added(t, out, product, input, alpha=beta)

@@ -1,0 +1,366 @@
+"""Records elementary ops on torch tensors: in its terms, ATen ops have rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import IntegerType, f32, i1
+
+from comet.dialects.compound.dims import Element
+from comet.dialects.compound.elementary import ReduceKind
+from comet.dialects.compound.map import COMPARISONS, MapKind
+from comet.pytorch.dims import Axis, Dim, Groups, elements, inner_sizes, leaves, refine
+from comet.pytorch.emitter import Op, Tensor, View
+from comet.pytorch.ops import (
+    Cast,
+    Concat,
+    Contract,
+    Fill,
+    Gather,
+    Index,
+    Map,
+    Reduce,
+    Rename,
+    ScatterAdd,
+    Slice,
+)
+
+
+class UnsupportedError(Exception):
+    """A node that has no translation; the message says what of it has none."""
+
+
+def dims_of(axes: Sequence[Axis]) -> Axis:
+    """Return the dimensions of all axes, in order."""
+    return leaves(dim for axis in axes for dim in axis)
+
+
+def stored_in(*views: View) -> set[Dim]:
+    """Return the dimensions that the values of views have."""
+    return {dim for view in views for dim in leaves(view.tensor.dims)}
+
+
+def new_axis(extent: int) -> Axis:
+    """Return an axis with its own dimension; one element needs none."""
+    return (Dim(extent),) if extent != 1 else ()
+
+
+class Tracer:
+    """A graph that is being traced."""
+
+    def __init__(self) -> None:
+        self._groups = Groups()
+
+    def argument(
+        self, shape: Sequence[int], order: Sequence[int], element: Element
+    ) -> View:
+        """Return an argument whose axes lie in memory in `order`, outermost first."""
+        axes = tuple(map(new_axis, shape))
+        dims = tuple(dim for axis in order for dim in axes[axis])
+        return self.view(Tensor(dims, element), axes)
+
+    def view(self, tensor: Tensor, axes: Sequence[Axis]) -> View:
+        """Return a tensor with these axes, whose dimensions stay different."""
+        view = View(tensor, tuple(axes))
+        self._groups.add(view.dims)
+        return view
+
+    def _computed(
+        self, op: Op, element: Element, axes: Sequence[Axis], *operands: View
+    ) -> View:
+        """Return the result of an op: it has the dimensions that an operand has."""
+        stored = stored_in(*operands)
+        dims = tuple(dim for dim in dims_of(axes) if dim in stored)
+        return self.view(Tensor(dims, element, op), axes)
+
+    # Numbers and positions.
+
+    def full(self, shape: Sequence[int], number: float, element: Element) -> View:
+        """Return a tensor with one number everywhere."""
+        return self.view(Tensor((), element, Fill(number)), [*map(new_axis, shape)])
+
+    def positions(self, extent: int, element: Element) -> View:
+        """Return 0, 1, 2 and so on."""
+        (dim,) = axis = (Dim(extent),)
+        return self.view(Tensor(axis, element, Index(dim)), [axis])
+
+    # Elementwise functions.
+
+    def map(self, kind: MapKind, *operands: View | float) -> View:
+        """
+        Return an elementwise function of operands of one type, numbers among them.
+
+        Shapes are broadcast as torch does: axes are aligned at the last one.
+        """
+        element = next(v.tensor.element for v in operands[::-1] if isinstance(v, View))
+        views = self._aligned([self._number(v, element) for v in operands])
+        rank = max(len(view.axes) for view in views)
+        axes = [_axis(views, index) for index in range(-rank, 0)]
+        op = Map(kind, tuple(view.tensor for view in views))
+        result = i1 if kind in COMPARISONS else element
+        return self._computed(op, result, axes, *views)
+
+    def _number(self, value: View | float, element: Element) -> View:
+        return value if isinstance(value, View) else self.full((), value, element)
+
+    def cast(self, view: View, element: Element) -> View:
+        """Return a tensor in another element type, a float."""
+        if view.tensor.element == element:
+            return view
+        if isinstance(element, IntegerType):
+            raise UnsupportedError(f"a conversion to {element}")
+        tensor = Tensor(view.tensor.dims, element, Cast(view.tensor))
+        return self.view(tensor, view.axes)
+
+    def convert(self, view: View, element: Element) -> View:
+        """Return a tensor in another element type, floats or conditions."""
+        if element == i1 and view.tensor.element != i1:
+            return self.negated(self.map(MapKind.EQ, view, 0.0))
+        return self.cast(view, element)
+
+    def negated(self, condition: View) -> View:
+        """Return where a condition does not hold."""
+        no = self.full((), 0, i1)
+        return self.map(MapKind.SELECT, condition, no, 1)
+
+    def _aligned(self, views: Sequence[View]) -> list[View]:
+        """Return views whose axes are the same where they have several elements."""
+        done: list[View] = []
+        for view in views:
+            indices = range(-len(view.axes), 0)
+            known = {index: _axis(done, index) for index in indices if view.axes[index]}
+            wanted = {index: axis for index, axis in known.items() if axis}
+            done.append(self.unified(view, wanted))
+        return done
+
+    def unified(self, view: View, wanted: dict[int, Axis]) -> View:
+        """
+        Return a view some of whose axes are others of the same extents.
+
+        Their dimensions become the same; the view is renamed where a tensor has both.
+        """
+        axes = list(view.axes)
+        for index, axis in wanted.items():
+            axes[index] = axis
+            if _cut_alike(view.axes[index], axis):
+                pairs = zip(leaves(view.axes[index]), leaves(axis), strict=True)
+                for old, new in pairs:
+                    (one,), (other,) = old.leaves, new.leaves
+                    self._groups.unify(one, other)
+        return self._renamed(view, axes)
+
+    def _renamed(self, view: View, axes: Sequence[Axis]) -> View:
+        """Return a view with other axes of the same extents."""
+        if view.dims == dims_of(axes):
+            return view
+        stored, moved = stored_in(view), list[tuple[Axis, Axis]]()
+        for old, new in zip(map(leaves, view.axes), map(leaves, axes), strict=True):
+            if len(old) == len(new):
+                pairs = zip(old, new, strict=True)
+                moved += [((a,), (b,)) for a, b in pairs if a in stored and a != b]
+            elif stored.issuperset(old):
+                moved.append((old, new))
+            else:
+                raise UnsupportedError("a view that cuts an expanded axis otherwise")
+        if not moved:
+            return self.view(view.tensor, axes)
+        dims = _replaced(view.tensor.dims, moved)
+        op = Rename(view.tensor, tuple(moved))
+        return self.view(Tensor(dims, view.tensor.element, op), axes)
+
+    def own(self, view: View, index: int) -> View:
+        """Return a view whose axis `index` has dimensions of its own."""
+        axes = list(view.axes)
+        axes[index] = tuple(Dim(dim.extent) for dim in leaves(axes[index]))
+        return self._renamed(view, axes)
+
+    def stored(self, view: View) -> View:
+        """Return a tensor whose value has the dimensions of all axes."""
+        if not (missing := view.expanded):
+            return view
+        element = view.tensor.element
+        if element == i1:
+            raise UnsupportedError("an expanded condition")
+        zeros = View(Tensor(missing, element, Fill(0.0)), view.axes)
+        op = Map(MapKind.ADD, (view.tensor, zeros.tensor))
+        return self._computed(op, element, view.axes, view, zeros)
+
+    # Sums and products.
+
+    def reduce(
+        self, kind: ReduceKind, view: View, axes: Sequence[int], *, keep: bool = False
+    ) -> View:
+        """Return the sum or the maximum over some axes; all if there are none."""
+        rank = len(view.axes)
+        reduced = {axis % rank for axis in axes} if axes else {*range(rank)}
+        dims = {dim for index in reduced for dim in leaves(view.axes[index])}
+        left = [
+            () if index in reduced else axis
+            for index, axis in enumerate(view.axes)
+            if keep or index not in reduced
+        ]
+        same = dims - stored_in(view)
+        if same == dims:
+            result = self.view(view.tensor, left)
+        else:
+            op = Reduce(kind, view.tensor)
+            result = self._computed(op, view.tensor.element, left, view)
+        return result if kind is ReduceKind.MAX else self._times(result, same)
+
+    def _times(self, view: View, dims: Iterable[Dim]) -> View:
+        """Return the sum of a tensor over dimensions along which it is the same."""
+        count = elements(dims)
+        return view if count == 1 else self.map(MapKind.MULT, view, count)
+
+    def product(self, lhs: View, rhs: View, element: Element) -> View:
+        """
+        Return products of matrices, of the last two axes; the others are the same.
+
+        Of narrow floats they are summed in f32.
+        """
+        rank = len(lhs.axes)
+        batch: dict[int, Axis] = {i: lhs.axes[i] for i in range(rank - 2)}
+        rhs = self.unified(rhs, {**batch, rank - 2: lhs.axes[-1]})
+        if set(leaves(lhs.axes[-2])) & set(leaves(rhs.axes[-1])):
+            rhs = self.own(rhs, rank - 1)
+        axes = [*lhs.axes[:-1], rhs.axes[-1]]
+        summed = set(leaves(lhs.axes[-1]))
+        one, other = stored_in(lhs), stored_in(rhs)
+        lhs = self._summed(lhs, summed & one - other)
+        rhs = self._summed(rhs, summed & other - one)
+        wide = element if element.bitwidth >= 32 else f32
+        tensors = lhs.tensor, rhs.tensor
+        if summed & one & other:
+            result = self._computed(Contract(*tensors), wide, axes, lhs, rhs)
+        else:
+            op = Map(MapKind.MULT, tensors)
+            result = self._computed(op, lhs.tensor.element, axes, lhs, rhs)
+        return self.cast(self._times(result, summed - one - other), element)
+
+    def _summed(self, view: View, dims: set[Dim]) -> View:
+        """Return a tensor that is summed over dimensions; its axes keep them."""
+        if not dims:
+            return view
+        left = tuple(dim for dim in leaves(view.tensor.dims) if dim not in dims)
+        op = Reduce(ReduceKind.ADD, view.tensor)
+        return View(Tensor(left, view.tensor.element, op), view.axes)
+
+    # Views.
+
+    def permuted(self, view: View, order: Sequence[int]) -> View:
+        """Return a view with its axes in another order."""
+        return View(view.tensor, tuple(view.axes[axis] for axis in order))
+
+    def reshaped(self, view: View, shape: Sequence[int]) -> View:
+        """Return a view with other axes; the elements stay in their order."""
+        total = prod(view.shape)
+        known = -prod(shape)
+        extents = [total // known if extent == -1 else extent for extent in shape]
+        dims = view.dims
+        if not refine(dims, inner_sizes(extents)):
+            return self._cut_anew(view, extents)
+        rest, axes = list(leaves(dims)), list[Axis]()
+        for extent in extents:
+            axis: list[Dim] = []
+            while elements(axis) < extent:
+                axis.append(rest.pop(0))
+            axes.append(tuple(axis))
+        return View(view.tensor, tuple(axes))
+
+    def _cut_anew(self, view: View, extents: Sequence[int]) -> View:
+        """Return a view whose axes are cut otherwise: one axis, which is cut again."""
+        view = self.stored(view)
+        axes = [*map(new_axis, extents)]
+        new = dims_of(axes)
+        op = Rename(view.tensor, ((view.dims, new),))
+        return self.view(Tensor(new, view.tensor.element, op), axes)
+
+    def expanded(self, view: View, shape: Sequence[int]) -> View:
+        """Return a view that is the same along axes that had one element, or none."""
+        axes: list[Axis] = [()] * (len(shape) - len(view.axes)) + list(view.axes)
+        for index, (axis, extent) in enumerate(zip(axes, shape, strict=True)):
+            if not axis and extent != -1:
+                axes[index] = new_axis(extent)
+        return self.view(view.tensor, axes)
+
+    def sliced(self, view: View, axis: int, start: int, size: int) -> View:
+        """Return a view of `size` positions of an axis from `start` on."""
+        axis %= len(view.axes)
+        old = view.axes[axis]
+        if size == elements(leaves(old)):
+            return view
+        if not stored_in(view).issuperset(leaves(old)):
+            view = self.stored(view)
+        dim = Dim(size)
+        dims = _replaced(view.tensor.dims, [(old, (dim,))])
+        tensor = Tensor(dims, view.tensor.element, Slice(view.tensor, old, start, dim))
+        axes = list(view.axes)
+        axes[axis] = (dim,)
+        part = self.view(tensor, axes)
+        return part if size != 1 else self._without_one(part, axis)
+
+    def _without_one(self, view: View, axis: int) -> View:
+        """Return a view without the dimension of an axis, which has one element."""
+        if isinstance(view.tensor.element, IntegerType):
+            raise UnsupportedError(f"one position of {view.tensor.element}")
+        return self.reduce(ReduceKind.ADD, view, [axis], keep=True)
+
+    def joined(self, views: Sequence[View], axis: int) -> View:
+        """Return tensors one behind the other, along an axis."""
+        axis %= len(views[0].axes)
+        first, *others = map(self.stored, views)
+        kept = {i: a for i, a in enumerate(first.axes) if i != axis}
+        parts = [first, *(self.unified(view, kept) for view in others)]
+        if not all(part.dims for part in parts):
+            raise UnsupportedError("a concatenation of single numbers")
+        dim = Dim(sum(elements(leaves(part.axes[axis])) for part in parts))
+        axes = list(first.axes)
+        axes[axis] = (dim,)
+        op = Concat(tuple((part.tensor, part.axes[axis]) for part in parts), dim)
+        return self.view(Tensor(dims_of(axes), first.tensor.element, op), axes)
+
+    # Rows of tables.
+
+    def gathered(self, table: View, ids: View) -> View:
+        """Return the rows of a table that ids name, along its first axis."""
+        table, ids = self.stored(table), self.stored(ids)
+        shared = set(table.dims) & set(ids.dims)
+        for index, axis in enumerate(table.axes):
+            if shared.intersection(leaves(axis)):
+                table = self.own(table, index)
+        axes = [*ids.axes, *table.axes[1:]]
+        op = Gather(table.tensor, table.axes[0], ids.tensor)
+        return self._computed(op, table.tensor.element, axes, table, ids)
+
+    def scattered(self, values: View, ids: View, rows: int) -> View:
+        """Return a table of sums: each of `values` is added to the row of its id."""
+        count = len(ids.axes)
+        values, ids = self.stored(values), self.stored(ids)
+        values = self.unified(values, dict(enumerate(ids.axes)))
+        dim = Dim(rows)
+        axes = [(dim,), *values.axes[count:]]
+        op = ScatterAdd(values.tensor, ids.tensor, dim)
+        return self.view(Tensor(dims_of(axes), values.tensor.element, op), axes)
+
+
+def _axis(views: Sequence[View], index: int) -> Axis:
+    """Return the axis `index`, from the last one, of the first view that has it."""
+    axes = (view.axes[index] for view in views if -index <= len(view.axes))
+    return next(filter(None, axes), ())
+
+
+def _cut_alike(axis: Axis, other: Axis) -> bool:
+    """Split the dimensions of two axes into the same extents, if that is possible."""
+    extents = ([dim.extent for dim in leaves(each)] for each in (axis, other))
+    sizes = [size for each in extents for size in inner_sizes(each)]
+    return refine(axis, sizes) and refine(other, sizes)
+
+
+def _replaced(dims: Axis, pairs: Iterable[tuple[Axis, Axis]]) -> Axis:
+    """Return dimensions with others in place of those of some axes."""
+    new: dict[Dim, Axis] = {}
+    for olds, axis in pairs:
+        first, *others = leaves(olds)
+        new |= {first: axis, **dict.fromkeys(others, ())}
+    return tuple(dim for old in leaves(dims) for dim in new.get(old, (old,)))

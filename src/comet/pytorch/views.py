@@ -1,0 +1,198 @@
+"""The translation of views, of new tensors, and of rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import f32, i1
+
+from comet.dialects.compound.map import MapKind
+from comet.pytorch.emitter import View
+from comet.pytorch.rules import Number, Result, rule
+from comet.pytorch.tracer import Tracer, UnsupportedError
+
+
+@rule(
+    "aten.clone",
+    "aten.alias",
+    "aten.detach",
+    "aten.contiguous",
+    "aten.lift_fresh_copy",
+    "aten.view_of",
+    "prims.view_of",
+)
+def same(t: Tracer, out: Result, input: View, **_: object):
+    return input
+
+
+@rule("aten._to_copy", "prims.convert_element_type", "aten.to")
+def to_copy(t: Tracer, out: Result, input: View, *_: object, **__: object):
+    return t.convert(input, out.element)
+
+
+@rule(
+    "aten.view",
+    "aten.reshape",
+    "aten._unsafe_view",
+    "aten._reshape_copy",
+    "aten.squeeze",
+    "aten.unsqueeze",
+    "aten.flatten",
+    "aten.unflatten",
+)
+def reshape(t: Tracer, out: Result, input: View, *_: object):
+    return t.reshaped(input, out.shape)
+
+
+@rule("aten.permute", "prims.transpose")
+def permute(t: Tracer, out: Result, input: View, dims: Sequence[int]):
+    return t.permuted(input, dims)
+
+
+@rule("aten.transpose")
+def transpose(t: Tracer, out: Result, input: View, dim0: int, dim1: int):
+    order = [*range(len(input.axes))]
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    return t.permuted(input, order)
+
+
+@rule("aten.t")
+def t_(t: Tracer, out: Result, input: View):
+    return t.permuted(input, range(len(input.axes))[::-1])
+
+
+@rule("aten.expand")
+def expand(t: Tracer, out: Result, input: View, size: Sequence[int], **_: object):
+    return t.expanded(input, out.shape)
+
+
+@rule("prims.broadcast_in_dim")
+def broadcast_in_dim(
+    t: Tracer,
+    out: Result,
+    input: View,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+):
+    kept = [1] * len(shape)
+    for axis, extent in zip(broadcast_dimensions, input.shape, strict=True):
+        kept[axis] = extent
+    return t.expanded(t.reshaped(input, kept), shape)
+
+
+@rule("aten.slice")
+def slice_(
+    t: Tracer,
+    out: Result,
+    input: View,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+):
+    if step != 1:
+        raise UnsupportedError("a slice with a step")
+    first, _, _ = slice(start, end).indices(input.shape[dim])
+    return t.sliced(input, dim, first, out.shape[dim])
+
+
+@rule("aten.select")
+def select(t: Tracer, out: Result, input: View, dim: int, index: int):
+    part = t.sliced(input, dim, index % input.shape[dim], 1)
+    return t.reshaped(part, out.shape)
+
+
+@rule("aten.split_with_sizes", "aten.split", "aten.chunk")
+def split(
+    t: Tracer, out: Result, input: View, sizes: Sequence[int] | int, dim: int = 0
+):
+    extent = input.shape[dim]
+    if isinstance(sizes, int):
+        sizes = [min(sizes, extent - first) for first in range(0, extent, sizes)]
+    firsts = [sum(sizes[:number]) for number in range(len(sizes))]
+    parts = zip(firsts, sizes, strict=True)
+    return tuple(t.sliced(input, dim, first, size) for first, size in parts)
+
+
+@rule("aten.cat")
+def cat(t: Tracer, out: Result, tensors: Sequence[View], dim: int = 0):
+    return t.joined([t.convert(x, out.element) for x in tensors], dim)
+
+
+@rule("aten.full", "aten.full_like")
+def full(t: Tracer, out: Result, _: object, fill_value: Number, **__: object):
+    return t.full(out.shape, fill_value, out.element)
+
+
+@rule("aten.scalar_tensor")
+def scalar_tensor(t: Tracer, out: Result, s: Number, **_: object):
+    return t.full((), s, out.element)
+
+
+@rule("aten.zeros", "aten.zeros_like", "aten.new_zeros")
+def zeros(t: Tracer, out: Result, *_: object, **__: object):
+    return t.full(out.shape, 0.0, out.element)
+
+
+@rule("aten.ones", "aten.ones_like", "aten.new_ones")
+def ones(t: Tracer, out: Result, *_: object, **__: object):
+    return t.full(out.shape, 1.0, out.element)
+
+
+@rule("aten.arange")
+def arange(t: Tracer, out: Result, *bounds: float, **_: object):
+    return _sequence(t, out, *(bounds if len(bounds) > 1 else (0, *bounds)))
+
+
+@rule("prims.iota")
+def iota(
+    t: Tracer, out: Result, length: int, *, start: int = 0, step: int = 1, **_: object
+):
+    return _sequence(t, out, start, length, step)
+
+
+def _sequence(
+    t: Tracer, out: Result, start: float, _end: float, step: float = 1
+) -> View:
+    (extent,) = out.shape
+    positions = t.positions(extent, out.element)
+    if step != 1:
+        positions = t.map(MapKind.MULT, positions, step)
+    return positions if start == 0 else t.map(MapKind.ADD, positions, start)
+
+
+@rule("aten.embedding")
+def embedding(
+    t: Tracer,
+    out: Result,
+    weight: View,
+    indices: View,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+):
+    return t.gathered(weight, indices)
+
+
+@rule("aten.embedding_dense_backward")
+def embedding_dense_backward(
+    t: Tracer,
+    out: Result,
+    grad_output: View,
+    indices: View,
+    num_weights: int,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+):
+    if padding_idx >= 0 or scale_grad_by_freq:
+        raise UnsupportedError("gradients of an embedding with padding or frequencies")
+    sums = t.scattered(t.cast(grad_output, f32), indices, num_weights)
+    return t.cast(sums, out.element)
+
+
+@rule("aten.index")
+def index(t: Tracer, out: Result, input: View, indices: Sequence[View | None]):
+    given = [each for each in indices if each is not None]
+    if len(given) != 1 or indices[0] is None or given[0].tensor.element == i1:
+        raise UnsupportedError("an index of other than the first axis")
+    return t.gathered(input, given[0])

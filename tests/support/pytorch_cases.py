@@ -1,0 +1,192 @@
+"""
+Traces functions of torch, and compares what the programs compute: a script.
+
+It prints, in JSON, for each case the largest error of the reference interpreter, as a
+fraction of the largest magnitude of torch's result, or the refusal.
+"""
+
+# pyright: basic
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
+
+import torch
+from torch import Tensor
+from torch.func import functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from comet.interpreter import run
+from comet.pytorch.decompositions import decompositions
+from comet.pytorch.importer import imported, refusal
+from comet.pytorch.torch_ops import attention_of_torch
+from comet.pytorch.tracer import UnsupportedError
+
+Shape: TypeAlias = "tuple[int, ...]"
+Function: TypeAlias = Callable[..., "Tensor | tuple[Tensor, ...]"]
+
+IDS = torch.tensor([[3, 0, 8], [3, 3, 1]])
+
+
+def gradients(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+    """Return attention, and its gradients."""
+    ops = torch.ops.comet
+    out, statistic = ops.attention(q, k, v, None, True, 0.3)
+    found = ops.attention_backward(g, q, k, v, None, out, statistic, True, 0.3)
+    return out, *found
+
+
+def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn pairs of the two halves of the last axis."""
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+
+
+def heads(x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return attention of a block of four heads, and the keys."""
+    q, k, v = (x @ w.t() + b).split(x.shape[-1], -1)
+    q, k, v = (each.unflatten(-1, (4, -1)).transpose(1, 2) for each in (q, k, v))
+    return attention_of_torch(q, k, v, is_causal=True).transpose(1, 2).flatten(2), k
+
+
+NAMES = {
+    "torch": torch,
+    "F": torch.nn.functional,
+    "aten": torch.ops.aten,
+    "attention": attention_of_torch,
+    "gradients": gradients,
+    "rotary": rotary,
+    "heads": heads,
+}
+"""What the functions may name."""
+
+CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
+    "broadcast": ("a[:, None] * b + 1", ((3,), (4,))),
+    "alpha": ("torch.add(a, b, alpha=2) - 3 / b", ((4,), (4,))),
+    "product": ("(a @ b.t()).t()", ((3, 4), (5, 4))),
+    "vectors": ("a @ b", ((2, 3, 4), (4,))),
+    "product with itself": ("a @ a.t()", ((3, 4),)),
+    "square": ("a + a.t()", ((3, 3),)),
+    "linear": ("F.linear(a, b, c)", ((2, 3, 8), (5, 8), (5,))),
+    "softmax": ("torch.softmax(a, 1)", ((3, 7, 2),)),
+    "layer norm": ("F.layer_norm(a, (8,), b, c)", ((3, 8), (8,), (8,))),
+    "rms norm": (
+        "a * torch.rsqrt(a.pow(2).mean(-1, keepdim=True) + 1e-5) * b",
+        ((3, 8), (8,)),
+    ),
+    "gelu": ("F.gelu(a) + F.silu(a) + F.relu(a)", ((3, 8),)),
+    "tanh": ("a.tanh() * a.abs().sqrt() + a.exp2() / a.sigmoid()", ((5,),)),
+    "powers": ("a**2 + a.pow(3) + (a * a + 1) ** -0.5 + a**-1", ((5,),)),
+    "clamped": ("a.clamp(-0.5, 0.5) + a.clamp(min=0.1)", ((9,),)),
+    "sums": ("(a.sum(0), a.mean(1), a.sum())", ((4, 5),)),
+    "extremes": ("(a.amax(1, keepdim=True), a.amin(0))", ((4, 5),)),
+    "variance": ("(a.var(1), a.var(0, correction=0))", ((4, 5),)),
+    "sum of an expanded axis": ("(a.expand(3, 4) + 0).sum(0)", ((1, 4),)),
+    "product over an expanded axis": (
+        "(a.expand(3, 4) @ b, b.t() @ a.expand(3, 4).t())",
+        ((3, 1), (4, 2)),
+    ),
+    "views": ("a.view(2, 3, 4).transpose(0, 1).reshape(3, 8) + 1", ((6, 4),)),
+    "cut otherwise": ("(a * 2).reshape(3, 2) + b", ((2, 3), (3, 2))),
+    "single elements": ("a.view(1, 10, 1).squeeze(0) * 2", ((2, 5),)),
+    "slices": ("a[:, 1:3] + a[:, :2] + a[:, -1:]", ((3, 5),)),
+    "one position": ("a[:, 1] * a.select(0, 2)[1]", ((3, 4),)),
+    "heads": ("heads(a, b, c)", ((2, 5, 8), (24, 8), (24,))),
+    "concatenated": ("torch.cat([a, b * 2], 1)", ((2, 3), (2, 4))),
+    "stacked": ("torch.stack([a, b], -1)", ((4, 5), (4, 5))),
+    "rotary": ("rotary(a, b, c)", ((2, 3, 5, 8), (5, 8), (5, 8))),
+    "repeated heads": (
+        "a @ b.repeat_interleave(3, 1).mT",
+        ((1, 6, 5, 8), (1, 2, 4, 8)),
+    ),
+    "where": ("torch.where(a > 0, a, 0.0)", ((4, 5),)),
+    "masks": ("a.masked_fill((b < 1) & ~(b == 2) | (b != b), -1.0)", ((5,), (5,))),
+    "triangle": ("a.masked_fill(torch.ones(5, 5).tril() == 0, -1.0)", ((2, 5, 5),)),
+    "numbers": (
+        "a + torch.ones(2, 5) * torch.arange(1, 11, 2) + torch.full_like(a, 3)",
+        ((2, 5),),
+    ),
+    "halves": ("(a.half() @ b.half()).float()", ((3, 4), (4, 2))),
+    "embedding": ("F.embedding(ids, a) * 2", ((9, 4),)),
+    "rows": ("a[ids]", ((9, 4),)),
+    "embedding gradient": (
+        "aten.embedding_dense_backward(a, ids, 9, -1, False)",
+        ((2, 3, 4),),
+    ),
+    "arguments": ("(a.t(), a.t() @ b, b)", ((2, 5), (2, 3))),
+    "attention": ("attention(a, b, c)", ((2, 5, 8), (2, 7, 8), (2, 7, 4))),
+    "masked attention": (
+        "attention(a, b, b, c)",
+        ((1, 2, 7, 8), (1, 2, 7, 8), (1, 7, 7)),
+    ),
+    "hidden keys": (
+        "attention(a, b, a, c.tril() + 1 > 0)",
+        ((2, 7, 8), (2, 7, 8), (7, 7)),
+    ),
+    "shared keys": (
+        "attention(a, b, c, is_causal=True, enable_gqa=True)",
+        ((2, 6, 7, 8), (2, 2, 7, 8), (2, 2, 7, 8)),
+    ),
+    "gradients of attention": (
+        "gradients(a, b, c, d)",
+        ((2, 6, 7, 8), (2, 2, 7, 8), (2, 2, 7, 8), (2, 6, 7, 8)),
+    ),
+}
+"""Functions that have a translation, and the shapes of a to d; ids are IDS."""
+
+REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
+    "aten.cumsum": ("a.cumsum(0) + 1", ((3,),)),
+    "a slice with a step": ("a[::2] + 1", ((4,),)),
+    "a power with the exponent 0.3": ("a**0.3", ((4,),)),
+    "elements of torch.float64": ("a.double() + 1", ((4,),)),
+    "a sum of i64": ("ids.sum() + a", ((4,),)),
+    "an index of other than the first axis": ("a[:, ids]", ((2, 9),)),
+    "a tensor without elements": ("a + 1", ((0, 2),)),
+    "a concatenation of single numbers": ("torch.stack([a.sum(), a.amax()])", ((4,),)),
+}
+"""The message of a refusal, and a function that is refused with it."""
+
+
+def compared(function: Function, inputs: tuple[Tensor, ...]) -> float:
+    """Return the largest error of the program of a function."""
+    pure = cast(Function, functionalize(function))
+    table = decompositions()
+    traced = make_fx(pure, decomposition_table=table)  # pyright: ignore[reportArgumentType]
+    graph = traced(*inputs).graph
+    for node in graph.nodes:
+        if node.op == "call_function" and (reason := refusal(node)):
+            raise UnsupportedError(reason)
+    program = imported(graph, "main")
+    program.module.verify()
+    pairs = zip(program.arguments, inputs, strict=True)
+    values = [layout.stored(tensor) for layout, tensor in pairs]
+    if program.computes:
+        found = run(program.module, "main", [x.double().numpy() for x in values])
+        values += [torch.as_tensor(x) for x in found]
+    wanted = function(*inputs)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    errors = [0.0]
+    for output, expected in zip(program.outputs, wanted, strict=True):
+        assert output is not None
+        actual = output.of(values)
+        assert actual.shape == expected.shape
+        errors.append(((actual - expected).abs().max() / expected.abs().max()).item())
+    return max(errors)
+
+
+def outcome(text: str, shapes: tuple[Shape, ...]) -> float | str:
+    """Return the error of a case, or why it is refused."""
+    inputs = dict(zip("abcd", map(torch.randn, shapes)))
+    if "ids" in text:
+        inputs["ids"] = IDS
+    function = cast(Function, eval(f"lambda {', '.join(inputs)}: {text}", NAMES))
+    try:
+        return compared(function, tuple(inputs.values()))
+    except UnsupportedError as error:
+        return str(error)
+
+
+if __name__ == "__main__":
+    cases = {**CASES, **REFUSED}
+    print(json.dumps({name: outcome(*case) for name, case in cases.items()}))

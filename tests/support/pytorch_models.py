@@ -1,0 +1,143 @@
+"""
+Compiles models by `torch.compile(backend="comet")`, and trains them a step: a script.
+
+It prints, in JSON, the largest error of results and gradients of each model, the
+warnings, and what mistakes are answered with. With the argument 1 it has large models.
+"""
+
+# pyright: basic
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+import comet
+from comet.pytorch.backend import comet_backend
+
+HARDWARE: dict[str, str | int | bool | Callable[..., object]] = {
+    "hardware": "samples/hardware/h200x1.yaml"
+}
+
+
+class Mixed(nn.Module):
+    """Two products with an op between them that only torch has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Linear(8, 16)
+        self.other = nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.other(torch.softmax(self.one(x), -1).cumsum(0))
+
+
+class Block(nn.Module):
+    """A transformer block, with grouped heads."""
+
+    def __init__(self, width: int = 32, heads: int = 4, groups: int = 2):
+        super().__init__()
+        self.heads, self.each, self.groups = heads, width // heads, groups
+        self.first, self.second = nn.LayerNorm(width), nn.RMSNorm(width)
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, groups * self.each)
+        self.value = nn.Linear(width, groups * self.each)
+        self.out = nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.first(x)
+        query, key, value = (
+            part(y).unflatten(-1, (-1, self.each)).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        seen = scaled_dot_product_attention(
+            query, key, value, is_causal=True, enable_gqa=True
+        )
+        x = x + self.out(seen.transpose(1, 2).flatten(2))
+        return x + self.down(nn.functional.silu(self.up(self.second(x))))
+
+
+def step(model: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
+    """Return the result, and the gradients of the parameters."""
+    model.zero_grad(set_to_none=True)
+    y = run(x)
+    y.square().sum().backward()
+    return [y, *(p.grad for p in model.parameters() if p.grad is not None)]
+
+
+def error(model: nn.Module, x: Tensor) -> float:
+    """Return the largest error, as a fraction of the largest magnitude."""
+    compiled = torch.compile(model, backend="comet", options=HARDWARE, dynamic=False)
+    pairs = zip(step(model, compiled, x), step(model, model, x), strict=True)
+    return max(((a - b).abs().max() / b.abs().max()).item() for a, b in pairs)
+
+
+def mistake(call: Callable[[], object]) -> str:
+    """Return the sentence of the error that a call raises."""
+    try:
+        call()
+    except Exception as error:  # Dynamo wraps it
+        return str(error).splitlines()[-1 if isinstance(error, comet.CometError) else 1]
+    return "no error"
+
+
+def refused(options: Mapping[str, object], mode: str | None = None) -> str:
+    """Return the sentence for wrong settings of `torch.compile`."""
+    backend = partial(comet_backend, mode=mode, options=options)
+    compiled = torch.compile(Mixed(), backend=backend, dynamic=False)
+    text = mistake(partial(compiled, torch.randn(3, 8)))
+    return text.partition("CometError: ")[2] or text
+
+
+def main() -> None:
+    """Print all."""
+    torch.manual_seed(0)  # pyright: ignore[reportUnknownMemberType]
+    models: dict[str, tuple[nn.Module, Tensor]] = {
+        "mixed": (Mixed(), torch.randn(5, 8))
+    }
+    if sys.argv[1] == "1":
+        attention = nn.MultiheadAttention(16, 2, batch_first=True)
+        models["block"] = Block(), torch.randn(2, 7, 32)
+        models["heads"] = Itself(attention), torch.randn(2, 5, 16)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        errors = {name: error(*model) for name, model in models.items()}
+    slow = {str(w.message) for w in said if w.category.__name__ == "SlowPathWarning"}
+    changing = nn.BatchNorm1d(3)
+    found = {
+        "errors": errors,
+        "warnings": sorted(slow),
+        "strict": refused(HARDWARE | {"strict": True}),
+        "options": [
+            refused({"hardwear": "h200x1.yaml"}),
+            refused({}),
+            refused({}, "max-autotune"),
+        ],
+        "exported": [
+            mistake(partial(comet.from_torch, Mixed(), torch.randn(3, 8))),
+            mistake(partial(comet.from_torch, changing, torch.randn(4, 3))),
+        ],
+    }
+    print(json.dumps(found))
+
+
+class Itself(nn.Module):
+    """Attention of a sequence to itself."""
+
+    def __init__(self, attention: nn.MultiheadAttention):
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
+if __name__ == "__main__":
+    main()

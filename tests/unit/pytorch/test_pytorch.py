@@ -1,0 +1,93 @@
+"""Graphs of torch become programs that mean the same, and run inside of models."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from covering import EVERY_CASE
+from paths import ROOT, SUPPORT
+from shown_pages import flat, page, pattern
+from torch_python import run_python
+
+SCRIPT = SUPPORT / "pytorch_cases.py"
+MODELS = SUPPORT / "pytorch_models.py"
+INTERPRETED = {"TRITON_INTERPRET": "1"}
+PAGE = page("pytorch.md")
+NAMES = re.compile(r'^    "([^"]+)": \(', re.M)
+TRANSLATED, REFUSED = (
+    NAMES.findall(part) for part in SCRIPT.read_text().split("REFUSED:")
+)
+TOLERANCES = {"halves": 1e-3}
+"""The largest errors, 1e-5 for others: products of f16 are rounded."""
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, float | str]:
+    """Return the errors, or the refusals, of all cases, which run in one process."""
+    done = run_python([SCRIPT])
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_programs_mean_what_torch_computes(name: str, outcomes: dict[str, float | str]):
+    found = outcomes[name]
+    assert isinstance(found, float), found
+    assert found < TOLERANCES.get(name, 1e-5)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_translation_is_named(name: str, outcomes: dict[str, float | str]):
+    found = outcomes[name]
+    assert isinstance(found, str)
+    assert name in found
+
+
+def test_models_compute_and_learn_the_same():
+    """A model with an op that torch runs; a transformer block by `make exhaustive`."""
+    done = run_python([MODELS, str(int(EVERY_CASE))], INTERPRETED, ROOT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert max(found["errors"].values()) < 1e-5
+    slow = [f"aten.{op} runs in torch: the op aten.{op}" for op in ("cumsum", "flip")]
+    assert found["warnings"] == slow
+    assert found["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
+    assert found["options"] == [
+        "the back end 'comet' has no option 'hardwear'; it has hardware, pipeline, "
+        "strict",
+        "the back end 'comet' needs a hardware file: options={'hardware': ..}, or the "
+        "variable COMET_HARDWARE",
+        "the back end 'comet' has no mode 'max-autotune'; leave it out",
+    ]
+    assert found["exported"] == [
+        "from_torch: cumsum (aten.cumsum): the op aten.cumsum has no translation",
+        "the model changes running_mean; call its eval(), or compute without changes",
+    ]
+
+
+RUN = """
+import contextlib, io, json, sys
+
+names, printed = {}, []
+for code in json.load(open(sys.argv[1])):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(code, names)
+    printed.append(out.getvalue())
+print(json.dumps(printed))
+"""
+
+
+def test_the_page_shows_what_its_code_prints(tmp_path: Path):
+    blocks = [text for kind, text in PAGE.blocks if kind == "python"]
+    (tmp_path / "blocks.json").write_text(json.dumps(blocks))
+    done = run_python(["-c", RUN, tmp_path / "blocks.json"], INTERPRETED, ROOT)
+    assert done.returncode == 0, done.stderr
+    shown = [
+        text
+        for (first, _), (second, text) in pairwise(PAGE.blocks)
+        if (first, second) == ("python", "text")
+    ]
+    for text, printed in zip(shown, json.loads(done.stdout), strict=True):
+        assert pattern(text).fullmatch(flat(printed)), printed
