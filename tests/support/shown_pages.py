@@ -72,6 +72,10 @@ def pattern(text: str) -> re.Pattern[str]:
     return re.compile("".join(lines))
 
 
+PROGRESS = re.compile(r"^comet-run: .* so far\)\n", re.MULTILINE)
+"""What `comet-run` says on a machine that is slow or busy."""
+
+
 def flat(text: str) -> str:
     """Return a text without indentation and space at its ends."""
     return "\n".join(line.strip() for line in text.strip().splitlines()) + "\n"
@@ -107,6 +111,7 @@ def _run_one(command: str, shown: bool = False) -> str:
             check=False,
         )
         output = done.stdout + (done.stderr if done.returncode else "")
+        output = PROGRESS.sub("", output)
     written = Path(words[-1]) if shown and words[-2] == "-o" else None
     return output if written is None else output + written.read_text()
 

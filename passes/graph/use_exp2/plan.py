@@ -21,7 +21,8 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from comet.dialects.blocks import values_in
-from comet.dialects.collective import CollectiveOp
+from comet.dialects.collective import CollectiveOp, SpmdOp
+from comet.dialects.collective.spmd import region_states
 from comet.dialects.compound import FoldOp, MapKind, MapOp, ReduceOp, RenameOp
 from comet.dialects.compound.dims import (
     element_type_of,
@@ -88,12 +89,13 @@ def plan_exp2(
     exponentials do that can, also if that saves nothing.
     """
     values, gain = _values(func), costs["exp"] - costs["exp2"]
+    partial = _partial_values(func)
     ops = [value.owner for value in values]
     counts = {op: _count(op) for op in ops if is_exponential(op)}
     gains = {op: gain * count for op, count in counts.items()}
     forced = dict.fromkeys(gains, inf) if every else gains
     edges: list[Edge] = [(SCALED, op, saved) for op, saved in forced.items()]
-    edges += [edge for value in values for edge in _edges(value)]
+    edges += [edge for value in values for edge in _edges(value, partial)]
     side, _ = minimum_cut(edges, SCALED, UNSCALED)
     multiplied = [use for value in values for use in _differing(value, side, True)]
     divided = [use for value in values for use in _differing(value, side, False)]
@@ -130,7 +132,14 @@ def _count(op: MapOp) -> float:
     return 0.0 if merges else _elements(op.result)
 
 
-def _edges(value: SSAValue) -> Iterator[Edge]:
+def _partial_values(func: FuncOp) -> set[SSAValue]:
+    """Return the values that a collective has to reduce: no product reads them."""
+    regions = (op for op in func.walk() if isinstance(op, SpmdOp))
+    states = (item for region in regions for item in region_states(region).items())
+    return {value for value, state in states if state.partial}
+
+
+def _edges(value: SSAValue, partial: Collection[SSAValue]) -> Iterator[Edge]:
     """
     Yield the edges between the defining op of a value and its readers.
 
@@ -141,7 +150,7 @@ def _edges(value: SSAValue) -> Iterator[Edge]:
     for use in value.uses:
         consumer, returned = consumer_of(use), use.operation.has_trait(IsTerminator)
         if consumer != UNSCALED:
-            yield consumer, producer, _cost(use)
+            yield consumer, producer, inf if value in partial else _cost(use)
         if producer != UNSCALED:
             yield producer, consumer, _cost(use) if returned else inf
 

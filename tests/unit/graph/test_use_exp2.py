@@ -165,6 +165,19 @@ def test_an_exponential_of_a_product_beyond_all_numbers(number: float):
     assert_same_meaning(module, with_exp2(module), "main")
 
 
+def test_terms_of_ranks_are_no_place_for_the_factor():
+    """They are multiplied where they have been added; verified behind each pass."""
+    before = parse_module(graph_text("gemm_softmax", (16, 13, 32)))
+    after = run_passes(
+        before,
+        f"{hardware('h200x8.yaml')},select-ranks{{ranks=4}},decompose,stream,"
+        "distribute{dim=K axes=rank},insert-collectives,lower-reductions,"
+        "use-exp2{exp=exp2}",
+    )
+    assert MapKind.EXP2 in kinds(after)
+    assert_same_meaning(before, after, "main")
+
+
 def test_the_smaller_factor_is_multiplied():
     p = Program({"M": 3, "N": 50})
     x, r = p.argument("x", "MN"), p.argument("r", "M")
