@@ -2,17 +2,20 @@
 Traces functions of torch, and compares what the programs compute: a script.
 
 It prints, in JSON, for each case the largest error of the reference interpreter, as a
-fraction of the largest magnitude of torch's result, or the refusal.
+fraction of the largest magnitude of torch's result, or the refusal; then the same for
+as many random functions as the argument says.
 """
 
 # pyright: basic
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 
 import torch
+from pytorch_random import random_function
 from torch import Tensor
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -187,6 +190,19 @@ def outcome(text: str, shapes: tuple[Shape, ...]) -> float | str:
         return str(error)
 
 
+def random_outcomes(seeds: range) -> dict[str, float | str]:
+    """Return the errors of random functions, or why they are refused."""
+    found: dict[str, float | str] = {}
+    for seed in seeds:
+        function, inputs = random_function(seed)
+        try:
+            found[f"random {seed}"] = compared(function, tuple(inputs))
+        except UnsupportedError as error:
+            found[f"random {seed}"] = str(error)
+    return found
+
+
 if __name__ == "__main__":
     cases = {**CASES, **REFUSED}
-    print(json.dumps({name: outcome(*case) for name, case in cases.items()}))
+    outcomes = {name: outcome(*case) for name, case in cases.items()}
+    print(json.dumps(outcomes | random_outcomes(range(int(sys.argv[1])))))

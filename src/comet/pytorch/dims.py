@@ -52,6 +52,11 @@ def elements(dims: Iterable[Dim]) -> int:
     return prod(dim.extent for dim in dims)
 
 
+def sizes_of(dims: Iterable[Dim]) -> list[int]:
+    """Return the extents (elements) of the dimensions that others consist of now."""
+    return [dim.extent for dim in leaves(dims)]
+
+
 def inner_sizes(extents: Sequence[int]) -> list[int]:
     """Return how many elements are inside of one position of each dimension."""
     products = list(accumulate(reversed(extents), int.__mul__, initial=1))
@@ -65,7 +70,7 @@ def refine(axis: Axis, sizes: Iterable[int]) -> bool:
     Returns whether that is possible: 6 elements are split into 2 x 3 or into 3 x 2.
     """
     dims = leaves(axis)
-    inner = inner_sizes([dim.extent for dim in dims])
+    inner = inner_sizes(sizes_of(dims))
     cuts = sorted({1, *inner, *sizes, elements(dims)})
     if any(large % small for small, large in pairwise(cuts)):
         return False

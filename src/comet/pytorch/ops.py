@@ -24,7 +24,7 @@ from comet.dialects.compound.gather import GatherOp, ScatterAddOp
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MapKind, MapOp
 from comet.dialects.compound.pad import ConcatOp, SliceOp
-from comet.pytorch.dims import Axis, Dim, leaves
+from comet.pytorch.dims import Axis, Dim, leaves, sizes_of
 from comet.pytorch.emitter import Emitter, Op, Tensor
 
 
@@ -118,7 +118,7 @@ class Rename(Op):
 
     def emit(self, to: Emitter, result: Tensor) -> SSAValue:
         value = to.value(self.operand)
-        same = [pair for pair in self.pairs if _extents(pair[0]) == _extents(pair[1])]
+        same = [pair for pair in self.pairs if sizes_of(pair[0]) == sizes_of(pair[1])]
         whole: dict[str, Axis] = {}
         for old, new in self.pairs:
             if (old, new) not in same:
@@ -133,11 +133,6 @@ class Rename(Op):
         for name, new in whole.items():
             value = to.split(value, name, new)
         return value
-
-
-def _extents(axis: Axis) -> list[int]:
-    """Return the extents of the dimensions of an axis."""
-    return [dim.extent for dim in leaves(axis)]
 
 
 @dataclass(frozen=True)

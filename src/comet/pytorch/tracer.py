@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import IntegerType, f32, i1
@@ -10,7 +10,16 @@ from xdsl.dialects.builtin import IntegerType, f32, i1
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import COMPARISONS, MapKind
-from comet.pytorch.dims import Axis, Dim, Groups, elements, inner_sizes, leaves, refine
+from comet.pytorch.dims import (
+    Axis,
+    Dim,
+    Groups,
+    elements,
+    inner_sizes,
+    leaves,
+    refine,
+    sizes_of,
+)
 from comet.pytorch.emitter import Op, Tensor, View
 from comet.pytorch.ops import (
     Cast,
@@ -131,14 +140,18 @@ class Tracer:
             indices = range(-len(view.axes), 0)
             known = {index: _axis(done, index) for index in indices if view.axes[index]}
             wanted = {index: axis for index, axis in known.items() if axis}
-            done.append(self.unified(view, wanted))
+            others = (dim for each in done for dim in each.dims)
+            done.append(self.unified(view, wanted, others))
         return done
 
-    def unified(self, view: View, wanted: dict[int, Axis]) -> View:
+    def unified(
+        self, view: View, wanted: Mapping[int, Axis], apart: Iterable[Dim] = ()
+    ) -> View:
         """
         Return a view some of whose axes are others of the same extents.
 
         Their dimensions become the same; the view is renamed where a tensor has both.
+        Its other axes have none of these dimensions, nor of those in `apart`.
         """
         axes = list(view.axes)
         for index, axis in wanted.items():
@@ -148,6 +161,11 @@ class Tracer:
                 for old, new in pairs:
                     (one,), (other,) = old.leaves, new.leaves
                     self._groups.unify(one, other)
+        taken = {*dims_of([*wanted.values()]), *leaves(apart)}
+        rank = len(axes)
+        for index in {*range(rank)} - {each % rank for each in wanted}:
+            if taken.intersection(leaves(axes[index])):
+                axes[index] = _like(axes[index])
         return self._renamed(view, axes)
 
     def _renamed(self, view: View, axes: Sequence[Axis]) -> View:
@@ -156,7 +174,7 @@ class Tracer:
             return view
         stored, moved = stored_in(view), list[tuple[Axis, Axis]]()
         for old, new in zip(map(leaves, view.axes), map(leaves, axes), strict=True):
-            if len(old) == len(new):
+            if sizes_of(old) == sizes_of(new):
                 pairs = zip(old, new, strict=True)
                 moved += [((a,), (b,)) for a, b in pairs if a in stored and a != b]
             elif stored.issuperset(old):
@@ -168,12 +186,6 @@ class Tracer:
         dims = _replaced(view.tensor.dims, moved)
         op = Rename(view.tensor, tuple(moved))
         return self.view(Tensor(dims, view.tensor.element, op), axes)
-
-    def own(self, view: View, index: int) -> View:
-        """Return a view whose axis `index` has dimensions of its own."""
-        axes = list(view.axes)
-        axes[index] = tuple(Dim(dim.extent) for dim in leaves(axes[index]))
-        return self._renamed(view, axes)
 
     def stored(self, view: View) -> View:
         """Return a tensor whose value has the dimensions of all axes."""
@@ -221,9 +233,7 @@ class Tracer:
         """
         rank = len(lhs.axes)
         batch: dict[int, Axis] = {i: lhs.axes[i] for i in range(rank - 2)}
-        rhs = self.unified(rhs, {**batch, rank - 2: lhs.axes[-1]})
-        if set(leaves(lhs.axes[-2])) & set(leaves(rhs.axes[-1])):
-            rhs = self.own(rhs, rank - 1)
+        rhs = self.unified(rhs, {**batch, rank - 2: lhs.axes[-1]}, lhs.axes[-2])
         axes = [*lhs.axes[:-1], rhs.axes[-1]]
         summed = set(leaves(lhs.axes[-1]))
         one, other = stored_in(lhs), stored_in(rhs)
@@ -325,10 +335,7 @@ class Tracer:
     def gathered(self, table: View, ids: View) -> View:
         """Return the rows of a table that ids name, along its first axis."""
         table, ids = self.stored(table), self.stored(ids)
-        shared = set(table.dims) & set(ids.dims)
-        for index, axis in enumerate(table.axes):
-            if shared.intersection(leaves(axis)):
-                table = self.own(table, index)
+        table = self.unified(table, {}, ids.dims)
         axes = [*ids.axes, *table.axes[1:]]
         op = Gather(table.tensor, table.axes[0], ids.tensor)
         return self._computed(op, table.tensor.element, axes, table, ids)
@@ -350,9 +357,14 @@ def _axis(views: Sequence[View], index: int) -> Axis:
     return next(filter(None, axes), ())
 
 
+def _like(axis: Axis) -> Axis:
+    """Return other dimensions with the extents of an axis."""
+    return tuple(Dim(dim.extent) for dim in leaves(axis))
+
+
 def _cut_alike(axis: Axis, other: Axis) -> bool:
     """Split the dimensions of two axes into the same extents, if that is possible."""
-    extents = ([dim.extent for dim in leaves(each)] for each in (axis, other))
+    extents = map(sizes_of, (axis, other))
     sizes = [size for each in extents for size in inner_sizes(each)]
     return refine(axis, sizes) and refine(other, sizes)
 

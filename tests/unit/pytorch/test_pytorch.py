@@ -19,6 +19,8 @@ NAMES = re.compile(r'^    "([^"]+)": \(', re.M)
 TRANSLATED, REFUSED = (
     NAMES.findall(part) for part in SCRIPT.read_text().split("REFUSED:")
 )
+RANDOM = 500 if EVERY_CASE else 20
+"""The number of random functions."""
 TOLERANCES = {"halves": 1e-3}
 """The largest errors, 1e-5 for others: products of f16 are rounded."""
 
@@ -26,7 +28,7 @@ TOLERANCES = {"halves": 1e-3}
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, float | str]:
     """Return the errors, or the refusals, of all cases, which run in one process."""
-    done = run_python([SCRIPT])
+    done = run_python([SCRIPT, str(RANDOM)])
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -36,6 +38,14 @@ def test_programs_mean_what_torch_computes(name: str, outcomes: dict[str, float 
     found = outcomes[name]
     assert isinstance(found, float), found
     assert found < TOLERANCES.get(name, 1e-5)
+
+
+def test_random_functions_keep_their_meaning(outcomes: dict[str, float | str]):
+    found = [outcomes[f"random {seed}"] for seed in range(RANDOM)]
+    errors = [each for each in found if isinstance(each, float)]
+    assert len(errors) > 0.9 * RANDOM
+    assert max(errors) < 1e-4
+    assert {each for each in found if isinstance(each, str)} <= {*REFUSED}
 
 
 @pytest.mark.parametrize("name", REFUSED)
