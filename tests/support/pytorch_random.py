@@ -67,6 +67,7 @@ def random_function(
 ) -> tuple[Callable[..., tuple[Tensor, ...]], list[Tensor]]:
     """Return a function of two tensors, and these."""
     random = Random(seed)
+    torch.manual_seed(seed)
     shapes = [
         [random.choice([1, 2, 3, 4, 6]) for _ in range(random.randint(1, 3))]
         for _ in range(2)

@@ -41,6 +41,8 @@ def to_copy(t: Tracer, out: Result, input: View, *_: object, **__: object):
     "aten.unflatten",
 )
 def reshape(t: Tracer, out: Result, input: View, *_: object):
+    if out.element != input.tensor.element:
+        raise UnsupportedError("a view of the bits of other elements")
     return t.reshaped(input, out.shape)
 
 
@@ -195,4 +197,7 @@ def index(t: Tracer, out: Result, input: View, indices: Sequence[View | None]):
     given = [each for each in indices if each is not None]
     if len(given) != 1 or indices[0] is None or given[0].tensor.element == i1:
         raise UnsupportedError("an index of other than the first axis")
-    return t.gathered(input, given[0])
+    ids = given[0]
+    from_end = t.map(MapKind.ADD, ids, input.shape[0])
+    counted = t.map(MapKind.SELECT, t.map(MapKind.GE, ids, 0), ids, from_end)
+    return t.gathered(input, counted)

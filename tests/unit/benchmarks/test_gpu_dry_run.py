@@ -9,7 +9,7 @@ from pathlib import Path
 import gpu
 import gpu_cases
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive
 from gpu_cases import TINY
 from gpu_emit import emitted_program, file_of
 from gpu_programs import of_one_rank
@@ -77,6 +77,7 @@ def test_the_folder_needs_no_compiler(folder: Path) -> None:
     ]
 
 
+@exhaustive
 def test_all_cases_are_done_and_right(results: Path) -> None:
     found = results_in(results)
     assert not found.pending(list(found.manifest.cases))
@@ -127,6 +128,7 @@ def test_modules_are_compiled_before_they_are_run(folder: Path) -> None:
     assert len(list(cache.rglob("*.cubin"))) == 3
 
 
+@exhaustive
 def test_tables_of_a_dry_run(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["table", str(results)]) == 0
     text = capsys.readouterr().out
@@ -141,6 +143,7 @@ def test_tables_of_a_dry_run(results: Path, capsys: pytest.CaptureFixture[str]) 
     assert "| ag_gemm than bsp | 1 | 1.06 |" in text
 
 
+@exhaustive
 def test_a_record_says_how_each_module_is_compiled(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,6 +162,7 @@ def test_a_record_says_how_each_module_is_compiled(
         assert file_of(again.text) == file
 
 
+@exhaustive
 def test_plots_need_matplotlib(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from itertools import pairwise
-from pathlib import Path
+from typing import Any
 
 import pytest
 from covering import EVERY_CASE
@@ -21,7 +21,7 @@ TRANSLATED, REFUSED = (
 )
 RANDOM = 500 if EVERY_CASE else 20
 """The number of random functions."""
-TOLERANCES = {"halves": 1e-3}
+TOLERANCES = {"halves": 2e-3}
 """The largest errors, 1e-5 for others: products of f16 are rounded."""
 
 
@@ -55,49 +55,44 @@ def test_what_has_no_translation_is_named(name: str, outcomes: dict[str, float |
     assert name in found
 
 
-def test_models_compute_and_learn_the_same():
-    """A model with an op that torch runs; a transformer block by `make exhaustive`."""
-    done = run_python([MODELS, str(int(EVERY_CASE))], INTERPRETED, ROOT)
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what models and the code of the page do, all in one process."""
+    blocks = [text for kind, text in PAGE.blocks if kind == "python"]
+    file = tmp_path_factory.mktemp("page") / "blocks.json"
+    file.write_text(json.dumps(blocks))
+    done = run_python([MODELS, file, str(int(EVERY_CASE))], INTERPRETED, ROOT)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert max(found["errors"].values()) < 1e-5
+    return json.loads(done.stdout)
+
+
+def test_models_compute_and_learn_the_same(models: dict[str, Any]):
+    """A model with an op that torch runs; a transformer block by `make exhaustive`."""
+    assert max(models["errors"].values()) < 1e-5
     slow = [f"aten.{op} runs in torch: the op aten.{op}" for op in ("cumsum", "flip")]
-    assert found["warnings"] == slow
-    assert found["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
-    assert found["options"] == [
+    assert models["warnings"] == slow
+
+
+def test_mistakes_are_one_sentence(models: dict[str, Any]):
+    assert models["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
+    assert models["options"] == [
         "the back end 'comet' has no option 'hardwear'; it has hardware, pipeline, "
         "strict",
         "the back end 'comet' needs a hardware file: options={'hardware': ..}, or the "
         "variable COMET_HARDWARE",
         "the back end 'comet' has no mode 'max-autotune'; leave it out",
     ]
-    assert found["exported"] == [
+    assert models["exported"] == [
         "from_torch: cumsum (aten.cumsum): the op aten.cumsum has no translation",
         "the model changes running_mean; call its eval(), or compute without changes",
     ]
 
 
-RUN = """
-import contextlib, io, json, sys
-
-names, printed = {}, []
-for code in json.load(open(sys.argv[1])):
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        exec(code, names)
-    printed.append(out.getvalue())
-print(json.dumps(printed))
-"""
-
-
-def test_the_page_shows_what_its_code_prints(tmp_path: Path):
-    blocks = [text for kind, text in PAGE.blocks if kind == "python"]
-    (tmp_path / "blocks.json").write_text(json.dumps(blocks))
-    done = run_python(["-c", RUN, tmp_path / "blocks.json"], INTERPRETED, ROOT)
-    assert done.returncode == 0, done.stderr
+def test_the_page_shows_what_its_code_prints(models: dict[str, Any]):
     shown = [
         text
         for (first, _), (second, text) in pairwise(PAGE.blocks)
         if (first, second) == ("python", "text")
     ]
-    for text, printed in zip(shown, json.loads(done.stdout), strict=True):
+    for text, printed in zip(shown, models["printed"], strict=True):
         assert pattern(text).fullmatch(flat(printed)), printed
