@@ -2,7 +2,7 @@
 Compiles models by `torch.compile(backend="comet")`, and trains them a step: a script.
 
 It prints, in JSON, the largest error of results and gradients of each model, the
-warnings, what mistakes are answered with, and what the pieces of code in a file print.
+warnings, what mistakes are answered with, and what the blocks of code in a file print.
 The arguments are this file, and 1 for large models or 0.
 """
 
@@ -139,11 +139,11 @@ def main() -> None:
     print(json.dumps(found))
 
 
-def printed(pieces: list[str]) -> list[str]:
-    """Run pieces of code one after the other, and return what each printed."""
+def printed(blocks: list[str]) -> list[str]:
+    """Run blocks of code one after the other, and return what each printed."""
     names: dict[str, object] = {}
     texts: list[str] = []
-    for code in pieces:
+    for code in blocks:
         with redirect_stdout(StringIO()) as out:
             exec(code, names)
         texts.append(out.getvalue())

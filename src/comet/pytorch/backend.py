@@ -16,6 +16,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
+from xdsl.utils.exceptions import VerifyException
 
 from comet.api.functions import compile
 from comet.api.loading import interpret_without_gpu
@@ -161,7 +162,7 @@ def _region(part: fx.GraphModule, options: Options) -> torch.nn.Module:
         source = imported(part.graph, "graph")
         text = printed(source.module)
         function = _loaded(text, options) if source.computes else None
-    except (CometError, UnsupportedError) as error:
+    except (CometError, UnsupportedError, VerifyException) as error:
         size = len(part.graph.nodes)
         _slow(f"a part of {size} nodes runs in torch: {error}", options)
         return part

@@ -126,7 +126,11 @@ def traced(t: Tracer, node: fx.Node, value_of: Callable[[fx.Node], object]) -> o
     if op_name(node) not in RULES:
         raise UnsupportedError(f"the op {op_name(node)}")
     kwargs = cast("dict[str, object]", map_arg(node.kwargs, known))
-    return RULES[op_name(node)](t, result_of(meta_of(node)[0]), *args, **kwargs)
+    out = result_of(meta_of(node)[0])
+    try:
+        return RULES[op_name(node)](t, out, *args, **kwargs)
+    except TypeError as error:  # arguments that the rule does not know
+        raise UnsupportedError(f"{op_name(node)}: {error}") from error
 
 
 def refusal(node: fx.Node) -> str | None:
@@ -149,8 +153,8 @@ def refusal(node: fx.Node) -> str | None:
         traced(t, node, value_of)
     except UnsupportedError as error:
         return str(error)
-    except (TypeError, IndexError) as error:  # arguments that a rule does not know
-        return f"{op_name(node)}: {error}"
+    except IndexError:
+        return "an operand that is no tensor"
     return None
 
 

@@ -65,12 +65,7 @@ def attention(
 
 
 def _shape_of_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scale: float,
+    query: Tensor, key: Tensor, value: Tensor, *_: object
 ) -> tuple[Tensor, Tensor]:
     shape = query.shape[:-1]
     statistic = query.new_empty(shape, dtype=torch.float32)
@@ -111,15 +106,7 @@ def _summed(gradient: Tensor, shared: Tensor) -> Tensor:
 
 
 def _shape_of_gradients(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    result: Tensor,
-    statistic: Tensor,
-    causal: bool,
-    scale: float,
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, *_: object
 ) -> tuple[Tensor, Tensor, Tensor]:
     return (
         query.new_empty(query.shape),
