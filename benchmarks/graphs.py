@@ -128,14 +128,18 @@ def compared(other: Time, ours: Time, launch: float) -> str:
 
 
 def compile_seconds(text: str, machine: str) -> float:
-    """Return the processor time of `comet-opt`, from IR to a module of Triton."""
+    """
+    Return the processor time of `comet-opt`, from IR to a module of Triton.
+
+    It is that of one process: several take less time, but more of processors.
+    """
     passes = f'attach-hardware{{path="{HARDWARE / machine}.yaml"}},triton-distributed'
     tool = str(Path(sys.executable).with_name("comet-opt"))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "in.mlir"
         path.write_text(text)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [tool, str(path), "-p", passes, "-t", "triton"]
+        command = [tool, str(path), "-p", passes, "-t", "triton", "--jobs", "1"]
         subprocess.run(command, capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime

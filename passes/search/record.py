@@ -84,6 +84,11 @@ class Session:
     """The costs of the best candidates of outer choices: costlier ones are skipped."""
     deadline: float = inf
     """When choices take the best candidate so far, by the monotonic clock (seconds)."""
+    processes: int = 1
+    """
+    How many processes may search, this one included. The records of others are lost, so
+    that with several `choices` is not complete.
+    """
     allow_artifacts: bool = False
     """Whether prices that rely on a defect of a model count like others."""
     obeys_interrupts: bool = False

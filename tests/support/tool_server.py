@@ -19,6 +19,7 @@ from forking_server import serve
 from comet.codegen import get_all_targets
 from comet.dialects import get_all_dialects
 from comet.passes import get_all_passes
+from comet.passes.search import ahead
 from comet.tools.comet_opt import main as comet_opt
 
 TOOLS: dict[str, Callable[[], object]] = {
@@ -35,6 +36,7 @@ def run_tool() -> object:
 def main() -> None:
     """Import what every command needs, then serve."""
     import_module("numpy")
+    ahead.MOST_PROCESSES = 1  # Tests run at the same time, and fill the cores.
     for imported in (get_all_dialects, get_all_passes, get_all_targets):
         for each in imported().values():
             each()

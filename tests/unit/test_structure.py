@@ -81,6 +81,7 @@ LATE = {
     "comet.passes.schedule.fuse:fusion_machine": MACHINE,
     "comet.passes.schedule.tile:tile_function": MACHINE,
     "comet.passes.schedule.tile:chosen_plan": MACHINE,
+    "comet.passes.search.ahead:_enlarge": "Windows has none",
     "comet.runtime.child:_counting": TORCH,
     "comet.runtime.child:_report_of_one": TORCH,
     "comet.runtime.child:_report_of_ranks": TORCH,

@@ -32,7 +32,9 @@ from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import compute_block
 from comet.passes.graph.split import SplitPass, plan_split
+from comet.passes.schedule.fuse.gpu.trial import Noted, noted
 from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search.ahead import Ahead, ahead
 
 MIN_PART = 128
 """Elements of the smallest part that is tried."""
@@ -86,17 +88,25 @@ def _fastest(
     if not any(open_splits.values()):
         return None
     tried: dict[SplitPass | None, float] = {}
+    splits = (None, *(split for each in open_splits.values() for split in each))
+    number = {split: index for index, split in enumerate(splits)}
+    passes = ((split, *rest) if split else rest for split in splits)
+    tasks = [partial(noted, partial(_seconds, module, each, gpu)) for each in passes]
 
-    def price(split: SplitPass | None) -> Found[SplitPass | None]:
+    def price(
+        split: SplitPass | None, done: Ahead[Noted[float]]
+    ) -> Found[SplitPass | None]:
         tried[split] = inf
-        tried[split] = _seconds(module, (split, *rest) if split else rest, gpu)
+        tried[split] = done.result(number[split]).learned()
         return Found(split, Cost(tried[split]))
 
-    def candidates() -> Iterator[Candidate[SplitPass | None]]:
-        yield Candidate("none", partial(price, None))
+    def candidates(
+        done: Ahead[Noted[float]],
+    ) -> Iterator[Candidate[SplitPass | None]]:
+        yield Candidate("none", partial(price, None, done))
         for dim, splits in open_splits.items():
             for split in splits:
-                yield Candidate(f"{dim}={split.parts}", partial(price, split))
+                yield Candidate(f"{dim}={split.parts}", partial(price, split, done))
                 best = min(tried, key=tried.__getitem__)
                 if best is None or best.dim != dim:
                     continue
@@ -105,7 +115,8 @@ def _fastest(
 
     try:
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
-        return cheapest("split", place, candidates()).result
+        with ahead(tasks) as done:
+            return cheapest("split", place, candidates(done)).result
     except PassFailedException:
         return None  # The passes will raise the error when they run.
 

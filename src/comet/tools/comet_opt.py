@@ -17,6 +17,7 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from comet.passes.pipeline import run_settled, spelled
+from comet.passes.search.ahead import processes_here
 from comet.passes.search.record import session
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.located_parser import LONG_NUMBER, LocatedParser
@@ -95,6 +96,13 @@ class CometOptMain(xDSLOptMain):
             help="Print on stderr, for each choice, the candidates with their prices "
             "and what limits them",
         )
+        arg_parser.add_argument(
+            "--jobs",
+            metavar="N",
+            type=int,
+            help="The processes that search for kernels of a GPU, one for each core by "
+            "default; the program is the same with any number",
+        )
         add_flags(arg_parser)
         add_report_flags(arg_parser, "what -o wrote, at the same level")
         arg_parser.error = _reject_arguments
@@ -152,9 +160,18 @@ class CometOptMain(xDSLOptMain):
             around, recording = reporting.watching(around), reporting.recording(prog)
         explaining = _explaining(prog) if self.args.explain else nullcontext()
         with session() as searched, recording, explaining:
+            searched.processes = self._processes()
             self._done = run_settled(self.pipeline.passes, self.ctx, prog, around)
         for sentence in searched.warnings:
             print(f"{TOOL}: warning: {sentence}", file=sys.stderr)
+
+    def _processes(self) -> int:
+        """Return how many processes search: only one if its choices are shown."""
+        if self.args.jobs is not None and self.args.jobs < 1:
+            raise UsageError("--jobs is a number of processes, 1 or more")
+        if self.args.explain or self._reporting is not None:
+            return 1
+        return self.args.jobs or processes_here()
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """Return the output: the passes that have run, or the program."""

@@ -243,3 +243,10 @@ def test_plain_xdsl_opt_runs_our_passes(good: str):
         check=True,
     )
     assert "arch.system @edge" in result.stdout
+
+
+def test_jobs_are_positive(tmp_path: Path):
+    file = tmp_path / "in.mlir"
+    file.write_text("builtin.module {}")
+    sentence = the_sentence(comet_opt(str(file), "--jobs", "0"))
+    assert sentence == "comet-opt: error: --jobs is a number of processes, 1 or more"

@@ -12,6 +12,7 @@ Triton; one that `lower-to-triton` rejects is cut in two, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Literal, Self, TypeAlias
@@ -19,8 +20,8 @@ from typing import Literal, Self, TypeAlias
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.gpu.device import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.errors import OpError
@@ -44,6 +45,7 @@ from comet.passes.schedule.fuse.gpu.narrow import (
     stored_products,
     unrounded,
 )
+from comet.passes.schedule.fuse.gpu.parallel import partitions_by_priority
 from comet.passes.schedule.fuse.gpu.plan import (
     PlanKernel,
     Step,
@@ -81,6 +83,9 @@ The most cuts of a strategy's kernels if priority fusion is tried, too.
 Each cut prices the halves of a large kernel. A graph that needs more cuts is one for
 priority fusion, which finds where to cut.
 """
+
+
+NO_OPS: frozenset[Operation] = frozenset()
 
 
 def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
@@ -143,9 +148,7 @@ def _search(
     """
     ops = elementary_ops(func)
     if options.kernels == "auto":
-        return _cheapest(
-            func, trials, _different(func, ops, choices, forms, trials.gpu)
-        )
+        return _cheapest(func, trials, _different(func, ops, choices, forms, trials))
     partition = given_partition(func, ops, options.kernels)
     given = _Fused.of(func, Strategy("priority"), partition, forms.cheapest)
     for kernel in given.kernels:
@@ -360,30 +363,46 @@ def _different(
     ops: Sequence[Operation],
     choices: Iterable[Strategy],
     forms: Forms,
-    gpu: Device,
+    trials: Trials,
 ) -> Iterable[_Fused]:
     """
     Return the kernels of each choice, without those equal to an earlier one.
 
     If priority fusion is a choice, the others may be cut only CUTS times.
     """
-    found: list[_Fused] = []
     choices = tuple(choices)
-    merges = any(choice.name == "priority" for choice in choices)
-    for choice in choices:
-        cuts, recomputed = CUTS if merges else None, frozenset[Operation]()
-        if choice.name == "priority":
-            if choice.recompute:
-                recomputed = recomputable_ops(ops, gpu)
-                if not recomputed:
-                    continue
-            partition = priority_partition(ops, forms, recomputed)
-            plan, cuts = forms.cheapest, None
-        else:
-            partition = partition_of(ops, choice)
-            plan = cache(partial(plan_kernel, choice))
-        found.append(_Fused.of(func, choice, partition, plan, cuts, recomputed))
-    return _without_repeats(found)
+    merging = [choice for choice in choices if choice.name == "priority"]
+    cuts = CUTS if merging else None
+    found = {
+        choice: _of_strategy(func, ops, choice, cuts)
+        for choice in choices
+        if choice not in merging
+    }
+    recomputed = {
+        choice: recomputable_ops(ops, trials.gpu) if choice.recompute else NO_OPS
+        for choice in merging
+    }
+    tried = [c for c in merging if recomputed[c] or not c.recompute]
+
+    def price_others() -> None:
+        for fused in _without_repeats(found.values()):
+            with suppress(PassFailedException):
+                _fitted(func, trials, fused)
+
+    each = [recomputed[choice] for choice in tried]
+    partitions = partitions_by_priority(ops, forms, each, price_others)
+    for choice, partition in zip(tried, partitions, strict=True):
+        again = recomputed[choice]
+        found[choice] = _Fused.of(func, choice, partition, forms.cheapest, None, again)
+    return _without_repeats(found[choice] for choice in choices if choice in found)
+
+
+def _of_strategy(
+    func: FuncOp, ops: Sequence[Operation], choice: Strategy, cuts: int | None
+) -> _Fused:
+    """Return the kernels of a choice that is not priority fusion."""
+    plan = cache(partial(plan_kernel, choice))
+    return _Fused.of(func, choice, partition_of(ops, choice), plan, cuts)
 
 
 def _without_repeats(choices: Iterable[_Fused]) -> Iterable[_Fused]:

@@ -78,16 +78,30 @@ def priority_partition(
     Every kernel that needs ops of `recomputed` has them. Merging begins with the
     kernels of `start`, if there are any.
     """
+    graph = _first_graph(ops, recomputed, start)
+    _merge_by_gain(graph, prices)
+    _undo_merges(graph, prices)
+    _move_epilogues(graph, prices)
+    return graph.partition()
+
+
+def first_kernels(ops: Sequence[Operation]) -> tuple[Kernel, ...]:
+    """Return the kernels that priority fusion begins with, if it recomputes nothing."""
+    graph = _first_graph(ops, frozenset(), ())
+    return tuple((group, graph.outputs_of(group)) for group in graph.kernels())
+
+
+def _first_graph(
+    ops: Sequence[Operation], recomputed: AbstractSet[Operation], start: Partition
+) -> KernelGraph:
+    """Return the graph of kernels before any are merged by gain."""
     graph = KernelGraph(in_stages(ops), recomputed)
     for part in start:
         if isinstance(part, tuple):
             graph.add(part)
     graph.add_epilogues()
     graph.add_prologues()
-    _merge_by_gain(graph, prices)
-    _undo_merges(graph, prices)
-    _move_epilogues(graph, prices)
-    return graph.partition()
+    return graph
 
 
 def _merge_by_gain(

@@ -8,9 +8,10 @@ search runs `fuse` on many copies of a module.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Generic, TypeVar
 
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
@@ -63,6 +64,8 @@ from comet.passes.search.record import Choice
 from comet.passes.triton.lower_to_triton import prepare
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 
+T = TypeVar("T")
+
 
 @dataclass
 class Known:
@@ -97,6 +100,29 @@ def _remember(key: Hashable, known: Known) -> None:
     if len(_KNOWN) >= MOST_KNOWN:
         del _KNOWN[next(iter(_KNOWN))]
     _KNOWN[key] = known
+
+
+@dataclass(frozen=True)
+class Noted(Generic[T]):
+    """A result, and what was found of kernels on the way to it."""
+
+    result: T
+    facts: Sequence[tuple[Hashable, Known]]
+
+    def learned(self) -> T:
+        """Remember the facts, if another process found them; return the result."""
+        for key, known in self.facts:
+            if _recalled(key) is None:
+                _remember(key, known)
+        return self.result
+
+
+def noted(work: Callable[[], T]) -> Noted[T]:
+    """Return the result of `work`, with what it finds of kernels."""
+    before = tuple(_KNOWN.values())
+    old = set(map(id, before))  # `before` keeps them, so ids stay theirs
+    result = work()
+    return Noted(result, [fact for fact in _KNOWN.items() if id(fact[1]) not in old])
 
 
 @dataclass(frozen=True, eq=False)
