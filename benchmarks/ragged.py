@@ -7,8 +7,9 @@ Draws lengths from 1 to the longest, and runs the programs of a split flash deco
 order, as many at a time as a GPU has room for: a program begins when another one of its
 multiprocessor ends. Multiprocessors share the bandwidth of device memory: those that
 still run have more when others idle, at most their part of that of L2. The programs of
-one share what it has. The other forms do not exist: parts that store nothing beyond the
-end of a sequence (`seen`), and equal runs of a flat list of the tiles of all sequences.
+one share what it has. Equal runs of a flat list are those of `share-tiles`: each head
+has a list of the tiles of all sequences, and a partial result of every sequence in each
+run. Parts that store nothing beyond the end of a sequence (`seen`) do not exist.
 Prints a row for each size and form: the time over that of the
 keys' bytes, alone and with the partial results, which are stored and loaded in f32.
 Nothing is compiled.
@@ -38,6 +39,8 @@ SIZE = 128
 QUERIES = 8
 """Query heads of a key head, each of which has a partial result."""
 PARTS = (1, 4, 8, 16, 32)
+MOST = 16
+"""The most parts of a sequence of a flat list, `split="S=16"`."""
 DONE = 1e-6
 """Keys that are left of a program that has ended, but for rounding."""
 COLUMNS = ("sequences x heads", "longest", "form", "keys alone", "all bytes")
@@ -129,14 +132,15 @@ def seen_form(
 def flat_form(
     case: Case, lengths: Sequence[int], gpu: Multiprocessors
 ) -> tuple[float, int]:
-    """Return the same for equal runs of a flat list of tiles."""
-    tiles = [-(-n // TILE) for n in lengths for _ in range(case.heads)]
+    """Return the same for equal runs of a flat list of tiles of each head."""
+    tiles = np.array([-(-n // TILE) for n in lengths])
+    count = gpu.count * RESIDENT // case.heads
+    run = max(-(-int(tiles.sum()) // count), -(-(int(tiles.max()) - 1) // (MOST - 1)))
     ends = np.cumsum(tiles)
-    run = -(-int(ends[-1]) // (gpu.count * RESIDENT))
-    first, last = (ends - tiles) // run, (ends - 1) // run
-    programs = last - first + 1
-    partials = int(programs[programs > 1].sum())
-    return float(run * TILE * gpu.count * RESIDENT), partials
+    pieces = (ends - 1) // run - (ends - tiles) // run + 1
+    runs = np.minimum(run, np.maximum(int(ends[-1]) - run * np.arange(count), 0))
+    work = np.repeat(runs * TILE, case.heads).tolist()
+    return makespan(work, gpu), case.heads * int(pieces.sum())
 
 
 def rows(case: Case, draws: int, gpu: Multiprocessors) -> list[list[str]]:

@@ -43,6 +43,7 @@ PASSES = {
     "connect-programs": "dataflow.connect_programs:ConnectProgramsPass",
     "merge-partials": "dataflow.merge_partials:MergePartialsPass",
     "merge-launches": "dataflow.merge_launches:MergeLaunchesPass",
+    "share-tiles": "dataflow.share_tiles:ShareTilesPass",
     "persist-programs": "dataflow.persist_programs:PersistProgramsPass",
     "bsp-to-dataflow": "dataflow.bsp_to_dataflow:BspToDataflowPass",
     "lower-channels": "dataflow.lower_channels:LowerChannelsPass",

@@ -234,6 +234,11 @@ def _reduce(op: tl_math.ReduceOp, read: Read) -> Expr:
     return call(REDUCE[op.kind.data], read(op.input).text, axis)
 
 
+@prints(tl_math.CumsumOp)
+def _cumsum(op: tl_math.CumsumOp, read: Read) -> Expr:
+    return call("tl.cumsum", read(op.input).text, f"axis={op.axis.value.data}")
+
+
 @prints(tl_math.DotOperandOp)
 def _dot_operand(op: tl_math.DotOperandOp, read: Read) -> Expr:
     return call("dot_operand", read(op.input).text)

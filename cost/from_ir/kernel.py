@@ -34,6 +34,7 @@ from comet.cost.from_ir.register_tiles import (
     kept_vectors,
 )
 from comet.cost.from_ir.scatters import added_width, addresses, moved, times_stored
+from comet.cost.from_ir.shares import seen_parts, shared_tiles
 from comet.cost.from_ir.vector_costs import loop_cost
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.device import Device
@@ -442,7 +443,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         exchanges=exchanges(all_nodes, among_ranks=False),
         rank_exchanges=exchanges(all_nodes, among_ranks=True),
         bounds=bounds,
-        seen=dict.fromkeys(run_time_lengths(nodes), gpu.mean_length),
+        seen=dict.fromkeys(run_time_lengths(nodes), gpu.mean_length) | seen_parts(node),
+        shares=shared_tiles(node),
         least_dot=MIN_DOT_EXTENT,
         multiprocessors=gpu.multiprocessors,
         order=launch_order(node, bounds.values()),

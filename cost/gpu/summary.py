@@ -24,6 +24,7 @@ from comet.cost.gpu.launch_order import (
     successive_programs,
     tiles_in_order,
 )
+from comet.cost.gpu.shares import SharedTiles
 from comet.cost.gpu.terms import Blocks, Point, Product, Term
 from comet.cost.reals import Real, Truth, choose, longest, product, total
 
@@ -145,6 +146,8 @@ class KernelSummary:
     """The multiprocessors of the GPU, each of which runs programs in turn."""
     order: LaunchOrder = LaunchOrder()  # noqa: RUF009  # it is frozen
     """The order in which programs start."""
+    shares: SharedTiles | None = None
+    """The lists of tiles that programs share."""
     unmasked: frozenset[str] = frozenset()
     """The loops that are written in two parts, one of them without the mask."""
 
@@ -195,6 +198,8 @@ class KernelSummary:
         if bound is None:
             trips = self.trips(dim, blocks)
             mean = self.seen.get(dim, 1.0) * trips
+            if self.shares is not None and dim in self.shares.loops:
+                mean = trips = self.shares.tiles_of_run * mean
             return Trips(mean, trips, 0.0, mean)
         successive = self.successive(bound.rows, blocks)
         sizes = blocks[bound.rows], blocks[dim]
@@ -247,16 +252,32 @@ class KernelSummary:
 
     @_once
     def programs(self, blocks: Blocks) -> Real:
-        """Return the number of programs."""
-        return product(self.trips(dim, blocks) for dim in self.grid)
+        """Return the number of programs, or of tiles, of which programs do several."""
+        if self.shares is None:
+            return product(self.trips(dim, blocks) for dim in self.grid)
+        listed = (self.shares.part, self.shares.sequence)
+        lists = [dim for dim in self.grid if dim not in listed]
+        return self.shares.runs * product(self.trips(dim, blocks) for dim in lists)
 
     def per_program(self, terms: Sequence[Term], blocks: Blocks) -> Real:
         """Return the sum of terms over all iterations of one program."""
         return total(
             term.per_tile(blocks)
+            * self.turns(term.loops)
             * product(self._computed(term, dim, blocks) for dim in term.loops)
             for term in terms
         )
+
+    def turns(self, loops: Sequence[str]) -> float:
+        """
+        Return how often a program does what is in some loops.
+
+        That is once for each sequence of its run of a list, or once. The loops over the
+        tiles of sequences have those of the whole run.
+        """
+        if self.shares is None or self.shares.loops.intersection(loops):
+            return 1.0
+        return self.shares.sequences_of_run
 
     def _computed(self, term: Term, dim: str, blocks: Blocks) -> Real:
         """Return in how many iterations of a loop a term is computed."""
@@ -282,7 +303,8 @@ class KernelSummary:
         """Yield the bytes that one program moves by each store."""
         for term in self.stores:
             times = (self._trips_run(dim, blocks).mean for dim in term.loops)
-            yield term.per_tile(blocks) * product(times)
+            turns = self.turns(term.loops)
+            yield term.per_tile(blocks) * turns * product(times)
 
     def uneven(self, blocks: Blocks) -> Real:
         """
@@ -308,9 +330,11 @@ class KernelSummary:
 
         The mean over all programs, or `busiest`, see `uneven`.
         """
-        times: Real = 1.0
+        times: Real = self.turns(())
         loops = zip(tile.loops, self._loops_around(tile, blocks), strict=True)
         for dim, (_, around) in reversed(list(loops)):
+            if self.turns((dim,)) < self.turns(()):
+                times = times * choose(around, 1 / self.turns(()), 1.0)
             run = self._trips_run(dim, blocks).mean
             if busiest and dim in self.seen:
                 run = self.iterated(dim, blocks)
@@ -347,7 +371,7 @@ class KernelSummary:
     def iterations(self, blocks: Blocks) -> Real:
         """Return how often one program waits for loads."""
         return total(
-            product(self.iterated(dim, blocks) for dim in loops)
+            self.turns(loops) * product(self.iterated(dim, blocks) for dim in loops)
             for loops in self.rounds
         )
 
@@ -358,13 +382,14 @@ class KernelSummary:
         That is the innermost of several iterations around a point where it waits.
         """
         starts = [self._starts(loops, blocks) for loops in self.rounds]
-        return longest((1.0, *starts)) * (1 + len(self.unmasked))
+        turns = self.turns(()) * (1 + len(self.unmasked))
+        return longest((1.0, *starts)) * turns
 
     def exposed(self, blocks: Blocks) -> Real:
         """Return how often one program waits outside of loops of contractions."""
         loops = {product.loops for product in self.products}
         return total(
-            product(self.iterated(dim, blocks) for dim in around)
+            self.turns(around) * product(self.iterated(dim, blocks) for dim in around)
             for around in self.rounds
             if around not in loops
         )

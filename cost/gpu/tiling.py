@@ -144,13 +144,16 @@ def tensor_traffic(
     Programs that differ only in dimensions that a tensor lacks load it again, from L2
     if that holds what was loaded since, see `reloads`; once in a wave at most. A
     spilled tile is stored; it is loaded from device memory if L2 cannot hold the
-    spilled tiles of one wave. What lies beyond the lengths of sequences is not loaded.
+    spilled tiles of one wave. What lies beyond the lengths of sequences is not loaded,
+    and parts of a list are different tiles of it.
     """
     blocks = Evaluated.of(summary, blocks)
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors * gpu.sharing)
     traffic: list[Real] = []
+    shares = summary.shares
+    repeating = [d for d in summary.grid if shares is None or d != shares.part]
     for position, tensor in enumerate(summary.tensors):
-        lacking = [dim for dim in summary.grid if dim not in tensor.dims]
+        lacking = [dim for dim in repeating if dim not in tensor.dims]
         again = product(reloads(tensor, dim, summary, blocks, gpu) for dim in lacking)
         size = size_of(tensor, summary) * summary.seen_of(tensor)
         again = np.maximum(np.minimum(again, waves), 1)

@@ -34,6 +34,7 @@ from comet.dialects.dataflow.program import (
     ProgramOp,
     YieldOp,
 )
+from comet.dialects.dataflow.shares import SharesOp
 from comet.dialects.dataflow.transfer import (
     PullOp,
     PushOp,
@@ -65,6 +66,7 @@ __all__ = [
     "ReadOp",
     "ReadTileOp",
     "ReceiveBufferOp",
+    "SharesOp",
     "SignalOp",
     "StageOp",
     "WaitOp",
@@ -91,6 +93,7 @@ Dataflow = Dialect(
         PushOp,
         ReadOp,
         ReadTileOp,
+        SharesOp,
         SignalOp,
         StageOp,
         WaitOp,

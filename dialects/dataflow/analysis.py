@@ -22,6 +22,7 @@ from comet.dialects.dataflow.channel import (
 )
 from comet.dialects.dataflow.flags import EpochOp, FlagsOp
 from comet.dialects.dataflow.program import BarrierOp, BufferOp, KernelOp, ProgramOp
+from comet.dialects.dataflow.shares import SharesOp
 from comet.dialects.dataflow.signals import sent_with
 from comet.dialects.dataflow.transfer import (
     PullOp,
@@ -113,7 +114,8 @@ def _(op: ReadOp | PullOp, states: States) -> States:
 
 @op_states.register
 def _(
-    op: BufferOp | BarrierOp | FlagsOp | CountersOp | EpochOp | SignalOp, states: States
+    op: BufferOp | BarrierOp | FlagsOp | CountersOp | EpochOp | SharesOp | SignalOp,
+    states: States,
 ) -> States:
     return dict.fromkeys(op.results, UNWRITTEN)
 

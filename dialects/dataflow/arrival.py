@@ -14,10 +14,12 @@ from math import prod
 from xdsl.dialects.builtin import I64, ArrayAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     param_def,
     prop_def,
@@ -31,6 +33,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect
 from xdsl.utils.exceptions import VerifyException
 
+from comet.dialects.compound.dims import INTEGER_TENSOR, names_of
 from comet.dialects.dataflow.channel import verify_blocks
 from comet.dialects.dataflow.flags import (
     KERNEL,
@@ -112,11 +115,14 @@ class ArriveOp(IRDLOperation):
     as the last of `arrivals` programs sees it: what all of them have stored. A node
     that reads them is run by that program, which has set the counter to 0 again.
     `fence` puts the stores of all threads before the atomic addition, which one thread
-    does.
+    does. With `count`, element i of it is how many programs arrive for block i: no
+    more than `arrivals`.
 
     ```mlir
     %all = dataflow.arrive %c at %counters arrivals 4 acq_rel gpu fence
         : tensor<..> at !dataflow.counters<[M = 2, N = 3]>
+    %all = dataflow.arrive %c at %counters arrivals 4 count %count : tensor<..>
+        acq_rel gpu fence : tensor<..> at !dataflow.counters<[M = 2, N = 3]>
     ```
     """
 
@@ -124,13 +130,16 @@ class ArriveOp(IRDLOperation):
     partials = var_operand_def(VIEWS)
     counters = operand_def(CountersType)
     arrivals = prop_def(IntegerAttr[I64])
+    count = opt_operand_def(INTEGER_TENSOR)
     semantics = prop_def(SemanticsAttr)
     scope = prop_def(ScopeAttr)
     fence = opt_prop_def(UnitAttr)
     complete = var_result_def(VIEWS)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(HasParentNamed((KERNEL,)))
     assembly_format = (
-        "$partials `at` $counters `arrivals` $arrivals $semantics $scope "
+        "$partials `at` $counters `arrivals` $arrivals "
+        "(`count` $count^ `:` type($count))? $semantics $scope "
         "(`fence` $fence^)? attr-dict `:` type($partials) `at` type($counters)"
     )
 
@@ -142,9 +151,10 @@ class ArriveOp(IRDLOperation):
         semantics: Semantics = Semantics.ACQ_REL,
         scope: FlagScope = FlagScope.GPU,
         fence: bool = True,
+        count: SSAValue | None = None,
     ):
         super().__init__(
-            operands=[partials, counters],
+            operands=[partials, counters, count],
             result_types=[[value.type for value in partials]],
             properties={
                 "arrivals": IntegerAttr(arrivals, i64),
@@ -169,6 +179,11 @@ class ArriveOp(IRDLOperation):
             raise VerifyException(
                 f"'{self.name}' op is for several programs, at least 2, not "
                 f"{self.arrivals.value.data}"
+            )
+        if self.count is not None and {*names_of(self.count)} - {*self.type.factors}:
+            raise VerifyException(
+                f"'{self.name}' op counts programs along dimensions without counters: "
+                f"{self.count.type}"
             )
         for value in self.partials:
             verify_blocks(self, self.type.blocks, value.type)

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
+    i64,
 )
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -44,7 +45,6 @@ from xdsl.utils.exceptions import VerifyException
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp
-from comet.dialects.compound import IndexOp
 from comet.dialects.compound import YieldOp as MergeYieldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.errors import about
@@ -59,10 +59,10 @@ from comet.dialects.schedule.attributes import (
 )
 from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.launch import LaunchAttr
+from comet.dialects.schedule.loop_bounds import BOUNDS, verify_bound, verify_ends
 from comet.dialects.schedule.node import (
     NodeOp,
     combine_attr,
-    outside,
     verify_names,
     verify_node,
 )
@@ -130,6 +130,13 @@ class TemporalOp(NodeOp):
     """
     since = opt_prop_def(IntegerAttr[I64])
     """The same for the first visible position: iterations before it are left out."""
+    first = opt_prop_def(IntegerAttr[I64])
+    """
+    The operand with the number of the first iteration that runs, one element; without
+    it that is 0. Others leave the iter_args as they are.
+    """
+    end = opt_prop_def(IntegerAttr[I64])
+    """The same for the iteration before which the loop ends."""
     unmask = opt_prop_def(UnitAttr)
     """
     Whether the iterations whose positions are visible for all elements of that operand
@@ -142,7 +149,8 @@ class TemporalOp(NodeOp):
     custom_directives = (LoopList,)
     assembly_format = (
         "($node_name^)? custom<LoopList>($loops) (`partial` $partial^)? "
-        "(`until` $until^)? (`from` $start^)? (`since` $since^)? (`unmask` $unmask^)? "
+        "(`until` $until^)? (`from` $start^)? (`since` $since^)? "
+        "(`first` $first^)? (`end` $end^)? (`unmask` $unmask^)? "
         "(`specialize` $specialize^)? `ins` `(` $ins `:` type($ins) `)` "
         "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? (`with` `(` "
         "$with_args^ `:` type($with_args) `)`)? `outs` `(` "
@@ -169,6 +177,13 @@ class TemporalOp(NodeOp):
     def init_args(self) -> Sequence[SSAValue]:
         return tuple(self.iter_args)
 
+    def drop_operand(self, index: int) -> None:
+        super().drop_operand(index)
+        for name in BOUNDS:
+            operand = self.properties.get(name)
+            if isinstance(operand, IntegerAttr) and operand.value.data > index:
+                self.properties[name] = IntegerAttr(operand.value.data - 1, i64)
+
     def verify_(self) -> None:
         for loop in self.loops:
             if loop.axis is not None:
@@ -182,9 +197,10 @@ class TemporalOp(NodeOp):
                     f"'{self.name}' op has more than two loops over {dim}: one for "
                     "even parts, one for their tiles"
                 )
-        self._verify_bound("until", self.until)
-        self._verify_bound("from", self.start)
-        self._verify_bound("since", self.since)
+        verify_bound(self, "until", self.until)
+        verify_bound(self, "from", self.start)
+        verify_bound(self, "since", self.since)
+        verify_ends(self, self.first, self.end)
         if self.start is not None and self.until is None:
             raise VerifyException(
                 f"'{self.name}' op from: the node has no until, whose positions the "
@@ -205,22 +221,6 @@ class TemporalOp(NodeOp):
                 f"'{self.name}' op has iterations, not instances: no combiner 'root'"
             )
         _verify_tree(self)
-
-    def _verify_bound(self, bound: str, operand: IntegerAttr[I64] | None) -> None:
-        if operand is None:
-            return
-        index, dims = operand.value.data, [loop.dim for loop in self.loops]
-        if len(dims) != 1 or not 0 <= index < len(self.ins):
-            raise VerifyException(
-                f"'{self.name}' op {bound} {index}: it has to be the index of one of "
-                f"{len(self.ins)} operands, in a node with one loop"
-            )
-        is_index = isinstance(outside(self.ins[index]).owner, IndexOp)
-        if dims[0] in names_of(self.ins[index]) and not (bound == "from" and is_index):
-            raise VerifyException(
-                f"'{self.name}' op {bound} {index}: the operand has {dims[0]}, "
-                "over which the node loops; name one that every iteration reads whole"
-            )
 
 
 def _verify_tree(op: NodeOp) -> None:

@@ -174,6 +174,13 @@ class NodeOp(IRDLOperation, ABC):
         self.operands = (*ins, *self.init_args(), *with_args)
         self.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
 
+    def drop_operand(self, index: int) -> None:
+        """Remove one of the operands `ins`, whose tile has no uses, and its tile."""
+        ins = (*self.ins[:index], *self.ins[index + 1 :])
+        self.set_operands(ins, self.with_args)
+        block = self.body.block
+        block.erase_arg(block.args[index])
+
     def hand_in(self, value: SSAValue) -> BlockArgument:
         """Add `value` to the operands `with`; return its block argument."""
         for outer, inner in zip(self.with_args, self.region_with_args, strict=True):

@@ -261,6 +261,36 @@ class ReduceOp(InferredTypeOp):
 
 
 @irdl_op_definition
+class CumsumOp(InferredTypeOp):
+    """
+    The sums of the elements up to each one, along an axis.
+
+    ```mlir
+    %ends = tl.cumsum %tiles axis 0 : tensor<64xi32> -> tensor<64xi32>
+    ```
+    """
+
+    name = "tl.cumsum"
+    input = operand_def()
+    axis = prop_def(IntegerAttr[I64])
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$input `axis` $axis attr-dict `:` type($input) `->` type($result)"
+    )
+
+    def __init__(self, input: SSAValue | Operation, axis: int):
+        super().__init__([input], {"axis": IntegerAttr(axis, i64)})
+
+    def infer_type(self) -> Attribute:
+        shape, axis = shape_of(self.input.type), self.axis.value.data
+        if not 0 <= axis < len(shape):
+            raise VerifyException(
+                f"'{self.name}' op axis {axis} of a block of rank {len(shape)}"
+            )
+        return self.input.type
+
+
+@irdl_op_definition
 class DotOperandOp(InferredTypeOp):
     """
     Prepare a block for `tl.dot`: bf16 becomes f32 in Triton's interpreter only.

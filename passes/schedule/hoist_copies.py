@@ -157,10 +157,7 @@ def _operand(node: TemporalOp, value: SSAValue) -> BlockArgument:
 
 def _drop(tile: BlockArgument) -> None:
     """Erase the operand of a node whose tile has no uses."""
-    node, index = _node_of(tile), tile.index
-    ins = (*node.ins[:index], *node.ins[index + 1 :])
-    node.set_operands(ins, node.with_args)
-    tile.block.erase_arg(tile)
+    _node_of(tile).drop_operand(tile.index)
 
 
 def plan_residents(function: FuncOp) -> tuple[CopyOp, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
@@ -58,7 +58,8 @@ def retile_node(op: NodeOp) -> None:
     assert block is not None
     # Only the results of a node without operands have its extents.
     pads = (other.result for other in block.ops if isinstance(other, PadOp))
-    scope = joined_extents((*block.args, *pads) if op.operands else op.results)
+    tensors = (arg for arg in block.args if isinstance(arg.type, TensorType))
+    scope = joined_extents((*tensors, *pads) if op.operands else op.results)
     _retile_node(op, scope)
     assign_combiners(op)
 

@@ -43,6 +43,8 @@ class BoundLoopsPass(FunctionPass):
 def bound_loops(function: FuncOp) -> None:
     """Give the loops of `function` that a mask can bound their bounds."""
     for node in [op for op in function.walk() if isinstance(op, TemporalOp)]:
+        if node.end is not None:
+            continue  # Its iterations are those of a share.
         last, first = visible_bounds(node)
         if node.until is None and last is not None:
             node.until = IntegerAttr(last.operand, i64)

@@ -4,12 +4,18 @@ The rules of `verify-sync` for programs that arrive at counters.
 All programs of the first node store, then arrive; the last one at a counter runs the
 second node for its block. It reads only what the programs that arrived there stored,
 if both nodes cut the block alike and the counter counts all these programs. None
-waits, so that the launch ends however many of its programs run at the same time.
+waits, so that the launch ends however many of its programs run at the same time. Where
+programs share a list of tiles, the parts of a block are as many as the list says, and
+only those are stored, arrive and are merged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
+
+from xdsl.dialects.builtin import I64, IntegerAttr
+from xdsl.ir import SSAValue
 
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.dataflow import ArriveOp, CountersOp, KernelOp, program_value
@@ -21,6 +27,9 @@ from comet.dialects.dataflow.merging import (
     merging_node,
     readers,
 )
+from comet.dialects.dataflow.shares import shares_of
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule.masked_loops import copied_value
 
 
 def arrival(kernel: KernelOp) -> str | None:
@@ -28,7 +37,7 @@ def arrival(kernel: KernelOp) -> str | None:
     Return why a program might merge partial results before they are stored, or None.
     """
     for arrive in arrivals_in(kernel):
-        for rule in (_order, _counter, _nodes, _count, _tiles, _parts):
+        for rule in (_order, _counter, _nodes, _count, _shares, _runs, _tiles, _parts):
             if (reason := rule(arrive, kernel.sym_name.data)) is not None:
                 return reason
     return None
@@ -100,6 +109,68 @@ def _count(arrive: ArriveOp, name: str) -> str | None:
             f"said to; write arrivals {programs}"
         )
     return None
+
+
+def _shares(arrive: ArriveOp, name: str) -> str | None:
+    """As many programs arrive as have tiles of a block, and those parts are merged."""
+    node, merge = arriving_node(arrive), merging_node(arrive)
+    assert node is not None
+    assert merge is not None
+    shares = shares_of(node)
+    if (shares and shares.count) != arrive.count:
+        return (
+            f"@{name} counts other parts of a sequence than its programs share: the "
+            "last program to arrive would be another one; count those of its "
+            "dataflow.shares"
+        )
+    if shares is None:
+        return None
+    if set(_ends_in(node)) != {(shares.first, shares.end)}:
+        return (
+            f"@{name} has parts that its programs do not fold from their first tile to "
+            "their end: positions would be lost, or counted twice; let the loop run "
+            "these"
+        )
+    if set(_ends_in(merge)) != {(None, shares.count)}:
+        return (
+            f"the last program of @{name} to arrive reads parts that nobody stored; "
+            "end its loop over them at their number"
+        )
+    return None
+
+
+def _runs(arrive: ArriveOp, name: str) -> str | None:
+    """There is a program for each run of each list, and parts for all of its tiles."""
+    node = arriving_node(arrive)
+    assert node is not None
+    if (shares := shares_of(node)) is None:
+        return None
+    if node.factors.get(shares.part) != shares.parts:
+        return (
+            f"@{name} shares sequences in {shares.parts} parts, into which it does not "
+            f"cut {shares.part}; cut both alike"
+        )
+    lists = prod(n for dim, n in node.factors.items() if dim not in shares.lists)
+    launched = 0 if node.launch is None else node.launch.persistent
+    if launched != shares.run_count * lists:
+        return (
+            f"@{name} has {shares.run_count} runs for each of {lists} lists, and "
+            f"launches {launched} programs: tiles would be left out, or done twice; "
+            f"write persistent = {shares.run_count * lists}"
+        )
+    return None
+
+
+def _ends_in(node: SpatialOp) -> Iterator[tuple[SSAValue | None, SSAValue | None]]:
+    """Yield where the outermost loops of a node begin and end, as values."""
+    for op in node.body.block.ops:
+        if isinstance(op, TemporalOp):
+            yield _read_by(op, op.first), _read_by(op, op.end)
+
+
+def _read_by(node: TemporalOp, operand: IntegerAttr[I64] | None) -> SSAValue | None:
+    """Return the value of a kernel that an operand of a loop has a tile of."""
+    return None if operand is None else copied_value(node.ins[operand.value.data])
 
 
 def _tiles(arrive: ArriveOp, name: str) -> str | None:

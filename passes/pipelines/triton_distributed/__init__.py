@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.cost import estimate_of
@@ -28,6 +29,7 @@ from comet.passes.dataflow.merge_partials import MergePartialsPass
 from comet.passes.dataflow.outline_kernels import OutlineKernelsPass
 from comet.passes.dataflow.persist_programs import PersistProgramsPass
 from comet.passes.dataflow.place_waits import PlaceWaitsPass
+from comet.passes.dataflow.share_tiles import ShareTilesPass
 from comet.passes.dataflow.verify_sync import VerifySyncPass
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.lower_views import LowerViewsPass
@@ -168,6 +170,9 @@ class TritonDistributedPass(Pipeline):
 
     launches: str = "auto"
     """See `merge-launches`."""
+
+    share: str = AUTO
+    """See `kernels` of `share-tiles`; on one rank, without groups of programs."""
 
     order: Order = "auto"
     """See `order-programs`."""
@@ -379,12 +384,21 @@ class TritonDistributedPass(Pipeline):
         )
         yield LowerChannelsPass()
 
+    def _may_share(self, module: ModuleOp) -> bool:
+        """Whether programs may have equal runs of the tiles of sequences."""
+        if self.ranks > 1 or self.ctas != 1 or self.merge == "launch":
+            return False
+        lengths = device_of(attached_system(module)).mean_length
+        return self.share != "none" if self.share != AUTO else lengths < 1
+
     def to_target(self, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes that price, verify and lower a launch plan to Triton."""
         specialized = any(
             isinstance(op, SpatialOp) and op.launch is not None and op.launch.specialize
             for op in module.walk()
         )
+        if self._may_share(module):
+            yield ShareTilesPass(self.share)
         yield OrderProgramsPass(self.order)
         if self.unmask != "none" and self.specialize is not True:
             yield UnmaskLoopsPass(self.unmask)

@@ -46,7 +46,10 @@ def lower_arrival(arrive: ArriveOp, scope: Scope) -> Block:
     counter = scope.memory.counters(arrive.counters)
     if loops:
         counter = scope.insert(tl.AddPtrOp(counter, grid_index(scope, loops)))
-    arrivals = scope.insert(tl.ConstantOp.of(arrive.arrivals.value.data, i32))
+    if arrive.count is not None:
+        arrivals = scope.numbers[arrive.count]
+    else:
+        arrivals = scope.insert(tl.ConstantOp.of(arrive.arrivals.value.data, i32))
     last = scope.insert(tl.ArriveLastOp(counter, arrivals), "last")
     branch = tl.IfOp(last)
     scope.builder.insert(branch)

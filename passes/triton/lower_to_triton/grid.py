@@ -23,7 +23,7 @@ from comet.passes.triton.lower_to_triton.channels import (
 from comet.passes.triton.lower_to_triton.copies import lower_body, target_of
 from comet.passes.triton.lower_to_triton.offsets import inner_slice, step_of
 from comet.passes.triton.lower_to_triton.table import lowers
-from comet.passes.triton.lower_to_triton.values import GridIndex, Scope, both
+from comet.passes.triton.lower_to_triton.values import GridIndex, Scope, Tile, both
 from comet.passes.triton.lower_to_triton.waits import with_sources
 from comet.passes.triton.slices import LoopSlice, is_rank_loop, loop_slices
 
@@ -44,6 +44,9 @@ def lower_grid(node: SpatialOp, scope: Scope) -> None:
     memory = scope.memory
     _place_on_grid(node, scope)
     for argument, value in zip(node.tiles, node.ins, strict=True):
+        if (number := scope.numbers.get(value)) is not None:
+            scope.values[argument] = Tile(number, ())
+            continue
         scope.values[argument] = with_sources(scope, argument, memory.buffers[value])
     targets = [
         memory.target(value).only_where(_is_first(node, scope, value))
@@ -110,13 +113,13 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
     triples = zip(node.loops, node.programs.counts, node.programs.axes, strict=True)
     sliced = [(count, axis) for loop, count, axis in triples if loop.factor > 1]
     counts, axes = [count for count, _ in sliced], [axis for _, axis in sliced]
-    if scope.arrived is not None:
-        indices = [scope.arrived[loop.dim] for loop in loops]
+    if scope.places is not None:
+        indices = [scope.places[loop.dim] for loop in loops]
     elif node.programs.swizzle > 1:
         indices = _swizzled(loops, counts, axes, node.programs, scope)
     else:
         indices = _indices(counts, axes, node.programs, scope)
-    if scope.arrived is None:
+    if scope.places is None:
         indices = _reversed(indices, loops, counts, node.reversed_dims, scope)
     scope.grid = [
         GridIndex(loop.dim, index, count)
@@ -137,7 +140,7 @@ def _indices(
     indices: dict[int, SSAValue] = {}
     for axis, program in _on_axes(sorted(set(axes)), programs, scope):
         on_axis = [loop for loop, other in enumerate(axes) if other == axis]
-        found = _split(program, [counts[loop] for loop in on_axis], scope)
+        found = split_program(program, [counts[loop] for loop in on_axis], scope)
         indices |= dict(zip(on_axis, found, strict=True))
     return [indices[loop] for loop in range(len(axes))]
 
@@ -156,7 +159,9 @@ def _on_axes(
         yield from ((axis, scope.prologue.add(tl.ProgramIdOp(axis))) for axis in axes)
     elif programs.persistent:
         counts = [programs.tiles[axis] for axis in reversed(axes)]
-        yield from zip(reversed(axes), _split(program, counts, scope), strict=True)
+        yield from zip(
+            reversed(axes), split_program(program, counts, scope), strict=True
+        )
     elif axis := max(axes, default=0):
         raise PassFailedException(
             f"lower-to-triton: programs are on axis {axis} of the launch grid, and "
@@ -185,7 +190,7 @@ def _swizzled(
     scope.prologue.add(swizzle)
     row, column = swizzle.results
     row.name_hint = "row"
-    indices = [*_split(row, others, scope), column]
+    indices = [*split_program(row, others, scope), column]
     for index, loop in zip(indices, loops, strict=True):
         index.name_hint = f"pid_{loop.dim.lower()}"
     return indices
@@ -209,7 +214,9 @@ def _reversed(
     return found
 
 
-def _split(program: SSAValue, counts: Sequence[int], scope: Scope) -> list[SSAValue]:
+def split_program(
+    program: SSAValue, counts: Sequence[int], scope: Scope
+) -> list[SSAValue]:
     """Return the indices of a program along loops, of which the last is fastest."""
     home, rest, indices = scope.prologue, program, list[SSAValue]()
     for count in reversed(counts[1:]):

@@ -28,6 +28,7 @@ from comet.dialects.dataflow.flags import EpochOp, EpochType
 from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.dataflow.merging import arrivals_in
 from comet.dialects.dataflow.persistence import unfit_for_tiles
+from comet.dialects.dataflow.shares import SharesOp, shares_of
 from comet.dialects.dataflow.transfer import SignalOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp, SpatialOp
@@ -53,6 +54,7 @@ from comet.passes.triton.lower_to_triton.ranks import (
     rank_parameters,
 )
 from comet.passes.triton.lower_to_triton.sends import lower_signal
+from comet.passes.triton.lower_to_triton.shares import check_shares, lower_shares
 from comet.passes.triton.lower_to_triton.values import Scope, builder_in, scope_in
 from comet.passes.triton.lower_to_triton.workarounds import (
     make_branch_ends_differ,
@@ -69,7 +71,7 @@ from comet.passes.triton.slices import (
 
 WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i32, i64)
 """The element types of tiles."""
-BESIDE_NODES = (EpochOp, SignalOp, ArriveOp, ScatterAddOp)
+BESIDE_NODES = (EpochOp, SignalOp, ArriveOp, ScatterAddOp, SharesOp)
 """Ops of a kernel that programs do before or after its nodes."""
 
 
@@ -260,6 +262,8 @@ class _KernelLowering:
         programs = sum(prod(grid_of(node)) for node in nodes)
         if arrivals := arrivals_in(self._kernel):
             return self._lower_merge(arrivals[0], nodes)
+        for node in nodes:
+            check_shares(node)
         if parameters is None:
             node, *others = nodes
             if not others:
@@ -285,7 +289,8 @@ class _KernelLowering:
         scope = self._lower_one_node(node)
         inside = lower_arrival(arrive, scope)
         then = self._scope(merge, inside, Prologue(inside), None)
-        then.arrived = {loop.dim: loop.index for loop in scope.grid}
+        then.places = {loop.dim: loop.index for loop in scope.grid}
+        then.numbers = scope.numbers
         lower_grid(merge, then)
         return list(grid_of(node))
 
@@ -297,7 +302,7 @@ class _KernelLowering:
 
     def _lower_one_node(self, node: SpatialOp) -> Scope:
         """Write the one node of a kernel of one rank; return the scope of its body."""
-        if _is_persistent(node):
+        if _is_persistent(node) or shares_of(node) is not None:
             return self._lower_node(node, self._all_programs())
         block = self._tl_kernel.body.block
         scope = self._scope(node, block, Prologue(block), None)
@@ -307,7 +312,9 @@ class _KernelLowering:
     def _lower_node(self, node: SpatialOp, programs: ProgramRange) -> Scope:
         """Write what some programs do; return the scope of the node's body."""
         scope = self._scope(node, programs.block, programs.home, programs.number)
-        if _is_persistent(node):
+        if (shares := shares_of(node)) is not None:
+            scope = lower_shares(node, shares, scope)
+        elif _is_persistent(node):
             assert node.programs is not None
             tiles, launched = prod(node.programs.tiles), node.programs.persistent
             tile = programs.for_each_tile(tiles, launched)

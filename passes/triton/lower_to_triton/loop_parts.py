@@ -27,6 +27,7 @@ from comet.passes.triton.lower_to_triton.values import (
     Tile,
     aligned,
     converted,
+    literal,
 )
 from comet.passes.triton.lower_to_triton.workarounds import (
     end_at_run_time,
@@ -62,6 +63,8 @@ def parts_of(
     if first is None:
         first = scope.insert(tl.ConstantOp.of(0, i32))
     step = step_of(part, loop, scope.insert)
+    if node.end is not None:
+        return [_between_iterations(node, step, scope, outer)]
     if node.since is None or part.start is not None:
         stop = _stop(node, scope, outer, part.stop)
     elif node.until is None:
@@ -73,6 +76,32 @@ def parts_of(
             stop = end_at_run_time(scope, node, loop.factor, stop)
         return [LoopPart(first, stop, step)]
     return _unmasked(node, LoopPart(first, stop, step), scope, outer)
+
+
+def _between_iterations(
+    node: TemporalOp,
+    step: SSAValue,
+    scope: Scope,
+    outer: Mapping[SSAValue, Tile | Buffer],
+) -> LoopPart:
+    """
+    Return the iterations from the first one that runs, see `first` and `end`.
+
+    The operands have one element, so that they are numbers here.
+    """
+
+    def position_of(operand: IntegerAttr[I64], hint: str) -> SSAValue:
+        number = _positions(node, outer, operand).value
+        if literal(step) == 1:
+            return number
+        return scope.insert(tl.BinaryOp(BinaryKind.MUL, number, step), hint)
+
+    assert node.end is not None
+    if node.first is None:
+        first = scope.insert(tl.ConstantOp.of(0, i32))
+    else:
+        first = position_of(node.first, "start")
+    return LoopPart(first, position_of(node.end, "stop"), step)
 
 
 def _unmasked(

@@ -86,11 +86,15 @@ class Scope:
     """The same for the programs of a group, if programs of one GPU exchange."""
     program: SSAValue | None = None
     """The number of the program among those of its rank and node."""
-    arrived: Mapping[str, SSAValue] | None = None
+    places: Mapping[str, SSAValue] | None = None
     """
     The index of the program along each dimension, for a node that the last program to
-    arrive runs.
+    arrive runs, and where programs share a list of tiles.
     """
+    numbers: Mapping[SSAValue, SSAValue] = field(
+        default_factory=dict[SSAValue, SSAValue]
+    )
+    """What a program has computed of values outside of nodes: of `dataflow.shares`."""
     grid: Sequence[GridIndex] = ()
     """The index of the program along each loop of the grid node."""
     targets: Mapping[SSAValue, Buffer | None] = field(

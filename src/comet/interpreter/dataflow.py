@@ -33,6 +33,7 @@ from comet.dialects.dataflow import (
     ReadOp,
     ReadTileOp,
     ReceiveBufferOp,
+    SharesOp,
     SignalOp,
     StageOp,
     WaitOp,
@@ -88,6 +89,23 @@ def _(op: WaitOp, machine: Interpreter, args: Values) -> Values:
 @evaluate.register
 def _(op: ArriveOp, machine: Interpreter, args: Values) -> Values:
     return args[: len(op.partials)]
+
+
+@evaluate.register
+def _(op: SharesOp, machine: Interpreter, args: Values) -> Values:
+    """Return the first tile of each part, where it ends, and the number of parts."""
+    last = args[0].data + op.offset.value.data
+    seen = np.minimum(last // op.size.value.data + 1, op.tiles.value.data)
+    tiles = np.where(last < 0, op.tiles.value.data, seen)
+    before = np.cumsum(tiles) - tiles
+    shares = np.ceil(tiles.sum() / op.run_count)
+    run = max(shares, np.ceil((tiles.max() - 1) / (op.parts - 1)))
+    runs = before // run + np.arange(op.parts)[:, None]
+    first = np.maximum(runs * run - before, 0)
+    end = np.minimum((runs + 1) * run - before, tiles)
+    count = (before + tiles - 1) // run - before // run + 1
+    both = op.part, op.dim
+    return Tensor((), both, first), Tensor((), both, end), Tensor((), both[1:], count)
 
 
 @evaluate.register

@@ -8,7 +8,7 @@ iter_args runs tile by tile, as each iteration uses the iter_args of the one bef
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -229,10 +229,21 @@ def _one_by_one(op: TemporalOp, machine: Interpreter, args: Values) -> Values:
         folds = [value for value, combiner in pairs if combiner is Combiner.FOLD]
         for iter_arg, old, new in zip(iter_args, before, folds, strict=True):
             dims = [part.dim for part in _reduced(slices, old)]
-            iter_arg.tiles[iter_arg.key(position)] = _unless_empty(
-                current, dims, new, old
-            )
+            kept = _unless_empty(current, dims, new, old)
+            for runs in _runs(op, index[-1:], args):
+                kept = selected(runs, kept, old)
+            iter_arg.tiles[iter_arg.key(position)] = kept
     return _loop_results(op, slices, iter_args, history)
+
+
+def _runs(op: TemporalOp, index: Sequence[int], args: Values) -> Iterator[Tensor]:
+    """Yield the conditions under which an iteration runs, see `first` and `end`."""
+    for operand, is_end in ((op.first, False), (op.end, True)):
+        if operand is not None:
+            number = args[operand.value.data]
+            elements = number.data.reshape(number.data.shape[: len(number.axes)])
+            runs = (elements > index[0]) == is_end
+            yield Tensor(number.axes, (), runs.astype(np.float64))
 
 
 def _loop_results(

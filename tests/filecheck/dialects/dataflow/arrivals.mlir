@@ -26,7 +26,7 @@ func.func @f(%x: !X) -> !R {
       schedule.yield %s : tensor<1x2xf32, #compound.dims<part, M @REG>>
     }
     // CHECK: %all = dataflow.arrive %p at %counters{{.*}} arrivals 2 acq_rel gpu fence : tensor<2x4xf32, #compound.dims<part, M @HBM>> at !dataflow.counters<[M = 2]>
-    // CHECK-GENERIC: "dataflow.arrive"(%p, {{%counters.*}}) <{arrivals = 2 : i64, {{.*acq_rel.*gpu.*}}, fence}>
+    // CHECK-GENERIC: "dataflow.arrive"(%p, {{%counters.*}}) <{arrivals = 2 : i64, {{.*acq_rel.*gpu.*}}, fence, operandSegmentSizes = array<i32: 1, 1, 0>}>
     %all = dataflow.arrive %p at %counters1 arrivals 2 acq_rel gpu fence : !P at !C
     %w = compound.rename %all : !P -> !S
     %q = schedule.spatial @q on grid [g0: M = 2] ins(%w : !S) outs(!R) {

@@ -50,6 +50,8 @@ tl.kernel @gemm(%a: !tl.ptr<f16>, %b: !tl.ptr<f16>, %c: !tl.ptr<f32>, %K: !tl.co
   } {tl.comment = "over K"}
   // CHECK-NEXT:    %rowmax = tl.reduce max %sum axis 1 : tensor<16x16xf32> -> tensor<16xf32>
   %rowmax = tl.reduce max %sum axis 1 : tensor<16x16xf32> -> tensor<16xf32>
+  // CHECK-NEXT:    %sums = tl.cumsum %sum axis 0 : tensor<16x16xf32> -> tensor<16x16xf32>
+  %sums = tl.cumsum %sum axis 0 : tensor<16x16xf32> -> tensor<16x16xf32>
   // CHECK-NEXT:    %e = tl.unary exp %sum : tensor<16x16xf32> -> tensor<16x16xf32>
   %e = tl.unary exp %sum : tensor<16x16xf32> -> tensor<16x16xf32>
   // CHECK-NEXT:    %h = tl.cast %e : tensor<16x16xf32> -> tensor<16x16xf16>

@@ -1,0 +1,189 @@
+"""
+`share-tiles`: dataflow level -> the same, with work evened out over a list of tiles.
+
+Where sequences of a batch have different lengths, parts of equal size are uneven work:
+those beyond the end of a sequence are empty. Here the tiles of all sequences are one
+list, and each program has an equal run of it, wherever that begins and ends: it folds
+the tiles that it has of a sequence, stores a partial result, and goes on to the next
+sequence. The last of the programs that have tiles of a sequence merges them, as
+`merge-partials` wrote it. Programs compute the list from the lengths themselves.
+
+The list is written as `dataflow.shares`, whose results say where the loops of a part
+begin and end, and how many programs arrive at the counter of a sequence; the launch has
+the number of programs, as many as the GPU runs at a time. A sequence has as many parts
+as before at most, which bounds the length of runs from below, so that partial results
+take the same memory.
+
+Lengths are known at run time only. `auto` takes a list where it is faster at the mean
+length that `attach-hardware{lengths=..}` gives; without it all are as long as the
+longest, and equal parts are even already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.program import priced
+from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.dataflow import KernelOp, ProgramOp
+from comet.dialects.dataflow.program import programs_in
+from comet.dialects.errors import OpError
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.dataflow.persist_programs import GpuModel, plan_launch
+from comet.passes.dataflow.share_tiles.analysis import (
+    PartialFold,
+    partial_fold,
+    sequence_count,
+)
+from comet.passes.dataflow.share_tiles.rewrite import share_tiles
+from comet.passes.function_pass import FunctionPass
+from comet.passes.pipeline import AUTO, ChoosingPass
+from comet.passes.search import cheapest, timed
+
+SHARES = "comet.shares"
+"""The attribute of a function with the kernels whose programs share lists of tiles."""
+ALL, NONE = "all", "none"
+
+
+@dataclass(frozen=True)
+class ShareTilesPass(ChoosingPass, FunctionPass):
+    """Give programs equal runs of the tiles of sequences of several lengths."""
+
+    name = "share-tiles"
+
+    LEVELS = (IRLevel.DATAFLOW,)
+
+    NOTES: ClassVar[Mapping[str, str]] = {"kernels": SHARES}
+
+    kernels: str = AUTO
+    """
+    The kernels, each with the number of its programs if that is not what the GPU runs
+    at a time, as in "f_m_kernel=264"; `all` that can; `none`; or `auto`: those for
+    which that is faster at the mean length.
+    """
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        system = attached_system(module)
+        require_gpu(self.name, system)
+        for program in programs_in(function):
+            plans = plan_shares(program, system, self.kernels)
+            function.attributes[SHARES] = StringAttr(format_shares(plans))
+            for plan in plans:
+                share_tiles(plan.found, plan.runs)
+
+
+@dataclass(frozen=True)
+class SharedKernel:
+    """A kernel whose programs have equal runs of lists of tiles."""
+
+    kernel: KernelOp
+    found: PartialFold
+    runs: int
+    """The runs of each list."""
+
+    @property
+    def programs(self) -> int:
+        """The number of programs: each has a run of one of the lists."""
+        return self.runs * self.found.lists
+
+
+def plan_shares(
+    program: ProgramOp, system: SystemOp, kernels: str
+) -> tuple[SharedKernel, ...]:
+    """
+    Return the kernels of a program whose programs share tiles.
+
+    Raises PassFailedException for given kernels that cannot.
+    """
+    gpu = GpuModel(device_of(system), gpu_levels(system), resident=False)
+    ops = {kernel.sym_name.data: kernel for kernel in program.kernels()}
+    if kernels not in (ALL, AUTO, NONE):
+        return tuple(_named(ops, kernels, gpu))
+    if kernels == NONE or (kernels == AUTO and gpu.device.mean_length >= 1):
+        return ()
+    plans = (_plan(kernel, gpu) for kernel in ops.values())
+    found = (plan for plan in plans if isinstance(plan, SharedKernel))
+    return tuple(
+        plan for plan in found if kernels == ALL or _gains(plan, program, system)
+    )
+
+
+def format_shares(plans: Sequence[SharedKernel]) -> str:
+    """Return the text of the option that makes the same lists."""
+    names = (f"{plan.kernel.sym_name.data}={plan.programs}" for plan in plans)
+    return " ".join(names) or NONE
+
+
+def _named(
+    ops: Mapping[str, KernelOp], text: str, gpu: GpuModel
+) -> Iterator[SharedKernel]:
+    """Yield the kernels that `text` names."""
+    for entry in text.split():
+        name, _, number = entry.removeprefix("@").partition("=")
+        if name not in ops:
+            raise PassFailedException(
+                f"share-tiles: kernels names {name}, and the kernels are "
+                f"{', '.join(ops) or 'none'}; use one of these, or all, auto or none"
+            )
+        if "=" in entry and not (number.isdecimal() and int(number)):
+            raise PassFailedException(
+                f"share-tiles: kernels has '{entry}'; write a number of programs from "
+                f"1, as in {name}=264"
+            )
+        plan = _plan(ops[name], gpu, int(number) if number else None)
+        if isinstance(plan, str):
+            raise OpError(
+                ops[name],
+                f"share-tiles: programs of kernel @{name} cannot share tiles of "
+                f"sequences: {plan}",
+            )
+        yield plan
+
+
+def _plan(
+    kernel: KernelOp, gpu: GpuModel, programs: int | None = None
+) -> SharedKernel | str:
+    """Return how programs of a kernel share tiles; a text says why they do not."""
+    found = partial_fold(kernel)
+    if isinstance(found, str):
+        return found
+    most = found.parts * sequence_count(found)
+    if programs is None:
+        programs = plan_launch(kernel, gpu).programs
+        while programs > gpu.device.multiprocessors and programs >= most * found.lists:
+            programs -= gpu.device.multiprocessors
+    runs = max(programs // found.lists, 1)
+    if runs >= most:
+        return (
+            f"{runs} programs for each list are no fewer than the {most} parts of its "
+            "sequences; launch fewer, or split sequences in more parts"
+        )
+    return SharedKernel(kernel, found, runs)
+
+
+def _gains(plan: SharedKernel, program: ProgramOp, system: SystemOp) -> bool:
+    """Whether the program takes less time if programs of a kernel share tiles."""
+    copy = program.clone()
+    kernels = dict(zip(program.kernels(), copy.kernels(), strict=True))
+    twin = partial_fold(kernels[plan.kernel])
+    assert not isinstance(twin, str)
+    share_tiles(twin, plan.runs)
+
+    def seconds(priced_program: ProgramOp) -> float:
+        return priced(priced_program, system).timeline.latency
+
+    candidates = [
+        timed("equal parts", False, partial(seconds, program)),
+        timed(f"{plan.programs} equal runs", True, partial(seconds, copy)),
+    ]
+    return cheapest("shares", f"@{plan.kernel.sym_name.data}", candidates).result

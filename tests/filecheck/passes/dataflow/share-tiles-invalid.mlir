@@ -1,0 +1,18 @@
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{split="S=4" share="sum_kernel"}' | filecheck %s --check-prefix NAME
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{split="S=4" share="f_m_kernel=0"}' | filecheck %s --check-prefix NUMBER
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{split="S=4" share="f_m_kernel"}' | filecheck %s --check-prefix MANY
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split=none share="f_kernel=2"}' | filecheck %s --check-prefix PARTS
+
+!Q = tensor<3x2x3x16xf16>
+!K = tensor<3x2x256x16xf16>
+!L = tensor<3xi32>
+
+// NAME: share-tiles: kernels names sum_kernel, and the kernels are f_m_kernel; use one of these, or all, auto or none
+// NUMBER: share-tiles: kernels has 'f_m_kernel=0'; write a number of programs from 1, as in f_m_kernel=264
+// MANY: share-tiles: programs of kernel @f_m_kernel cannot share tiles of sequences: 66 programs for each list are no fewer than the 12 parts of its sequences; launch fewer, or split sequences in more parts
+// PARTS: share-tiles: programs of kernel @f_kernel cannot share tiles of sequences: no last program merges what others fold; use merge=last on one rank
+
+func.func @f(%q: !Q, %k: !K, %v: !K, %lens: !L) -> !Q {
+  %o = compound.flash_decode %q, %k, %v, %lens : (!Q, !K, !K, !L) -> !Q
+  func.return %o : !Q
+}
