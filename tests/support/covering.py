@@ -23,6 +23,16 @@ GOLDEN = 0.6180339887
 """Multiples of it are spread evenly between whole numbers."""
 
 
+def one_of(count: int) -> pytest.MarkDecorator:
+    """Mark cases that show the same: one of `count`, and all for make exhaustive."""
+    return pytest.mark.one_of(count)
+
+
+def spread(index: int, count: int) -> bool:
+    """Whether a case is taken, of all that are numbered from 0 one of `count`."""
+    return EVERY_CASE or index * GOLDEN % 1 < 1 / count
+
+
 def covering(
     cases: Iterable[Case], strength: int = 2, paired: int | None = None
 ) -> list[Case]:

@@ -24,8 +24,12 @@ from comet.runtime.request import Request
 P = ParamSpec("P")
 T = TypeVar("T")
 
-IMPORTED = ["comet.runtime.rank_backends"]
-"""It imports torch and Triton."""
+IMPORTED = [
+    "comet.runtime.rank_backends",
+    "numpy.random",
+    "triton.experimental.gluon.nvidia.hopper",
+]
+"""They import torch and Triton, with all that its interpreter imports late."""
 SETTINGS = {
     "TRITON_INTERPRET": "1",
     "OMP_NUM_THREADS": "1",

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from covering import covering
+from covering import covering, one_of
 from paths import ROOT
 from programs import graph_text
 from semantics import parse_module
@@ -125,6 +125,7 @@ def machine_of(level: str) -> str:
     return "h200" if level in ("dataflow", "target") else "edge"
 
 
+@one_of(3)
 @pytest.mark.parametrize("case", TOO_EARLY, ids=" ".join)
 def test_a_pass_that_comes_too_early_says_what_to_run_first(case: tuple[str, str]):
     level, spec = case
@@ -145,6 +146,7 @@ def test_a_pass_that_comes_too_late_says_where_it_belongs(case: tuple[str, str])
     assert sentence.endswith(again if name == MAKERS[level] else belongs)
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     "spec",
     [
@@ -183,6 +185,7 @@ def test_a_pass_that_needs_hardware_says_how_to_attach_it(spec: str):
     assert "attach-hardware" in comet_opt(text, spec).sentence
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("machine", "level", "target"),
     [

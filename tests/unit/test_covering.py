@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import covering as support
 import pytest
-from covering import covering, fraction
+from covering import covering, fraction, spread
 
 AXES = ("ab", (1, 2, 3, 4, 5), ("", "x,"), "MKN")
 
@@ -49,3 +49,16 @@ def test_a_fraction_has_all_values():
     assert len(found) == 4 * 6 // 3
     assert {first for first, _ in found} == {*"abcd"}
     assert {second for _, second in found} == {*range(6)}
+
+
+def test_cases_that_are_taken_are_spread(monkeypatch: pytest.MonkeyPatch):
+    for count in (2, 3):
+        taken = [index for index in range(60) if spread(index, count)]
+        assert taken[0] == 0
+        assert len(taken) == 60 // count
+        # Of cases with 2, 3 or 4 values of their last parameter, all values are taken.
+        assert all(
+            {index % axis for index in taken} == {*range(axis)} for axis in (2, 3, 4)
+        )
+    monkeypatch.setattr(support, "EVERY_CASE", True)
+    assert all(spread(index, 3) for index in range(60))

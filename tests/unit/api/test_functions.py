@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from covering import exhaustive, one_of
 from programs import graph_text
 from semantics import parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -182,6 +183,7 @@ def test_a_sampler_takes_samples():
     assert asked.sampling == Sampling("tpe", 3, 5)
 
 
+@exhaustive
 def test_several_questions_are_answered_in_their_order(
     tmp_path: Path, answer: comet.Answer
 ):
@@ -314,6 +316,7 @@ def no_store() -> object:
     return comet.explore(PROGRAM, EDGE, FEW, store="samples")
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [

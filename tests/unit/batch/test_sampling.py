@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn, get_args
 
 import pytest
+from covering import exhaustive
 from programs import graph_text
 from semantics import parse_module
 from xdsl.dialects.builtin import StringAttr
@@ -101,6 +102,7 @@ def test_a_fixed_factor_that_divides_nothing():
         explore(replace(question, sampling=Sampling(samples=3)))
 
 
+@exhaustive
 def test_its_certificate_is_true(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     proof = tmp_path / "proof.json"
     proof.write_text(sampled("nsga2").certificate())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from covering import exhaustive
 from programs import graph_text
 from torch_python import run_python
 
@@ -151,6 +152,7 @@ def test_a_gap_below_the_tolerance_is_finished(answer: Answer):
     assert is_finished(replace(QUESTION, tolerance=0.1), near)
 
 
+@exhaustive
 def test_two_processes_share_a_file(store: Store, answer: Answer):
     store.keep(QUESTION, answer)
     folders = [str(Path(__file__).parent), "tests/support"]

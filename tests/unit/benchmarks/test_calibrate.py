@@ -8,6 +8,7 @@ import calibrate
 import pytest
 import torch
 import yaml
+from covering import exhaustive
 from gpu_device.calibrate import Calibration, sizes_for
 from paths import SUPPORT
 from semantics import parse_module, run_passes
@@ -44,6 +45,7 @@ def child(*arguments: str) -> str:
     return done.stdout
 
 
+@exhaustive
 def test_kernels_have_what_they_measure_in_their_assembly() -> None:
     """A thread of 128 has 8 of the 1024 elements, and vectors of 4."""
     found = json.loads(child(str(KERNELS)))

@@ -2,6 +2,7 @@
 
 import subprocess
 
+from covering import exhaustive
 from paths import ROOT
 from torch_python import run_python
 
@@ -12,6 +13,7 @@ def run(*arguments: str, interpret: bool = False) -> subprocess.CompletedProcess
     return run_python([SCRIPT, *arguments], {"TRITON_INTERPRET": str(int(interpret))})
 
 
+@exhaustive
 def test_patterns_that_make_the_same_module_share_a_row() -> None:
     patterns = ("bsp", "wait", "push", "persistent")
     done = run(

@@ -67,6 +67,7 @@ def results(folder: Path) -> Path:
     return path
 
 
+@exhaustive
 def test_the_folder_needs_no_compiler(folder: Path) -> None:
     manifest = manifest_in(folder)
     assert manifest.tiny

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from covering import one_of
 from gpu_run.workers import Outcome, Task, Workers
 from worker_tasks import LONG, crash, fail, fail_somewhere, hang, process_of, stop
 
@@ -43,6 +44,7 @@ def test_processes_work_at_the_same_time(log: Path) -> None:
     assert len({process for _, process in found}) == 2
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("function", "limit", "reason"),
     [

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 from accelerators import attached
 from comet_rules import check
+from covering import one_of
 from semantics import parse_module, run_passes
 from tool_run import comet_cost, comet_opt
 from xdsl.dialects.builtin import ModuleOp
@@ -82,6 +83,7 @@ CRASHES = (
 each_crash = pytest.mark.parametrize("crash", CRASHES, ids=("uneven", "unfed"))
 
 
+@one_of(2)
 @each_crash
 def test_lowering_rejects_what_crashes(crash: Crash) -> None:
     with pytest.raises(PassFailedException, match=rf"lower-to-comet: .*{crash.reason}"):
@@ -95,11 +97,13 @@ def test_the_tool_model_rejects_what_crashes(crash: Crash) -> None:
     assert comet_cost(texts, "--model", "paper").code == 0
 
 
+@one_of(2)
 @each_crash
 def test_the_rules_of_the_format_name_it(crash: Crash) -> None:
     assert {violation.rule for violation in check(crash.files())} == {"stages"}
 
 
+@one_of(2)
 @each_crash
 @pytest.mark.parametrize("bind", ["auto", "sequential"])
 def test_other_bindings_can_be_written(crash: Crash, bind: str) -> None:

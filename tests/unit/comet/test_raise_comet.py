@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from covering import exhaustive, one_of
 from paths import DATA
 from semantics import parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -44,6 +45,7 @@ def assert_means_its_reference(module: ModuleOp, name: str = FUNCTION) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
 
 
+@one_of(3)
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: f"{r['family']}-{r['id']}")
 def test_a_record_is_a_program_or_says_why_not(record: dict[str, dict[str, str]]):
     if _is_program(record["files"]):
@@ -76,6 +78,7 @@ func.func @f(%a: tensor<24x12xf16>, %b: tensor<12x64xf16>) -> tensor<24x64xf16> 
 """
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     "strategy", ["none", "isolate_contractions", "partial", "full"]
 )
@@ -88,6 +91,7 @@ def test_what_comet_emits_can_be_raised(strategy: str):
     assert_means_its_reference(module)
 
 
+@exhaustive
 def test_a_streamed_mapping_cannot_be_raised():
     """The files do not say what the iter_args of its fold begin with."""
     hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'

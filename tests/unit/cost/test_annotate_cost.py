@@ -2,7 +2,7 @@
 
 import pytest
 from accelerators import attached
-from covering import fraction
+from covering import fraction, one_of
 from semantics import parse_module, run_passes
 from tile_trees import fused, only_function, ops_of, tiled
 from xdsl.utils.exceptions import PassFailedException
@@ -33,6 +33,7 @@ def test_the_whole_costs_what_its_files_cost(strategy: str, model: ModelName):
     assert figures.model == model
 
 
+@one_of(2)
 @pytest.mark.parametrize("strategy", ["partial", "full"])
 def test_every_node_has_an_estimate(strategy: str):
     module = run_passes(tiled(fused(strategy), **LOOPS), "annotate-cost")

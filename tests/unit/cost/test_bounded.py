@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from covering import one_of
 from gpu_graphs import H200
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,6 +97,7 @@ def test_iterations_of_a_window_are_those_between_its_ends(
     assert (found.mean, found.longest) == (sum(counts) / len(counts), max(counts))
 
 
+@one_of(2)
 @pytest.mark.parametrize("since", [False, True])
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(-9, 9), BLOCKS, BLOCKS)
 def test_a_mask_is_needed_where_some_positions_are_hidden(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, one_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_runs import RUNS, parsed, recorded
@@ -43,6 +43,7 @@ def dram_cycles(problem: Problem, hardware: Hardware) -> float:
     return float(ideal_cost(Mappings(problem), hardware, flows).bound)
 
 
+@one_of(3)
 @half_of_the_runs(0)
 def test_never_below_the_roofline(run: Mapping[str, Any]) -> None:
     problem, hardware = parsed(run)
@@ -98,6 +99,7 @@ def test_better_hardware_is_never_slower(run: Mapping[str, Any], data: Any) -> N
     assert price(problem, better).latency <= before * (1 + 1e-9)
 
 
+@one_of(2)
 @half_of_the_runs(1)
 def test_energy_is_not_negative_and_adds_up(run: Mapping[str, Any]) -> None:
     estimate = price(*parsed(run))

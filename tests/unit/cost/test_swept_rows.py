@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from covering import one_of
 from gpu_programs import of_one_rank
 from ladder_programs import Case, after_passes, predicted_times
 from xdsl.dialects.builtin import ModuleOp
@@ -39,6 +40,7 @@ def program_in(module: ModuleOp) -> ProgramOp:
     return program
 
 
+@one_of(2)
 @pytest.mark.parametrize(("factors", "times"), [(TALL, 4), (WIDE, 1)])
 def test_rows_that_l2_cannot_hold_are_loaded_for_each_tile(factors: str, times: int):
     """128 programs with 256 rows each need 64 MB of L2; 132 with 128 need 33 MB."""

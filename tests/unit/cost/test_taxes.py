@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from covering import exhaustive
 from hardware import H200
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,6 +147,7 @@ def test_every_rank_is_always_doing_one_thing(machine: Machine, plan: Plan) -> N
         assert now == pytest.approx(timeline.latency, rel=1e-9)
 
 
+@exhaustive
 @settings(deadline=None)
 @given(machines, st.sampled_from(PLANS), st.floats(1, 100))
 def test_a_better_link_is_never_slower(

@@ -11,7 +11,7 @@ from statistics import geometric_mean
 
 import model_tables
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive, one_of
 from model_tables import BATCHES, KEYS, decode, gemm, tables
 from paths import ROOT
 
@@ -33,6 +33,7 @@ def seconds(rows: int, pattern: PatternName, ranks: int = 8, **net: float) -> fl
     return price_plan(plan, replace(machine, net=changed)).total
 
 
+@one_of(2)
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_pull_wins_for_few_rows(ranks: int):
     for rows in FEW:
@@ -40,6 +41,7 @@ def test_pull_wins_for_few_rows(ranks: int):
         assert pull < push < seconds(rows, "bsp", ranks)
 
 
+@one_of(2)
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_push_wins_for_many_rows(ranks: int):
     for rows in MANY:
@@ -48,6 +50,7 @@ def test_push_wins_for_many_rows(ranks: int):
         assert push < seconds(rows, "bsp", ranks)
 
 
+@one_of(2)
 @pytest.mark.parametrize(("ranks", "below", "above"), [(2, 47, 50), (4, 30, 33)])
 def test_the_crossover_of_few_ranks(ranks: int, below: int, above: int):
     assert seconds(below, "pull", ranks) < seconds(below, "push", ranks)
@@ -87,6 +90,7 @@ def test_fewer_taxes_up_the_ladder():
     assert costs["push"].busy == pytest.approx(costs["bsp"].busy, rel=0.02)
 
 
+@exhaustive
 @pytest.mark.parametrize("batch", TRIED)
 def test_fused_flash_decode_is_faster_than_bsp_at_every_length(batch: int):
     gains = [decode(keys, None, batch) / decode(keys, "fused", batch) for keys in KEYS]
@@ -103,6 +107,7 @@ def mean_gain(batches: Iterable[int], *, persistent: bool = False) -> float:
     )
 
 
+@exhaustive
 def test_fused_flash_decode_gains_ten_to_twenty_percent_over_the_range():
     known = {1: 1.30, 4: 1.16, 8: 1.10, 16: 1.07}
     each = {batch: mean_gain([batch]) for batch in TRIED}

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from covering import covering, exhaustive
+from covering import covering, exhaustive, one_of
 from gpu_ranks import H200X8
 from rank_runs import outcomes_in
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -39,6 +39,7 @@ def compiled(dim: str, sizes: Mapping[str, int], options: str) -> ModuleOp:
 CASES = covering(product("MK", (2, 4, 8), ("bsp", "wait", "push", "pull", "fused")))
 
 
+@one_of(3)
 @pytest.mark.parametrize(("dim", "ranks", "pattern"), CASES)
 def test_they_compute_the_same(dim: str, ranks: int, pattern: str):
     before = run_passes(
@@ -57,6 +58,7 @@ def nanoseconds(module: ModuleOp) -> float:
     return sum(each.latency for each in found if each is not None)
 
 
+@one_of(2)
 @pytest.mark.parametrize(("rows", "ranks"), SMALL)
 def test_few_rows_of_each_rank_are_one_tile(rows: int, ranks: int):
     sizes = {"m": rows, "k": 4096, "n": 4096}
@@ -67,6 +69,7 @@ def test_few_rows_of_each_rank_are_one_tile(rows: int, ranks: int):
     assert nanoseconds(all_) < 0.95 * nanoseconds(one)
 
 
+@exhaustive
 def test_the_cheaper_one_is_chosen_and_explained():
     sizes = {"m": 64, "k": 1024, "n": 1024}
     with session() as record:
@@ -93,6 +96,7 @@ def module(dim: str, pattern: str, blocks: str = "", factors: str = "auto") -> s
 WAIT = "wait_all(a_flags_ptr + block, epoch, 2, WORLD)"
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("pattern", "memory"),
     [

@@ -4,7 +4,7 @@ import re
 from functools import cache
 
 import pytest
-from covering import covering, exhaustive, fraction
+from covering import covering, exhaustive, fraction, one_of
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
 from rank_plans import gathered
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -48,6 +48,7 @@ def bsp(name: str, ranks: int) -> ModuleOp:
     return run_passes(parse_module(text), f"{passes},{LOWER}")
 
 
+@one_of(3)
 @pytest.mark.parametrize(("name", "option", "ranks"), CASES)
 def test_channels_mean_what_collectives_did(name: str, option: str, ranks: int):
     before = bsp(name, ranks)
@@ -88,6 +89,7 @@ def kernels(module: ModuleOp) -> list[KernelOp]:
     return [op for op in module.walk() if isinstance(op, KernelOp)]
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", SHARED_TEXTS)
 def test_one_device_needs_no_channel(name: str):
     before = bsp(name, 1)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from covering import EVERY_CASE, some
+from covering import EVERY_CASE, one_of, some
 from gpu_ranks import SHARED_TEXTS, TEXTS, on_ranks, sharded
 from rank_plans import gathered, hardware_pass, program_cost, program_text
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -53,6 +53,7 @@ def test_a_cost_is_that_of_the_program_that_would_be_launched():
         assert taxes.total == pytest.approx(program_cost(program, system).total)
 
 
+@one_of(3)
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("blocks", [(("M", 1),), (("M", 4), ("K", 2)), (("K", 8),)])
 def test_no_cut_of_messages_is_below_the_bound(pattern: PatternName, blocks: Numbers):

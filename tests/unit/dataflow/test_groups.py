@@ -3,7 +3,7 @@
 from functools import cache
 
 import pytest
-from covering import fraction
+from covering import fraction, one_of
 from gpu_ranks import H200X8, TEXTS
 from group_programs import H200, SIZES
 from paths import ROOT
@@ -49,6 +49,7 @@ def grouped_on_ranks(name: str, ranks: int, ctas: int, passes: str) -> ModuleOp:
     return run_passes(module, f"{start},{spmd},{passes}")
 
 
+@one_of(2)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("name", "ctas"), [("softmax", 3), ("layernorm", 2)])
 def test_programs_that_exchange_compute_the_same(name: str, ctas: int, level: str):
@@ -94,6 +95,7 @@ EDITS = [
 ]
 
 
+@one_of(2)
 @pytest.mark.parametrize(("old", "new", "reason"), EDITS)
 def test_what_could_wait_for_ever_or_race_is_rejected(old: str, new: str, reason: str):
     assert old in lowered()
@@ -123,6 +125,7 @@ EDITS_ON_RANKS = [
 ]
 
 
+@one_of(2)
 @pytest.mark.parametrize(("old", "new", "reason"), EDITS_ON_RANKS)
 def test_what_ranks_could_wait_for_or_race_is_rejected(old: str, new: str, reason: str):
     assert old in lowered_on_ranks()

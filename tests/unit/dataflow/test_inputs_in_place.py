@@ -1,6 +1,7 @@
 """Inputs that the caller writes to symmetric memory: `inputs=symmetric`."""
 
 import pytest
+from covering import one_of
 from gpu_ranks import SHARED_TEXTS, on_ranks
 from ladder_programs import ag_gemm, launch_plan, predicted
 from paths import ROOT
@@ -42,6 +43,7 @@ def planned(module: ModuleOp) -> Plan:
     return launch_plan_of(program, system)
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", ["ag_gemm", "ag_gemm_rows", "expert_gemm"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_programs_mean_the_same(name: str, ranks: int):

@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+from covering import one_of
 from semantics import assert_same_meaning, parse_module, run_passes
 from split_programs import H200, SPLITS
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -42,6 +43,7 @@ def launches(module: ModuleOp) -> int:
     return sum(isinstance(op, KernelOp) for op in module.walk())
 
 
+@one_of(2)
 @pytest.mark.parametrize("then", ["", f",{COPIES}", f",{COPIES},pad-blocks,map-grid"])
 @pytest.mark.parametrize("name", SPLITS)
 def test_merging_means_the_same(name: str, then: str):
@@ -77,12 +79,14 @@ def latency(module: ModuleOp) -> float:
     return found.latency
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", SPLITS)
 def test_auto_takes_what_is_cheaper(name: str):
     prices = [latency(merged(name, f"{{merge={how}}}")) for how in ("launch", "last")]
     assert latency(merged(name, "")) == min(prices)
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", SPLITS)
 def test_the_choice_has_the_prices_of_the_estimates(name: str):
     module = kernels(name)
@@ -186,6 +190,7 @@ EDITS = [
 ]
 
 
+@one_of(2)
 @pytest.mark.parametrize(("old", "new", "reason"), EDITS)
 def test_what_could_merge_too_early_is_rejected(old: str, new: str, reason: str):
     text = text_of("gemm")

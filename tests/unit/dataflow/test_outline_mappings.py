@@ -4,6 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from covering import one_of
 from graph_text import Program
 from paths import ROOT
 from sample_blocks import tiny_texts
@@ -91,16 +92,19 @@ def check_cuts(text: str, name: str) -> None:
         assert_same_meaning(before, after, name)
 
 
+@one_of(3)
 @pytest.mark.parametrize("seed", range(25))
 def test_random_graphs_keep_their_meaning(seed: int):
     check_cuts(random_graph(seed), "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", sorted(BLOCKS.keys() - {"parallel_mlp"}))
 def test_blocks_keep_their_meaning(name: str):
     check_cuts(BLOCKS[name], name)
 
 
+@one_of(3)
 @pytest.mark.parametrize("name", [name for name in VIEWS if name.endswith("_computed")])
 def test_views_along_every_axis_keep_their_meaning(name: str):
     before = parse_module(VIEWS[name])

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from covering import exhaustive, some
+from covering import exhaustive, one_of, some
 from gpu_graphs import H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS
 from named_ops import NAMED_OPS
@@ -111,6 +111,7 @@ ROWS = 'factors="p: M=7 warps=4 stages=1"'
 """Tiles of 64 rows and all columns and terms: matrix instructions of sm_90."""
 
 
+@one_of(2)
 @pytest.mark.parametrize("options", [ROWS, f"copies=descriptors {ROWS}"])
 def test_resident_operands_are_loaded_once(options: str, tmp_path: Path):
     """Before the loop over tiles, with a mask for odd columns and terms."""
@@ -130,6 +131,7 @@ def test_resident_operands_are_loaded_once(options: str, tmp_path: Path):
     assert_same_meaning(reference, copies, "f")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("sizes", "tiles", "machine"),
     [
@@ -205,7 +207,7 @@ def test_ranks_signal_and_wait_in_loops_over_tiles(tmp_path: Path):
         f"{name} {ranks} {pattern}": persistent(
             ALL_TEXTS[name].format(**SIZES), f"ranks={ranks} {pattern}", H200X8
         )
-        for name, ranks, pattern in some(RANKS, 5)
+        for name, ranks, pattern in some(RANKS, 8)
     }
     for name, source in sources.items():
         assert LOOP.search(source), name
@@ -295,6 +297,7 @@ UNALIGNED = GEMM.format(M=4096, N=4095, K=192)
 SHORT = 'factors="c: M=64 N=64 warps=4 stages=2 group=8; c_k: K=3"'
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("text", "options", "chosen"),
     [
@@ -318,6 +321,7 @@ def test_auto_takes_what_is_faster(text: str, options: str, chosen: str):
     assert str(launches(given)).count("persistent = 132") == (chosen != "none")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("title", "rows", "chosen"),
     [
@@ -360,6 +364,7 @@ def test_groups_are_refused():
     assert "persistent = " not in str(every)
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("removed", "reason"),
     [("", "rows in turns already"), ("coresident 2 ", "a tile that comes later")],

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from broken_sync import BROKEN
+from covering import one_of
 from semantics import assert_same_meaning, parse_module, run_passes
 from sync_programs import IN_ONE_KERNEL, IN_PLACE, PULLED, PUSHED, SPLIT
 from xdsl.dialects.builtin import ModuleOp
@@ -36,6 +37,7 @@ def test_programs_mean_the_same_and_are_proven(name: str):
     assert_same_meaning(before, after, "f")
 
 
+@one_of(3)
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_rejected_at_the_border_is_rejected_in_nodes_too(name: str):
     broken = BROKEN[name]

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from covering import one_of
 from gpu_ranks import SHARED_TEXTS, on_ranks
 from semantics import parse_module, run_passes
 from sync_programs import PUSHED
@@ -27,6 +28,7 @@ def connected(pattern: str, lower: str = "") -> ModuleOp:
     return run_passes(tiled(tree, grid="M=2"), passes)
 
 
+@one_of(2)
 @pytest.mark.parametrize("lower", ["", ",lower-channels"])
 @pytest.mark.parametrize("pattern", OPTIONS)
 def test_the_same_pattern_changes_nothing(pattern: str, lower: str):
@@ -36,6 +38,7 @@ def test_the_same_pattern_changes_nothing(pattern: str, lower: str):
         assert str(after) == str(before)
 
 
+@one_of(2)
 @pytest.mark.parametrize("pattern", OPTIONS)
 def test_another_pattern_does_not_apply(pattern: str):
     before = connected(pattern)

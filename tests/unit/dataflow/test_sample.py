@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from covering import exhaustive
 from paths import ROOT
 from rank_runs import outcomes
 from semantics import assert_close, parse_module, random_inputs, run_passes
@@ -33,6 +34,7 @@ def test_it_means_the_product(ranks: int):
     assert_close(run(module, "all_gather_gemm", [a, b]), [a @ b])
 
 
+@exhaustive
 def test_it_runs(tmp_path: Path):
     lower = f"{HARDWARE},lower-channels,verify-sync"
     sources = {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from covering import covering
+from covering import covering, one_of
 from gpu_ranks import SHARED_TEXTS, TEXTS, on_ranks, sharded
 from semantics import (
     assert_same_meaning,
@@ -85,6 +85,7 @@ def test_kernels_say_what_ranks_share_unevenly() -> None:
     assert shares == ["{N = 13 : i64}", "None", "None", "{N = 13 : i64}"]
 
 
+@one_of(2)
 @pytest.mark.parametrize(("between", "products"), [("recompute", 2), ("spill", 1)])
 def test_products_on_both_sides_of_a_collective(between: str, products: int) -> None:
     before = parse_module(TEXTS["softmax"].format(**SIZES["small"]))
@@ -99,6 +100,7 @@ def test_products_on_both_sides_of_a_collective(between: str, products: int) -> 
     assert_same_meaning(before, after, "f")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("passes", "level"),
     [
@@ -198,6 +200,7 @@ func.func @main(%x: !x, %i: !n, %j: !k) -> (!n, !k) {{
 """A loop over either dimension would are inside that over the other."""
 
 
+@one_of(2)
 @pytest.mark.parametrize("dim", ["K", "N"])
 @pytest.mark.parametrize("text", [AFTER_A_SWEEP, BESIDE_ANOTHER])
 def test_a_fold_that_ranks_do_in_parts_is_a_loop(text: str, dim: str) -> None:

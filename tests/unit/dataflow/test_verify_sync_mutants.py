@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE, some
+from covering import EVERY_CASE, exhaustive, one_of, some
 from gpu_ranks import SHARED_TEXTS, on_ranks
 from rank_runs import outcomes
 from semantics import parse_module, run_passes
@@ -52,11 +52,13 @@ def merging(name: str) -> ModuleOp:
     return run_passes(parse_module(text), f"{H200},triton-distributed{{{options}}}")
 
 
+@one_of(2)
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_mutant_is_rejected_or_right(kind: str, tmp_path: Path):
     check_mutants(lowered(*PROGRAMS[kind]), tmp_path)
 
 
+@exhaustive
 @pytest.mark.parametrize("name", [*SPLITS][: None if EVERY_CASE else 1])
 def test_a_mutant_that_merges_is_rejected_or_right(name: str, tmp_path: Path):
     check_mutants(merging(name), tmp_path)

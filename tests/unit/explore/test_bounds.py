@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from covering import EVERY_CASE, covering
+from covering import EVERY_CASE, covering, exhaustive
 from programs import graph_text
 from semantics import comet_context, parse_module, run_passes
 
@@ -85,6 +85,7 @@ def test_no_mapping_is_below_the_bounds(
     assert checked >= 4
 
 
+@exhaustive
 def test_groups_are_closed_by_one_bound():
     """What is left out by groups is not better: the answer without them is equal."""
     dims = (parse_dims(["N:cx", "cy;M:kx", "ky"]), ())

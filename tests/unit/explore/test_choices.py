@@ -130,6 +130,7 @@ def test_the_answer_is_a_constraint_and_its_proof_is_checked(
     assert '"proven": true' in capsys.readouterr().out
 
 
+@exhaustive
 def test_instances_are_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """No axis of 3 or 5 clusters divides an extent, those of 2 by 2 of them do."""
     names = ("in.mlir", "c.yaml", "best.mlir", "proof.json")
@@ -157,6 +158,7 @@ def test_instances_are_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert worse == (not mesh)
 
 
+@exhaustive
 def test_axes_are_used_in_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Three clusters divide no extent; two of them beat one, which the tool knows."""
     names = ("in.mlir", "c.yaml", "best.mlir", "proof.json")

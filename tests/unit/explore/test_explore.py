@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from covering import EVERY_CASE, exhaustive
+from covering import EVERY_CASE, exhaustive, one_of
 from programs import graph_text
 from semantics import comet_context, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -272,6 +272,7 @@ BOUNDED = {
 }
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("name", "model"),
     [
@@ -334,6 +335,7 @@ def rejected(search: Exploration) -> list[str]:
     return list(search.space.rejected.values())
 
 
+@exhaustive
 def test_bindings_are_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Two independent nests overlap; DRAM still takes as long as for both."""
     one = Constraints(stream=(False,), strategy=("none", "full"), dim=((),), pad="none")
@@ -444,6 +446,7 @@ def test_names_are_checked_before_the_search(limits: Constraints, message: str):
         space_of("gemm", (8, 8, 32), limits)
 
 
+@exhaustive
 def test_padded_extents_are_sharded():
     """The instances divide 16 rows, and not 13."""
     limits = replace(SHARED, pad="auto", strategy=("full",), kind=KIND, stream=(False,))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from covering import exhaustive
 from programs import graph_text
 from semantics import parse_module, run_passes
 
@@ -64,6 +65,7 @@ def test_a_small_space_is_proven_by_enumeration(
     assert "true; model tool, latency" in run(f"--verify={proof}")
 
 
+@exhaustive
 def test_a_mapping_that_is_not_the_best_is_refused(
     program: Path, few: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -83,6 +85,7 @@ def test_a_mapping_that_is_not_the_best_is_refused(
     assert "it has a mapping below" in capsys.readouterr().err
 
 
+@exhaustive
 def test_what_is_not_priced_is_said(program: Path, tmp_path: Path):
     """Without constraints the space is too large to price all of it in a moment."""
     proof, page = tmp_path / "p.json", tmp_path / "r.html"
@@ -120,6 +123,7 @@ def test_artifacts_are_flagged_and_not_preferred(program: Path, tmp_path: Path):
     assert "impossible: the root memory alone takes 10,496 cycles" in said
 
 
+@exhaustive
 def test_samples_and_batches(program: Path, tmp_path: Path):
     found = explored(program, "--sampler=tpe", "--samples=5", "--time-limit=20")
     assert found["lower_bound"] is None

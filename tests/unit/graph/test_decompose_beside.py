@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from covering import exhaustive
 from semantics import assert_close, parse_module, random_inputs, run_passes
 from triton_modules import emitted, hardware, wrong
 from xdsl.utils.exceptions import PassFailedException
@@ -101,6 +102,7 @@ def test_signatures_keep_their_names():
     )
 
 
+@exhaustive
 def test_kernels_are_right(tmp_path: Path):
     one, two = hardware("h200x1.yaml"), hardware("h200x8.yaml")
     sources = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from accelerators import attached
 from comet_rules import check
-from covering import EVERY_CASE
+from covering import EVERY_CASE, one_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from named_ops import NAMED_OPS, NamedOp
@@ -57,6 +57,7 @@ def masks_of(module: ModuleOp) -> list[PadOp]:
     return [op for op in module.walk() if isinstance(op, PadOp) and op.is_mask]
 
 
+@one_of(2)
 @pytest.mark.parametrize("seed", range(3 if EVERY_CASE else 1))
 @each_op
 def test_named_ops(op: NamedOp, seed: int):

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE, covering
+from covering import EVERY_CASE, covering, one_of
 from graph_text import Program
 from named_ops import NAMED_OPS, NamedOp
 from programs import mesh_text
@@ -29,6 +29,7 @@ REDUCED = [
 ]
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     ("op", "dim", "parts", "stream"),
     [

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, one_of
 from programs import ODD_SIZES, graph_text
 from semantics import (
     assert_close,
@@ -29,6 +29,7 @@ def elementary(text: str) -> ModuleOp:
     return run_passes(parse_module(text), "decompose")
 
 
+@one_of(2)
 @pytest.mark.parametrize("seed", range(8 if EVERY_CASE else 2))
 @pytest.mark.parametrize("sizes", ODD_SIZES)
 @pytest.mark.parametrize("op", OPS)

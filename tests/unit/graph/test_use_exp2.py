@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from covering import one_of
 from graph_text import Program
 from programs import ODD_SIZES, graph_text
 from sample_blocks import tiny_texts
@@ -81,6 +82,7 @@ def random_program(seed: int) -> str:
     return p.returning(sum_of_all)
 
 
+@one_of(3)
 @pytest.mark.parametrize("exp", ["auto", "exp2"])
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_keep_their_meaning(seed: int, exp: str):
@@ -117,6 +119,7 @@ def test_a_maximum_that_is_returned_is_divided():
     assert_same_meaning(module, with_exp2(module), "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize("sizes", ODD_SIZES)
 @pytest.mark.parametrize("causal", ["", " causal"])
 def test_all_exponentials_of_attention(causal: str, sizes: tuple[int, int, int]):
@@ -135,6 +138,7 @@ def test_all_exponentials_of_attention(causal: str, sizes: tuple[int, int, int])
     assert_same_meaning(elementary, after, "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", tiny_texts())
 def test_blocks_keep_their_meaning(name: str):
     before = run_passes(parse_module(tiny_texts()[name]), "stream")

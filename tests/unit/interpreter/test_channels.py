@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from covering import one_of
 from paths import ROOT
 from rank_runs import outcomes
 from semantics import assert_close, parse_module, random_inputs, run_passes
@@ -74,6 +75,7 @@ def exchange(mode: str, ranks: int, x: Array, *, split: bool) -> Array:
     return result
 
 
+@one_of(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])
 @pytest.mark.parametrize("split", [False, True])

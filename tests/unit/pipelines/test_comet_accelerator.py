@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from accelerators import MACHINES, attached
 from comet_rules import check
-from covering import covering
+from covering import covering, exhaustive, one_of
 from named_ops import HEADS_EVEN, NAMED_OPS
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -120,6 +120,7 @@ def test_the_chosen_strategy_means_the_same():
     assert_same_meaning(before, after, "main")
 
 
+@exhaustive
 def test_an_iter_arg_that_the_shared_buffer_keeps_breaks_no_rule():
     before = parse_module(graph_text("gemm_softmax", (2, 11, 512)))
     options = "strategy=none stream=true chunks=shared"
@@ -160,6 +161,7 @@ def test_explicit_options_are_obeyed():
     assert check(files) == []
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -234,6 +236,7 @@ def test_batches_and_heads_are_streamed():
     assert latency(mapping) > 0
 
 
+@one_of(2)
 @pytest.mark.parametrize(("strategy", "cheaper"), [("full", "false"), ("none", "true")])
 def test_what_streams_is_compiled_both_ways(strategy: str, cheaper: str):
     """Where statistics go through DRAM, a fold reads the row once."""
@@ -272,6 +275,7 @@ def test_causal_attention_needs_a_gpu(stream: str):
         mapping_of(module, f"stream={stream}")
 
 
+@exhaustive
 def test_the_streamed_dimension_is_not_shared():
     module = parse_module(ATTENTION.text(HEADS_EVEN))
     with pytest.raises(PassFailedException, match="distribute another dimension"):

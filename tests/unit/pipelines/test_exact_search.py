@@ -1,6 +1,7 @@
 """comet-accelerator{search=exact}: its passes, its record, and its errors."""
 
 import pytest
+from covering import exhaustive
 from programs import graph_text
 from semantics import comet_context, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -31,6 +32,7 @@ def latency_of(module: ModuleOp) -> float:
     return figures.latency
 
 
+@exhaustive
 def test_exact_search_is_never_worse_and_leaves_its_passes():
     quick, exact, again = attached(), attached(), attached()
     CometAcceleratorPass().apply(comet_context(), quick)

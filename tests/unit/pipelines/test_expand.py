@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 from choice_notes import without_notes
-from covering import exhaustive
+from covering import exhaustive, one_of
 from gpu_ranks import H200X8, SHARED_TEXTS
 from named_ops import NAMED_OPS
 from paths import ROOT
@@ -76,6 +76,7 @@ def expanded(text: str, passes: str) -> tuple[str, ModuleOp]:
     return spelled(run_settled(pipeline.passes, context, module)), module
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     "case",
     [pytest.param(name, marks=exhaustive if name == "push" else ()) for name in CASES],

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from covering import one_of
 from gpu_ranks import TEXTS
 from group_programs import H200
 from semantics import comet_context, parse_module, run_passes
@@ -24,6 +25,7 @@ def test_long_rows_are_shared_and_short_ones_are_not():
     assert "coresident" not in chosen(16384, 256)
 
 
+@one_of(2)
 @pytest.mark.parametrize(("terms", "stages"), [(4, 2), (2, 1)])
 def test_one_stage_is_left_where_two_do_not_fit(terms: int, stages: int):
     """Tiles of 512 terms are 64 and 128 KiB; programs that exchange have 3 or 2."""

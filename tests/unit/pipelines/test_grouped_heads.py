@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive
 from gpu_ranks import H200X8
 from rank_runs import outcomes
 from triton_modules import emitted, hardware, wrong
@@ -58,6 +58,7 @@ def test_decoded_query_heads_are_the_rows_of_one_product():
         assert "tl.dot" in emitted(PROGRAMS[name], pipeline)
 
 
+@exhaustive
 def test_ranks_share_heads_queries_or_keys(tmp_path: Path):
     sources: dict[str, str] = {}
     texts = {

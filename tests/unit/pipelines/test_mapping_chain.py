@@ -12,7 +12,7 @@ import numpy as np
 import plain_yaml
 import pytest
 from comet_rules import check
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive, one_of
 from graph_text import Program
 from paths import ROOT
 from sample_blocks import gelu_erf, tiny_texts
@@ -198,6 +198,7 @@ def mapped_of(module: ModuleOp) -> list[ModuleOp]:
     return list(chain.folders.values())
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("name", "machine"),
     [
@@ -295,6 +296,7 @@ def test_the_plan_names_the_tensors_of_the_files():
     assert total == pytest.approx(plan["chain"]["cycles"])
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", ["two", "heads"])
 def test_the_list_of_passes_makes_the_same_chain(name: str):
     passes, module = compiled(name, "edge")
@@ -351,6 +353,7 @@ def test_mappings_by_hand_and_options_of_their_dimensions():
     module.verify()
 
 
+@exhaustive
 def test_under_the_model_of_the_tool():
     _, module = compiled("heads", "edge", "pad=none stream=false model=tool")
     (func,) = compute_functions(module)
@@ -463,6 +466,7 @@ def test_two_chains_have_no_plan():
         emitted(both)
 
 
+@exhaustive
 def test_an_exact_search_is_one_of_each_mapping():
     passes, module = compiled("heads", "edge", "search=exact time_limit=2")
     assert passes.count("nested{") == len(mapped("heads"))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE, fraction
+from covering import EVERY_CASE, exhaustive, fraction
 from rank_matrix import (
     PATTERNS,
     SIZES,
@@ -39,6 +39,7 @@ PULLED_INPUTS = {"ag_gemm", "ring_attention", "expert_gemm"}
 """Workloads of which inputs are gathered; kernels make what the others gather."""
 
 
+@exhaustive
 def test_three_ranks_are_right_without_a_reset():
     """No extent is a multiple of three; three epochs use every slot again."""
     matrix = Matrix(seeds=[1], epochs=3, sizes=("tiny",), processes=0)

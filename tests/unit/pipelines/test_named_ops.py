@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from accelerators import attached
 from comet_rules import check
-from covering import EVERY_CASE, covering, some
+from covering import EVERY_CASE, covering, one_of, some
 from named_ops import NAMED_OPS, NamedOp
 from paths import SAMPLES
 from programs import MESHES, mesh_text
@@ -79,6 +79,7 @@ def test_meaning(op: NamedOp):
     assert_close(run(module, "main", inputs), [op.expected(*inputs)])
 
 
+@one_of(2)
 @pytest.mark.parametrize("accumulator", ["f32", "input"])
 @each_op
 def test_decomposition(op: NamedOp, accumulator: str):
@@ -88,6 +89,7 @@ def test_decomposition(op: NamedOp, accumulator: str):
     assert_same_meaning(before, after, "main", after_name="main__reference")
 
 
+@one_of(3)
 @each_op
 def test_sample(op: NamedOp):
     """The sample keeps its meaning; its dimensions can be distinguished by size."""
@@ -99,6 +101,7 @@ def test_sample(op: NamedOp):
     assert len(set(extents.values())) == len(extents)
 
 
+@one_of(2)
 @pytest.mark.parametrize("seed", range(2 if EVERY_CASE else 1))
 @pytest.mark.parametrize("op", STREAMED, ids=lambda op: op.title)
 def test_streamed_under_any_tree(op: NamedOp, seed: int):
@@ -153,6 +156,7 @@ def test_schedules_of_accelerators(op: NamedOp, dim: str, strategy: str, machine
     assert_same_meaning(before, run_passes(before, pipeline), "main")
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     ("op", "strategy"),
     [
@@ -198,7 +202,7 @@ def test_emitted_kernels_agree_with_their_references(tmp_path: Path):
     pipeline = f"{hardware('h200x1.yaml')},triton-distributed"
     sources = {
         op.title: emitted(op.text(op.odd), f"{pipeline}{{strategy={strategy}}}")
-        for op, strategy in some(zip(NAMED_OPS, cycle(("full", "partial", "none"))), 2)
+        for op, strategy in some(zip(NAMED_OPS, cycle(("full", "partial", "none"))), 3)
     }
     for name, report in check_all(sources, tmp_path).items():
         assert report["ok"], (name, report)

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 from comet_rules import check
-from covering import covering, fraction
+from covering import covering, fraction, one_of
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import tiled
@@ -92,6 +92,7 @@ def test_the_files_break_no_rule(op: str, strategy: str):
     assert check(write_files(module)) == []
 
 
+@one_of(2)
 @both
 @pytest.mark.parametrize(
     ("strategy", "nests"),
@@ -127,6 +128,7 @@ def test_the_product_reaches_one_cluster_by_a_gather(op: str, hardware: str):
     assert [node.combiners for node in clusters] == [(Combiner.ROOT,)]
 
 
+@one_of(2)
 @machines
 @both
 def test_what_one_cluster_writes_has_no_copies(op: str, hardware: str):

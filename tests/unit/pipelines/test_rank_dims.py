@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive
 from gpu_ranks import H200X8
 from named_ops import NAMED_OPS, NamedOp
 from rank_runs import outcomes
@@ -44,6 +44,7 @@ def test_ranks_share_any_dimension(tmp_path: Path) -> None:
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")
 
 
+@exhaustive
 def test_ranks_share_both_sides_of_one_tensor(tmp_path: Path) -> None:
     """Each side has its own sharding, of one element or more, odd or not."""
     sources: dict[str, str] = {}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import fraction
+from covering import exhaustive, fraction, one_of
 from gpu_ranks import H200X8
 from rank_runs import outcomes
 from semantics import parse_module
@@ -96,6 +96,7 @@ def compiled(text: str, options: str) -> str:
     return emitted(text, f"{H200X8},triton-distributed{{{options}}}")
 
 
+@exhaustive
 def test_every_result_comes_back(tmp_path: Path) -> None:
     elementary = {name: with_reference(text) for name, text in ELEMENTARY.items()}
     sources = {
@@ -165,6 +166,7 @@ func.func @main(%a: tensor<1xf32, #compound.dims<M>>,
 """Of the elementary level, without shardings."""
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", SHARED)
 def test_ranks_share_what_is_reduced(name: str, tmp_path: Path) -> None:
     text, options = with_reference(SHARED[name]), "ranks=3 dim=M strategy=none"

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from covering import one_of
 from paths import SAMPLES
 from programs import mesh_text
 from semantics import (
@@ -33,6 +34,7 @@ COLLECTIVES = {
 }
 
 
+@one_of(3)
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_sample(name: str, ranks: int):
@@ -63,6 +65,7 @@ def decoding(ranks: int) -> tuple[ModuleOp, Sequence[ModuleOp]]:
     return before, [run_passes(before, each) for each in passes]
 
 
+@one_of(2)
 @pytest.mark.parametrize("lengths", [(1, 11), (2, 3), (1, 1), (12, 99)])
 @pytest.mark.parametrize("ranks", RANKS)
 def test_ranks_whose_share_is_masked_whole(ranks: int, lengths: tuple[int, int]):

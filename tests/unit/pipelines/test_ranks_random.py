@@ -82,7 +82,7 @@ def expect_right(sources: dict[str, str], folder: Path, seeds: int = 2) -> None:
 
 def test_programs_that_were_wrong_once(tmp_path: Path) -> None:
     sources = {
-        why.replace(" ", "_"): compiled(*case) for why, case in some(FOUND.items(), 2)
+        why.replace(" ", "_"): compiled(*case) for why, case in some(FOUND.items(), 3)
     }
     expect_right(sources, tmp_path, seeds=2 if EVERY_CASE else 1)
 

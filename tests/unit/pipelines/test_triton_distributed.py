@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from choice_notes import without_notes
-from covering import EVERY_CASE, exhaustive, fraction
+from covering import EVERY_CASE, exhaustive, fraction, one_of
 from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS, on_ranks, sharded
 from paths import ROOT
@@ -62,6 +62,7 @@ def expect_all_ok(sources: dict[str, str], folder: Path) -> None:
     )
 
 
+@one_of(2)
 @pytest.mark.parametrize("text", [SOFTMAX, LAYERNORM], ids=["softmax", "layernorm"])
 def test_any_size_and_strategy(text: str, tmp_path: Path) -> None:
     sources = {
@@ -81,6 +82,7 @@ def test_any_size_and_strategy(text: str, tmp_path: Path) -> None:
     expect_all_ok(sources, tmp_path)
 
 
+@exhaustive
 def test_any_graph_after_decomposition(tmp_path: Path) -> None:
     sources: dict[str, str] = {}
     turns = cycle([("full",), ("none",), ("partial",)])
@@ -267,6 +269,7 @@ func.func @f(%q: tensor<1x2x4x32xf16>,
 """
 
 
+@exhaustive
 def test_long_folds_of_few_results_are_split() -> None:
     ranks = 4
     (found,) = splits(DECODING.format(S=32768), ranks)

@@ -36,6 +36,7 @@ def test_every_graph_runs_on_one_gpu(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
+@exhaustive
 def test_graphs_run_on_two_gpus(tmp_path: Path):
     shared = {
         "two_layer_norms": "D",

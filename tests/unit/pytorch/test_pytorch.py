@@ -19,7 +19,7 @@ NAMES = re.compile(r'^    "([^"]+)": \(', re.M)
 TRANSLATED, REFUSED = (
     NAMES.findall(part) for part in SCRIPT.read_text().split("REFUSED:")
 )
-RANDOM = 500 if EVERY_CASE else 20
+RANDOM = 500 if EVERY_CASE else 8
 """The number of random functions."""
 TOLERANCES = {"halves": 2e-3}
 """The largest errors, 1e-5 for others: products of f16 are rounded."""

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from browser import BROWSER, expect_readable
+from covering import exhaustive
 from html_pages import Reader, expect_a_trace, expect_one_file, trace_in
 from paths import HARDWARE, SAMPLES
 from rank_plans import BODIES, hardware_pass, program_text
@@ -153,6 +154,7 @@ def test_a_program_of_one_rank_has_no_links() -> None:
     assert "barrier time" not in it.gains
 
 
+@exhaustive
 def test_a_mapping_has_a_report_too(tmp_path: Path) -> None:
     """The same flag, without a search of all mappings; also of a mapping as input."""
     report, plots = tmp_path / "r.html", tmp_path / "plots"

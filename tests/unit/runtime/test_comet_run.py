@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from covering import one_of
 from torch_python import run_python
 from triton_modules import LOWER, emitted
 from triton_schedules import schedule
@@ -91,6 +92,7 @@ def test_module_runs_itself(module: Path):
     assert done.stdout.startswith("right: largest relative error ")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
@@ -113,6 +115,7 @@ def test_wrong_result_fails(
     assert as_text(report).startswith("WRONG: ")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -257,6 +260,7 @@ def test_other_files_are_not_modules(tmp_path: Path):
     assert "is not a Python file; emit one with -t triton" in done.stderr
 
 
+@one_of(2)
 @pytest.mark.parametrize("traced", [False, True])
 def test_failing_kernel_is_one_sentence(
     module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traced: bool

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from covering import exhaustive, one_of
 from gpu_ranks import H200X8, SHARED_TEXTS
 from torch_python import run_python
 from triton_modules import LOWER, compile_all, emitted
@@ -31,6 +32,7 @@ def test_every_launch_is_compiled_for_every_target(tmp_path: Path):
     assert usage[0]["shared"] != 0
 
 
+@one_of(2)
 @pytest.mark.parametrize(("target", "rows"), [("sm_90", 128), ("gfx942", 256)])
 def test_spills_are_seen(target: str, rows: int, tmp_path: Path):
     """The smallest block that is too large for the registers of one warp."""
@@ -43,6 +45,7 @@ def test_spills_are_seen(target: str, rows: int, tmp_path: Path):
     assert usage["slow"]
 
 
+@exhaustive
 def test_the_launches_of_one_gpu_hold_the_programs_of_all_ranks(tmp_path: Path):
     options = "triton-distributed{ranks=3 pattern=push}"
     text = SHARED_TEXTS["ag_gemm"].format(M=32, N=48, K=48)

@@ -7,7 +7,7 @@ from covering import EVERY_CASE, some
 from emitted_mutations import MUTATIONS, PROGRAMS, mutated, right, swapped
 from rank_runs import Outcome, outcomes
 
-TRIED = dict(some(MUTATIONS.items(), 2))
+TRIED = dict(some(MUTATIONS.items(), 3))
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ MUTATIONS: Mapping[str, tuple[tuple[tuple[str, str], ...], set[str]]] = {
     ),
 }
 """Edits of the emitted product, and what the scheduler may say."""
-TRIED = dict(some(MUTATIONS.items(), 2))
+TRIED = dict(some(MUTATIONS.items(), 3))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from covering import exhaustive
 from group_programs import grouped
 from interpreting import write_modules
 from split_programs import merging
@@ -45,6 +46,7 @@ print(json.dumps({
 """
 
 
+@exhaustive
 def test_a_class_is_a_function_whose_counters_end_at_zero(tmp_path: Path):
     modules = {"merging": merging("gemm"), "waiting": grouped("softmax", 3, "")}
     paths = write_modules(modules, tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive, one_of
 from gpu_ranks import H200X8, SHARED_TEXTS
 from interpreting import reports
 from torch_python import run_python
@@ -50,6 +50,7 @@ def module_text(name: str, pattern: str, ranks: int = 2) -> str:
     return emitted(TEXTS[name], f"{H200X8},triton-distributed{{{options}}}")
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", TEXTS)
 def test_one_launch_for_all_ranks_is_right(name: str, tmp_path: Path) -> None:
     requests: list[Request] = []
@@ -75,6 +76,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return paths
 
 
+@exhaustive
 def test_replays_count_their_epochs(modules: Mapping[str, Path]) -> None:
     """And what a launch reads where the caller has written it is that of its epoch."""
     paths = [str(modules[pattern]) for pattern in ("push", IN_PLACE)]

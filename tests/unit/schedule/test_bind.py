@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from accelerators import attached
+from covering import one_of
 from semantics import assert_same_meaning, comet_context, parse_module, run_passes
 from tile_trees import fused, ops_of
 from xdsl.dialects.builtin import ModuleOp
@@ -43,6 +44,7 @@ def siblings(node: NodeOp) -> list[NodeOp | CollectiveOp]:
     return [op for op in ops if isinstance(op, NodeOp | CollectiveOp)]
 
 
+@one_of(2)
 @pytest.mark.parametrize("kind", ["sequential", "pipeline"])
 @pytest.mark.parametrize("strategy", ["none", "partial", "full"])
 def test_all_but_the_last_sibling(strategy: str, kind: str):

@@ -1,6 +1,7 @@
 """Copies of tiles mean what transfers at borders mean, and are where they may be."""
 
 import pytest
+from covering import one_of
 from gpu_ranks import H200X8, TEXTS
 from paths import ROOT
 from semantics import assert_same_meaning, parse_module, random_inputs, run_passes
@@ -25,6 +26,7 @@ def trees(module: ModuleOp) -> list[NodeOp]:
     return [op for op in module.walk() if isinstance(op, NodeOp)]
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("strategy", ["none", "full"])
 def test_copies_take_the_place_of_transfers(name: str, strategy: str):
@@ -36,6 +38,7 @@ def test_copies_take_the_place_of_transfers(name: str, strategy: str):
     assert_same_meaning(before, after, "f")
 
 
+@one_of(2)
 @pytest.mark.parametrize("pattern", ["pull", "fused"])
 def test_copies_of_what_ranks_exchange(pattern: str):
     before = parse_module(TEXTS["softmax"].format(**SHAPE))
@@ -106,6 +109,7 @@ def test_a_copy_stays_in_the_loops_that_change_its_tile():
     assert list(around.values()) == [["M"], ["K", "M", "N"], ["M"]]
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     "later", ["annotate-cost", "bsp-to-dataflow", "lower-channels"]
 )

@@ -6,7 +6,7 @@ from math import inf
 import numpy as np
 import pytest
 from brute_force import least_costs
-from covering import EVERY_CASE
+from covering import EVERY_CASE, one_of
 from tile_trees import fused, only_function
 
 from comet.dialects.arch import attached_system
@@ -51,6 +51,7 @@ def random_space(template: Template, random: np.random.Generator) -> FactorSpace
     return space.fixing(fixed)
 
 
+@one_of(2)
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: "-".join(tree[:2]))
 def test_as_good_as_brute_force(tree: tuple[str, str, tuple[int, ...]]):
     random, legal = np.random.default_rng(5), 0

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from accelerators import EDGE
 from brute_force import least_costs
-from covering import EVERY_CASE
+from covering import EVERY_CASE, one_of
 from tile_trees import fused, only_function
 
 from comet.cost.accelerator.model import price_many
@@ -108,6 +108,7 @@ def random_space(template: Template, random: np.random.Generator) -> FactorSpace
     return space.fixing(fixed)
 
 
+@one_of(2)
 @pytest.mark.parametrize(("tree", "model"), with_a_model(0, 3), ids=part_name)
 def test_as_good_as_brute_force(tree: Tree, model: Model):
     random, legal = np.random.default_rng(7), 0
@@ -134,6 +135,7 @@ def plans_in(space: FactorSpace, part: Parts) -> Iterator[Parts]:
             yield from plans_in(space, child.where(np.array([index])))
 
 
+@one_of(2)
 @pytest.mark.parametrize(("tree", "model"), with_a_model(1, 3), ids=part_name)
 def test_no_completion_is_below_its_bounds(tree: Tree, model: Model):
     random, template = np.random.default_rng(3), template_of(*tree)
@@ -183,6 +185,7 @@ def test_a_stall_may_hide_first_reads_that_reuse_saves(tmp_path: Path):
     assert 0.7 * price < max(bounds) <= price
 
 
+@one_of(2)
 @pytest.mark.parametrize(("tree", "model"), with_a_model(0), ids=part_name)
 def test_the_bound_of_a_plan_is_its_price(tree: Tree, model: Model):
     """Nothing is open in it: a bound that is larger, or smaller, is wrong here."""

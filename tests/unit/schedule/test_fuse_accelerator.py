@@ -2,6 +2,7 @@
 
 import pytest
 from accelerators import attached
+from covering import one_of
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import fused, only_function, ops_of
@@ -50,6 +51,7 @@ def over_shared_buffer(module: ModuleOp) -> list[list[str]]:
     return [[op.name for op in n.walk() if isinstance(op, kinds)] for n in around]
 
 
+@one_of(2)
 @pytest.mark.parametrize("strategy", ["partial", "full"])
 def test_products_may_have_loops_of_their_own(strategy: str):
     (shared,) = over_shared_buffer(fused(strategy))

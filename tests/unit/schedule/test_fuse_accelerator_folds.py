@@ -3,7 +3,7 @@
 import pytest
 from accelerators import attached
 from comet_rules import check
-from covering import EVERY_CASE, exhaustive, fraction
+from covering import EVERY_CASE, exhaustive, fraction, one_of
 from named_ops import NAMED_OPS, NamedOp
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import only_function, ops_of
@@ -77,6 +77,7 @@ def test_the_loop_means_the_same(op: NamedOp, dim: str, strategy: str, chunks: s
         assert_same_meaning(before, run_passes(before, pipeline), "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     "factors",
     ["m_n: N=4", "y_dram: B=2 H=4; m_n: N=16", "y_dram: H=4 M=2; ev_ob: B=2"],
@@ -87,6 +88,7 @@ def test_chunks_mean_the_same(factors: str, chunks: str):
     assert_same_meaning(before, flash(factors=factors, chunks=chunks), "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("strategy", "chunks"),
     WAYS if EVERY_CASE else [("partial", "root"), ("full", "shared")],

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from comet_rules import check
+from covering import one_of
 from paths import ROOT
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import ops_of
@@ -58,6 +59,7 @@ def program(seed: int, rank: int) -> str:
     )
 
 
+@one_of(2)
 @pytest.mark.parametrize("rank", [1, 2, 4, 8])
 @pytest.mark.parametrize("strategy", ["none", "full"])
 def test_casts_keep_their_meaning(strategy: str, rank: int):
@@ -73,6 +75,7 @@ def test_casts_keep_their_meaning(strategy: str, rank: int):
             )
 
 
+@one_of(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_files_break_no_rule(seed: int):
     options = "strategy=full stream=false pad=none dim=M"

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from covering import exhaustive, one_of
 from gpu_graphs import H200, LAYERNORM, SOFTMAX
 from graph_text import Program
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -54,6 +55,7 @@ def test_a_product_between_kernels_has_half_the_bytes():
     assert narrow(LARGE, "strategy=auto narrow=auto") == "c"
 
 
+@one_of(2)
 @pytest.mark.parametrize("strategy", FORMS)
 def test_the_choice_can_be_given(strategy: str):
     """What `auto` chose and what is said by name is the same program."""
@@ -188,6 +190,7 @@ def test_a_name_that_no_value_has_is_rejected():
         narrow(LARGE, "narrow=q")
 
 
+@one_of(2)
 @pytest.mark.parametrize("program", [SOFTMAX, LAYERNORM], ids=["softmax", "layernorm"])
 @pytest.mark.parametrize("strategy", FORMS)
 def test_meaning(program: str, strategy: str):
@@ -196,6 +199,7 @@ def test_meaning(program: str, strategy: str):
     assert_same_meaning(before, run_passes(before, passes), "f")
 
 
+@exhaustive
 def test_emitted_kernels(tmp_path: Path):
     """The wide product is cast where it is stored, and where it is loaded."""
     text = SOFTMAX.format(**ODD)
@@ -212,6 +216,7 @@ def test_emitted_kernels(tmp_path: Path):
         assert facts["ok"], facts
 
 
+@one_of(2)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_store_the_narrow_product(ranks: int, tmp_path: Path):
     """The product waits in memory for the statistics of all ranks."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import exhaustive
+from covering import exhaustive, one_of
 from rank_runs import outcomes
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import compile_all, emitted, hardware, wrong
@@ -30,6 +30,7 @@ def on_one_gpu(text: str, options: str = "") -> str:
     return emitted(text, f"{ONE_GPU},triton-distributed{{order=longest {options}}}")
 
 
+@exhaustive
 def test_reversed_programs_mean_the_same(tmp_path: Path):
     """Where keys are split, the end of a loop is not known before it runs."""
     small = 'strategy=full factors="{}: B=1 H=2 M={} warps=4 stages=2; {}: N={}"'
@@ -68,6 +69,7 @@ def test_the_order_means_nothing_before_it_is_emitted():
     assert str(again) == str(after)
 
 
+@one_of(2)
 @pytest.mark.parametrize("heads", [8, 32])
 def test_the_chosen_order_is_the_cheaper_one(heads: int):
     prices: dict[str, float] = {}

@@ -5,7 +5,7 @@ from itertools import product
 from math import isinf
 
 import pytest
-from covering import exhaustive
+from covering import exhaustive, one_of
 from gpu_graphs import H200
 from gpu_ranks import MI300X8
 from graph_text import Program
@@ -214,6 +214,7 @@ def simplified(text: str, pipeline: str) -> ModuleOp:
     return module
 
 
+@one_of(2)
 @pytest.mark.parametrize(("tokens", "width"), [(1, 64), (128, 64), (128, 200)])
 def test_the_lower_bound_of_each_form_is_below_its_time(tokens: int, width: int):
     """Blocks of 200 elements are longer than their rows, and prices count them so."""
@@ -242,6 +243,7 @@ def check_bounds(module: ModuleOp, kernels: Iterable[Kernel]) -> int:
 LLAMA, VIT = BLOCKS["llama"], BLOCKS["vit"]
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("text", "pipeline", "first"),
     [
@@ -448,6 +450,7 @@ def test_a_product_of_large_tiles_adds_a_narrow_residual():
     assert "z: M=16 D=16 warps=8" in plan.data
 
 
+@exhaustive
 def test_kernels_with_narrow_products_recompute_their_statistics(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -507,6 +510,7 @@ def test_the_chosen_kernels_can_be_given():
     assert func.attributes[PLAN] == other.attributes[PLAN]
 
 
+@one_of(2)
 @pytest.mark.parametrize("given", ["z", "h; z", "h; gated; z", "h_scale gate; z"])
 def test_given_kernels_recompute_what_none_stores(given: str):
     before = parse_module(norm_and_mlp())

@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+from covering import exhaustive
 from gpu_graphs import GRAPHS, H200
 from paths import ROOT
 from semantics import parse_module, run_passes
@@ -98,6 +99,7 @@ def test_only_maps_and_casts_have_patterns():
     assert found == {MapOp, CastOp}
 
 
+@exhaustive
 def test_trees_of_kernels_are_built_with_their_types_and_combiners():
     """`retile` changes nothing in them, and what is simple stays as it is."""
     texts = [*GRAPHS.values()]

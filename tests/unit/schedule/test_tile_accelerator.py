@@ -6,7 +6,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 from accelerators import attached
-from covering import EVERY_CASE
+from covering import EVERY_CASE, exhaustive, one_of
 from programs import graph_text
 from semantics import parse_module, run_passes
 from tile_trees import fused, only_function
@@ -136,6 +136,7 @@ def test_loops_of_equal_parts_change_together():
     assert (columns[contract, "N"] != columns[contract, "N4"]).any()
 
 
+@exhaustive
 def test_equal_nests_have_equal_factors():
     template = chain_template("isolate_contractions")
     assert search(template).entries()
@@ -151,6 +152,7 @@ def test_a_program_without_equal_parts_has_no_loops_that_change_together():
         assert all(factor == leader for factor, leader in leaders.items())
 
 
+@one_of(2)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_loops_of_a_key_are_those_that_the_whole_tree_allows(strategy: str):
     template = chain_template(strategy, 3)
@@ -204,6 +206,7 @@ PLANS = 4 if EVERY_CASE else 1
 """The random plans of a tree that are lowered."""
 
 
+@one_of(2)
 @pytest.mark.parametrize("tree", TREES)
 def test_any_plan_costs_what_the_lowered_tree_does(tree: str):
     """Also where partial sums are read back, and loops repeat ops without them."""
@@ -242,6 +245,7 @@ def test_any_plan_costs_what_the_lowered_tree_does(tree: str):
             assert float(price_of.energy[index]) == pytest.approx(own.energy), text
 
 
+@one_of(2)
 @pytest.mark.parametrize("strategy", STRATEGIES if EVERY_CASE else ("none", "full"))
 def test_batches_price_as_single_mappings_do(strategy: str):
     template = template_of(strategy)
@@ -264,6 +268,7 @@ def test_batches_price_as_single_mappings_do(strategy: str):
         assert float(latency) == pytest.approx(single.latency)
 
 
+@one_of(2)
 @pytest.mark.parametrize("strategy", STRATEGIES if EVERY_CASE else ("none", "full"))
 def test_the_choice_beats_the_finest_tiles_and_none_at_all(strategy: str):
     template, chosen = template_of(strategy), searched(strategy)
@@ -274,6 +279,7 @@ def test_the_choice_beats_the_finest_tiles_and_none_at_all(strategy: str):
     assert search(template).entries() == chosen.entries()
 
 
+@one_of(2)
 @pytest.mark.parametrize(("strategy", "sizes"), [*zip(STRATEGIES, SMALL, strict=True)])
 def test_every_size_has_a_mapping(strategy: str, sizes: tuple[int, int, int]):
     assert search(template_of(strategy, sizes)).estimate.latency > 0

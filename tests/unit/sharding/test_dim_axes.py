@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+from covering import one_of
 from gpu_ranks import H200X8
 from named_ops import HEADS_EVEN, NAMED_OPS
 from programs import graph_text
@@ -179,6 +180,7 @@ def test_gpus_are_not_used_in_part_by_a_dimension():
         run_passes(parse_module(graph_text("gemm_softmax", (8, 4, 16))), pipeline)
 
 
+@one_of(2)
 @pytest.mark.parametrize(("sizes", "dim"), [((6, 4, 8), "M"), ((7, 4, 9), "N")])
 def test_ranks_share_the_first_dimension_that_they_divide(
     sizes: tuple[int, int, int], dim: str
@@ -193,6 +195,7 @@ def test_ranks_share_the_first_dimension_that_they_divide(
     assert_same_meaning(parse_module(text), several, "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", ["llama_block", "gpt2_block"])
 def test_a_dimension_that_ranks_would_scatter_is_rejected_with_others(name: str):
     pipeline = f"{H200X8},triton-distributed{{ranks=2}}"

@@ -3,7 +3,7 @@
 from functools import cache
 
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, one_of
 from paths import HARDWARE
 from programs import graph_text
 from semantics import parse_module, run_passes
@@ -70,6 +70,7 @@ def decomposed(text: str) -> ModuleOp:
     return run_passes(parse_module(text), "decompose{accumulator=input}")
 
 
+@one_of(2)
 @pytest.mark.parametrize("case", TEXTS)
 def test_the_cheapest_choice_is_sharded_and_noted(case: str) -> None:
     found = sharded(case, "auto")
@@ -91,6 +92,7 @@ def test_where_nothing_is_given_there_is_a_choice() -> None:
     assert found == chosen(sharded("two products", "auto"))
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     "options", ["dim=M", "strategy=full", "kind=allreduce", 'factors="c_ob: M=2"']
 )

@@ -4,7 +4,7 @@ from functools import partial
 from itertools import product
 
 import pytest
-from covering import covering
+from covering import covering, one_of
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -61,6 +61,7 @@ def test_two_dimensions_over_different_axes(op: str, sizes: tuple[int, int, int]
     check_meaning(program(op, sizes, dict(GRID)), pipeline)
 
 
+@one_of(2)
 @pytest.mark.parametrize("stream", ["", "stream,"])
 @pytest.mark.parametrize(
     ("contract", "maps"), list(product(["M", "N", "K"], ["M", "N"]))

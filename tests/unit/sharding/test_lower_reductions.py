@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from covering import covering
+from covering import covering, one_of
 from paths import SAMPLES
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -30,6 +30,7 @@ def remaining(module: ModuleOp) -> set[str]:
     return {op.name for op in module.walk() if isinstance(op, CollectiveOp)}
 
 
+@one_of(3)
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("name", SHARED)
 def test_samples(name: str, ranks: int):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+from covering import one_of
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import only_function
@@ -53,6 +54,7 @@ def places(module: ModuleOp) -> list[tuple[str, tuple[str, ...], str]]:
     ]
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     "kind",
     ["allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather", "auto"],
@@ -305,6 +307,7 @@ def test_collectives_between_levels_are_the_borders_of_nodes():
     ]
 
 
+@one_of(2)
 @pytest.mark.parametrize("kind", ["gather", "allreduce", "auto"])
 @pytest.mark.parametrize("op", ["gemm_softmax", "gemm_layernorm"])
 @pytest.mark.parametrize("sizes", [(3, 5, 16), (7, 2, 48), (5, 3, 13)])

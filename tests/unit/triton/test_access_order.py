@@ -6,7 +6,7 @@ from functools import cache
 from typing import Literal
 
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, one_of
 from paths import ROOT, SAMPLES
 from rank_matrix import PATTERNS
 from semantics import comet_context, parse_module, run_passes
@@ -119,6 +119,7 @@ def accesses(item: ast.AST) -> Iterator[str]:
             yield CALLS[name]
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("name", "first"),
     [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from covering import some
+from covering import one_of, some
 from gpu_graphs import H200, SOFTMAX
 from graph_text import Program
 from named_ops import NAMED_OPS
@@ -41,6 +41,7 @@ def copied(extents: Mapping[str, int], factors: str) -> str:
     return "".join(found)
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("extents", "factors", "names"),
     [
@@ -121,6 +122,7 @@ def test_specialized_loops(tmp_path: Path):
         assert not facts["slow"]
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("extents", "warps", "stages"),
     [({"M": 250}, 4, 2), ({"D": 60}, 4, 2), ({}, 8, 2), ({}, 4, 3)],

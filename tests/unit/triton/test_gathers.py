@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from covering import EVERY_CASE, covering, exhaustive, some
+from covering import EVERY_CASE, covering, exhaustive, one_of, some
 from gather_programs import EMBEDDING, paged, programs, through_views
 from interpreting import interpreted, write_modules
 from large_tables import sums_of_rows
@@ -34,6 +34,7 @@ SOME = {name: PROGRAMS[name] for name in (*COVERED, *THROUGH_VIEWS)}
 ONE_GPU = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1 strategy=full}}"
 
 
+@one_of(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_printed_reference_means_what_the_interpreter_says(name: str):
     module = parse_module(PROGRAMS[name])
@@ -57,6 +58,7 @@ LONG = {name: text.replace("i32", "i64") for name, text in SOME.items()}
 """The same with ids of 64 bits."""
 
 
+@exhaustive
 def test_ids_may_have_64_bits(tmp_path: Path):
     """Every sixth program; the positions in their small tables have 32 bits."""
     sources = {name: emitted(LONG[name], ONE_GPU) for name in list(LONG)[::6]}
@@ -102,6 +104,7 @@ def test_a_product_loads_the_chosen_rows_itself():
     assert "tl.load(table_ptr + ids_tile[:, None] * D + offs_d[None, :])" in loop
 
 
+@exhaustive
 def test_chosen_rows_compile_to_pipelined_products(tmp_path: Path):
     source = emitted(embedding(V=640, T=4096, D=4096, N=4096), ONE_GPU)
     for facts in compile_all({"embedding": source}, tmp_path, "sm_90"):
@@ -124,6 +127,7 @@ def test_long_ids_address_large_tables_as_they_are():
     assert ".to(tl.int32)" not in source
 
 
+@one_of(2)
 @pytest.mark.parametrize("ids", ["i32", "i64"])
 def test_rows_beyond_32_bits_are_read(ids: str, tmp_path: Path):
     """The table has 2**31 + 4096 numbers; its last row is beyond 2**31."""
@@ -151,6 +155,7 @@ def test_checks_draw_positions_of_the_smallest_table():
     assert source.count("tl.load(i_ptr") == 1
 
 
+@exhaustive
 def test_ranks_exchange_products_of_chosen_rows(tmp_path: Path):
     """A rank that has columns of the table has a term of each product."""
     sources = {
@@ -201,6 +206,7 @@ def test_attention_to_pages_is_one_kernel(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
+@exhaustive
 def test_few_sequences_share_out_their_pages():
     source = emitted(paged(4, 8, 4, 128, 512, 16, 8192), ONE_GPU)
     assert source.count("@triton.jit") == 1
@@ -210,6 +216,7 @@ def test_few_sequences_share_out_their_pages():
     )
 
 
+@exhaustive
 def test_loops_over_pages_load_ahead(tmp_path: Path):
     source = emitted(paged(32, 8, 4, 128, 256, 16, 8192), ONE_GPU)
     for facts in compile_all({"paged": source}, tmp_path, "sm_90"):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from covering import exhaustive
 from interpreting import write_modules
 from torch_python import run_python
 from triton_modules import check_all, emitted, hardware
@@ -39,6 +40,7 @@ def product(iterations: int, tiles: str = "M=1 N=2") -> str:
     return emitted(text, f"{hardware('h200x1.yaml')},triton-distributed{{{options}}}")
 
 
+@exhaustive
 def test_a_long_loop_is_not_unrolled(tmp_path: Path):
     source = product(32)
     assert END in source

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from covering import exhaustive, one_of
 from semantics import assert_close, parse_module, random_inputs
 from triton_modules import check_all, emitted, hardware, wrong
 from xdsl.dialects.func import FuncOp
@@ -75,6 +76,7 @@ def test_the_printed_reference_means_what_the_interpreter_says(name: str):
     assert_close([reference(PROGRAMS[name])(*inputs)], run(module, "main", inputs))
 
 
+@exhaustive
 def test_kernels_read_views_along_every_axis(tmp_path: Path):
     sources = {name: emitted(text, ONE_GPU) for name, text in PROGRAMS.items()}
     assert not wrong(sources, tmp_path)
@@ -91,6 +93,7 @@ RENAMED_RECEIVED = f"""
 """Every rank computes rows M, and reads all of them as R."""
 
 
+@one_of(2)
 @pytest.mark.parametrize("pattern", ["push", "pull"])
 def test_blocks_are_awaited_under_their_name_in_the_consumer(
     pattern: str, tmp_path: Path

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from covering import one_of
 from masked_programs import causal, decode, first_rows_see_nothing
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import emitted, hardware, wrong
@@ -31,6 +32,7 @@ def scaled_maxima(module: ModuleOp) -> int:
     return [op.kind.data for op in products].count(MapKind.MULT)
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_meaning_stays(name: str):
     before = run_passes(parse_module(PROGRAMS[name]), TILED)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from covering import covering, exhaustive, some
+from covering import covering, exhaustive, one_of, some
 from gather_programs import tensor
 from paths import ROOT
 from rank_runs import outcomes
@@ -36,6 +36,7 @@ ONE_GPU = f"{H200},triton-distributed{{ranks=1}}"
 RANKS = f"{hardware('h200x8.yaml')},triton-distributed"
 
 
+@one_of(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_printed_reference_means_what_the_interpreter_says(name: str):
     module = parse_module(PROGRAMS[name])
@@ -45,6 +46,7 @@ def test_the_printed_reference_means_what_the_interpreter_says(name: str):
     assert_close([np.asarray(array) for array in arrays], expected)
 
 
+@one_of(3)
 @pytest.mark.parametrize("name", AROUND)
 def test_passes_keep_the_meaning(name: str):
     module = parse_module(AROUND[name])
@@ -56,7 +58,7 @@ def test_passes_keep_the_meaning(name: str):
 def test_one_gpu_adds(tmp_path: Path):
     """Also ids that name one row several times: the seven of 9, 11 or 5 rows do."""
     sample = (ROOT / "samples/embedding_gradient.mlir").read_text()
-    texts = {**dict(some(SOME.items(), 2)), "sample": sample}
+    texts = {**dict(some(SOME.items(), 3)), "sample": sample}
     sources = {name: emitted(text, ONE_GPU) for name, text in texts.items()}
     assert not wrong(sources, tmp_path)
 
@@ -84,6 +86,7 @@ def test_kernels_given_by_hand_scatter():
         emitted(text, f'{H200},{ranks} kernels="s u y"}}')
 
 
+@exhaustive
 def test_ranks_exchange_sums_of_their_rows(tmp_path: Path):
     sources = {
         f"{name}_{dim}_{pattern}": emitted(
@@ -150,6 +153,7 @@ def test_a_product_adds_its_rows_itself(tmp_path: Path):
         assert not facts["slow"]
 
 
+@exhaustive
 def test_the_tile_of_a_product_that_adds_fits_shared_memory(tmp_path: Path):
     """It goes through shared memory as a whole, of which gfx942 has 64 KiB."""
     system = hardware("mi300x8.yaml")
@@ -159,6 +163,7 @@ def test_the_tile_of_a_product_that_adds_fits_shared_memory(tmp_path: Path):
         assert not facts["faults"]
 
 
+@exhaustive
 def test_single_floats_are_added_without_spills(tmp_path: Path):
     """Along the last axis nothing is contiguous: each element has an address."""
     x = "tensor<4096x4096xf32, #compound.dims<T, D>>"

@@ -110,6 +110,7 @@ def test_a_mask_that_bounds_nothing_is_an_error():
         lowered(before, "lower-to-triton")
 
 
+@exhaustive
 def test_mutants_of_the_border_are_wrong(tmp_path: Path):
     """A tile more or less without a mask, or with one, and results differ."""
     tiles = 'factors="o: B=1 H=2 M=8 E=1; m_n: N=4; products_d: D=1"'

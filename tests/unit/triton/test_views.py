@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE, covering, exhaustive, some
+from covering import EVERY_CASE, covering, exhaustive, one_of, some
 from semantics import (
     assert_close,
     assert_same_meaning,
@@ -30,6 +30,7 @@ DIMS = {2: "A", 4: "W"}
 """The dimension that so many ranks split."""
 
 
+@one_of(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_printed_reference_means_what_the_interpreter_says(name: str):
     module = parse_module(PROGRAMS[name])
