@@ -19,8 +19,11 @@ KeyT = TypeVar("KeyT")
 Precision: TypeAlias = Callable[["Real"], "Real"]
 """Rounds to the precision in which a formula is evaluated."""
 
-double = cast(Precision, np.float64)
-"""Double precision."""
+
+def double(value: Real) -> Real:
+    """Double precision, which arrays have."""
+    return value if isinstance(value, np.ndarray) else np.float64(value)
+
 
 single = cast(Precision, np.float32)
 """Single precision, in which the COMET tool computes times."""
@@ -86,6 +89,17 @@ def smaller(a: Real, b: Real) -> Real:
     if isinstance(a, int | float) and isinstance(b, int | float):
         return a if a <= b else b
     return np.minimum(a, b)
+
+
+def ascending(values: Iterable[Real]) -> list[Real]:
+    """Return numbers in order; of arrays, those of each mapping."""
+    ordered: list[Real] = []
+    for value in values:
+        rest = value
+        for position, lower in enumerate(ordered):
+            ordered[position], rest = smaller(lower, rest), larger(lower, rest)
+        ordered.append(rest)
+    return ordered
 
 
 def choose(condition: Truth, then: Real, otherwise: Real) -> Real:

@@ -21,6 +21,7 @@ from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper import model as paper
 from comet.cost.accelerator.problem import Problem
 from comet.cost.estimate import CostError, Estimate, ModelName
+from comet.cost.reals import Real, Truth
 
 ScalarT = TypeVar("ScalarT", np.float64, np.bool_)
 
@@ -91,10 +92,9 @@ def price_many(
     if model == "tool":
         return _one_by_one(mappings, hardware)
     check_structure(mappings.template, hardware)
-    _keep_memory()
-    costs = paper.costs if model == "paper" else ideal.costs
+    keep_memory()
     parts = list(mappings.parts(AT_ONCE))
-    priced = [costs(part, hardware, build_flows(part, hardware)) for part in parts]
+    priced = [figures_of(part, hardware, model) for part in parts]
     figures = zip(*priced, strict=True)
     return Prices(
         *(
@@ -102,6 +102,18 @@ def price_many(
             for figure in figures
         )
     )
+
+
+def figures_of(
+    mappings: Mappings, hardware: Hardware, model: ModelName
+) -> tuple[Real, ...]:
+    """
+    Return the figures of `Prices` for mappings whose structure was checked.
+
+    `model` is not `tool`. A figure that is one number holds for all of them.
+    """
+    costs = paper.costs if model == "paper" else ideal.costs
+    return costs(mappings, hardware, build_flows(mappings, hardware))
 
 
 def room_many(mappings: Mappings, hardware: Hardware) -> NDArray[np.bool_]:
@@ -113,24 +125,20 @@ def room_many(mappings: Mappings, hardware: Hardware) -> NDArray[np.bool_]:
     return _joined(parts, room)
 
 
-def legal_many(
-    mappings: Mappings, hardware: Hardware, *, live: bool
-) -> NDArray[np.bool_]:
+def is_legal(mappings: Mappings, hardware: Hardware, *, live: bool) -> Truth:
     """
-    Which of many mappings of one legal template have legal factors.
+    Return which of many mappings of one legal template have legal factors.
 
     They fit by the COMET tool's capacity rule and its 32-bit counts, and with `live` by
-    liveness, too. Extents and the stages of pipelines are not checked.
+    liveness, too. Extents and the stages of pipelines are not checked. One truth value
+    holds for all mappings.
     """
-    parts, legal = list(mappings.parts(AT_ONCE)), list[NDArray[np.bool_]]()
-    for part in parts:
-        extents = tile_extents(part, hardware)
-        rule = fits(summed_occupancy(part.template, extents), hardware)
-        rule = rule & counts_fit(part, extents)
-        if live:
-            rule = rule & fits(live_occupancy(part.template, extents), hardware)
-        legal.append(np.asarray(rule, np.bool_))
-    return _joined(parts, legal)
+    extents = tile_extents(mappings, hardware)
+    legal = fits(summed_occupancy(mappings.template, extents), hardware)
+    legal = legal & counts_fit(mappings, extents)
+    if live:
+        legal = legal & fits(live_occupancy(mappings.template, extents), hardware)
+    return legal
 
 
 def _joined(
@@ -145,7 +153,7 @@ def _joined(
 
 
 @cache
-def _keep_memory() -> None:
+def keep_memory() -> None:
     """
     Let glibc keep freed memory: pages that it gets back from the system are cleared.
 

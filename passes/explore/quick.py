@@ -31,6 +31,7 @@ from comet.passes.analysis.functions import compute_functions, operations
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.comet.lower_to_comet.build import check_expressible
 from comet.passes.explore.config import ShardingConfig, Trial
@@ -52,8 +53,15 @@ from comet.passes.schedule.fuse.accelerator.auto import (
 )
 from comet.passes.schedule.fuse.accelerator.bound import cost_of_bound, fusion_bound
 from comet.passes.schedule.fuse.strategy import STRATEGY, Chunks, Loops, Strategy
-from comet.passes.schedule.plan_string import check_dims, parse_plan
+from comet.passes.schedule.plan_string import (
+    PLAN,
+    check_dims,
+    format_plan,
+    parse_plan,
+)
 from comet.passes.schedule.tile import TilePass
+from comet.passes.schedule.tile.accelerator import search
+from comet.passes.schedule.tile.template import make_template
 from comet.passes.search import (
     Candidate,
     Cost,
@@ -62,6 +70,7 @@ from comet.passes.search import (
     cheapest,
     cost_of,
     higher,
+    is_above_ceiling,
     refuse,
     session,
 )
@@ -404,12 +413,23 @@ class AcceleratorPipeline(Pipeline):
         """
         Map a copy of a sharded module; return the passes and the cost.
 
-        To save time, only the lowered mapping is priced, not the nodes of the tree.
+        To save time, only the lowered mapping is priced, not the nodes of the tree, and
+        a mapping that costs more than another candidate is not lowered.
         """
         copy = module.clone()
-        *first, annotate, lower = self.map(strategy)
-        *done, lower, annotate = run_settled((*first, lower, annotate), ctx, copy)
-        passes = (*sharded.passes, *done, annotate, lower)
+        fuse, tile, *first, annotate, lower = self.map(strategy)
+        fused = run_settled([fuse], ctx, copy)
+        if self.is_sequential and self.factors == AUTO and self.model != "tool":
+            (func,) = compute_functions(copy)
+            tiled = search(make_template(func, attached_system(copy)), self.goal)
+            plan, cost = format_plan(tiled.entries()), cost_of(tiled.estimate)
+            if is_above_ceiling(cost, self.goal):
+                rest = (TilePass(factors=plan), *first, annotate, lower)
+                trial = Trial((*sharded.passes, *fused, *rest), sharded.notes)
+                return Found(trial, cost, total_figures(tiled.estimate).limit)
+            func.attributes[PLAN] = StringAttr(plan)
+        *done, lower, annotate = run_settled((tile, *first, lower, annotate), ctx, copy)
+        passes = (*sharded.passes, *fused, *done, annotate, lower)
         return priced(Trial(passes, sharded.notes), copy)
 
     def passes_for(

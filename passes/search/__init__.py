@@ -37,6 +37,7 @@ __all__ = [
     "cost_of",
     "descend",
     "higher",
+    "is_above_ceiling",
     "ranked",
     "refuse",
     "session",
@@ -258,6 +259,12 @@ def _check_bound(bound: Cost, goal: Goal) -> None:
                     f"{word} at least {bound.latency:,.0f} cycles, more than the "
                     f"{ceiling.latency:,.0f} of another candidate"
                 )
+
+
+def is_above_ceiling(cost: Cost, goal: Goal) -> bool:
+    """Return whether a cost is above the price of another candidate."""
+    with session() as current:
+        return any(goal.order(cost) > goal.order(found) for found in current.ceilings)
 
 
 def vary(

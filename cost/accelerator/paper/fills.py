@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from comet.cost.accelerator.paper.nest import READ, Stream
-from comet.cost.reals import Real, add_to, longest, times
+from comet.cost.reals import Real, add_to, ascending, longest, times
 
 Key: TypeAlias = tuple[str, str]
 """Tensor and tag."""
@@ -80,7 +80,7 @@ def saved_cycles(
     }
     if not periods or all(np.all(np.equal(p, 1)) for p in periods.values()):
         return 0.0
-    ordered = np.sort(np.broadcast_arrays(1.0 + 0.0 * iterations, *periods.values()), 0)
+    ordered = ascending((1.0, *periods.values()))
     total: Real = 0.0
     for rank, period in enumerate(ordered):
         coarser = iterations / ordered[rank + 1] if rank + 1 < len(ordered) else 0.0

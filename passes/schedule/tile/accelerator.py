@@ -28,13 +28,7 @@ from comet.cost.accelerator.legality import (
     check_sizes,
     check_structure,
 )
-from comet.cost.accelerator.model import (
-    Prices,
-    legal_many,
-    price,
-    price_many,
-    room_many,
-)
+from comet.cost.accelerator.model import Prices, price, room_many
 from comet.cost.accelerator.problem import walk_tiles
 from comet.cost.estimate import CostError, Estimate
 from comet.passes.annotate_cost.accelerator import total_figures
@@ -42,6 +36,7 @@ from comet.passes.schedule.plan_string import PlanEntry
 from comet.passes.schedule.tile.candidates import Candidates, single
 from comet.passes.schedule.tile.factor_space import FactorSpace
 from comet.passes.schedule.tile.finest import finest, finest_with
+from comet.passes.schedule.tile.formulas import Formulas
 from comet.passes.schedule.tile.misfit import misfit_error
 from comet.passes.schedule.tile.moves import neighbours, orders_of, reorderings, samples
 from comet.passes.schedule.tile.template import (
@@ -50,6 +45,7 @@ from comet.passes.schedule.tile.template import (
     Plan,
     Template,
     Values,
+    factors_of,
     select,
 )
 from comet.passes.search import LATENCY, Cost, Found, Goal, cost_of, descend, session
@@ -124,12 +120,25 @@ class TileSearch:
     def start(self) -> Found[TilePlan]:
         """Return the finest tiles; raises PassFailedException if these do not fit."""
         plan = self._finest()
+        if (found := self._by_sizes(plan)) is not None:
+            return found
         fits = _fits(self.template, plan)
         if fits and (self.is_legal(plan) or self._check(plan, counts=False)):
             estimate = self.estimate(plan)
             if estimate is not None:
                 return self._found(plan, estimate)
         raise misfit_error(self.template, plan, self.goal.model)
+
+    def _by_sizes(self, plan: Plan) -> Found[TilePlan] | None:
+        """Return a plan with its cost if sizes alone show that it is legal."""
+        if not self._is_legal_by_sizes(plan):
+            return None
+        values = {factor: np.asarray([n]) for factor, n in factors_of(plan).items()}
+        legal = self.formulas.are_tiles(values) & self._are_legal(plan, values)
+        if not legal.all():
+            return None
+        prices = self.formulas.prices(plan, values)
+        return self._found(plan, prices.estimate(0, self.goal.model))
 
     def sample(self, current: Found[TilePlan]) -> Sequence[Found[TilePlan]]:
         """Return the best of many random plans that are better, at most STARTS."""
@@ -192,20 +201,16 @@ class TileSearch:
         joined = {f: np.concatenate([trial[f] for trial in trials]) for f in trials[0]}
         sizes = [next(iter(trial.values())).size for trial in trials]
         owner = np.repeat(np.arange(len(currents)), sizes)
-        every = Candidates(self.template, joined)
-        legal = np.broadcast_to(
-            every.factors_divide() & every.tiles_are_matrices(), owner.shape
-        )
+        legal = self.formulas.are_tiles(joined)
         if not legal.any():
             return [iter(()) for _ in currents]
         joined, owner = select(joined, legal), owner[legal]
         better, prices = self.better(currents, joined, owner)
         joined, owner = select(joined, better), owner[better]
-        candidates = Candidates(self.template, joined)
         if at_once := self._is_legal_by_sizes(plan):
-            legal = self._legal_sizes(plan, candidates)
+            legal = self._are_legal(plan, joined)
         else:
-            legal = self.room(plan, candidates)
+            legal = self.room(plan, Candidates(self.template, joined))
         return [
             self._legal(
                 current,
@@ -230,12 +235,10 @@ class TileSearch:
             and self.template.agrees(plan)
         )
 
-    def _legal_sizes(self, plan: Plan, candidates: Candidates) -> NDArray[np.bool_]:
-        """Return which candidates fit, and have counts that the COMET tool can hold."""
+    def _are_legal(self, plan: Plan, values: Values) -> NDArray[np.bool_]:
+        """Return which of `values` are legal, if sizes alone decide that."""
         live = self.goal.model == "paper"
-        mappings, hardware = candidates.mappings(plan), self.template.hardware
-        legal = legal_many(mappings, hardware, live=live)
-        return np.broadcast_to(candidates.fits_levels(), legal.shape) & legal
+        return self.formulas.are_legal(plan, values, live=live)
 
     def _legal(
         self,
@@ -268,12 +271,8 @@ class TileSearch:
         Return which of `trials` cost less than their owner, one of `currents`, and
         their prices, cheapest first.
         """
-        mappings = Candidates(self.template, trials).mappings(currents[0].result.plan)
-        prices = price_many(mappings, self.template.hardware, self.goal.guide)
-        first, second = (
-            np.broadcast_to(figure, owner.shape)
-            for figure in self.goal.rank(prices.latency, prices.energy)
-        )
+        prices = self.formulas.prices(currents[0].result.plan, trials)
+        first, second = self.goal.rank(prices.latency, prices.energy)
         orders = np.asarray([self.goal.order(current.cost) for current in currents])
         limit, then = orders[owner].T
         less = (first < limit) | ((first == limit) & (second < then))
@@ -328,6 +327,11 @@ class TileSearch:
     def _found(self, plan: Plan, estimate: Estimate) -> Found[TilePlan]:
         result = TilePlan(self.template, plan, estimate)
         return Found(result, cost_of(estimate), total_figures(estimate).limit)
+
+    @cached_property
+    def formulas(self) -> Formulas:
+        """What is asked of many plans at once."""
+        return Formulas(self.template, self.goal.guide)
 
     @cached_property
     def _is_legal_tree(self) -> bool:

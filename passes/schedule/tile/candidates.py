@@ -18,7 +18,14 @@ from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import bits_of, extents_of, merged_extents
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.schedule.tile.template import Key, Plan, Template, Values, factors_of
+from comet.passes.schedule.tile.template import (
+    Factor,
+    Key,
+    Plan,
+    Template,
+    Values,
+    factors_of,
+)
 
 
 class Candidates:
@@ -28,9 +35,13 @@ class Candidates:
     Products of factors are floating-point numbers: integers would overflow.
     """
 
-    def __init__(self, template: Template, values: Values):
+    def __init__(
+        self, template: Template, values: Values | Mapping[Factor, NDArray[np.float64]]
+    ):
         self.template = template
-        self.values = {key: array.astype(np.float64) for key, array in values.items()}
+        self.values = {
+            key: np.asanyarray(array, np.float64) for key, array in values.items()
+        }
         self._by_key: dict[Key, dict[str, NDArray[np.float64]]] = {}
         for (key, dim), factor in self.values.items():
             self._by_key.setdefault(key, {})[dim] = factor
@@ -46,7 +57,7 @@ class Candidates:
             for node in nodes:
                 for dim, factor in self.factors(node).items():
                     cut = products.times(cuts[dim], factor) if dim in cuts else factor
-                    cuts[dim] = np.asarray(cut)
+                    cuts[dim] = np.asanyarray(cut)
             self.cuts[block] = cuts
 
     def factors(self, node: TemporalOp) -> dict[str, NDArray[np.float64]]:
@@ -86,7 +97,7 @@ class Candidates:
     def fits_levels(self) -> NDArray[np.bool_]:
         """Return where every memory level holds its live values."""
         sizes = Sizes(self.bytes_of, self.iterations)
-        return np.asarray(self.template.layout.spare_bytes(sizes) >= 0)
+        return np.asanyarray(self.template.layout.spare_bytes(sizes) >= 0)
 
     def mappings(self, plan: Plan) -> Mappings:
         """Return the candidates as mappings, in the loop orders of `plan`."""
@@ -109,7 +120,7 @@ class Candidates:
                 steps |= self._steps(tile.leaf, named)
         loops_of = partial(self.template.loops_outside_folds, plan, self.values)
         back = partial_sums(self.template.sum_chains, loops_of).items()
-        return Mappings(problem, factors, steps, {k: np.asarray(v) for k, v in back})
+        return Mappings(problem, factors, steps, {k: np.asanyarray(v) for k, v in back})
 
     def bytes_of(self, value: SSAValue) -> Bytes:
         """Return the bytes of the tile that a value has in its block."""

@@ -1,6 +1,7 @@
 """The search for factors: legal, repeatable, no worse than simple plans."""
 
 from collections.abc import Callable
+from dataclasses import astuple
 from functools import cache, partial
 
 import numpy as np
@@ -20,7 +21,7 @@ from comet.cost.accelerator.legality import check_factors
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.model import (
     Prices,
-    legal_many,
+    is_legal,
     price,
     price_many,
     room_many,
@@ -37,6 +38,7 @@ from comet.passes.schedule.retile import set_loops
 from comet.passes.schedule.tile.accelerator import TilePlan, TileSearch, search
 from comet.passes.schedule.tile.candidates import Candidates
 from comet.passes.schedule.tile.finest import finest
+from comet.passes.schedule.tile.formulas import Formulas
 from comet.passes.schedule.tile.moves import neighbours, some_divisors
 from comet.passes.schedule.tile.template import (
     Factor,
@@ -294,6 +296,34 @@ def test_large_sizes_fit_unfused():
     assert single.latency > 0
 
 
+@pytest.mark.parametrize("strategy", ["full", "none"])
+@pytest.mark.parametrize("model", MODELS)
+def test_recorded_prices_are_those_of_the_model(strategy: str, model: ModelName):
+    """To the last bit: where prices are equal, the rest decides."""
+    template = template_of(strategy)
+    plan, random = finest(template), np.random.default_rng(3)
+    formulas = Formulas(template, model)
+    for count in (1, 500):
+        trials = {
+            f: random.choice(some_divisors(n), count)
+            for f, n in factors_of(plan).items()
+        }
+        candidates = Candidates(template, trials)
+        mappings = candidates.mappings(plan)
+        expected = price_many(mappings, template.hardware, model)
+        for found, figure in zip(
+            astuple(formulas.prices(plan, trials)), astuple(expected), strict=True
+        ):
+            assert np.array_equal(found, figure)
+        legal = is_legal(mappings, template.hardware, live=True)
+        legal = legal & candidates.fits_levels()
+        found = formulas.are_legal(plan, trials, live=True)
+        assert np.array_equal(found, np.broadcast_to(legal, count))
+        tiles = candidates.factors_divide() & candidates.tiles_are_matrices()
+        assert np.array_equal(formulas.are_tiles(trials), tiles)
+    assert formulas.are_recorded(plan)
+
+
 def test_many_plans_are_legal_where_each_is():
     """Some are too large for a level, others have more iterations than 32 bits."""
     template = template_of("none", (4096, 4096, 4096))
@@ -305,8 +335,9 @@ def test_many_plans_are_legal_where_each_is():
     every = Candidates(template, trials)
     values = select(trials, every.factors_divide() & every.tiles_are_matrices())
     mappings = Candidates(template, values).mappings(plan)
-    legal = legal_many(mappings, template.hardware, live=True)
     fit = room_many(mappings, template.hardware)
+    formulas = Formulas(template, "paper")
+    legal = formulas.are_legal(plan, values, live=True)
     assert template.agrees(plan)
     for kind, expected in ((legal, True), (~fit, False), (fit & ~legal, False)):
         found = np.flatnonzero(kind)[:10]
