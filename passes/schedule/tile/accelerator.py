@@ -110,9 +110,8 @@ class TileSearch:
 
     def bound(self) -> Cost:
         """Return `floor` of a bound for all plans: that of the tree without loops."""
-        space = FactorSpace.of(self.template)
-        mappings = space.mappings(space.whole)
-        open_loops = space.open_loops(space.whole)
+        whole = self.space.whole
+        mappings, open_loops = self.space.mappings(whole), self.space.open_loops(whole)
         hardware, model = self.template.hardware, self.goal.guide
         latency, energy = completion_bound(mappings, hardware, open_loops, model)
         return self.goal.floor(Cost(float(latency), float(energy)))
@@ -294,7 +293,11 @@ class TileSearch:
     def reordered(self, current: Found[TilePlan]) -> Found[TilePlan] | None:
         """Return the best plan with another loop order, None if none is better."""
         best, plan = current, current.result.plan
+        seen = {self.space.reuse_of(plan)}
         for ordered in reorderings(plan, self.template.leaders):
+            if (reuse := self.space.reuse_of(ordered)) in seen:
+                continue
+            seen.add(reuse)
             if (estimate := self.estimate(ordered)) is not None:
                 found = self._found(ordered, estimate)
                 if self.is_better(found, best) and self.is_legal(ordered):
@@ -327,6 +330,11 @@ class TileSearch:
     def _found(self, plan: Plan, estimate: Estimate) -> Found[TilePlan]:
         result = TilePlan(self.template, plan, estimate)
         return Found(result, cost_of(estimate), total_figures(estimate).limit)
+
+    @cached_property
+    def space(self) -> FactorSpace:
+        """All plans, of which the search tries some."""
+        return FactorSpace.of(self.template)
 
     @cached_property
     def formulas(self) -> Formulas:

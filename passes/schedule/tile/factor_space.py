@@ -226,6 +226,21 @@ class FactorSpace:
                 seen.add(reused)
                 yield order
 
+    def reuse_of(self, plan: Plan) -> tuple[tuple[frozenset[str] | str, ...], ...]:
+        """
+        Return what the orders of a plan's loops decide.
+
+        Plans with the same factors cost the same if it is equal.
+        """
+        looped = (
+            (key, [dim for dim, factor in loops if factor > 1])
+            for key, loops in plan.items()
+        )
+        return tuple(
+            tuple(order) if key in self._joined else self._reused(key, order)
+            for key, order in looped
+        )
+
     @cached_property
     def _joined(self) -> frozenset[Key]:
         """The keys whose loops become those of one node of the problem with others."""
