@@ -317,9 +317,11 @@ def make_template(func: FuncOp, system: SystemOp) -> Template:
     Raises PassFailedException for what cannot be lowered to the accelerator.
     """
     bare = in_copy(func)
-    for node in plan_nodes(bare).values():
-        set_loops(node, _bare_loops(node))
-    retile(bare)
+    loops = {node: _bare_loops(node) for node in plan_nodes(bare).values()}
+    if any(tuple(node.loops) != wanted for node, wanted in loops.items()):
+        for node, wanted in loops.items():
+            set_loops(node, wanted)
+        retile(bare)
     nodes = tuple(op for op in bare.walk() if isinstance(op, TemporalOp))
     lowered = in_copy(bare)
     module, plan = module_of(lowered), plan_lowering(lowered, system, absorb=False)
