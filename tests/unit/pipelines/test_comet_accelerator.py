@@ -11,6 +11,7 @@ from named_ops import HEADS_EVEN, NAMED_OPS
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import tiled
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
@@ -19,6 +20,7 @@ from comet.dialects.comet import MappingOp
 from comet.dialects.cost import Figures, estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.quick import STREAM
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.schedule.fuse.strategy import STRATEGY
@@ -252,6 +254,30 @@ def test_what_streams_is_compiled_both_ways(strategy: str, cheaper: str):
     assert all(ways.values())
     assert latency(mapping) == min(ways[f"stream={cheaper}"])
     assert latency(mapping) == min(map(min, ways.values()))
+
+
+def test_what_costs_more_than_another_is_priced_but_not_lowered(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    lowered: list[ModuleOp] = []
+    apply = LowerToCometPass.apply
+
+    def counted(self: LowerToCometPass, ctx: Context, op: ModuleOp) -> None:
+        lowered.append(op)
+        apply(self, ctx, op)
+
+    monkeypatch.setattr(LowerToCometPass, "apply", counted)
+    module = parse_module(graph_text("gemm_softmax", (16, 8, 32)))
+    with session() as searched:
+        mapping_of(module, "stream=false")
+    (choice,) = (each for each in searched.choices if each.name == "mapping")
+    priced = {row.label: row.cost for row in choice.rows if row.cost is not None}
+    assert len(lowered) < 1 + len(priced)  # the best one is lowered again at the end
+    label, cost = max(priced.items(), key=lambda item: item[1].latency)
+    estimate = estimate_of(mapping_of(module, label))
+    assert estimate is not None
+    assert estimate.latency == cost.latency > min(c.latency for c in priced.values())
+    assert estimate.energy == pytest.approx(cost.energy)  # sums round otherwise
 
 
 @pytest.mark.parametrize(("rows", "columns", "choices"), [(13, 17, 1), (16, 17, 2)])
