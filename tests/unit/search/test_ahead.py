@@ -128,7 +128,11 @@ def test_a_process_with_threads_or_torch_forks_none(monkeypatch: pytest.MonkeyPa
 
 def test_a_process_with_one_core_forks_none(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+
+    def one_core(_: int) -> set[int]:
+        return {0}
+
+    monkeypatch.setattr(os, "sched_getaffinity", one_core)
     assert processes_here() == 1
 
 
