@@ -51,6 +51,10 @@ class Strategy:
     On GPUs, kernels on both sides of a collective compute the products that both need;
     with priority fusion, every kernel computes the `recomputable_ops` that it needs.
     """
+    eager: bool = False
+    """
+    On GPUs, priority fusion makes a merge that saves almost as much as others may save.
+    """
 
 
 def begins_nest(name: Name, contracts: bool, after_contraction: bool) -> bool:

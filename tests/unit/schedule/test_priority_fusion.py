@@ -1,6 +1,6 @@
 """Priority fusion: kernels of a graph, merged in the order of what that saves."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import isinf
 
@@ -22,6 +22,7 @@ from transformer_blocks import (
 )
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
@@ -157,6 +158,37 @@ def test_merges_of_kernels_that_share_a_launch_anyway_are_undone():
     siblings = elementary_ops(function(p.returning(one, other)))
     assert len(priority_partition(siblings, Lengths())) == 1
     assert len(priority_partition(siblings, Squares())) == 2
+
+
+class Pairs(Lengths):
+    """Pairs of three ops save 10 and 11, by bounds 13 and 11.5; all three nothing."""
+
+    def __init__(self, ops: Sequence[Operation]) -> None:
+        super().__init__()
+        first, second, third = ops
+        self.saved: dict[Group, float] = {(first, second): 10, (second, third): 11}
+        self.bounds: dict[Group, float] = {(first, second): 13, (second, third): 11.5}
+
+    def seconds(self, group: Group, outs: Values) -> float:
+        return 20 * len(group) - self.saved.get(group, 0)
+
+    def least(self, group: Group, outs: Values) -> float:
+        return 20 * len(group) - self.bounds.get(group, 0)
+
+    roughly = least
+
+
+def test_eager_merges_do_not_wait_for_bounds_that_are_a_little_lower():
+    p = Program({"M": 4, "K": 8, "N": 4})
+    value = p.argument("x", "MK")
+    for number, (dim, to) in enumerate(["KN", "NK", "KN"]):
+        weight = p.argument(f"w{number}", dim + to)
+        value = p.contract(f"c{number}", value, weight, "M" + to)
+    ops = elementary_ops(function(p.returning(value)))
+    first, second, third = ops
+    assert priority_partition(ops, Pairs(ops)) == ((first,), (second, third))
+    eager = priority_partition(ops, Pairs(ops), eager=True)
+    assert eager == ((first, second), (third,))
 
 
 def test_merges_that_save_a_launch_stay():

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import product
 from typing import Literal, Self, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
@@ -22,6 +23,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.cost.gpu.device import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.errors import OpError
@@ -45,7 +47,7 @@ from comet.passes.schedule.fuse.gpu.narrow import (
     stored_products,
     unrounded,
 )
-from comet.passes.schedule.fuse.gpu.parallel import partitions_by_priority
+from comet.passes.schedule.fuse.gpu.parallel import Way, partitions_by_priority
 from comet.passes.schedule.fuse.gpu.plan import (
     PlanKernel,
     Step,
@@ -83,9 +85,6 @@ The most cuts of a strategy's kernels if priority fusion is tried, too.
 Each cut prices the halves of a large kernel. A graph that needs more cuts is one for
 priority fusion, which finds where to cut.
 """
-
-
-NO_OPS: frozenset[Operation] = frozenset()
 
 
 def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
@@ -261,7 +260,8 @@ def _choices(
     if strategy in ("none", "auto"):
         yield from (Strategy("none", full_rows=full) for full in (True, False))
     if strategy == "priority" or (strategy == "auto" and not ranks):
-        yield from (Strategy("priority", recompute=each) for each in (False, True))
+        for again, eager in product((False, True), repeat=2):
+            yield Strategy("priority", recompute=again, eager=eager)
 
 
 def _forms(between: Between | Auto) -> Iterator[Strategy]:
@@ -289,6 +289,7 @@ def _label(choice: Strategy) -> str:
         "spill": choice.spill,
         "recompute across ranks": choice.recompute and choice.name != "priority",
         "recompute": choice.recompute and choice.name == "priority",
+        "eager": choice.eager,
     }
     return ", ".join((choice.name, *(name for name, on in flags.items() if on)))
 
@@ -378,23 +379,35 @@ def _different(
         for choice in choices
         if choice not in merging
     }
-    recomputed = {
-        choice: recomputable_ops(ops, trials.gpu) if choice.recompute else NO_OPS
-        for choice in merging
-    }
-    tried = [c for c in merging if recomputed[c] or not c.recompute]
+    ways = _ways(ops, merging, trials.gpu)
 
     def price_others() -> None:
         for fused in _without_repeats(found.values()):
             with suppress(PassFailedException):
                 _fitted(func, trials, fused)
 
-    each = [recomputed[choice] for choice in tried]
-    partitions = partitions_by_priority(ops, forms, each, price_others)
-    for choice, partition in zip(tried, partitions, strict=True):
-        again = recomputed[choice]
-        found[choice] = _Fused.of(func, choice, partition, forms.cheapest, None, again)
+    partitions = partitions_by_priority(ops, forms, tuple(ways.values()), price_others)
+    for (choice, way), partition in zip(ways.items(), partitions, strict=True):
+        again, plan = way.recomputed, forms.cheapest
+        found[choice] = _Fused.of(func, choice, partition, plan, None, again)
     return _without_repeats(found[choice] for choice in choices if choice in found)
+
+
+def _ways(
+    ops: Sequence[Operation], merging: Sequence[Strategy], gpu: Device
+) -> dict[Strategy, Way]:
+    """
+    Return how choices of priority fusion merge, without those like others.
+
+    Only one merges eagerly: the one that recomputes ops, if there are any.
+    """
+    recomputed = recomputable_ops(ops, gpu) if merging else frozenset[Operation]()
+    return {
+        choice: Way(recomputed if choice.recompute else frozenset(), choice.eager)
+        for choice in merging
+        if (recomputed or not choice.recompute)
+        and (not choice.eager or choice.recompute == bool(recomputed))
+    }
 
 
 def _of_strategy(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias, cast
+from itertools import groupby
+from typing import NamedTuple, TypeAlias, cast
 
 from xdsl.ir import Operation
 
@@ -25,37 +25,57 @@ Numbers: TypeAlias = list[int | list[int]]
 """A partition, by the numbers of its ops: lists are kernels."""
 
 
+class Way(NamedTuple):
+    """A way to fuse by priority."""
+
+    recomputed: frozenset[Operation]
+    eager: bool
+
+
 def partitions_by_priority(
     ops: Sequence[Operation],
     forms: Forms,
-    recomputed: Sequence[AbstractSet[Operation]],
+    ways: Sequence[Way],
     beside: Callable[[], None],
-) -> Iterator[Partition]:
+) -> list[Partition]:
     """
-    Yield a partition of `ops` by priority fusion for each set of recomputed ops.
+    Return a partition of `ops` by priority fusion for each way.
 
     All begin with almost the same kernels: if there are several processes, these are
-    priced first, by all of them. Then `beside` is called, in one of them, which prices
-    kernels that will be asked for later.
+    priced first, by all of them. Then one calls `beside`, which prices kernels that
+    will be asked for later; and those that differ in recomputed ops are found at the
+    same time. Of other ways most kernels are the same.
     """
-    if len(ops) < FEWEST_OPS or len(recomputed) < 2 or processes() == 1:
-        yield from (priority_partition(ops, forms, again) for again in recomputed)
-        return
+
+    def merged(way: Way) -> Partition:
+        return priority_partition(ops, forms, way.recomputed, eager=way.eager)
+
+    if len(ops) < FEWEST_OPS or processes() == 1:
+        return [merged(way) for way in ways]
     _price(first_kernels(ops), forms)
     number = {op: index for index, op in enumerate(ops)}
 
-    def merged(again: AbstractSet[Operation]) -> Numbers:
-        found = priority_partition(ops, forms, again)
+    def numbers(together: Sequence[Way]) -> list[Numbers]:
         return [
-            [number[op] for op in part] if isinstance(part, tuple) else number[part]
-            for part in found
+            [
+                [number[op] for op in part] if isinstance(part, tuple) else number[part]
+                for part in merged(way)
+            ]
+            for way in together
         ]
 
-    tasks = [*(partial(merged, again) for again in recomputed), beside]
+    def nothing() -> list[Numbers]:
+        beside()
+        return []
+
+    alike = [tuple(each) for _, each in groupby(ways, key=lambda way: way.recomputed)]
+    tasks = [*(partial(numbers, each) for each in alike), nothing]
     with ahead([partial(noted, task) for task in tasks]) as done:
-        for index in range(len(tasks)):
-            if (found := done.result(index).learned()) is not None:
-                yield tuple(_part(ops, part) for part in found)
+        return [
+            tuple(_part(ops, part) for part in found)
+            for index in range(len(tasks))
+            for found in done.result(index).learned()
+        ]
 
 
 def _part(ops: Sequence[Operation], numbers: int | list[int]) -> Part:

@@ -7,7 +7,9 @@ saves time. A merge is legal if no value goes from one kernel to the other throu
 third, and if no dimension has two extents. The gain of a merge is the time of two
 launches less that of one, with the best tiles. It is priced only when its upper bound,
 which needs no tiles, is the largest gain or bound of all; a rough bound comes before a
-close one.
+close one. Eager merging does not wait for bounds that are a little above a known gain:
+which of two almost equal merges comes first is a guess, and the other guess may be
+better.
 
 These gains count one launch for each kernel, but kernels that do not depend on each
 other may share one. So then, merges are undone as long as that saves time. At last,
@@ -41,6 +43,9 @@ from comet.passes.schedule.fuse.gpu.groups import (
 )
 from comet.passes.schedule.fuse.gpu.kernel_graph import KernelGraph
 
+EAGER = 1.2
+"""How far bounds may be above the gain of a merge that is made eagerly."""
+
 
 class Prices(Protocol):
     """Prices kernels, in seconds; `Forms` does, and tests by counting."""
@@ -71,6 +76,8 @@ def priority_partition(
     prices: Prices,
     recomputed: AbstractSet[Operation] = frozenset(),
     start: Partition = (),
+    *,
+    eager: bool = False,
 ) -> Partition:
     """
     Return `ops` as kernels, views and collectives, in order.
@@ -79,9 +86,10 @@ def priority_partition(
     kernels of `start`, if there are any.
     """
     graph = _first_graph(ops, recomputed, start)
-    _merge_by_gain(graph, prices)
+    haste = EAGER if eager else 1.0
+    _merge_by_gain(graph, prices, haste)
     _undo_merges(graph, prices)
-    _move_epilogues(graph, prices)
+    _move_epilogues(graph, prices, haste)
     return graph.partition()
 
 
@@ -105,12 +113,16 @@ def _first_graph(
 
 
 def _merge_by_gain(
-    graph: KernelGraph, prices: Prices, changed: Iterable[Group] | None = None
+    graph: KernelGraph,
+    prices: Prices,
+    haste: float,
+    changed: Iterable[Group] | None = None,
 ) -> None:
     """
     Merge the two kernels with the largest gain, as long as one is positive.
 
-    If some kernels are `changed`, only merges with these are new.
+    Gains count `haste` times as much as bounds. If some kernels are `changed`, only
+    merges with these are new.
     """
     number, pending = count(), list[_Merge]()
     estimates = (prices.roughly, prices.least, prices.seconds)
@@ -125,6 +137,8 @@ def _merge_by_gain(
         known = merge.known + 1
         after = estimates[known](merged, graph.outputs_of(merged))
         loss = after - before if isfinite(after) else inf
+        if known + 1 == len(estimates):
+            loss *= haste
         heappush(pending, _Merge(loss, merge.number, known, merge.one, merge.other))
 
     def seconds(group: Group) -> float:
@@ -165,7 +179,7 @@ def _undo_merges(graph: KernelGraph, prices: Prices) -> None:
         graph.undo(best)
 
 
-def _move_epilogues(graph: KernelGraph, prices: Prices) -> None:
+def _move_epilogues(graph: KernelGraph, prices: Prices, haste: float) -> None:
     """
     Move each epilogue of a product to its kernel if that saves time.
 
@@ -175,7 +189,7 @@ def _move_epilogues(graph: KernelGraph, prices: Prices) -> None:
     for ops in tuple(graph.epilogues()):
         before, moved = graph.state(), inf
         if changed := graph.move(ops):
-            _merge_by_gain(graph, prices, changed)
+            _merge_by_gain(graph, prices, haste, changed)
             moved = prices.launched(graph.needs())
         if moved < least:
             least = moved
@@ -188,7 +202,7 @@ class _Merge:
     """A possible merge of two kernels; the heap has the largest gain first."""
 
     loss: float
-    """Minus the gain, or minus an upper bound of it if it is not priced yet."""
+    """Minus the gain times `haste`, or minus an upper bound if it is not priced yet."""
     number: int
     """The order of insertion, which decides between equal gains."""
     known: int
