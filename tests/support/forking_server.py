@@ -7,7 +7,6 @@ environment, and exits with its code.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
@@ -35,7 +34,8 @@ class Command(BaseRequestHandler):
     def handle(self) -> None:
         """Run what the client asks for; send it the exit code."""
         text, files, _, _ = socket.recv_fds(self.request, LONGEST, 3)
-        folder, environment, *sys.argv = json.loads(text)
+        folder, count, *fields = os.fsdecode(text).split("\0")
+        settings, sys.argv = fields[: int(count)], fields[int(count) :]
         for number, file in enumerate(files):
             os.dup2(file, number)
             os.close(file)
@@ -43,7 +43,9 @@ class Command(BaseRequestHandler):
         sys.stderr = open(2, "w", buffering=1)
         os.chdir(folder)
         os.environ.clear()
-        os.environ.update(environment)
+        for setting in settings:
+            name, _, value = setting.partition("=")
+            os.environ[name] = value
         Thread(target=self._watch, daemon=True).start()
         assert isinstance(self.server, Server)
         code = exit_code(self.server.command)

@@ -19,7 +19,7 @@ CASES = {
     "mlir": range(6, 7),
     "hardware": range(5, 10),
     "cost": range(6),
-    "pipeline": range(5, 8),
+    "pipeline": range(6, 14),
     "plan": range(5, 8),
     "elementary": range(2, 4),
     "shared": range(1, 2),

@@ -43,7 +43,7 @@ def test_programs_mean_what_torch_computes(name: str, outcomes: dict[str, float 
 def test_random_functions_keep_their_meaning(outcomes: dict[str, float | str]):
     found = [outcomes[f"random {seed}"] for seed in range(RANDOM)]
     errors = [each for each in found if isinstance(each, float)]
-    assert len(errors) > 0.9 * RANDOM
+    assert len(errors) > 0.8 * RANDOM
     assert max(errors) < 1e-4
     assert {each for each in found if isinstance(each, str)} <= {*REFUSED}
 
