@@ -78,6 +78,7 @@ def test_the_pipeline_makes_the_mapping():
     assert saved.is_structurally_equivalent(answer.module)
 
 
+@exhaustive
 def test_the_seed_decides():
     again = explore(replace(QUESTION, sampling=Sampling("tpe", 0, SAMPLES)))
     first = sampled("tpe")

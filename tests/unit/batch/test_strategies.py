@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from covering import exhaustive
 from programs import graph_text
 
 from comet.tools.comet_explore import main
@@ -23,6 +24,7 @@ def flags(tmp_path: Path) -> list[str]:
     return [*found, "--tolerance", "0.9", "--store", str(tmp_path / "answers.db")]
 
 
+@exhaustive
 def test_every_strategy(
     flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -34,6 +34,7 @@ def test_patterns_that_make_the_same_module_share_a_row() -> None:
         assert cells["spilled"] == "0"
 
 
+@exhaustive
 def test_an_interpreting_process_is_refused() -> None:
     done = run(interpret=True)
     assert done.returncode == 1

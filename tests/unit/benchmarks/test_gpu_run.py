@@ -204,6 +204,7 @@ def test_machines_that_cannot_be_used(
     assert command.problem_with(good | facts, dry_run) == problem
 
 
+@exhaustive
 def test_without_a_gpu_nothing_is_run(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

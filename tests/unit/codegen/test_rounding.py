@@ -4,6 +4,7 @@ from math import sqrt
 from pathlib import Path
 
 import pytest
+from covering import exhaustive
 from gpu_graphs import H200
 from semantics import parse_module
 from triton_modules import check_all, emitted
@@ -87,6 +88,7 @@ def test_roundings_of_a_path_are_counted(case: str) -> None:
     assert found == [pytest.approx(expected)]
 
 
+@exhaustive
 def test_a_chain_in_a_narrow_type_is_right(tmp_path: Path) -> None:
     module = parse_module(SQUARES)
     (function,) = compute_functions(module)

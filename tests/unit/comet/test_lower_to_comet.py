@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 from comet_rules import check
-from covering import covering
+from covering import covering, one_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from paths import ROOT
@@ -161,6 +161,7 @@ def test_emitted_files_are_legal(case: Case) -> None:
     assert [str(violation) for violation in check(write_files(module))] == []
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     ("operation", "hardware", "strategy", "at"),
     covering(

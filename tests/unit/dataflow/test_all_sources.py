@@ -119,6 +119,7 @@ MUTATIONS = {
 }
 
 
+@exhaustive
 def test_they_wait_for_every_block_of_every_source(tmp_path: Path):
     right = module("M", "push", "M=2")
     columns = {way: module("K", way, factors="c_k: K=4") for way in ("fused", "pull")}

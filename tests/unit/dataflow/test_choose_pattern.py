@@ -226,6 +226,7 @@ PAPER = [
 ]
 
 
+@one_of(3)
 @pytest.mark.parametrize(("name", "sizes"), PAPER)
 def test_the_sizes_of_the_papers(
     name: str, sizes: Mapping[str, int], monkeypatch: pytest.MonkeyPatch
@@ -240,6 +241,7 @@ def test_the_sizes_of_the_papers(
     assert choice.best.pattern == "fused"
 
 
+@one_of(3)
 @pytest.mark.parametrize("name", some([*TEXTS, *SHARED_TEXTS], 4))
 def test_what_is_chosen_is_cheapest_means_the_same_and_can_be_fed_back(
     name: str, monkeypatch: pytest.MonkeyPatch

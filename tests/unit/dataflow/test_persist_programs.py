@@ -201,6 +201,7 @@ RANKS = [
 ]
 
 
+@exhaustive
 def test_ranks_signal_and_wait_in_loops_over_tiles(tmp_path: Path):
     """With room for one program a rank, too: programs wait for earlier nodes only."""
     sources = {

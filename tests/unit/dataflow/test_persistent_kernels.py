@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import some
+from covering import one_of, some
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS
 from interpreting import reports
 from triton_modules import emitted
@@ -20,6 +20,7 @@ KINDS = [
 ]
 
 
+@one_of(2)
 @pytest.mark.parametrize(("name", "ranks"), some(KINDS, 2))
 def test_one_program_at_a_time_is_enough(name: str, ranks: int, tmp_path: Path) -> None:
     options = f"ranks={ranks} pattern=fused persistent=true"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from covering import EVERY_CASE, some
+from covering import EVERY_CASE, one_of, some
 from interpreting import write_modules
 from rank_runs import outcomes
 from semantics import assert_close, parse_module, random_inputs, run_passes
@@ -78,6 +78,7 @@ def shared(case: str, then: str = "") -> ModuleOp:
     return run_passes(elementary(), f"{passes},{then}" if then else passes)
 
 
+@one_of(2)
 @pytest.mark.parametrize("then", ["", COPIES, BLOCKS])
 @pytest.mark.parametrize("case", [case for case, _ in some(CASES.items(), 2)])
 def test_sharing_means_the_same(case: str, then: str):
@@ -163,6 +164,7 @@ EDITS = [
 ]
 
 
+@one_of(2)
 @pytest.mark.parametrize(("old", "new", "reason"), EDITS)
 def test_what_could_lose_tiles_is_rejected(old: str, new: str, reason: str):
     text = str(shared("several runs in a sequence"))

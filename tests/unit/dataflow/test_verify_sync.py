@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from broken_sync import BROKEN, CUT, Broken
-from covering import one_of, some
+from covering import exhaustive, one_of, some
 from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from shim_mutations import weakened
@@ -126,6 +126,7 @@ def module_name(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
+@exhaustive
 def test_what_is_accepted_is_right_and_what_is_rejected_fails(tmp_path: Path):
     """Of a fifth of the programs; of all by `make exhaustive`."""
     runnable = {

@@ -237,6 +237,7 @@ def test_structures_that_differ_in_bindings_share_a_tree():
         assert each.tree().is_structurally_equivalent(alone.tree())
 
 
+@exhaustive
 def test_an_answer_costs_what_its_passes_make(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

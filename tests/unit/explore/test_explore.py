@@ -365,6 +365,7 @@ def test_bindings_are_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert f"no mapping below {every.objective:,.6g} " in capsys.readouterr().out
 
 
+@exhaustive
 def test_places_of_collectives_are_a_choice():
     """The best of all places is the best of the searches of each place."""
     one = replace(SHARED, stream=(False,), strategy=("full",), dim=(BY_N,), kind=KIND)
@@ -462,6 +463,7 @@ def test_padded_extents_are_sharded():
     assert PadPass("M=16") in search.best.passes
 
 
+@exhaustive
 def test_products_with_own_loops_are_a_choice():
     """K is cut above the buffer of the weights, which a whole row does not fit."""
     one = Constraints(

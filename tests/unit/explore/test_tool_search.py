@@ -50,6 +50,7 @@ def few(tmp_path: Path) -> str:
     return f"--constraints={path}"
 
 
+@exhaustive
 def test_a_small_space_is_proven_by_enumeration(
     program: Path, few: str, tmp_path: Path
 ):

@@ -87,6 +87,7 @@ def test_every_mask_is_needed(op: NamedOp):
 TREES = [("none", ""), ("full", "stream,")]
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     ("op", "strategy", "stream"),
     [

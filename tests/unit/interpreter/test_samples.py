@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from covering import fraction
+from covering import fraction, one_of
 from paths import SAMPLES
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects import func
@@ -79,11 +79,13 @@ def test_spmd_level(path: Path, pipeline: str):
     check(parse_module(MESH + resized(path, M=5, K=7, N=19)), pipeline)
 
 
+@one_of(2)
 @pytest.mark.parametrize(("path", "pipeline"), fraction(GEMMS, SCHEDULES), ids=title)
 def test_schedule_level(path: Path, pipeline: str):
     check(parse_module(resized(path, M=5, K=7, N=19)), pipeline)
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     ("path", "strategy"),
     fraction(GEMMS, ("full", "partial", "none"), of=3),

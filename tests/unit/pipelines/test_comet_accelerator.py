@@ -60,6 +60,7 @@ def stages(strategy: str, at: str) -> tuple[str, ...]:
     )
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "strategy", "machine", "at", "sizes"),
     covering(product(OPS, STRATEGIES, MACHINES, ("GB", "OB"), ODD), 1),
@@ -104,6 +105,7 @@ def test_other_collectives_mean_the_same(op: str, strategy: str, at: str, kind: 
     assert_same_meaning(before, after, "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("machine", "op", "strategy"), covering(product((1, 16), OPS, STRATEGIES), 1)
 )

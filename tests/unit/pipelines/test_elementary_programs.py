@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import exhaustive, fraction
+from covering import exhaustive, fraction, one_of
 from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from triton_modules import ROOT, check_all, emitted, hardware
@@ -36,6 +36,7 @@ def sample(name: str) -> str:
     return (ROOT / "samples" / f"{name}.mlir").read_text()
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("name", "gpus"), fraction(["gemm_softmax", "gemm_layernorm"], [*GPUS])
 )

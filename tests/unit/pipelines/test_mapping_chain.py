@@ -217,6 +217,7 @@ def test_each_mapping_is_a_set_of_files_that_keeps_the_rules(name: str, machine:
         assert check(own) == []
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_chain_costs_the_sum_of_its_mappings(name: str):
     _, module = compiled(name, "edge")
@@ -320,6 +321,7 @@ def test_mappings_are_compared_and_the_cheapest_cut_is_taken():
     assert figures.latency == pytest.approx(min(costs))
 
 
+@exhaustive
 def test_neighbours_are_merged_where_that_is_cheaper():
     passes, module = compiled("merged", "edge")
     (choice,) = (each for each in CHOICES["merged", "edge", ""] if each.name == "chain")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE, exhaustive, fraction
+from covering import EVERY_CASE, exhaustive, fraction, one_of
 from rank_matrix import (
     PATTERNS,
     SIZES,
@@ -60,6 +60,7 @@ def begun_elsewhere(text: str) -> list[str]:
     return [order for order in orders if not STAGGERED.fullmatch(order)]
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     "cell", [c for c in PICKED if c.pattern in ("wait", "pull", "push")], ids=str
 )

@@ -112,6 +112,7 @@ def test_streamed_under_any_tree(op: NamedOp, seed: int):
     assert_same_meaning(before, after, "main", seed=seed, chunks=tree)
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "dim", "axes", "stream"),
     covering(
@@ -132,6 +133,7 @@ def test_distributed(op: NamedOp, dim: str, axes: dict[str, int], stream: str):
     assert_same_meaning(before, run_passes(before, pipeline), "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "dim", "strategy", "machine"),
     covering(
@@ -182,6 +184,7 @@ def test_files_break_no_rule(op: NamedOp, strategy: str):
     assert check(write_files(run_passes(before, pipeline))) == []
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "stream", "strategy"),
     covering(

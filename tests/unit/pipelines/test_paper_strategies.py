@@ -74,6 +74,7 @@ def compiled(op: str, hardware: str, strategy: str, last: str) -> ModuleOp:
     return module
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "strategy", "hardware"), covering(product(OPS, STRATEGIES, HARDWARE))
 )
@@ -86,6 +87,7 @@ def test_every_pass_keeps_the_meaning(op: str, hardware: str, strategy: str):
         assert_same_meaning(before, module, "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize(("op", "strategy"), fraction(OPS, [*STRATEGIES]))
 def test_the_files_break_no_rule(op: str, strategy: str):
     module = compiled(op, "cloud", strategy, "lower-to-comet")

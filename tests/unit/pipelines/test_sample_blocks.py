@@ -127,6 +127,7 @@ def test_blocks_run_on_one_gpu(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
+@exhaustive
 def test_blocks_run_on_several_gpus(tmp_path: Path):
     sources = {name: compiled(name) for name in RANKS}
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")

@@ -141,6 +141,7 @@ def softmax_on_three_ranks() -> tuple[ModuleOp, list[ModulePass], ModuleOp]:
     return module, parts_of(THREE_RANKS, module), made
 
 
+@one_of(2)
 @pytest.mark.parametrize("done", [pytest.param(2, marks=exhaustive), 11])
 def test_what_is_done_already_is_not_done_again(done: int) -> None:
     module, passes, made = softmax_on_three_ranks()

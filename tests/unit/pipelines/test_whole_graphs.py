@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import exhaustive
+from covering import exhaustive, one_of
 from gpu_graphs import H200, REDUCED_THEN_KEPT, SOFTMAX
 from graph_text import Program
 from rank_runs import outcomes
@@ -50,6 +50,7 @@ def test_graphs_run_on_two_gpus(tmp_path: Path):
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(shared, "right")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     "strategy", [pytest.param("partial", marks=exhaustive), "full"]
 )

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from covering import exhaustive
 from gpu_graphs import H200
 from gpu_ranks import H200X8, SHARED_TEXTS
 from triton_modules import emitted
@@ -122,6 +123,7 @@ def test_progress_is_printed_now_and_then(monkeypatch: pytest.MonkeyPatch) -> No
     assert re.match(r"comet-run: .* \(.* so far\)\n", said.getvalue())
 
 
+@exhaustive
 def test_an_interrupted_run_says_how_far_it_was(attention: Path) -> None:
     code = "import sys; from comet.runtime.command import main; sys.exit(main())"
     with subprocess.Popen(

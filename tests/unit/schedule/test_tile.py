@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from covering import covering
+from covering import covering, one_of
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import fused, only_function, ops_of, tiled
 from xdsl.utils.exceptions import PassFailedException
@@ -21,6 +21,7 @@ PLANS = (
 )
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "strategy", "plan"),
     covering(

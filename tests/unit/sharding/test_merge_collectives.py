@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE, one_of
+from covering import EVERY_CASE, exhaustive, one_of
 from gpu_ranks import H200X8
 from rank_runs import outcomes
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -105,7 +105,7 @@ def test_meaning_and_collectives(tail: str, ranks: int):
         assert collectives(after) == ["all_gather", kind]
 
 
-@one_of(2)
+@exhaustive
 @pytest.mark.parametrize("tail", ["scattered", "whole"])
 def test_emitted_modules_are_right_on_the_scheduler(tail: str, tmp_path: Path):
     sizes, attach = SIZES[0], f"{H200X8},triton-distributed"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE, fraction
+from covering import EVERY_CASE, fraction, one_of
 from gpu_ranks import H200X8
 from graph_text import Program
 from programs import mesh_text
@@ -97,6 +97,7 @@ def collectives(module: ModuleOp) -> list[str]:
     return [op.name.removeprefix("collective.") for op in found]
 
 
+@one_of(2)
 @pytest.mark.parametrize(("case", "ranks"), fraction(MOVES, RANKS))
 def test_meaning_and_collectives(case: str, ranks: int):
     write, sharded, expected = MOVES[case]

@@ -2,6 +2,7 @@
 
 import pytest
 from accelerators import edge_like
+from covering import one_of
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.utils.exceptions import DiagnosticException, PassFailedException
@@ -37,6 +38,7 @@ def test_instances_of_all_levels_that_span_the_axes_are_left_out():
     )
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("parts", "left", "distribute"),
     [

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from covering import one_of
+from covering import exhaustive
 from gpu_graphs import H200, SOFTMAX
 from gpu_programs import with_extents
 from split_programs import MI300X, merging
@@ -50,7 +50,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
     return texts
 
 
-@one_of(2)
+@exhaustive
 @pytest.mark.parametrize("target", LOG2_E)
 def test_no_exponential_is_scaled(target: str, found: Mapping[str, list[str]]):
     """With `use-exp2` the factor of each is in that of the scores."""

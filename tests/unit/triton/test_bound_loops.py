@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from covering import EVERY_CASE, some
+from covering import EVERY_CASE, exhaustive, some
 from interpreting import write_modules
 from masked_programs import (
     causal,
@@ -91,6 +91,7 @@ print(json.dumps(torch.equal(module.main(q, k, v, lens), before)))
 """
 
 
+@exhaustive
 def test_parts_beyond_the_length_load_nothing(tmp_path: Path):
     """Values after the last tile of a sequence are no numbers, and change nothing."""
     text, options = PARTS["parts"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from covering import one_of, some
+from covering import exhaustive, one_of, some
 from gpu_graphs import H200, SOFTMAX
 from graph_text import Program
 from named_ops import NAMED_OPS
@@ -57,6 +57,7 @@ def test_what_is_copied(extents: Mapping[str, int], factors: str, names: str):
     assert copied(extents, factors) == names
 
 
+@exhaustive
 def test_meaning(tmp_path: Path):
     """Odd extents whose rows begin at multiples of 16 bytes, in the interpreter."""
     sources = {

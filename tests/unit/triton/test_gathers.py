@@ -80,6 +80,7 @@ ON_RANKS = {
 SHARDED = [(name, dim) for name, dims in ON_RANKS.items() for dim in dims]
 
 
+@one_of(2)
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=exhaustive), 3])
 def test_ranks_gather_shards(ranks: int, tmp_path: Path):
     sources = {
@@ -127,7 +128,7 @@ def test_long_ids_address_large_tables_as_they_are():
     assert ".to(tl.int32)" not in source
 
 
-@one_of(2)
+@exhaustive
 @pytest.mark.parametrize("ids", ["i32", "i64"])
 def test_rows_beyond_32_bits_are_read(ids: str, tmp_path: Path):
     """The table has 2**31 + 4096 numbers; its last row is beyond 2**31."""
@@ -184,6 +185,7 @@ def test_the_sample_is_one_kernel_that_computes_embeddings(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
+@exhaustive
 def test_attention_to_pages_is_one_kernel(tmp_path: Path):
     text = paged(3, 2, 4, 16, 8, 7, 17)
     module = parse_module(text)

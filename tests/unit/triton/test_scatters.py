@@ -139,6 +139,7 @@ def product(tokens: int, depth: int, width: int, rows: int) -> str:
     }}"""
 
 
+@exhaustive
 def test_a_product_adds_its_rows_itself(tmp_path: Path):
     source = emitted(product(4096, 1024, 4096, 32000), ONE_GPU)
     assert source.count("@triton.jit") == 1

@@ -41,6 +41,7 @@ def test_loops_in_two_parts_mean_the_same(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
+@exhaustive
 @pytest.mark.parametrize("gpu", ["h200x1", pytest.param("mi300x8", marks=exhaustive)])
 def test_loops_that_a_mask_starts_have_it_first(gpu: str, tmp_path: Path):
     """Sums without iter_args go on in the second part."""

@@ -69,6 +69,7 @@ def test_one_gpu_reads_views_along_every_axis(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
+@exhaustive
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=exhaustive), 4])
 def test_ranks_read_views(ranks: int, tmp_path: Path):
     dim = DIMS[ranks]
