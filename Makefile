@@ -4,10 +4,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.comet-installed
-# One process more than processors, as some tests wait; and files in their own order, as
-# those with few tests are among the longest, and would come last.
-PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder \
-            -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))
+# Files in their own order, as those with few tests are among the longest, and would come last.
+PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder -n $$(getconf _NPROCESSORS_ONLN)
 
 # Without byte code, each of the hundreds of processes that tests start would compile comet again.
 unexport PYTHONDONTWRITEBYTECODE
