@@ -28,7 +28,6 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.program import priced
@@ -39,7 +38,11 @@ from comet.dialects.dataflow.program import programs_in
 from comet.dialects.errors import OpError
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
-from comet.passes.dataflow.persist_programs import GpuModel, plan_launch
+from comet.passes.dataflow.persist_programs import (
+    GpuModel,
+    kernels_and_programs,
+    plan_launch,
+)
 from comet.passes.dataflow.share_tiles.analysis import (
     PartialFold,
     partial_fold,
@@ -128,24 +131,13 @@ def _named(
     ops: Mapping[str, KernelOp], text: str, gpu: GpuModel
 ) -> Iterator[SharedKernel]:
     """Yield the kernels that `text` names."""
-    for entry in text.split():
-        name, _, number = entry.removeprefix("@").partition("=")
-        if name not in ops:
-            raise PassFailedException(
-                f"share-tiles: kernels names {name}, and the kernels are "
-                f"{', '.join(ops) or 'none'}; use one of these, or all, auto or none"
-            )
-        if "=" in entry and not (number.isdecimal() and int(number)):
-            raise PassFailedException(
-                f"share-tiles: kernels has '{entry}'; write a number of programs from "
-                f"1, as in {name}=264"
-            )
-        plan = _plan(ops[name], gpu, int(number) if number else None)
+    for op, programs in kernels_and_programs("share-tiles", ops, text):
+        plan = _plan(op, gpu, programs)
         if isinstance(plan, str):
             raise OpError(
-                ops[name],
-                f"share-tiles: programs of kernel @{name} cannot share tiles of "
-                f"sequences: {plan}",
+                op,
+                f"share-tiles: programs of kernel @{op.sym_name.data} cannot share "
+                f"tiles of sequences: {plan}",
             )
         yield plan
 

@@ -178,13 +178,18 @@ class Pairs(Lengths):
     roughly = least
 
 
-def test_eager_merges_do_not_wait_for_bounds_that_are_a_little_lower():
+def three_products() -> tuple[Operation, ...]:
+    """Return the ops of a chain of products."""
     p = Program({"M": 4, "K": 8, "N": 4})
     value = p.argument("x", "MK")
     for number, (dim, to) in enumerate(["KN", "NK", "KN"]):
         weight = p.argument(f"w{number}", dim + to)
         value = p.contract(f"c{number}", value, weight, "M" + to)
-    ops = elementary_ops(function(p.returning(value)))
+    return elementary_ops(function(p.returning(value)))
+
+
+def test_eager_merges_do_not_wait_for_bounds_that_are_a_little_lower():
+    ops = three_products()
     first, second, third = ops
     assert priority_partition(ops, Pairs(ops)) == ((first,), (second, third))
     eager = priority_partition(ops, Pairs(ops), eager=True)
@@ -457,12 +462,7 @@ def test_kernels_widen_what_they_read_themselves():
 
 def test_kernels_that_are_given_stay_together():
     """A product and what reads it begin as one kernel, which is merged with others."""
-    p = Program({"M": 4, "K": 8, "N": 4})
-    value = p.argument("x", "MK")
-    for number, (dim, to) in enumerate(["KN", "NK", "KN"]):
-        weight = p.argument(f"w{number}", dim + to)
-        value = p.contract(f"c{number}", value, weight, "M" + to)
-    ops = elementary_ops(function(p.returning(value)))
+    ops = three_products()
     _, second, third = ops
     parts = priority_partition(ops, Lengths(), start=((second, third),))
     assert any(isinstance(part, tuple) and {second, third} <= {*part} for part in parts)
