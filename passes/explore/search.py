@@ -71,11 +71,10 @@ def _failure(state: State) -> PassFailedException:
             )
             fails = isinstance(reason, NothingFits)
             return NothingFits(text) if fails else PassFailedException(text)
-    if not state.items and not state.space.rejected:
+    for key, reason in state.space.contradicted.items() if not state.items else ():
         return PassFailedException(
-            "explore: the constraints contradict each other or the program: they "
-            "leave no structure, such as stream: true where nothing streams, or "
-            "bindings: parallel where each node needs another; constrain less"
+            f"explore: the constraint '{key}' contradicts the program or the other "
+            f"constraints: {reason}; change it, or leave it out"
         )
     if realised:
         return PassFailedException(

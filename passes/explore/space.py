@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TypeVar
 
 from xdsl.context import Context
@@ -87,6 +88,8 @@ class StructureSpace:
     """Whether mappings count whose latency under `tool` is below their roofline."""
     rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The structures without a mapping, and the reasons."""
+    contradicted: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """The constraints that leave no structure somewhere, and the reasons."""
 
     def __post_init__(self) -> None:
         """Raise PassFailedException unless the module is one function, one mapping."""
@@ -180,9 +183,13 @@ class StructureSpace:
         """
         Yield every structure once; add those that passes reject to `rejected`.
 
+        Constraints that leave no structure somewhere are added to `contradicted`.
+
         The form of the program with the lowest bound comes first. The structures of a
         group for which `is_closed` is true are left out.
         """
+        if not self._forms:  # without streaming there is always a form
+            self.contradicted["stream"] = "nothing in the program streams"
         bounds = [self._bound_of(form) for form in self._forms]
         forms = zip(bounds, self._forms, strict=True)
         shardings = Shardings(self.constraints, self._pipeline)
@@ -251,9 +258,11 @@ class StructureSpace:
         if is_closed(Group(label, bound)):
             return
         (func,) = compute_functions(copy)
-        for name, strategy, plan in different_strategies(
-            func, system, self._pipeline.strategies(func)
-        ):
+        if not (strategies := self._pipeline.strategies(func)):
+            self.contradicted.setdefault(
+                "chunks", f"nothing in {label} folds chunks, so none come from the root"
+            )
+        for name, strategy, plan in different_strategies(func, system, strategies):
             full = f"{label} strategy={name}"
             if isinstance(plan, PassFailedException):
                 self.rejected[full] = str(plan)
@@ -270,6 +279,12 @@ class StructureSpace:
             yield structure
             return
         fused = structure.tree()
-        for text, after in choice.options(fused):
+        options = choice.options(fused)
+        if (first := next(options, None)) is None:
+            self.contradicted.setdefault(
+                "bindings", f"none is legal for a node of {structure.label}"
+            )
+            return
+        for text, after in chain((first,), options):
             label = structure.label + text
             yield replace(structure, label=label, after=after, fused=fused)

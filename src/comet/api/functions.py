@@ -156,9 +156,9 @@ def explore(
 
     `program` is a module with one function, or the path or text of one; `hardware` is a
     hardware file. `constraints` limit the choices, as a file, its text, or a map such
-    as `{"stream": False, "dim": ["N", "M"]}` (docs/explore.md), or a file that
-    `Answer.mlir` wrote; as `start` such a file is the mapping to start from, instead of
-    a quick search. `objective` is what is minimized: `latency` (cycles), `energy` (pJ)
+    as `{"stream": False, "dim": ["N", "M"]}` (docs/explore.md), or as what
+    `Answer.mlir` returned; as `start` that is the mapping to start from, instead of a
+    quick search. `objective` is what is minimized: `latency` (cycles), `energy` (pJ)
     or `edp` (their product), by `model`. The search ends after `time_limit` seconds, at
     Ctrl-C, or when the gap to the lower bound is proven to be at most `tolerance`, a
     fraction. The model `tool` has no lower bounds, so that an answer is proven only if

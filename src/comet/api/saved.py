@@ -101,14 +101,19 @@ def saved_constraints(file: Source) -> Source:
     """
     Return a file of constraints; for a saved mapping, those that its passes meet.
 
-    Raises UsageError as `saved_passes` does.
+    Raises UsageError as `saved_passes` does, and for passes without a tile tree.
     """
-    if not file.name.endswith(".mlir"):
+    if not (file.name.endswith(".mlir") or PIPELINE in file.text):
         return file
     passes = saved_passes(file)
     parts = _parts_of(passes)
     pads, placed = _passes_of(passes, PadPass), _passes_of(passes, PlaceCollectivesPass)
-    (fused,), (tiled,) = _passes_of(passes, FusePass), _passes_of(passes, TilePass)
+    fused, tiled = _passes_of(passes, FusePass), _passes_of(passes, TilePass)
+    if len(fused) != 1 or len(tiled) != 1:
+        raise UsageError(
+            f"{file.name}: '{PIPELINE}' maps nothing; it needs one 'fuse' and one "
+            "'tile', as comet-explore --output writes it"
+        )
     dims = [
         DimAxes(
             each.dim,
@@ -123,10 +128,10 @@ def saved_constraints(file: Source) -> Source:
         "stream": bool(_passes_of(passes, StreamPass)),
         "dim": format_dims(dims),
         **(_placed(placed[0]) if placed else {}),
-        "strategy": fused.strategy,
-        "chunks": fused.chunks,
-        "loops": fused.loops,
-        "factors": tiled.factors,
+        "strategy": fused[0].strategy,
+        "chunks": fused[0].chunks,
+        "loops": fused[0].loops,
+        "factors": tiled[0].factors,
     }
     if kinds := _kinds(passes):
         found = dict.fromkeys(str(kind) for body in kinds for kind in body)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from comet.api.question import Question
+from comet.api.saved import saved_constraints
 from comet.api.source import Source
 from comet.cost.estimate import ModelName
 from comet.passes.search import Objective
@@ -31,7 +32,8 @@ def read_layers(path: Path, hardware: str | None, rest: Question) -> list[Questi
     Return the questions of a YAML file, a list of maps.
 
     Paths are relative to the folder of the file. `hardware` and `rest` have the values
-    of keys that an entry lacks. Raises OSError, FileFormatError or UsageError.
+    of keys that an entry lacks. Raises OSError if the file itself cannot be read, and
+    FileFormatError or UsageError for a mistake in it or in a file that it names.
     """
     source = Source.read(path)
     file = read_yaml(source.text, source.name)
@@ -89,13 +91,24 @@ class _Layer:
     def _source(self, values: Mapping[str, Yaml], key: str) -> Source | None:
         """Return the file that a key names, None if the key is not there."""
         path = values.get(key)
-        return Source.read(self.folder / path) if isinstance(path, str) else None
+        if not isinstance(path, str):
+            return None
+        try:
+            return Source.read(self.folder / path)
+        except OSError as error:
+            named = f"{error.filename}: {error.strerror}"
+            raise self._error(f"'{key}': {named}; name another file") from error
+        except UsageError as error:
+            raise self._error(str(error)) from error
 
     def _constraints(self, values: Mapping[str, Yaml]) -> Source | None:
-        """Return the file of constraints, or those that the entry holds."""
+        """
+        Return the constraints of a file, which a saved mapping may be, or of the entry.
+        """
         inside = values.get("constraints")
         if inside is None or isinstance(inside, str):
-            return self._source(values, "constraints")
+            file = self._source(values, "constraints")
+            return None if file is None else saved_constraints(file)
         return Source(json.dumps(inside), self.file.file_line((self.index,)))
 
     def _number(self, values: Mapping[str, Yaml], key: str, rest: float) -> float:

@@ -59,12 +59,23 @@ def as_csv(results: Mapping[str, Result]) -> str:
     return text.getvalue()
 
 
+def check_plot(path: Path) -> None:
+    """Raise UsageError without matplotlib, or if it cannot write files like `path`."""
+    canvas = loaded("matplotlib.figure", "plot", "--plot").Figure().canvas
+    endings = canvas.get_supported_filetypes()
+    if path.suffix.removeprefix(".").lower() not in endings:
+        raise UsageError(
+            f"--plot {path}: no image format has this ending; name a file with one of "
+            f"{', '.join(endings)}"
+        )
+
+
 def plot(results: Mapping[str, Result], path: Path) -> None:
     """
-    Draw latency and energy of each strategy; the ending of `path` is the image format.
+    Draw latency and energy of each strategy into a file that passes `check_plot`.
 
-    A line marks the lower bound of the objective. Raises UsageError without matplotlib,
-    or if the file cannot be written in that format.
+    The ending of `path` is the image format. A line marks the lower bound of the
+    objective.
     """
     figure = loaded("matplotlib.figure", "plot", "--plot").Figure(
         figsize=(8, 3.5), layout="constrained"
@@ -82,7 +93,4 @@ def plot(results: Mapping[str, Result], path: Path) -> None:
         axes.set_title(what)
         axes.set_ylabel(unit)
         axes.tick_params("x", labelrotation=20)
-    try:
-        figure.savefig(path, dpi=150)
-    except ValueError as error:
-        raise UsageError(f"--plot {path}: {error}") from error
+    figure.savefig(path, dpi=150)

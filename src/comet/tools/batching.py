@@ -14,7 +14,7 @@ from comet.api.source import Source
 from comet.batch.answering import Result, results
 from comet.batch.engines import Engine
 from comet.batch.layers import read_layers
-from comet.batch.strategies import as_csv, by_strategy, plot
+from comet.batch.strategies import as_csv, by_strategy, check_plot, plot
 from comet.cost.estimate import figure_text
 from comet.text_table import aligned
 from comet.tools.exploring import question_of, store_of
@@ -41,6 +41,8 @@ def print_batch(options: Namespace) -> bool:
 
 def print_strategies(options: Namespace) -> bool:
     """Print the best mapping of each strategy; return whether there is one at all."""
+    if options.plot is not None:
+        check_plot(Path(options.plot))
     program, hardware = Source.read(options.input), Source.read(options.hardware)
     questions = by_strategy(question_of(options, program, hardware))
     found = dict(zip(questions, _results([*questions.values()], options), strict=True))

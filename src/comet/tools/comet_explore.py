@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from comet.api.source import Source
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.flags import FlagParser
-from comet.tools.reporting import add_report_flags
+from comet.tools.reporting import add_report_flags, expect_folder
 from comet.tools.short_lived import short_lived
 
 if TYPE_CHECKING:
@@ -235,6 +235,7 @@ def _check(options: Namespace) -> None:
             raise UsageError("--start is a mapping of one question; leave it out")
     if not options.compare_strategies:
         _expect_none(options, ("csv", "plot"), "what --compare-strategies finds")
+    expect_folder("emit", options.emit)
     for flag in ("output", "certificate", "report", "csv", "plot"):
         _expect_writable(flag, getattr(options, flag))
 

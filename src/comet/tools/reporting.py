@@ -29,6 +29,12 @@ def add_report_flags(parser: ArgumentParser, other: str) -> None:
     )
 
 
+def expect_folder(flag: str, name: str | None) -> None:
+    """Raise UsageError if a flag names a file where files are written into a folder."""
+    if name is not None and Path(name).is_file():
+        raise UsageError(f"--{flag}: {name} is a file; name a folder")
+
+
 @dataclass(frozen=True)
 class Outputs:
     """The files that the flags of a report name."""
@@ -52,8 +58,7 @@ class Outputs:
                 raise UsageError("--compare is a part of the report; give --report too")
             return None
         require_packages()
-        if options.plots is not None and Path(options.plots).is_file():
-            raise UsageError(f"--plots: {options.plots} is a file; name a folder")
+        expect_folder("plots", options.plots)
         return cls(options.report, options.plots, options.compare)
 
     def write(self, page: Page) -> None:

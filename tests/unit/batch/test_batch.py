@@ -174,7 +174,9 @@ def test_the_questions_of_a_file(folder: Path):
         (WHOLE + "  model: exact", "layers.yaml:1: there is no model 'exact'"),
         (WHOLE + "  tolerance: 2", "layers.yaml:1: the tolerance is a fraction"),
         (WHOLE + "  time_limit: long", "layers.yaml:1: 'time_limit' is no number: 'lo"),
-        ("- program: none.mlir", "none.mlir: No such file or directory"),
+        ("- program: none.mlir", "layers.yaml:1: 'program': "),
+        (WHOLE + "  constraints: bytes", "layers.yaml:1: "),
+        (WHOLE + "  constraints: in.mlir", "in.mlir: there is no 'comet.pipeline'"),
         (ENTRY, "layers.yaml:1: name its hardware here, or for all by --hardware"),
     ],
 )
@@ -182,6 +184,7 @@ def test_mistakes_in_the_file(
     folder: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ):
     (folder / "layers.yaml").write_text(text)
+    (folder / "bytes").write_bytes(b"\xff")
     with pytest.raises(SystemExit) as end:
         main(["--batch", str(folder / "layers.yaml")])
     assert end.value.code == 1

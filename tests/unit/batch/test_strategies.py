@@ -49,9 +49,17 @@ def test_every_strategy(
     drawn = (tmp_path / "s.svg").read_text()
     assert drawn.count("<!-- latency -->") == 1
     assert all(f"<!-- {name} -->" in drawn for name in names)
+
+
+@pytest.mark.parametrize("name", ["none.xyz", "none"])
+def test_a_plot_is_in_a_known_format(
+    flags: list[str], capsys: pytest.CaptureFixture[str], name: str
+):
     with pytest.raises(SystemExit, match="1"):
-        main([*flags, "--plot", "none.xyz"])
-    assert "--plot none.xyz: Format 'xyz' is not supp" in capsys.readouterr().err
+        main([*flags, "--plot", name])
+    out, err = capsys.readouterr()
+    assert not out  # said before any search
+    assert f"--plot {name}: no image format has this ending" in err
 
 
 def test_flags_of_the_comparison_alone(capsys: pytest.CaptureFixture[str]):

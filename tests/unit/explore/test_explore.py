@@ -22,6 +22,7 @@ from comet.cost.estimate import ModelName
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
+from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore import branch_and_bound
 from comet.passes.explore.constraints import Constraints
@@ -414,7 +415,9 @@ def test_the_first_rejection_is_named():
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        (Constraints(stream=(True,)), "contradict .* they leave no structure"),
+        (Constraints(stream=(True,)), "'stream' contradicts .*: nothing .* streams"),
+        # Kinds of collectives that the COMET files lack are rejected beside it.
+        (Constraints(chunks=("root",), pad="none"), "'chunks' contradicts .* folds"),
         (
             replace(
                 SHARED,
@@ -430,6 +433,19 @@ def test_the_first_rejection_is_named():
 def test_contradictions_are_no_full_buffers(limits: Constraints, message: str):
     with pytest.raises(PassFailedException, match=message):
         Exploration(space_of("gemm", (8, 8, 32), limits)).run()
+
+
+def test_bindings_that_no_node_can_have_are_named():
+    parallel = replace(
+        SHARED,
+        stream=(False,),
+        dim=(BY_N,),
+        strategy=("full",),
+        bindings=(BindingKind.PARALLEL,),
+    )
+    message = "'bindings' contradicts .*: none is legal for a node of stream=false"
+    with pytest.raises(PassFailedException, match=message):
+        Exploration(space_of("gemm_softmax", (8, 8, 32), parallel)).run()
 
 
 @pytest.mark.parametrize(
@@ -565,6 +581,7 @@ def test_a_factor_that_does_not_divide_leaves_nothing(
         (["--model", "other"], "invalid choice: 'other'"),
         (["--hardware", "samples/hardware/h200x1.yaml"], "GPU"),
         (["--output", "nowhere/best.mlir"], "no file can be written at nowhere/best"),
+        (["--emit", "README.md"], "--emit: README.md is a file; name a folder"),
         (["--certificate", "samples"], "no file can be written at samples; name one"),
     ],
 )

@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import cast
@@ -62,6 +63,12 @@ def test_constraints_are_what_its_passes_say(folder: Path):
     assert re.match(r"\w+: [MNK]=\d", values["factors"])
 
 
+def test_the_text_of_a_mapping_is_a_file_of_constraints(folder: Path):
+    file = Source.read(folder / "best.mlir")
+    as_text = saved_constraints(replace(file, name="<text>"))
+    assert as_text == replace(saved_constraints(file), name="<text>")
+
+
 def test_padding_is_a_constraint():
     passes = 'decompose,pad{to=\\"M=16,N=8\\"},fuse{strategy=full},tile{factors=\\"\\"}'
     module = f'builtin.module attributes {{comet.pipeline = "{passes}"}} {{}}'
@@ -108,6 +115,7 @@ def test_a_search_starts_from_it(
             "--start is a mapping of one question",
         ),
         (["--start", "broken.mlir"], "broken.mlir: 'comet.pipeline': "),
+        (["--constraints", "part.mlir"], "part.mlir: 'comet.pipeline' maps nothing"),
         (["--start", "other.mlir"], "do not map this program on this hardware: "),
     ],
 )
@@ -119,6 +127,7 @@ def test_mistakes(
 ):
     text = (folder / "best.mlir").read_text()
     (folder / "broken.mlir").write_text(text.replace("decompose{", "attach-hardware{"))
+    (folder / "part.mlir").write_text(re.sub("fuse{.*tile{", "tile{", text))
     other = text.replace("dim=N ", "dim=Q ")
     (folder / "other.mlir").write_text(other)
     named = [str(folder / flag) if "." in flag else flag for flag in flags]
