@@ -84,8 +84,9 @@ def functions_at(
     Return the functions that the pass `name` works on.
 
     Raises PassFailedException if a function is not at one of the levels `accepted` (in
-    order), if it has several blocks, and if the module is lowered completely. A pass
-    that does not accept `copies` also rejects functions with `schedule.copy`.
+    order), if it has several blocks or no results, and if the module is lowered
+    completely. A pass that does not accept `copies` also rejects functions with
+    `schedule.copy`.
     """
     functions = tuple(compute_functions(module))
     if not functions and any(op.name == "comet.mapping" for op in module.ops):
@@ -124,6 +125,12 @@ def check_blocks(op: FuncOp, name: str) -> None:
 def _check_level(op: FuncOp, name: str, accepted: tuple[IRLevel, ...]) -> None:
     check_blocks(op, name)
     level = level_of_function(op)
+    if level is not None and not op.function_type.outputs:
+        raise OpError(
+            op,
+            f"{name}: @{op.sym_name.data} returns nothing, so nothing of it is needed; "
+            "return what it computes",
+        )
     if level is not None and level not in accepted:
         raise OpError(
             op,

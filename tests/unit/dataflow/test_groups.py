@@ -264,6 +264,29 @@ def test_every_program_has_a_part():
         grouped("softmax", 32, KERNELS)
 
 
+TWO_DIMS = """
+!X = tensor<8x6xf16, #compound.dims<M, N>>
+!Y = tensor<8x4xf16, #compound.dims<M, Q>>
+func.func @f(%x: !X, %y: !Y) -> (!X, !Y) {
+  %s = compound.map exp %x : !X -> !X
+  %t = compound.map exp %y : !Y -> !Y
+  func.return %s, %t : !X, !Y
+}
+"""
+
+
+def test_programs_split_one_dimension():
+    shards = "distribute{dim=N axes=cta},distribute{dim=Q axes=cta},insert-collectives"
+    with pytest.raises(PassFailedException, match="and split N, Q; let them split one"):
+        run_passes(parse_module(TWO_DIMS), f"{H200},add-ctas{{ctas=2}},{shards},fuse")
+
+
+@pytest.mark.parametrize("options", ['kernels="p"', "narrow=c"])
+def test_programs_that_exchange_are_one_kernel(options: str):
+    with pytest.raises(PassFailedException, match="exchange values in one kernel, and"):
+        grouped("softmax", 2, f"fuse{{strategy=full {options}}}")
+
+
 def test_options_of_groups():
     module = parse_module(TEXTS["softmax"].format(**SIZES))
     for options, reason in (

@@ -7,6 +7,7 @@ from covering import exhaustive, fraction, one_of
 from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from triton_modules import ROOT, check_all, emitted, hardware
+from xdsl.utils.exceptions import PassFailedException
 
 ACCELERATOR = f"{hardware('edge.yaml')},comet-accelerator{{dim=N strategy=full}}"
 GPUS = {
@@ -74,3 +75,10 @@ def test_a_function_of_nothing_has_no_nests():
     module = parse_module("func.func @main() { func.return }")
     passes = f"{hardware('edge.yaml')},fuse{{strategy=full}}"
     assert "schedule." not in str(run_passes(module, passes))
+
+
+def test_a_function_without_results_is_rejected():
+    text = EXP_ROWS.replace(") -> !x {", ") {").replace("return %e : !x", "return")
+    for passes in (*GPUS.values(), f"{hardware('edge.yaml')},comet-accelerator"):
+        with pytest.raises(PassFailedException, match="@main returns nothing"):
+            run_passes(parse_module(text), passes)

@@ -185,6 +185,12 @@ def test_a_returned_product_keeps_its_type():
         narrow(text, "strategy=none narrow=c")
 
 
+def test_a_product_may_be_named_twice():
+    text, given = SOFTMAX.format(**ODD), "strategy=none kernels="
+    once = stored(text, f'{given}"c; p_1" narrow=c')
+    assert once == stored(text, f'{given}"c; p_1" narrow="c %c"') == [2 * 37 * 150]
+
+
 def test_a_name_that_no_value_has_is_rejected():
     with pytest.raises(PassFailedException, match="narrow names %q, which no op comp"):
         narrow(LARGE, "narrow=q")

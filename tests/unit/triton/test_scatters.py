@@ -84,6 +84,8 @@ def test_kernels_given_by_hand_scatter():
     assert by_hand == emitted(text, f"{H200},{ranks} strategy=priority}}")
     with pytest.raises(PassFailedException, match="reads sums that it scatters"):
         emitted(text, f'{H200},{ranks} kernels="s u y"}}')
+    with pytest.raises(PassFailedException, match="name both in one kernel"):
+        emitted(text, f'{H200},{ranks} kernels="e; s u; y"}}')
 
 
 @exhaustive

@@ -54,6 +54,18 @@ class Gpu(Machine):
                     "parts of tensors; run lower-views before fuse",
                 )
         if exchanges_in_gpu(func, gpu_levels(self.system)):
+            _check_no_kernels(func, options)
             fuse_exchanging(func, self.system)
         else:
             fuse_function(func, self.system, options)
+
+
+def _check_no_kernels(func: FuncOp, options: FuseOptions) -> None:
+    """Raise PassFailedException for options that choose what kernels store."""
+    if options.kernels != "auto" or options.narrow not in ("none", "auto"):
+        raise OpError(
+            func,
+            f"fuse: programs of @{func.sym_name.data} exchange values in one kernel, "
+            "and kernels=.. and narrow=.. say what several store; leave them out, or "
+            "use ctas=1",
+        )

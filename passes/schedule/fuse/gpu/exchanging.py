@@ -80,17 +80,13 @@ def _axes(region: SpmdOp, levels: GpuLevels) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class GroupShards:
-    """How the programs of a group shard dimensions."""
+    """How the programs of a group shard a dimension."""
 
     mesh: str
-    loops: tuple[LoopAttr, ...]
+    loop: LoopAttr
+    """The dimension that they shard, and its shards."""
     ranks: int
     """The number of GPUs; each has groups for its own shard."""
-
-    @property
-    def dims(self) -> frozenset[str]:
-        """The dimensions that the programs shard."""
-        return frozenset(loop.dim for loop in self.loops)
 
 
 def fuse_exchanging(func: FuncOp, system: SystemOp) -> None:
@@ -164,41 +160,40 @@ def plan_exchanging(func: FuncOp, shards: GroupShards, levels: GpuLevels) -> Fus
             KernelLevels(levels),
             chunks_of(ops),
         )
-    inputs = dict(program.inputs)
     return FusionPlan(
         func.body.block,
         (_kernel(ops, program.outputs, shards),),
         tuple(program.returned.operands),
         KernelLevels(levels),
-        chunks_of(ops) | {**inputs, **program.leaving},
+        chunks_of(ops) | {**program.inputs, **program.leaving},
     )
 
 
 def _shards(region: SpmdOp, name: str, levels: GpuLevels) -> GroupShards:
-    """Return how the programs of a group shard dimensions; checks the sharding."""
+    """Return how the programs of a group shard a dimension; checks the sharding."""
     mesh = lookup_mesh(region, region.mesh)
     axes = _axes(region, levels)
-    found: dict[str, str] = {}
-    for _, _, sharding in region.boundary():
-        for dim, names in sharding.items():
-            found |= {axis: dim for axis in names if axis in axes}
-    if len(found) != 1 or len(axes) != 1:
+    shardings = [sharding for _, _, sharding in region.boundary()]
+    dims = dict.fromkeys(
+        dim
+        for sharding in shardings
+        for dim, names in sharding.items()
+        if not set(axes).isdisjoint(names)
+    )
+    if len(dims) != 1 or len(axes) != 1:
         raise PassFailedException(
             f"fuse: programs of @{name} are in groups along {', '.join(axes)}, and "
-            f"split {', '.join(found.values()) or 'no argument and no result'}; let "
-            "them split one dimension, as in dim=N:cta"
+            f"split {', '.join(dims) or 'no argument and no result'}; let them split "
+            "one dimension, as in dim=N:cta"
         )
-    loops = tuple(LoopAttr(found[axis], mesh.axis_extents[axis], axis) for axis in axes)
-    for loop in loops:
-        whole = joined_extents((*region.ins, *region.outs))[loop.dim]
-        over_ranks = next(
-            without_axes(sharding, axes).get(loop.dim, ())
-            for _, _, sharding in region.boundary()
-            if loop.dim in sharding
-        )
-        _check_parts(name, loop, even_tile(whole, mesh.size(over_ranks)))
+    (axis,), (dim,) = axes, dims
+    loop = LoopAttr(dim, mesh.axis_extents[axis], axis)
+    whole = joined_extents((*region.ins, *region.outs))[dim]
+    sharding = next(each for each in shardings if dim in each)
+    over_ranks = without_axes(sharding, axes).get(dim, ())
+    _check_parts(name, loop, even_tile(whole, mesh.size(over_ranks)))
     ranks = mesh.size(mesh.axis_extents) // mesh.size(axes)
-    return GroupShards(mesh.sym_name.data, loops, ranks)
+    return GroupShards(mesh.sym_name.data, loop, ranks)
 
 
 def _check_parts(name: str, loop: LoopAttr, extent: int) -> None:
@@ -217,8 +212,8 @@ def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spat
 
     With the loop there are few enough programs that all run at the same time.
     """
-    reduced = {dim for op in ops for dim in reduced_dims(op)} | shards.dims
-    kept = [dim for dim in names_of(outs[0]) if dim not in reduced]
+    cut = {shards.loop.dim, *(dim for op in ops for dim in reduced_dims(op))}
+    kept = [dim for dim in names_of(outs[0]) if dim not in cut]
     grid = [dim for dim in kept if all(dim in names_of(out) for out in outs)]
     if len(grid) != 1:
         raise PassFailedException(
@@ -226,10 +221,9 @@ def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spat
             f"{', '.join(grid) or 'none'}; merge them to one with compound.rename, or "
             "compile without ctas"
         )
-    children = tuple(_stages(ops, outs, shards))
-    for dim in reversed(grid):
-        children = (Temporal(REGISTERS, children, dim, (), ops, outs),)
-    group = Spatial(REGISTERS, shards.mesh, shards.loops, children, ops, outs)
+    stages = tuple(_stages(ops, outs, shards))
+    rows = Temporal(REGISTERS, stages, grid[0], (), ops, outs)
+    group = Spatial(REGISTERS, shards.mesh, (shards.loop,), (rows,), ops, outs)
     return grid_node(grid, (group,), ops, outs)
 
 
@@ -277,15 +271,15 @@ def stages_of(ops: Stage) -> Iterator[Stage]:
 
 
 def _loops(stage: Stage, shards: GroupShards) -> tuple[str, ...]:
-    """Return the loops of a stage: none over a shard, which registers hold whole."""
-    dims = [dim for dim in looped_dims(stage) if dim not in shards.dims]
+    """Return the loops of a stage: none over the shard, which registers hold whole."""
+    dims = [dim for dim in looped_dims(stage) if dim != shards.loop.dim]
     extents = {dim: n for op in stage for dim, n in extents_of_op(op).items()}
     return nested_loops(stage, dims, extents)
 
 
 def _with_parts(tree: Tree, shards: GroupShards) -> Iterator[Tree]:
     """
-    Yield a tree, with each fold over a sharded dimension in a loop of one iteration.
+    Yield a tree, with each fold over the sharded dimension in a loop of one iteration.
 
     The combiner of the loop shows that the result is partial.
     """
@@ -294,7 +288,7 @@ def _with_parts(tree: Tree, shards: GroupShards) -> Iterator[Tree]:
         return
     kept: list[Operation] = []
     for op in tree.ops:
-        if not isinstance(op, FoldOp) or op.dim.data not in shards.dims:
+        if not isinstance(op, FoldOp) or op.dim.data != shards.loop.dim:
             kept.append(op)
             continue
         if kept:

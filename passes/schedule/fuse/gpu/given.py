@@ -7,7 +7,7 @@ value that no kernel stores is computed by each kernel that needs it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -25,8 +25,9 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
     Return the work of one GPU, with kernels that store the values named in `text`.
 
     Raises PassFailedException for a name that no value has or that occurs twice, for a
-    value that has to be stored and is not named, for a kernel with two extents of one
-    dimension, and for kernels that need each other.
+    value that has to be stored and is not named, for a kernel that scatters what
+    another one stores, for a kernel with two extents of one dimension, and for kernels
+    that need each other.
     """
     named = value_names(ops)
     stored = named_values(text, named, "fuse", "kernel")
@@ -40,20 +41,31 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
     known = {value for values in stored for value in values}
     kernels = [_kernel(ops, values, known - set(values)) for values in stored]
     for kernel, values in zip(kernels, stored, strict=True):
-        if meet_in_memory(kernel, kernel):
-            raise OpError(
-                func,
-                f"fuse: the kernel of %{named[values[0]]} reads sums that it scatters, "
-                "or computes their ids; store them in another kernel",
-            )
-        if any(disagrees(kernel, (op,)) for op in kernel):
-            raise OpError(
-                func,
-                f"fuse: the kernel of %{named[values[0]]} has a dimension with two "
-                "extents; store a value in between in another kernel",
-            )
+        if mistake := _mistake(kernel, named):
+            raise OpError(func, f"fuse: the kernel of %{named[values[0]]} {mistake}")
     borders = [op for op in ops if isinstance(op, Border)]
     return _in_order((*kernels, *borders))
+
+
+def _mistake(kernel: Sequence[Operation], named: Mapping[SSAValue, str]) -> str | None:
+    """Return why ops cannot be one kernel, None if they can."""
+    for op in scatters_of(kernel):
+        if op.values.owner not in kernel:
+            return (
+                f"adds %{named[op.values]} to rows, and another kernel stores that; "
+                "name both in one kernel"
+            )
+    if meet_in_memory(kernel, kernel):
+        return (
+            "reads sums that it scatters, or computes their ids; store them in another "
+            "kernel"
+        )
+    if any(disagrees(kernel, (op,)) for op in kernel):
+        return (
+            "has a dimension with two extents; store a value in between in another "
+            "kernel"
+        )
+    return None
 
 
 def _needed(func: FuncOp, ops: Sequence[Operation]) -> tuple[SSAValue, ...]:

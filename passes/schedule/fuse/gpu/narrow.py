@@ -115,7 +115,8 @@ def named_products(ops: Sequence[Operation], names: str) -> tuple[SSAValue, ...]
     Raises PassFailedException if no value has a name, or if it has no narrower type.
     """
     values = {name: value for value, name in value_names(ops).items()}
-    return tuple(_named(values, name) for name in names.split())
+    words = dict.fromkeys(name.removeprefix("%") for name in names.split())
+    return tuple(_named(values, name) for name in words)
 
 
 def _named(values: Mapping[str, SSAValue], name: str) -> SSAValue:
