@@ -133,7 +133,11 @@ class _Given:
     values: dict[str, Yaml]
 
     def several(self, key: str, parse: Callable[[str], T]) -> tuple[T, ...] | None:
-        """Return the values of `key`, one text or a list; None if it is not there."""
+        """
+        Return the values of `key`, one text or a list, each once; None without it.
+
+        Structures with equal values would be searched twice, under one label.
+        """
         if key not in self.values:
             return None
         value = self.values[key]
@@ -141,7 +145,7 @@ class _Given:
         if not texts:
             reason = f"'{key}' has an empty list; give it a value, or leave it out"
             raise self.file.error((key,), reason)
-        return tuple(self._parsed(key, text, parse) for text in texts)
+        return tuple(dict.fromkeys(self._parsed(key, text, parse) for text in texts))
 
     def single(self, key: str, parse: Callable[[str], T]) -> T | None:
         """Return the one value of `key`, None if it is not there."""

@@ -199,15 +199,16 @@ class _Table(Generic[T]):
     ) -> None:
         """Record in a row what `price` returns or raises."""
         try:
-            self._bounds[index] = bound
             found = self.priced[index] = price()
             self.rows[index] = Row(label, found.cost, found.limit, found.rank)
         except (PassFailedException, CostError) as error:
             self.failure = error
             self.priced.pop(index, None)
-            if isinstance(error, NotCheaper):
-                del self._bounds[index]
             self.rows[index] = Row(label, None, str(error))
+            if isinstance(error, NotCheaper):
+                self._bounds.pop(index, None)
+                return
+        self._bounds[index] = bound
 
     def best(self) -> int | None:
         """Return the row of the lowest price, the first of equals, None without one."""

@@ -31,6 +31,8 @@ def test_constraints_read():
     one = read_constraints("bindings: [pipeline]", "c.yaml").bindings
     assert one == (BindingKind.PIPELINE,)
     assert read_constraints("", "c.yaml") == Constraints()
+    twice = read_constraints("strategy: [full, none, full]\ndim: [N, 'N']", "c.yaml")
+    assert twice == read_constraints("strategy: [full, none]\ndim: N", "c.yaml")
 
 
 FEW = "strategy: full\nstream: false\ndim: [N, '']\nkind: allreduce\n"

@@ -330,7 +330,9 @@ def test_a_choice_that_has_to_end_takes_the_best_known_candidate(end: str):
             raise KeyboardInterrupt
         raise AssertionError("the time is up")
 
-    every = [priced("first", 2.0), Candidate("late", late), priced("last", 1.0)]
+    first = Candidate("first", priced("first", 2.0).price, Cost(1.5))
+    late_one = Candidate("late", late, Cost(0.5))
+    every = [first, late_one, priced("last", 1.0)]
     with session() as current:
         deadline = inf if end == "interrupt" else -1.0
         with suppress(KeyboardInterrupt), current.until(deadline):
