@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import product
 from typing import Literal, Self, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
@@ -23,6 +22,7 @@ from comet.dialects.schedule.attributes import BindingAttr, BindingKind
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel
+from comet.passes.analysis.op_groups import defining_ops
 from comet.passes.annotate_cost.accelerator import lowered_copy, total_figures
 from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.function_pass import FunctionPass
@@ -269,11 +269,19 @@ def bound_siblings(block: Block, kinds: Kinds) -> list[tuple[Operation, BindingK
 
 
 def _check_parallel(before: Sequence[Operation], after: Sequence[Operation]) -> None:
-    """Raise PassFailedException if siblings use results of siblings before them."""
-    for producer, op in product(before, after):
-        if set(producer.results) & set(op.operands):
-            raise OpError(
-                op,
-                f"bind: {op.name} uses what the {producer.name} before it makes; they "
-                "cannot run in parallel, take kind=pipeline or kind=sequential",
-            )
+    """
+    Raise PassFailedException if siblings depend on siblings before them.
+
+    They may do so through ops between siblings, such as casts.
+    """
+    for op in after:
+        block = op.parent_block()
+        needed = defining_ops(op.operands, set(block.ops if block else ()))
+        for producer in before:
+            if producer in needed:
+                raise OpError(
+                    op,
+                    f"bind: {op.name} uses what the {producer.name} before it makes; "
+                    "they cannot run in parallel, take kind=pipeline or "
+                    "kind=sequential",
+                )

@@ -8,9 +8,11 @@ from covering import one_of
 from semantics import assert_same_meaning, comet_context, parse_module, run_passes
 from tile_trees import fused, ops_of
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import CollectiveOp
+from comet.dialects.compound import CastOp
 from comet.dialects.schedule.attributes import BindingAttr, BindingKind
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
@@ -126,6 +128,18 @@ def test_each_child_may_be_bound_by_a_kind_of_its_own():
 def test_what_runs_in_parallel_uses_nothing_of_it_further_on():
     with pytest.raises(PassFailedException, match="they cannot run in parallel"):
         run_passes(three("%e", "%s, %a"), 'bind{bodies="@main: parallel"}')
+
+
+def test_what_runs_in_parallel_uses_nothing_of_it_through_other_ops():
+    tree = three("%s", "%e, %a")
+    (func,) = compute_functions(tree)
+    first, *_, last = (op for op in func.body.block.ops if isinstance(op, NodeOp))
+    cast = CastOp(first.results[0], first.results[0].type)
+    Rewriter.insert_op(cast, InsertPoint.after(first))
+    run_passes(tree, 'bind{bodies="@main: parallel pipeline"}')
+    last.operands[0] = cast.result
+    with pytest.raises(PassFailedException, match="they cannot run in parallel"):
+        run_passes(tree, 'bind{bodies="@main: parallel pipeline"}')
 
 
 def test_the_kinds_that_auto_takes_can_be_written():
