@@ -57,6 +57,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.numbered_kernels import numbered_kernels
 from comet.passes.pipeline import AUTO, ChoosingPass
 from comet.passes.schedule.hoist_copies import resident_tiles
 from comet.passes.schedule.tile.gpu.space import STAGES
@@ -173,34 +174,10 @@ def _named_kernels(
     found: Mapping[str, KernelOp], gpu: GpuModel, text: str
 ) -> Iterator[PersistentKernel]:
     """Yield the kernels that `text` names."""
-    for op, programs in kernels_and_programs("persist-programs", found, text):
+    for op, programs in numbered_kernels("persist-programs", found, text, "programs"):
         if (reason := unfit_for_tiles(op)) is not None:
             raise OpError(op, f"persist-programs: {reason}")
         yield plan_launch(op, gpu, programs)
-
-
-def kernels_and_programs(
-    pass_name: str, found: Mapping[str, KernelOp], text: str
-) -> Iterator[tuple[KernelOp, int | None]]:
-    """
-    Yield the kernels that an option names, with the number of programs after `=`.
-
-    Raises PassFailedException for a name that is not in `found`, and for what is no
-    number of programs.
-    """
-    for entry in text.split():
-        name, _, number = entry.removeprefix("@").partition("=")
-        if name not in found:
-            raise PassFailedException(
-                f"{pass_name}: kernels names {name}, and the kernels are "
-                f"{', '.join(found) or 'none'}; use one of these, or all, auto or none"
-            )
-        if "=" in entry and not (number.isdecimal() and int(number)):
-            raise PassFailedException(
-                f"{pass_name}: kernels has '{entry}'; write a number of programs "
-                f"from 1, as in {name}=132"
-            )
-        yield found[name], int(number) if number else None
 
 
 def plan_launch(

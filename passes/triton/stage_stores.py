@@ -41,6 +41,7 @@ from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.functions import in_copy
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.numbered_kernels import numbered_kernels
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.materialize_copies import materialize
 from comet.passes.search import cheapest, timed
@@ -115,17 +116,12 @@ def plan_stores(
             if priced := _priced(found[name], possible, gpu):
                 yield found[name], _fastest(name, priced)
         return
-    for entry in kernels.split():
-        name, _, number = entry.removeprefix("@").partition("=")
-        if name not in found:
-            raise PassFailedException(
-                f"stage-stores: kernels names {name}, and the kernels are "
-                f"{', '.join(found) or 'none'}; use one of these, all or none"
-            )
-        if name not in able:
-            reason = not_stored(found[name], gpu.alignment)
-            raise OpError(found[name], f"stage-stores: {reason}")
-        yield found[name], _parts(found[name], number, able[name], gpu)
+    for kernel, parts in numbered_kernels("stage-stores", found, kernels, "parts"):
+        possible = able.get(kernel.sym_name.data)
+        if possible is None:
+            reason = not_stored(kernel, gpu.alignment)
+            raise OpError(kernel, f"stage-stores: {reason}")
+        yield kernel, _parts(kernel, parts, possible, gpu)
 
 
 def _able(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
@@ -149,18 +145,20 @@ def _able(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
     return {name: possible for name, possible in found.items() if possible}
 
 
-def _parts(kernel: KernelOp, number: str, possible: Sequence[int], gpu: _Gpu) -> int:
+def _parts(
+    kernel: KernelOp, given: int | None, possible: Sequence[int], gpu: _Gpu
+) -> int:
     """Return the parts that are given for a kernel, or with which it is fastest."""
     name = kernel.sym_name.data
-    if number and number not in map(str, possible):
+    if given is not None and given not in possible:
         raise OpError(
             kernel,
-            f"stage-stores: kernels has {name}={number}, and descriptors can store "
+            f"stage-stores: kernels has {name}={given}, and descriptors can store "
             f"rows of its tiles in {', '.join(map(str, possible))} parts; give one of "
             "these numbers",
         )
-    if number:
-        return int(number)
+    if given is not None:
+        return given
     if not (priced := _priced(kernel, possible, gpu)):
         raise OpError(
             kernel,

@@ -38,9 +38,9 @@ from comet.dialects.dataflow.program import programs_in
 from comet.dialects.errors import OpError
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
+from comet.passes.analysis.numbered_kernels import numbered_kernels
 from comet.passes.dataflow.persist_programs import (
     GpuModel,
-    kernels_and_programs,
     plan_launch,
 )
 from comet.passes.dataflow.share_tiles.analysis import (
@@ -131,7 +131,7 @@ def _named(
     ops: Mapping[str, KernelOp], text: str, gpu: GpuModel
 ) -> Iterator[SharedKernel]:
     """Yield the kernels that `text` names."""
-    for op, programs in kernels_and_programs("share-tiles", ops, text):
+    for op, programs in numbered_kernels("share-tiles", ops, text, "programs"):
         plan = _plan(op, gpu, programs)
         if isinstance(plan, str):
             raise OpError(

@@ -1,0 +1,38 @@
+"""Options that name kernels, some with a number: `"f_c_kernel f_d_kernel=66"`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.dataflow import KernelOp
+
+
+def numbered_kernels(
+    pass_name: str, kernels: Mapping[str, KernelOp], text: str, numbers: str
+) -> Iterator[tuple[KernelOp, int | None]]:
+    """
+    Yield the kernels that an option names, with the numbers after `=`, None without.
+
+    Errors call these `numbers`, as in "programs". Raises PassFailedException for a name
+    that is not in `kernels` or is there twice, and for what is no number from 1.
+    """
+    left = dict(kernels)
+    for entry in text.split():
+        name, _, number = entry.removeprefix("@").partition("=")
+        if name not in kernels:
+            raise PassFailedException(
+                f"{pass_name}: kernels names {name}, and the kernels are "
+                f"{', '.join(kernels) or 'none'}; name some of these"
+            )
+        if name not in left:
+            raise PassFailedException(
+                f"{pass_name}: kernels names {name} twice; name it once"
+            )
+        if "=" in entry and not (number.isdecimal() and int(number)):
+            raise PassFailedException(
+                f"{pass_name}: kernels has '{entry}'; write a number of {numbers} from "
+                f"1, as in {name}=2"
+            )
+        yield left.pop(name), int(number) if number else None
