@@ -1,6 +1,9 @@
 """Elementary graphs that GPU passes are tried on, by name; each has one function @f."""
 
 from paths import ROOT
+from semantics import parse_module, run_passes
+
+from comet.dialects.schedule import SpatialOp
 
 H200 = f'attach-hardware{{path="{ROOT / "samples" / "hardware" / "h200x1.yaml"}"}}'
 
@@ -192,3 +195,12 @@ GRAPHS = {
     "key_gradients": KEY_GRADIENTS.format(M=6, N=6),
     "two_softmaxes": TWO_SOFTMAXES,
 }
+
+
+def kernels(text: str, options: str = "strategy=priority") -> list[list[str | None]]:
+    """Return the names of what each kernel of a graph stores."""
+    module = run_passes(
+        parse_module(text), f"{H200},sink-renames,stream,fuse{{{options}}}"
+    )
+    nodes = [op for op in module.walk() if isinstance(op, SpatialOp)]
+    return [[value.name_hint for value in node.outs] for node in nodes]

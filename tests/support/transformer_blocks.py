@@ -110,6 +110,9 @@ def norm_and_mlp(sizes: Mapping[str, int] = SIZES, element: str = "f32") -> str:
     return p.returning(p.map("z", "add", x, swiglu(p, rms_norm(p, x, "h"), "d")))
 
 
+WIDE = {"M": 128, "N": 128, "D": 1024, "H": 8, "E": 128, "G": 128, "F": 2816}
+"""The sizes of a block that several kernels are fastest for."""
+
 GRAPHS: Mapping[str, str] = {
     "two_rms_norms": two_norms("rms"),
     "two_layer_norms": two_norms("layer"),

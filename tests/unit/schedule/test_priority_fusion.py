@@ -1,88 +1,46 @@
 """Priority fusion: kernels of a graph, merged in the order of what that saves."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
-from math import isinf
+from collections.abc import Sequence
 
 import pytest
-from covering import exhaustive, one_of
-from gpu_graphs import H200
-from gpu_ranks import MI300X8
+from covering import exhaustive
+from gpu_graphs import H200, kernels
 from graph_text import Program
 from paths import ROOT
-from sample_blocks import BLOCKS
 from semantics import assert_same_meaning, parse_module, run_passes
 from transformer_blocks import (
     GRAPHS,
+    WIDE,
     layer_norm,
     llama_block,
-    norm_and_mlp,
     rms_norm,
     softmax,
 )
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import summarize
-from comet.cost.from_ir.products import summarize_products
-from comet.cost.gpu.device import Device
-from comet.cost.gpu.summary import KernelSummary
 from comet.dialects.arch import attached_system
-from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.compound import ContractOp, View
 from comet.dialects.compound.dims import names_of
-from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.forms import Forms
-from comet.passes.schedule.fuse.gpu.groups import (
-    Group,
-    Kernel,
-    Values,
-    disagrees,
-    elementary_ops,
-)
-from comet.passes.schedule.fuse.gpu.plan import loop_nests, plan_form, plan_forms
+from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values, elementary_ops
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.recompute import (
     cheap_to_recompute,
     free_to_recompute,
 )
 from comet.passes.schedule.fuse.gpu.simplify import simplify
-from comet.passes.schedule.fuse.gpu.trial import Trials, standalone_function
-from comet.passes.schedule.fuse.strategy import KERNELS, Strategy
+from comet.passes.schedule.fuse.strategy import KERNELS
 from comet.passes.schedule.plan_string import PLAN
-from comet.passes.schedule.tile.gpu.space import (
-    DOT_DEPTHS,
-    SHORT_DEPTHS,
-    block_sizes,
-    launches_that_fit,
-    may_have_tiling,
-    unpadded_vector,
-    wasted_product,
-)
-from comet.passes.schedule.tile_tree import loops_below
-
-WIDE = {"M": 128, "N": 128, "D": 1024, "H": 8, "E": 128, "G": 128, "F": 2816}
-FORMS = (Strategy("full", full_rows=True), Strategy("partial"))
 
 
 def function(text: str) -> FuncOp:
     (found,) = compute_functions(parse_module(text))
     return found
-
-
-def kernels(text: str, options: str = "strategy=priority") -> list[list[str | None]]:
-    """Return the names of what each kernel of a graph stores."""
-    module = run_passes(
-        parse_module(text), f"{H200},sink-renames,stream,fuse{{{options}}}"
-    )
-    nodes = [op for op in module.walk() if isinstance(op, SpatialOp)]
-    return [[value.name_hint for value in node.outs] for node in nodes]
 
 
 @pytest.mark.parametrize(
@@ -225,192 +183,6 @@ def test_kernels_around_a_view_are_not_merged():
     assert kernels(p.returning(s)) == [["h"], ["s"]]
 
 
-def windows(func: FuncOp) -> Iterator[Kernel]:
-    """Yield successive ops of a graph, and what others read of them."""
-    ops = elementary_ops(func)
-    for size, start in product((1, 2, 3, 6, 9), range(0, len(ops), 2)):
-        group = ops[start : start + size]
-        legal = not any(isinstance(op, View) for op in group)
-        if legal and not any(disagrees(group, (op,)) for op in group):
-            inside = set(group)
-            results = (result for op in group for result in op.results)
-            uses = {r: {use.operation for use in r.uses} for r in results}
-            outs = tuple(r for r, users in uses.items() if not users <= inside)
-            yield group, outs
-
-
-def block(sizes: Mapping[str, int]) -> ModuleOp:
-    text = llama_block({**WIDE, **sizes}, "bf16")
-    return simplified(text, f"{H200},sink-renames,stream")
-
-
-def simplified(text: str, pipeline: str) -> ModuleOp:
-    module = run_passes(parse_module(text), pipeline)
-    for func in compute_functions(module):
-        simplify(func)
-    return module
-
-
-@one_of(2)
-@pytest.mark.parametrize(("tokens", "width"), [(1, 64), (128, 64), (128, 200)])
-def test_the_lower_bound_of_each_form_is_below_its_time(tokens: int, width: int):
-    """Blocks of 200 elements are longer than their rows, and prices count them so."""
-    module = block({"M": tokens, "N": tokens, "D": width})
-    assert check_bounds(module, windows(only(module))) > 40
-
-
-def only(module: ModuleOp) -> FuncOp:
-    (func,) = compute_functions(module)
-    return func
-
-
-def check_bounds(module: ModuleOp, kernels: Iterable[Kernel]) -> int:
-    """Check the lower bounds of all forms of kernels; return how many there are."""
-    trials = Trials(attached_system(module))
-    forms, checked = Forms(trials, FORMS), 0
-    for group, outs in kernels:
-        assert forms.roughly(group, outs) <= forms.least(group, outs)
-        for nest in loop_nests(FORMS, group):
-            seconds = trials.seconds(plan_form(nest, group, outs))
-            assert forms.least_of(nest, group, outs) <= seconds
-            checked += 1
-    return checked
-
-
-LLAMA, VIT = BLOCKS["llama"], BLOCKS["vit"]
-
-
-@one_of(2)
-@pytest.mark.parametrize(
-    ("text", "pipeline", "first"),
-    [
-        pytest.param(
-            LLAMA.text("llama", {**LLAMA.wide, "M": 128, "N": 128}, "bf16"),
-            f"{H200},lower-views,sink-renames",
-            "scaled",
-            id="rows that are stored whole, though a mask ends them",
-        ),
-        pytest.param(
-            VIT.text("vit", VIT.tiny),
-            f"{MI300X8},lower-views,sink-renames,stream",
-            "weights_m",
-            id="loops of one trip that share their waits",
-        ),
-    ],
-)
-def test_lower_bounds_of_kernels_that_had_too_high_ones(
-    text: str, pipeline: str, first: str
-):
-    module = simplified(text, pipeline)
-    kernels = (
-        (group, outs)
-        for group, outs in windows(only(module))
-        if group[0].results[0].name_hint == first
-    )
-    assert check_bounds(module, kernels) > 4
-
-
-def softmax_of_products(rows: int, columns: int) -> str:
-    """A softmax of products with large results."""
-    p = Program({"M": rows, "N": columns, "K": 64}, "f16", "f32")
-    s = p.contract("s", p.argument("q", "MK"), p.argument("k", "NK"), "MN")
-    shifted = p.map(
-        "shifted", "exp", p.map("less", "sub", s, p.reduce("m", "max", s, "N"))
-    )
-    return p.returning(p.map("w", "div", shifted, p.reduce("l", "add", shifted, "N")))
-
-
-def weighted(rows: int, terms: int) -> str:
-    """Few programs with a long loop, in which lanes compute what a product reads."""
-    p = Program({"M": rows, "N": terms, "E": 64}, "f16", "f32")
-    w = p.map("w", "exp", p.argument("x", "MN"))
-    return p.returning(p.contract("o", w, p.argument("v", "NE"), "ME"))
-
-
-@pytest.mark.parametrize(
-    ("text", "form", "part"),
-    [
-        pytest.param(
-            softmax_of_products(8192, 8192),
-            Strategy("partial", spill=True),
-            0.5,
-            id="spilled tiles",
-        ),
-        pytest.param(
-            weighted(16, 1 << 16), Strategy("partial"), 0.9, id="dependent loads"
-        ),
-    ],
-)
-def test_the_lower_bound_of_a_form_is_near_its_time(
-    text: str, form: Strategy, part: float
-):
-    module = simplified(text, H200)
-    forms = Forms(trials := Trials(attached_system(module)), (form,))
-    ops = elementary_ops(only(module))
-    kernel = ops, tuple(ops[-1].results)
-    (nest,) = loop_nests((form,), ops)
-    seconds = trials.seconds(plan_form(nest, *kernel))
-    assert part * seconds < forms.least_of(nest, *kernel) <= seconds
-
-
-def test_the_cheapest_form_is_found_without_a_price_of_each():
-    module = block({"M": 128, "N": 128})
-    (func,) = compute_functions(module)
-    trials, all_trials = (Trials(attached_system(module)) for _ in range(2))
-    forms = Forms(trials, FORMS)
-    for group, outs in windows(func):
-        every = [plan_form(nest, group, outs) for nest in loop_nests(FORMS, group)]
-        best = min(every, key=all_trials.seconds)
-        assert forms.cheapest(group, outs) == best
-    assert trials.tried < all_trials.tried
-
-
-def test_the_lower_bound_of_products_is_near_their_time():
-    """It counts repeated loads and rounds, and is infinite for rows that do not fit."""
-    module = block({"M": 2048, "N": 2048, "D": 4096})
-    (func,) = compute_functions(module)
-    forms, found = Forms(Trials(attached_system(module)), FORMS), list[float]()
-    for group, outs in windows(func):
-        if len(group) == 1 and isinstance(group[0], ContractOp):
-            found.append(forms.least(group, outs) / forms.seconds(group, outs))
-    assert len(found) > 2
-    assert min(found) > 0.8
-    never = [forms.seconds(*k) for k in windows(func) if isinf(forms.least(*k))]
-    assert never
-    assert all(map(isinf, never))
-
-
-def test_products_rule_out_only_kernels_without_tilings():
-    """A kernel is not built if its products alone show that none of its tiles fit."""
-    module = block({"M": 2048, "N": 2048, "D": 4096})
-    (func,) = compute_functions(module)
-    system = attached_system(module)
-    gpu, levels = device_of(system), gpu_levels(system)
-    ruled_out = 0
-    for group, outs in windows(func):
-        for kernel in plan_forms(FORMS, group, outs):
-            grid = tuple(loop.dim for loop in kernel.loops)
-            products = summarize_products(group, grid, tuple(loops_below(kernel)))
-            if not may_have_tiling(products, gpu):
-                (node,) = grid_nodes(standalone_function(kernel, levels))
-                assert not some_tiling_fits(summarize(node, levels, gpu), gpu)
-                ruled_out += 1
-    assert ruled_out > 4
-
-
-def some_tiling_fits(summary: KernelSummary, gpu: Device) -> bool:
-    """Return whether one of all tilings fits, without asking the smallest blocks."""
-    tried = (
-        {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
-        for depths in (None, DOT_DEPTHS, SHORT_DEPTHS)
-    )
-    return not unpadded_vector(summary) and any(
-        not wasted_product(summary, sizes)
-        and launches_that_fit(summary, sizes, {}, gpu) is not None
-        for sizes in tried
-    )
-
-
 def test_large_products_of_small_values_are_computed_again():
     """Scores of attention are, and what follows from them; gradients are no such."""
     path = ROOT / "samples" / "blocks" / "llama_backward.mlir"
@@ -525,80 +297,3 @@ def test_accelerators_have_no_priority_fusion():
         run_passes(
             parse_module(GRAPHS["two_rms_norms"]), f"{edge},fuse{{strategy=priority}}"
         )
-
-
-def test_the_chosen_kernels_can_be_given():
-    text = norm_and_mlp(WIDE, "bf16")
-    start = f"{H200},sink-renames,stream"
-    chosen = run_passes(parse_module(text), f"{start},fuse{{strategy=priority}}")
-    (func,) = compute_functions(chosen)
-    said = func.attributes[KERNELS]
-    assert isinstance(said, StringAttr)
-    again = run_passes(parse_module(text), f'{start},fuse{{kernels="{said.data}"}}')
-    (other,) = compute_functions(again)
-    assert [str(op) for op in func.body.block.ops] == [
-        str(op) for op in other.body.block.ops
-    ]
-    assert func.attributes[PLAN] == other.attributes[PLAN]
-
-
-@one_of(2)
-@pytest.mark.parametrize("given", ["z", "h; z", "h; gated; z", "h_scale gate; z"])
-def test_given_kernels_recompute_what_none_stores(given: str):
-    before = parse_module(norm_and_mlp())
-    after = run_passes(before, f'{H200},stream,fuse{{kernels="{given}"}},tile')
-    nodes = [op for op in after.walk() if isinstance(op, SpatialOp)]
-    assert len(nodes) == given.count(";") + 1
-    assert_same_meaning(before, after, "main")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("h; zz", "names %zz, which no op computes; values are called z and so on"),
-        ("z; z", "stores %z twice; name it in one kernel"),
-        ("h", "does not store %z, which is a result, or is renamed or sent; name it"),
-        ("h_sq; h_mean h_sum z; h_scale", "has two that depend on each other; store a"),
-    ],
-)
-def test_kernels_that_cannot_be_are_rejected(given: str, message: str):
-    with pytest.raises(PassFailedException, match=message):
-        run_passes(parse_module(norm_and_mlp()), f'{H200},fuse{{kernels="{given}"}}')
-
-
-def test_results_of_one_op_are_in_one_given_kernel():
-    with pytest.raises(PassFailedException, match="%weights_l in two kernels, and one"):
-        kernels(llama_block(), 'kernels="q k; v; weights_m; weights_l; z"')
-
-
-def test_given_kernels_that_do_not_fit_are_rejected():
-    """Scores, softmax and values of all heads at once: no tiles fit."""
-    with pytest.raises(PassFailedException, match="more than fit beside"):
-        kernels(llama_block(WIDE, "bf16"), 'kernels="q k v; z"')
-
-
-def test_given_kernels_whose_products_are_no_dots_are_rejected():
-    """Queries of R heads and keys of one: a program would take R by M rows."""
-    p = Program({"M": 32, "D": 128, "K": 2, "R": 2, "E": 16})
-    h = p.argument("h", "MD")
-    q = p.contract("q", h, p.argument("wq", "DKRE"), "KRME")
-    text = p.returning(q, p.contract("k", h, p.argument("wk", "DKE"), "KME"))
-    with pytest.raises(PassFailedException, match=r"large enough for tl\.dot, but"):
-        kernels(text, 'kernels="q k"')
-
-
-def test_given_kernels_with_a_vector_that_no_dot_can_pad_are_rejected():
-    """The token of a sequence, and the keys of each sequence."""
-    p = Program({"B": 1, "D": 128, "N": 64, "R": 16, "G": 16}, "bf16", "f32")
-    v = p.contract("v", p.argument("h", "BD"), p.argument("w", "DG"), "BG")
-    rows, values = p.argument("u", "BRN"), p.argument("values", "BNG")
-    text = p.returning(p.map("z", "mult", p.contract("y", rows, values, "BRG"), v))
-    with pytest.raises(PassFailedException, match="a vector that cannot be padded"):
-        kernels(text, 'kernels="z_bf16"')
-    kernels(text, 'kernels="v; z_bf16"')
-
-
-def test_accelerators_have_no_given_kernels():
-    edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
-    with pytest.raises(PassFailedException, match=r"kernels=\.\. is for GPUs"):
-        run_passes(parse_module(GRAPHS["two_rms_norms"]), f'{edge},fuse{{kernels="q"}}')

@@ -1,0 +1,92 @@
+"""`fuse{kernels=..}`: the values that each kernel of a graph stores, by hand."""
+
+import pytest
+from covering import one_of
+from gpu_graphs import H200, kernels
+from graph_text import Program
+from semantics import assert_same_meaning, parse_module, run_passes
+from transformer_blocks import GRAPHS, WIDE, llama_block, norm_and_mlp
+from xdsl.dialects.builtin import StringAttr
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.schedule.fuse.strategy import KERNELS
+from comet.passes.schedule.plan_string import PLAN
+
+
+def test_the_chosen_kernels_can_be_given():
+    text = norm_and_mlp(WIDE, "bf16")
+    start = f"{H200},sink-renames,stream"
+    chosen = run_passes(parse_module(text), f"{start},fuse{{strategy=priority}}")
+    (func,) = compute_functions(chosen)
+    said = func.attributes[KERNELS]
+    assert isinstance(said, StringAttr)
+    again = run_passes(parse_module(text), f'{start},fuse{{kernels="{said.data}"}}')
+    (other,) = compute_functions(again)
+    assert [str(op) for op in func.body.block.ops] == [
+        str(op) for op in other.body.block.ops
+    ]
+    assert func.attributes[PLAN] == other.attributes[PLAN]
+
+
+@one_of(2)
+@pytest.mark.parametrize("given", ["z", "h; z", "h; gated; z", "h_scale gate; z"])
+def test_given_kernels_recompute_what_none_stores(given: str):
+    before = parse_module(norm_and_mlp())
+    after = run_passes(before, f'{H200},stream,fuse{{kernels="{given}"}},tile')
+    nodes = [op for op in after.walk() if isinstance(op, SpatialOp)]
+    assert len(nodes) == given.count(";") + 1
+    assert_same_meaning(before, after, "main")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("h; zz", "names %zz, which no op computes; values are called z and so on"),
+        ("z; z", "stores %z twice; name it in one kernel"),
+        ("h", "does not store %z, which is a result, or is renamed or sent; name it"),
+        ("h_sq; h_mean h_sum z; h_scale", "has two that depend on each other; store a"),
+    ],
+)
+def test_kernels_that_cannot_be_are_rejected(given: str, message: str):
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(parse_module(norm_and_mlp()), f'{H200},fuse{{kernels="{given}"}}')
+
+
+def test_results_of_one_op_are_in_one_given_kernel():
+    with pytest.raises(PassFailedException, match="%weights_l in two kernels, and one"):
+        kernels(llama_block(), 'kernels="q k; v; weights_m; weights_l; z"')
+
+
+def test_given_kernels_that_do_not_fit_are_rejected():
+    """Scores, softmax and values of all heads at once: no tiles fit."""
+    with pytest.raises(PassFailedException, match="more than fit beside"):
+        kernels(llama_block(WIDE, "bf16"), 'kernels="q k v; z"')
+
+
+def test_given_kernels_whose_products_are_no_dots_are_rejected():
+    """Queries of R heads and keys of one: a program would take R by M rows."""
+    p = Program({"M": 32, "D": 128, "K": 2, "R": 2, "E": 16})
+    h = p.argument("h", "MD")
+    q = p.contract("q", h, p.argument("wq", "DKRE"), "KRME")
+    text = p.returning(q, p.contract("k", h, p.argument("wk", "DKE"), "KME"))
+    with pytest.raises(PassFailedException, match=r"large enough for tl\.dot, but"):
+        kernels(text, 'kernels="q k"')
+
+
+def test_given_kernels_with_a_vector_that_no_dot_can_pad_are_rejected():
+    """The token of a sequence, and the keys of each sequence."""
+    p = Program({"B": 1, "D": 128, "N": 64, "R": 16, "G": 16}, "bf16", "f32")
+    v = p.contract("v", p.argument("h", "BD"), p.argument("w", "DG"), "BG")
+    rows, values = p.argument("u", "BRN"), p.argument("values", "BNG")
+    text = p.returning(p.map("z", "mult", p.contract("y", rows, values, "BRG"), v))
+    with pytest.raises(PassFailedException, match="a vector that cannot be padded"):
+        kernels(text, 'kernels="z_bf16"')
+    kernels(text, 'kernels="v; z_bf16"')
+
+
+def test_accelerators_have_no_given_kernels():
+    edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    with pytest.raises(PassFailedException, match=r"kernels=\.\. is for GPUs"):
+        run_passes(parse_module(GRAPHS["two_rms_norms"]), f'{edge},fuse{{kernels="q"}}')
