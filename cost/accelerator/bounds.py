@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from comet.cost.accelerator.flow import build_flows
-from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.hardware import Hardware, check_positive
 from comet.cost.accelerator.ideal import ideal_cost
-from comet.cost.accelerator.legality import check_positive
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper.bound import OpenLoops, least_cycles
 from comet.cost.accelerator.paper.energy import energies

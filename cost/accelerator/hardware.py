@@ -15,6 +15,13 @@ from math import prod
 from comet.cost.estimate import CostError
 
 
+def check_positive(what: str, wanted: Mapping[str, float]) -> None:
+    """Raise CostError for a field of `wanted` that is 0, as the file lacks it."""
+    for field, value in wanted.items():
+        if value <= 0:
+            raise CostError(f"{what}, but the hardware file lacks {field}; add it")
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A kind of memory."""

@@ -8,7 +8,7 @@ wrongly; here each is an error of one sentence. `check` has the rules of every m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from comet.cost.accelerator.bindings import (
     binding_kinds,
@@ -27,7 +27,7 @@ from comet.cost.accelerator.capacity import (
 )
 from comet.cost.accelerator.compute import leaf_cycles
 from comet.cost.accelerator.flow import TileExtents, tile_extents
-from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.hardware import Hardware, check_positive
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.problem import (
     Collective,
@@ -157,10 +157,20 @@ def _check_tensor(problem: Problem, node: str, does: str, tensor: str) -> None:
 
 
 def _check_link(problem: Problem, hardware: Hardware, entry: Entry) -> None:
-    """Check that no rate of a link is 0, as one that the file lacks is."""
-    network = hardware.network(entry.source, entry.destination)
-    near, far = hardware.level(entry.source), hardware.level(entry.destination)
     writes = problem.writes(entry.tensor, entry.tag)
+    ends = entry.source, entry.destination
+    check_rates(f"tensor {entry.tensor} moves", hardware, ends, writes=writes)
+
+
+def check_rates(
+    what: str, hardware: Hardware, ends: tuple[str, str], *, writes: bool
+) -> None:
+    """
+    Check that no rate between two levels, the outer one first, is 0.
+
+    Raises CostError that says `what` needs the field that the hardware file lacks.
+    """
+    network, (near, far) = hardware.network(*ends), map(hardware.level, ends)
     memory = near.memory
     wanted = {
         f"child_{'write' if writes else 'read'}_bw of {near.name}": (
@@ -174,14 +184,7 @@ def _check_link(problem: Problem, hardware: Hardware, entry: Entry) -> None:
         wanted[f"parent_{'read' if writes else 'write'}_bw of {far.name}"] = (
             child.parent_read_bandwidth if writes else child.parent_write_bandwidth
         )
-    check_positive(f"tensor {entry.tensor} moves", wanted)
-
-
-def check_positive(what: str, wanted: Mapping[str, float]) -> None:
-    """Raise CostError for a field of `wanted` that is 0, as the file lacks it."""
-    for field, value in wanted.items():
-        if value <= 0:
-            raise CostError(f"{what}, but the hardware file lacks {field}; add it")
+    check_positive(what, wanted)
 
 
 def _check_leaf(problem: Problem, hardware: Hardware, tile: Tile) -> None:
@@ -228,13 +231,7 @@ def _check_exchange(hardware: Hardware, node: Collective) -> None:
     """Check the levels of a collective, and the links at its own."""
     for name in (node.level, *node.sources, *node.destinations):
         hardware.level(name)
-    level = hardware.level(node.level)
-    wanted = {
-        f"link_read_bw of {level.name}": level.memory.link_read_bandwidth,
-        f"link_write_bw of {level.name}": level.memory.link_write_bandwidth,
-        f"bw of the links of {level.name}": link_network(level).bandwidth,
-    }
-    check_positive(f"{node.name} runs", wanted)
+    link_network(hardware.level(node.level))
     if (
         node.kind is CollectiveKind.SCATTER
         and hardware.instances(node.destinations) < 2

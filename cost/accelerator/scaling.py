@@ -11,7 +11,6 @@ from comet.cost.accelerator.hardware import Hardware, Level, Network
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.model import price_many
 from comet.cost.accelerator.problem import Problem
-from comet.cost.collectives.formulas import link_network
 from comet.cost.estimate import ModelName
 
 Scaled: TypeAlias = Callable[[float], Hardware]
@@ -54,8 +53,9 @@ def _resources(hardware: Hardware) -> Iterator[tuple[str, Scaled]]:
             yield f"clock of {level.name}", partial(_with, hardware, level, _quicker)
         else:
             yield f"bandwidth of {level.name}", partial(_with, hardware, level, _wider)
-        if level.link is not None:
-            yield f"links among {level.name}", partial(_with, hardware, level, _linked)
+        if (link := level.link) is not None:
+            linked = partial(_linked, link)
+            yield f"links among {level.name}", partial(_with, hardware, level, linked)
         if level.parent is not None:
             network = partial(_with_network, hardware, level.name)
             yield f"network to {level.name}", network
@@ -80,15 +80,15 @@ def _wider(level: Level, factor: float) -> Level:
     return replace(level, kind=wider)
 
 
-def _linked(level: Level, factor: float) -> Level:
-    """The memory whose instances exchange data `factor` times as fast."""
+def _linked(link: Network, level: Level, factor: float) -> Level:
+    """The memory whose instances exchange data `factor` times as fast over `link`."""
     memory = level.memory
     wider = replace(
         memory,
         link_read_bandwidth=memory.link_read_bandwidth * factor,
         link_write_bandwidth=memory.link_write_bandwidth * factor,
     )
-    return replace(level, kind=wider, link=_faster(link_network(level), factor))
+    return replace(level, kind=wider, link=_faster(link, factor))
 
 
 def _faster(network: Network, factor: float) -> Network:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from comet.cost.accelerator.hardware import Level, Memory, Network
+from comet.cost.accelerator.hardware import Level, Memory, Network, check_positive
 from comet.cost.accelerator.noc import Crossing, hops_to, network_cycles
 from comet.cost.estimate import CostError
 from comet.cost.reals import Real
@@ -63,12 +63,22 @@ class Ports:
 
 
 def link_network(level: Level) -> Network:
-    """The network among a level's instances; raises `CostError` if it has none."""
+    """
+    Return the network among a level's instances.
+
+    Raises `CostError` if it has none, or if a rate that collectives need is 0.
+    """
     if level.link is None:
         raise CostError(
             f"a collective runs at {level.name}, whose instances no link joins; set "
             "link_transfers: true on it"
         )
+    wanted = {
+        f"link_read_bw of {level.name}": level.memory.link_read_bandwidth,
+        f"link_write_bw of {level.name}": level.memory.link_write_bandwidth,
+        f"bw of the links of {level.name}": level.link.bandwidth,
+    }
+    check_positive(f"a collective runs at {level.name}", wanted)
     return level.link
 
 
@@ -79,7 +89,7 @@ def exchange_cycles(
     Cycles of a collective at one level, each instance moving every tile once.
 
     The sum of T_col_mem and T_col_noc of arXiv 2509.00599; zero for one instance.
-    Raises `CostError` if no link joins the instances.
+    Raises `CostError` as `link_network` does.
     """
     network = link_network(level)
     if exchange.sources < 2:

@@ -116,13 +116,13 @@ MEMORY: Rules = {
     "width": COUNT,
     "depth": COUNT,
     "ports": COUNT,
-    "bw": RATE,
-    "parent_read_bw": RATE,
-    "parent_write_bw": RATE,
-    "child_read_bw": RATE,
-    "child_write_bw": RATE,
-    "link_read_bw": RATE,
-    "link_write_bw": RATE,
+    "bw": MULTIPLE,
+    "parent_read_bw": MULTIPLE,
+    "parent_write_bw": MULTIPLE,
+    "child_read_bw": MULTIPLE,
+    "child_write_bw": MULTIPLE,
+    "link_read_bw": MULTIPLE,
+    "link_write_bw": MULTIPLE,
     "parent_read_energy": AMOUNT,
     "parent_write_energy": AMOUNT,
     "child_read_energy": AMOUNT,
@@ -132,7 +132,11 @@ MEMORY: Rules = {
     "doublebuffered": FLAG,
     "reduction": FLAG,
 }
-"""Attributes of a memory: bytes, bytes per cycle, pJ per block of `width` bytes."""
+"""
+Attributes of a memory: bytes, bytes per cycle, pJ per block of `width` bytes.
+
+Fractions of bandwidths are dropped, as the COMET tool does; below 1 nothing is left.
+"""
 
 LINK: Rules = {
     "bw": _required(COUNT),

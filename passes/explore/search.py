@@ -31,6 +31,8 @@ class Exploration(State):
     """Whether Ctrl-C ends the search once it has a mapping, instead of being raised."""
     walk: Walk = field(default_factory=BranchAndBound)
     seconds: float = field(default=0.0, init=False)
+    interrupted: bool = field(default=False, init=False)
+    """Whether Ctrl-C has ended a call of `run`."""
 
     def run(self) -> None:
         """
@@ -49,6 +51,7 @@ class Exploration(State):
         except KeyboardInterrupt:
             if self.best is None or not self.keeps_best:
                 raise
+            self.interrupted = True
         self.seconds += monotonic() - start
         if self.best is None and self.complete:
             raise _failure(self)

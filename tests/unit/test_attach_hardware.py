@@ -81,7 +81,7 @@ WRONG = {
         EDGE,
         "bw: 64,",
         "bw: fast,",
-        r":33: .*positive number, not 'fast'",
+        r":33: .*number of at least 1, not 'fast'",
     ),
     "exponent": (EDGE, "bw: 64,", "bw: 1e2,", r"not '1e2', which YAML reads as text"),
     "flag": (EDGE, "reduction: true", "reduction: 7", r":32: .*true or false, not 7"),

@@ -17,6 +17,7 @@ from comet.cost.accelerator.bindings import Group, lanes_of
 from comet.cost.accelerator.compute import primitive_cycles
 from comet.cost.accelerator.flow import Flow, Flows, leaf_steps
 from comet.cost.accelerator.hardware import Hardware
+from comet.cost.accelerator.legality import check_rates
 from comet.cost.accelerator.mappings import Mappings
 from comet.cost.accelerator.paper.fills import (
     Fills,
@@ -243,8 +244,10 @@ def whole_stream(
 
     `elements` are those of one instance's part, each of `bits` bits. `instances` has
     the number of instances that take part, and that of their different parts. Cutting
-    the transfer makes it no shorter.
+    the transfer makes it no shorter. Raises CostError if the hardware file lacks a rate
+    between the levels.
     """
+    check_rates("a tensor moves", hardware, levels, writes=writes)
     entry = Entry("", "", *levels, bits, accumulates=False, factors=())
     flow = Flow(entry, writes, False, elements, 1.0, 1.0, *instances, False)
     return stream_of(hardware, flow, hidden=True)

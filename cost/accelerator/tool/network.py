@@ -115,7 +115,7 @@ def tool_cost(
     The cost of one execution of a collective at one level, as the COMET tool counts it.
 
     `reduction` is that of a collective that combines values, such as max. Raises
-    `CostError` if no link joins the instances.
+    `CostError` as `link_network` does.
     """
     network = link_network(level)
     stored = float(memory_energy(exchange, level.memory, network))

@@ -22,6 +22,9 @@ from comet.cost.accelerator.volume import Route, memory_cycles, transfer_kind
 from comet.cost.estimate import CostError
 from comet.cost.reals import single
 
+MOST_CYCLES = 1 << 63
+"""One transfer takes fewer cycles than this."""
+
 Cycles: TypeAlias = NDArray[np.int64]
 """Cycles per iteration."""
 
@@ -145,10 +148,11 @@ def _transfer_times(
 def _one_transfer(
     route: Route, movement: Movement, unique: int
 ) -> tuple[tuple[int, int], float]:
-    transfer = movement.transfer(unique)
-    if route.source.child_read_bandwidth < route.source.ports:
+    transfer, source = movement.transfer(unique), route.source
+    read, write = source.child_read_bandwidth, source.child_write_bandwidth
+    if (min(read, write) if movement.writes else read) < source.ports:
         raise CostError(
-            f"memory type {route.source.kind} has more ports than bytes per cycle, so "
+            f"memory type {source.kind} has more ports than bytes per cycle, so "
             "the COMET tool gives a port none; raise its bandwidth or lower its ports"
         )
     memory = int(memory_cycles(route, transfer, ported=True, real=single))
@@ -159,6 +163,11 @@ def _one_transfer(
     kind, width = transfer_kind(movement.writes, unique), movement.entry.bits / 8
     crossing = Crossing(kind, hops, movement.size, movement.spatial, width)
     cycles = int(network_cycles(route.network, crossing, real=single))
+    if memory + cycles >= MOST_CYCLES:
+        raise CostError(
+            f"a transfer takes {float(memory + cycles):.3g} cycles, more than 63 bits "
+            "hold; lower hop_latency or queuing_delay, or use model paper"
+        )
     return (memory, cycles), network_energy(route.network, mesh, crossing)
 
 

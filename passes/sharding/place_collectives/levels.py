@@ -48,7 +48,7 @@ def explicit_level(mesh: MeshOp, at: str | None) -> str:
     if at is not None and at not in levels:
         raise PassFailedException(
             f"place-collectives: no axis of mesh @{mesh.sym_name.data} is at level "
-            f"{at}; its axes are at {', '.join(levels)}"
+            f"{at}; its axes are at {', '.join(levels)}, so name one of these"
         )
     return levels[0] if at is None else at
 

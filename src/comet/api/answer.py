@@ -130,6 +130,8 @@ class Answer:
     """A lower bound of the structures that were not reached; None if all were."""
     seconds: float
     """Wall time of the search."""
+    interrupted: bool
+    """Whether Ctrl-C ended the search."""
     mapping: str
     """The structure of the best mapping."""
     pipeline: str

@@ -150,6 +150,7 @@ def _answer(question: Question, state: Exploration, best: Best) -> Answer:
         rejected_by=state.rejected_by,
         bound_of_unreached=None if state.rest == inf else state.rest,
         seconds=state.seconds,
+        interrupted=state.interrupted,
         mapping=best.label,
         pipeline=spelled((hardware, *best.passes)),
         model=question.model,

@@ -39,7 +39,7 @@ def front_of(
     after that time, or when Ctrl-C ends these searches, has no point. The whole front
     may have more points between these.
     """
-    if _interrupted(question, answer):
+    if answer.interrupted:
         return ()
     answers = {question.objective: answer}
     for other in _others(question):
@@ -50,7 +50,7 @@ def front_of(
         except KeyboardInterrupt:
             break
         answers[other.objective] = found
-        if _interrupted(other, found):
+        if found.interrupted:
             break
     points = [
         Point(name, best.latency_cycles, best.energy_pj, best is answer)
@@ -65,12 +65,6 @@ def _others(question: Question) -> Iterator[Question]:
     for objective in OBJECTIVES:
         if objective != question.objective:
             yield replace(question, objective=objective, time_limit=seconds)
-
-
-def _interrupted(question: Question, answer: Answer) -> bool:
-    """Whether a search ended before its time, and before its gap was closed."""
-    early, gap = answer.seconds < question.time_limit, answer.gap_percent
-    return early and (gap is None or gap > 100 * question.tolerance + 1e-9)
 
 
 def not_beaten(points: list[Point]) -> tuple[Point, ...]:

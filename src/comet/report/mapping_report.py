@@ -87,8 +87,8 @@ def page_of(
         "The search": command_of(question),
         "The mapping, without a search": shlex.join(making),
     }
-    files = (question.program, question.hardware, question.constraints)
-    inputs = [source for source in files if source != NOTHING]
+    files = (question.program, question.hardware, question.constraints, question.start)
+    inputs = [source for source in files if source not in (None, NOTHING)]
     sections.append(reproduce_section(commands, inputs, answer.versions))
     return Page(
         title,
@@ -128,11 +128,16 @@ def command_of(question: Question) -> str:
     words += ["--hardware", question.hardware.name]
     if question.constraints != NOTHING:
         words += ["--constraints", question.constraints.name]
+    if question.start is not None:
+        words += ["--start", question.start.name]
     words += ["--model", question.model, "--objective", question.objective]
     words += ["--time-limit", f"{question.time_limit:g}"]
     words += ["--tolerance", f"{question.tolerance:g}"]
     if question.allow_artifacts:
         words.append("--allow-artifacts")
+    if (sampling := question.sampling) is not None:
+        words += ["--sampler", sampling.sampler, "--seed", str(sampling.seed)]
+        words += ["--samples", str(sampling.samples)]
     return shlex.join(words)
 
 
@@ -188,7 +193,7 @@ def search_section(answer: Answer) -> Section:
         "parts of structures closed": answer.pruned_by,
         "structures without a mapping": answer.rejected_by,
         "structures left open": {
-            "the time was up": answer.structures - answer.structures_closed
+            "the search ended": answer.structures - answer.structures_closed
         },
     }
     rows = [

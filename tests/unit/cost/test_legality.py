@@ -138,6 +138,23 @@ def test_a_bandwidth_that_is_missing(fields: dict[str, int], reason: str) -> Non
     fails(problem, with_memories(hardware, **fields), reason)
 
 
+def test_ports_without_bandwidth_have_no_price_by_the_tool() -> None:
+    problem, hardware = recorded("softmax-fused")
+    narrow = with_memories(hardware, ports=8, child_write_bandwidth=7)
+    with pytest.raises(CostError, match="has more ports than bytes per cycle"):
+        price(problem, narrow, "tool")
+
+
+def test_cycles_of_a_transfer_are_counted_in_63_bits() -> None:
+    problem, hardware = recorded("softmax-fused")
+    networks = {
+        ends: replace(network, hop_latency=10**30)
+        for ends, network in hardware.networks.items()
+    }
+    with pytest.raises(CostError, match="cycles, more than 63 bits hold"):
+        price(problem, replace(hardware, networks=networks), "tool")
+
+
 def with_collectives(problem: Problem, **fields: Any) -> Problem:
     """The problem with other fields in all collectives."""
 

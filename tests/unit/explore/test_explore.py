@@ -213,6 +213,7 @@ def test_what_the_time_leaves_open_is_in_the_gap():
     short = search.lower_bound
     assert not search.complete
     assert not search.proven
+    assert not search.interrupted
     assert search.best is not None
     assert search.best.cost == start.cost  # no limit ends it
     assert 0 < short < search.objective
@@ -254,6 +255,7 @@ def test_without_a_quick_start_samples_are_the_start(monkeypatch: pytest.MonkeyP
         Exploration(space, notify=interrupt, keeps_best=False).run()
     search = Exploration(space, notify=interrupt)
     search.run()
+    assert search.interrupted
     assert len(search.items) == 1
     assert search.best is not None
     tile = next(each for each in search.best.passes if isinstance(each, TilePass))

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from itertools import product
+from pathlib import Path
 
 import pytest
 from accelerators import MACHINES, attached
 from comet_rules import check
 from covering import covering, exhaustive, one_of
 from named_ops import HEADS_EVEN, NAMED_OPS
+from paths import HARDWARE
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import tiled
@@ -16,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.codegen.comet import write_files
+from comet.cost.estimate import CostError
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import Figures, estimate_of
 from comet.dialects.schedule import SpatialOp
@@ -189,6 +192,30 @@ def test_rejects(options: str, message: str):
         run_passes(module, f"{edge},comet-accelerator{{{options}}}")
     with session() as opened:
         assert opened.choices == []  # none of the failed pipeline is left open
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (
+            "link_write_bw: 64, ",
+            "a collective runs at GB, but the hardware file lacks link_write_bw of GB",
+        ),
+        (
+            "parent_write_bw: 2048, ",
+            "a tensor moves, but the hardware file lacks parent_write_bw of GB",
+        ),
+    ],
+)
+def test_a_rate_that_the_hardware_file_lacks(tmp_path: Path, field: str, message: str):
+    text = (HARDWARE / "edge.yaml").read_text()
+    assert field in text
+    (tmp_path / "edge.yaml").write_text(text.replace(field, ""))
+    module = parse_module(graph_text("gemm_softmax", (8, 4, 64)))
+    attach = f'attach-hardware{{path="{tmp_path}/edge.yaml"}}'
+    with pytest.raises((PassFailedException, CostError), match=message):
+        run_passes(module, f"{attach},comet-accelerator{{dim=N strategy=full}}")
 
 
 def test_an_unknown_dimension_is_rejected():

@@ -21,7 +21,7 @@ from comet.api.answer import Answer
 from comet.api.exploring import Notify, explore, ignored
 from comet.api.functions import compile as compiled
 from comet.api.program import printed
-from comet.api.question import Question
+from comet.api.question import NOTHING, Question, Sampling
 from comet.api.source import Source
 from comet.batch import store
 from comet.codegen.chrome_trace import Slice
@@ -29,7 +29,7 @@ from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, ModelName
 from comet.report.front import Point, front_of, not_beaten
 from comet.report.mapping_figures import Figures, TreeNode, figures_of
-from comet.report.mapping_report import compared_with, page_of
+from comet.report.mapping_report import command_of, compared_with, page_of
 from comet.report.mapping_timeline import timeline
 from comet.report.numbers import conserved
 from comet.report.plots import Plot, savings
@@ -220,10 +220,29 @@ def test_front_has_no_mapping_that_another_beats() -> None:
 
 
 def test_nothing_is_searched_after_an_interrupt() -> None:
-    """The gap is open, and the time was not up."""
-    asked = Question(question().program, question().hardware, time_limit=600)
-    assert (answer().gap_percent or 0) > 0
-    assert front_of(asked, answer(), explore) == ()
+    assert not answer().interrupted
+    stopped = replace(answer(), interrupted=True)
+    assert front_of(question(), stopped, explore) == ()
+
+
+def test_samples_that_are_all_taken_are_no_interrupt() -> None:
+    """The gap is open, and the time is not up."""
+    asked = replace(question(), tolerance=0.0, time_limit=600, sampling=Sampling())
+    better = replace(answer(), energy_pj=1.0, latency_cycles=1e9)
+    points = front_of(asked, answer(), lambda _other: better)
+    assert [point.label for point in points] == ["latency", "energy, edp"]
+
+
+def test_the_command_repeats_the_search() -> None:
+    asked = replace(
+        question(),
+        constraints=NOTHING,
+        start=Source("", "best file.mlir"),
+        sampling=Sampling("nsga2", 7, 50),
+    )
+    command = command_of(asked)
+    assert "--start 'best file.mlir' " in command
+    assert command.endswith("--sampler nsga2 --seed 7 --samples 50")
 
 
 @pytest.mark.parametrize("found_one", [True, False])
@@ -232,12 +251,11 @@ def test_ctrl_c_ends_the_searches_for_other_objectives(found_one: bool) -> None:
 
     def interrupted(other: Question) -> Answer:
         asked.append(other)
-        if found_one:  # an answer whose gap is open before the time is up
-            return replace(answer(), seconds=0.0)
+        if found_one:
+            return replace(answer(), interrupted=True)
         raise KeyboardInterrupt
 
-    ended = replace(question(), tolerance=0.0, time_limit=answer().seconds)
-    (point,) = front_of(ended, answer(), interrupted)
+    (point,) = front_of(question(), answer(), interrupted)
     assert len(asked) == 1
     assert point.chosen
 
