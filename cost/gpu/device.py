@@ -62,7 +62,10 @@ class Compiled:
     operand_terms: int
     """The most terms of a contraction for which registers hold the operands."""
     load_fraction: float
-    """Fraction of loaded tiles that registers hold without a software pipeline."""
+    """
+    Fraction of what an iteration loads that registers hold before it is in shared
+    memory, without a software pipeline.
+    """
     passed_fraction: float
     """
     Fraction of tiles on their way to shared memory that registers hold in addition to

@@ -211,7 +211,9 @@ class Layouts:
         products = self.summary.products
         place = products.index(dot)
         return tuple(
-            RelatedProduct(other, self._in_one_body(dot, other), position > place)
+            RelatedProduct(
+                other, self.in_one_body(dot.loops, other.loops), position > place
+            )
             for position, other in enumerate(products)
             if position != place
         )
@@ -223,9 +225,9 @@ class Layouts:
             product(self.blocks[dim] for dim in dot.columns - dot.batch),
         )
 
-    def _in_one_body(self, dot: Product, other: Product) -> Truth:
-        """Return whether the same loops, of several trips, are around both products."""
-        only = set(dot.loops) ^ set(other.loops)
+    def in_one_body(self, loops: Iterable[str], others: Iterable[str]) -> Truth:
+        """Return whether the same loops of several trips are among both."""
+        only = {*loops} ^ {*others}
         trips = (self.summary.trips(dim, self.blocks) for dim in only)
         return np.less_equal(product(trips), 1)
 

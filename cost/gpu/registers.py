@@ -16,8 +16,8 @@ import numpy as np
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.layouts import Layouts
 from comet.cost.gpu.summary import KernelSummary
-from comet.cost.gpu.terms import Blocks, Operands, Point, Term
-from comet.cost.reals import Real, longest, product, total
+from comet.cost.gpu.terms import Blocks, Operands, Point, Product, Term
+from comet.cost.reals import Real, choose, longest, product, total
 
 REGISTER = 4
 """Bytes of a register."""
@@ -42,19 +42,18 @@ def thread_registers(
     A constant, the tiles alive at the same time, and a fraction of a contraction's
     operands unless matrix instructions read them from shared memory. Narrow loads need
     registers for addresses, and so do loops around that of a product; without a
-    software pipeline, tiles pass through registers to shared memory, and on some GPUs
-    always. Products in f32 use no matrix instructions: a thread multiplies its elements
-    one by one.
+    software pipeline, the tiles that an iteration loads pass through registers to
+    shared memory, and on some GPUs always. Products in f32 use no matrix instructions:
+    a thread multiplies its elements one by one.
     """
     rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
     shared = summary.peak(summary.shared, blocks) / threads / REGISTER
-    loaded = np.where(np.equal(numbers.stages, 1), rules.load_fraction, 0.0) * shared
     if _has_instructions(summary):
-        tiles = _peak_registers(summary, blocks, numbers, loaded, gpu)
+        tiles = _peak_registers(summary, blocks, numbers, gpu)
     else:
         tiles = longest(_bytes(point, blocks) for point in summary.points)
         tiles = tiles / threads / REGISTER * (rules.f32_multiple if summary.dots else 1)
-        tiles = tiles + loaded
+        tiles = tiles + _loaded_fraction(numbers, gpu) * shared
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
     passed = rules.passed_fraction * shared
     outer = rules.outer_loop_registers * _outer_loops(summary, blocks)
@@ -133,21 +132,19 @@ def _bytes(point: Point, blocks: Blocks) -> Real:
 
 
 def _peak_registers(
-    summary: KernelSummary,
-    blocks: Blocks,
-    numbers: LaunchNumbers,
-    loaded: Real,
-    gpu: Device,
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
     """
     Return the registers of a thread for tiles and operands, at the op with the most.
 
-    `loaded` are the registers of tiles that pass to shared memory; a contraction does
-    not start before these have arrived. Without a pipeline, Triton converts a whole
-    transposed operand in registers before the contraction.
+    What an iteration loads has left registers when a contraction starts; before, it is
+    beside an accumulator into which a loop sums. Where instructions read registers,
+    ptxas loads later what operands leave no room for. Without a pipeline, Triton
+    converts a whole transposed operand in registers before the contraction.
     """
     layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
     converted = np.equal(numbers.stages, 1) * (1 - layouts.reads_shared)
+    loaded = _loaded_fraction(numbers, gpu) * layouts.reads_shared
 
     @cache
     def held(tile: Term) -> Real:
@@ -163,9 +160,12 @@ def _peak_registers(
         if point.before:
             begun = np.greater(layouts.trips_of(point.operands.product), 1)
             tiles = tiles + begun * total(map(held, point.accumulator))
+            if np.any(loaded):
+                dot = point.operands.product
+                tiles = tiles + loaded * _loaded_registers(dot, layouts)
             return tiles + converted * _transposed_registers(point.operands, layouts)
         read = (1 - layouts.reads_shared) * _operand_registers(point.operands, layouts)
-        return tiles + np.maximum(read, loaded)
+        return tiles + read
 
     return longest(map(alive, summary.points))
 
@@ -219,6 +219,29 @@ def _operand_registers(operands: Operands, layouts: Layouts) -> Real:
     terms = rules.operand_fraction * _depth(operands, layouts)
     terms = np.minimum(terms, rules.operand_terms)
     return terms * _registers_per_term(operands, tiles, layouts)
+
+
+def _loaded_fraction(numbers: LaunchNumbers, gpu: Device) -> Real:
+    """Return the fraction of loaded tiles that registers hold: 0 with a pipeline."""
+    return np.where(np.equal(numbers.stages, 1), gpu.compiled.load_fraction, 0.0)
+
+
+def _loaded_registers(dot: Product, layouts: Layouts) -> Real:
+    """
+    Return the registers of a thread for what an iteration of a product's loop loads.
+
+    That is what goes to shared memory and changes with the loop. ptxas loads all of it
+    before it stores any, as it waits once for all (benchmarks/figures/kernels.md).
+    """
+
+    @cache
+    def loaded(tile: Term) -> Real:
+        alive = layouts.summary.peak([[tile]], layouts.blocks, invariant=0.0)
+        return choose(layouts.in_one_body(dot.loops, tile.loops), alive, 0.0)
+
+    threads = layouts.warps * layouts.gpu.warp_threads
+    tiles = longest(total(map(loaded, each)) for each in layouts.summary.shared)
+    return tiles / threads / REGISTER
 
 
 def _transposed_registers(operands: Operands, layouts: Layouts) -> Real:

@@ -320,7 +320,7 @@ GPU_DEFAULTS: Fields = {
     "spare_registers": 12,  # fitted to kernels compiled for sm_90
     "operand_fraction": 0.5,  # fitted to kernels compiled for sm_90
     "operand_terms": 32,  # of two 16-bit instructions: fitted, tests/data/registers.csv
-    "load_fraction": 0.3,  # fitted to kernels compiled for sm_90
+    "load_fraction": 0.65,  # fitted to kernels compiled for sm_90
     "f32_multiple": 3,  # assumed, from what Triton compiles for sm_90
     "shared_fraction": 0.955,  # fitted to kernels compiled for sm_90
     "shared_operand_rows": 64,  # assumed: wgmma has 64 rows

@@ -16,6 +16,7 @@ from register_table import Row, Table
 
 from comet.cost.gpu.layouts import Layout, Layouts
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
+from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import price
 
 TABLE = Table("registers.csv", "h200x1")
@@ -24,10 +25,7 @@ STACK = 64
 
 
 CORRELATION = 0.9
-"""
-The least rank correlation. One tiling of `gated_mlp` is admitted that spills 40 bytes,
-before the loop over K: with one stage, registers hold two thirds of what that loads.
-"""
+"""The least rank correlation."""
 NESTED = ("gated_mlp", "gemm_gemm")
 """The ops with a loop around the loop of a product; the second was held out."""
 
@@ -98,6 +96,36 @@ def test_a_transposed_operand_is_whole_without_a_pipeline() -> None:
     assert float(ahead) < expected - 30
 
 
+@pytest.mark.parametrize(
+    ("op", "tiling", "arriving"),
+    [
+        ("gated_mlp", {"M": 128, "K": 64, "N": 64, "L": 32}, 64),
+        ("attention", {"M": 128, "D": 128, "N": 64, "E": 128}, 0),
+        ("gemm", {"M": 128, "K": 64, "N": 128}, 64),
+        ("gemm", {"M": 32, "K": 64, "N": 128}, 0),
+    ],
+)
+def test_what_an_iteration_loads_is_beside_the_accumulator(
+    op: str, tiling: Blocks, arriving: int
+) -> None:
+    """
+    Four warps, one stage: 128 x 64 + 2 * 64 x 64 numbers of 16 bits are 64 registers.
+
+    Not what is loaded before the loop, not beside an accumulator that the iteration
+    starts, and not where operands in registers take more.
+    """
+    summary, gpu = TABLE.kernel(op)
+    blocks = {dim: tiling.get(dim, 1) for dim in summary.extents}
+    found = [
+        float(thread_registers(summary, blocks, LaunchNumbers(4, 1), each))
+        for fraction in (0, 1)
+        for each in [
+            replace(gpu, compiled=replace(gpu.compiled, load_fraction=fraction))
+        ]
+    ]
+    assert found[1] - found[0] == arriving
+
+
 @pytest.mark.parametrize("op", ["flash_decode", "gemm_layernorm"])
 def test_many_tilings_are_priced_like_each(op: str) -> None:
     summary, gpu = TABLE.kernel(op)
@@ -108,7 +136,7 @@ def test_many_tilings_are_priced_like_each(op: str) -> None:
 @pytest.mark.parametrize("op", OPS)
 def test_no_tiling_that_spills_is_admitted(op: str) -> None:
     spilling = [row for row in TABLE.rows(op) if spills(row)]
-    assert sum(TABLE.admits(op, row) for row in spilling) <= (op == "gated_mlp")
+    assert not any(TABLE.admits(op, row) for row in spilling)
 
 
 def test_few_of_the_best_are_lost() -> None:
