@@ -33,7 +33,7 @@ from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.comet.lower_to_comet import LowerToCometPass
-from comet.passes.comet.lower_to_comet.build import check_expressible
+from comet.passes.comet.lower_to_comet.build import check_expressible, only_function
 from comet.passes.explore.config import ShardingConfig, Trial
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.pad import PadPass, padded_copy
@@ -206,12 +206,11 @@ class AcceleratorPipeline(Pipeline):
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")
         self.check_names(module, attached_system(module))
-        for func in compute_functions(module):
-            check_expressible(func)
+        func = only_function(module)
+        check_expressible(func)
         with session() as current, current.allowing_artifacts(self.allow_artifacts):
             trial = self.chosen(ctx, module, tuple(self.configs(ctx, module)))
-            for func in compute_functions(module):
-                func.attributes.update(trial.notes)
+            func.attributes.update(trial.notes)
             yield from trial.passes
 
     def check_names(self, module: ModuleOp, system: SystemOp) -> None:

@@ -12,7 +12,6 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.blocks import values_in
@@ -34,6 +33,7 @@ from comet.passes.comet.lower_to_comet.build import (
     MappingPlan,
     build_mapping,
     build_problem,
+    only_function,
 )
 from comet.passes.comet.lower_to_comet.factors import extents_for, factors_on_paths
 from comet.passes.comet.lower_to_comet.legality import check_legality
@@ -80,13 +80,8 @@ def lower_module(module: ModuleOp, *, absorb: bool = True) -> None:
     `absorb` is that of `plan_lowering`. Raises PassFailedException for what the files
     cannot express.
     """
-    functions = functions_at(module, "lower-to-comet", IRLevel.SCHEDULE)
-    if len(functions) != 1:
-        raise PassFailedException(
-            f"lower-to-comet: the module has {len(functions)} functions, and a set of "
-            "COMET files holds one problem; keep one function per module"
-        )
-    func = functions[0]
+    functions_at(module, "lower-to-comet", IRLevel.SCHEDULE)
+    func = only_function(module)
     with about(func):
         system = attached_system(module)
         lower_function(func, plan_lowering(func, system, absorb=absorb))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
@@ -38,6 +39,7 @@ from comet.dialects.schedule.attributes import BindingKind as Bind
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.kinds import Access, BindingKind, TileKind
 from comet.passes.analysis.addresses import check_addresses
+from comet.passes.analysis.functions import compute_functions
 from comet.passes.comet.lower_to_comet.collectives import exchange_of
 from comet.passes.comet.lower_to_comet.factors import (
     Extents,
@@ -381,6 +383,17 @@ def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
     m, n, k = (_largest(op, dims, sizes) for dims in (streamed, columns, rows))
     all_dims = (*batch, *streamed, *columns, *rows)
     return Roles(m, n, k, tuple(dim for dim in all_dims if dim not in (m, n, k)))
+
+
+def only_function(module: ModuleOp) -> FuncOp:
+    """Return the function of a module; raises PassFailedException unless it has one."""
+    functions = tuple(compute_functions(module))
+    if len(functions) != 1:
+        raise PassFailedException(
+            f"lower-to-comet: the module has {len(functions)} functions, and a set of "
+            "COMET files holds one problem; keep one function per module"
+        )
+    return functions[0]
 
 
 def check_expressible(func: FuncOp) -> None:
