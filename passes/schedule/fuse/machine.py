@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -9,6 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from comet.cost.estimate import ModelName
+from comet.dialects.errors import OpError
 from comet.passes.schedule.fuse.strategy import Between, Chunks, Loops, Name
 from comet.passes.search.goal import Goal, Objective
 
@@ -74,6 +76,16 @@ class FuseOptions:
     def goal(self) -> Goal:
         """The model, and what is minimized."""
         return Goal(self.model, self.objective)
+
+
+def check_unused(
+    func: FuncOp, options: FuseOptions, names: Sequence[str], kind: str
+) -> None:
+    """Raise PassFailedException if options are set that only `kind` has, like GPUs."""
+    default = FuseOptions()
+    for name in names:
+        if getattr(options, name) not in ("auto", getattr(default, name)):
+            raise OpError(func, f"fuse: {name}=.. is for {kind}; leave it out")
 
 
 class Machine(Protocol):

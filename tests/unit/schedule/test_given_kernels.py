@@ -5,7 +5,7 @@ from covering import one_of
 from gpu_graphs import H200, kernels
 from graph_text import Program
 from semantics import assert_same_meaning, parse_module, run_passes
-from transformer_blocks import GRAPHS, WIDE, llama_block, norm_and_mlp
+from transformer_blocks import WIDE, llama_block, norm_and_mlp
 from xdsl.dialects.builtin import StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
@@ -86,7 +86,13 @@ def test_given_kernels_with_a_vector_that_no_dot_can_pad_are_rejected():
     kernels(text, 'kernels="v; z_bf16"')
 
 
-def test_accelerators_have_no_given_kernels():
-    edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
-    with pytest.raises(PassFailedException, match=r"kernels=\.\. is for GPUs"):
-        run_passes(parse_module(GRAPHS["two_rms_norms"]), f'{edge},fuse{{kernels="q"}}')
+def test_options_of_the_other_kind_of_machine_are_rejected():
+    edge, text = 'attach-hardware{path="samples/hardware/edge.yaml"}', norm_and_mlp()
+    for hardware, option, kind in (
+        (edge, "kernels=z", "GPUs"),
+        (edge, "narrow=z", "GPUs"),
+        (H200, "chunks=root", "accelerators"),
+    ):
+        name = option.partition("=")[0]
+        with pytest.raises(PassFailedException, match=rf"{name}=\.\. is for {kind}"):
+            run_passes(parse_module(text), f"{hardware},fuse{{{option}}}")

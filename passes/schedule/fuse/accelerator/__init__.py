@@ -12,7 +12,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.errors import OpError
 from comet.passes.schedule.fuse.accelerator.auto import fuse_cheapest, open_strategies
 from comet.passes.schedule.fuse.accelerator.plan import fuse_function
-from comet.passes.schedule.fuse.machine import FuseOptions, Machine
+from comet.passes.schedule.fuse.machine import FuseOptions, Machine, check_unused
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,7 @@ class Accelerator(Machine):
                 "fuse: strategy=priority is for GPUs; use auto, the cheapest of full, "
                 "partial, isolate_contractions and none, on accelerators",
             )
-        if options.kernels != "auto":
-            raise OpError(
-                func,
-                "fuse: kernels=.. is for GPUs; on accelerators the strategy says what "
-                "shares a nest",
-            )
+        check_unused(func, options, ("between", "kernels", "narrow"), "GPUs")
         first, *others = open_strategies(
             func, options.strategy, options.chunks, options.loops
         )

@@ -21,7 +21,7 @@ from comet.passes.analysis.padding import is_border
 from comet.passes.schedule.fuse.gpu.choice import fuse_function
 from comet.passes.schedule.fuse.gpu.exchanging import exchanges_in_gpu, fuse_exchanging
 from comet.passes.schedule.fuse.gpu.simplify import simplify
-from comet.passes.schedule.fuse.machine import FuseOptions, Machine
+from comet.passes.schedule.fuse.machine import FuseOptions, Machine, check_unused
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Gpu(Machine):
                 "fuse: strategy=isolate_contractions is for accelerators; use none, "
                 "which gives each product a kernel of its own, on GPUs",
             )
+        check_unused(func, options, ("chunks", "loops"), "accelerators")
         for op in func.walk():
             if isinstance(op, PadOp) or is_border(op):
                 raise OpError(
