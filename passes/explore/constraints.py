@@ -121,7 +121,7 @@ def read_constraints(text: str, name: str) -> Constraints:
         mixed=fields.single("mixed", _one_of(TRUTH)) or False,
         bindings=fields.bindings() or (BindingKind.SEQUENTIAL,),
         pad=fields.single("pad", _padding) or "auto",
-        factors=tuple(fields.single("factors", parse_plan) or ()),
+        factors=fields.single("factors", _factors) or (),
     )
 
 
@@ -181,6 +181,16 @@ def _padding(text: str) -> str:
     if text not in ("auto", "none"):
         parse_extents(text)
     return text
+
+
+def _factors(text: str) -> tuple[PlanEntry, ...]:
+    entries = parse_plan(text)
+    for entry in entries:
+        if entry.launch:
+            raise PassFailedException(
+                f"'{entry}' has launch numbers, which only kernels of GPUs have"
+            )
+    return entries
 
 
 def _dims(text: str) -> Dims:

@@ -83,6 +83,7 @@ def test_a_search_starts_from_the_quick_one_among_what_constraints_leave(text: s
         ("parts: some", "c.yaml:1: 'parts': 'some' is none of largest, none, all"),
         ("pad: much", "c.yaml:1: 'pad': "),
         ("factors: 'M=2'", "c.yaml:1: 'factors': "),
+        ("factors: 'p: M=2 warps=4'", "c.yaml:1: 'factors': 'p: M=2 warps=4' has laun"),
     ],
 )
 def test_mistakes_in_constraints(text: str, message: str):
