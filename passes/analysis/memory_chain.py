@@ -35,7 +35,7 @@ def memory_chain(system: SystemOp) -> MemoryChain:
     Return the memory levels of `system` by purpose.
 
     Raises PassFailedException if it is not a root, one shared level, and below it an
-    output buffer and one or two buffers that fill a compute unit.
+    output buffer and one or two buffers that fill a compute unit, in each core one.
     """
     root = system.levels[0] if system.levels else None
     if root is None or len(root.children) != 1:
@@ -48,6 +48,13 @@ def memory_chain(system: SystemOp) -> MemoryChain:
             system,
             f"one or two levels that @{shared.level_name} fills and one that it drains",
         )
+    for level in fills:
+        if level.instances != outs[0].instances:
+            raise _unsupported(
+                system,
+                f"@{level.level_name} to have as many instances as "
+                f"@{outs[0].level_name}, one in each core",
+            )
     return MemoryChain(
         root=root.level_name,
         shared=shared.level_name,

@@ -1,8 +1,11 @@
 """`fuse` on accelerators: levels, nests, combiners, and what it rejects."""
 
+from pathlib import Path
+
 import pytest
 from accelerators import attached
 from covering import one_of
+from paths import HARDWARE
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import fused, only_function, ops_of
@@ -245,3 +248,17 @@ def test_rejects_another_hierarchy():
         match="hardware @h200x1 is not a hierarchy that tile trees are built for",
     ):
         memory_chain(system)
+
+
+def test_each_core_has_one_of_each_buffer(tmp_path: Path):
+    """Cores with other columns would have other weights, but one buffer for these."""
+    text = (HARDWARE / "edge.yaml").read_text()
+    before, wb, after = text.partition("name: WB[0..3]")
+    shared = before + wb.replace("0..3", "0..0") + after.replace("2, meshY: 2", "1", 1)
+    (tmp_path / "edge.yaml").write_text(shared)
+    attach = f'attach-hardware{{path="{tmp_path}/edge.yaml"}}'
+    module = run_passes(parse_module(graph_text("gemm_softmax", (8, 4, 16))), attach)
+    with pytest.raises(
+        PassFailedException, match="@WB to have as many instances as @OB, one in each"
+    ):
+        memory_chain(attached_system(module))
