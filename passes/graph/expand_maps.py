@@ -3,8 +3,9 @@
 
 The vector unit of the COMET tool has add, sub, mult, div, max, exp and sqrt. This pass
 writes other functions with these: `neg`, `rsqrt`, `min`, `exp2`, `copy` and `tanh`
-exactly, `erf` by an approximation with an error of at most 1.5e-7. Logarithms,
-comparisons and `select` stay, and `lower-to-comet` rejects them.
+exactly, `erf` by an approximation with an error of at most 1.5e-7. A known extent
+becomes a number. Logarithms, comparisons and `select` stay, and `lower-to-comet`
+rejects them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from comet.dialects.comet.kinds import operation_kind
-from comet.dialects.compound import MapKind, MapOp
-from comet.dialects.compound.dims import element_type_of
+from comet.dialects.compound import ExtentOp, FillOp, MapKind, MapOp, PadOp
+from comet.dialects.compound.dims import element_type_of, extents_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
@@ -46,8 +47,11 @@ class ExpandMapsPass(FunctionPass):
     LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        for op in tuple(function.walk()):
-            if isinstance(op, MapOp) and is_expandable(op):
+        for op in tuple(expandable_ops(function)):
+            if isinstance(op, ExtentOp):
+                number = extents_of(op.input)[op.dim.data]
+                Rewriter.replace_op(op, FillOp(number, op.result.type))
+            else:
                 expand(op)
 
 
@@ -57,12 +61,24 @@ def is_expandable(op: MapOp) -> bool:
     return operation_kind(op) is None and op.kind.data in EXPANSIONS and floats
 
 
-def expandable_maps(module: ModuleOp) -> Iterator[MapOp]:
-    """Yield the ops that `expand-maps` would rewrite."""
-    for func in compute_functions(module):
-        for op in func.walk():
-            if isinstance(op, MapOp) and is_expandable(op):
-                yield op
+def expandable_ops(func: FuncOp) -> Iterator[MapOp | ExtentOp]:
+    """
+    Yield the ops that `expand-maps` rewrites.
+
+    Extents inside of regions are those of shards or of chunks, and padded tensors have
+    fewer elements than positions, so that neither is known.
+    """
+    pads = any(isinstance(op, PadOp) for op in func.walk())
+    for op in func.walk():
+        if isinstance(op, ExtentOp) and op.parent_op() is func and not pads:
+            yield op
+        elif isinstance(op, MapOp) and is_expandable(op):
+            yield op
+
+
+def needs_expansion(module: ModuleOp) -> bool:
+    """Return whether `expand-maps` would change a module."""
+    return any(True for func in compute_functions(module) for _ in expandable_ops(func))
 
 
 def expand(op: MapOp) -> None:

@@ -21,7 +21,7 @@ from comet.passes.dataflow.outline_mappings.plan import Graph, check_graph
 from comet.passes.explore.config import ShardingConfig, Trial
 from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
 from comet.passes.graph.decompose import DecomposePass
-from comet.passes.graph.expand_maps import ExpandMapsPass, expandable_maps
+from comet.passes.graph.expand_maps import ExpandMapsPass, needs_expansion
 from comet.passes.pipeline import AUTO, run_passes
 from comet.passes.schedule.tile.misfit import NothingFits
 from comet.passes.search import Goal, session
@@ -101,7 +101,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
         """Return whether functions are to be expanded, and the graph to be cut."""
         elementary = module.clone()
         run_passes([DECOMPOSE], ctx, elementary)
-        expands = any(expandable_maps(elementary))
+        expands = needs_expansion(elementary)
         graphs = [Graph(func) for func in compute_functions(elementary)]
         if len(graphs) != 1:
             return expands, False

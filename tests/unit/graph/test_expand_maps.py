@@ -5,9 +5,9 @@ import pytest
 from semantics import assert_same_meaning, parse_module, random_inputs, run_passes
 
 from comet.dialects.comet.kinds import operation_kind
-from comet.dialects.compound import MapKind, MapOp
+from comet.dialects.compound import ExtentOp, MapKind, MapOp
 from comet.interpreter import run
-from comet.passes.graph.expand_maps import EXPANSIONS, expandable_maps
+from comet.passes.graph.expand_maps import EXPANSIONS, needs_expansion
 
 APPROXIMATE = 1.5e-6
 """Largest error of `erf`, absolute: that of the formula, and that of small numbers."""
@@ -35,10 +35,39 @@ def program(kind: str, rank: int) -> str:
 def test_a_function_means_the_same(kind: MapKind, rank: int):
     before = parse_module(program(str(kind), rank))
     after = run_passes(before, "expand-maps")
-    assert not list(expandable_maps(after))
+    assert not needs_expansion(after)
     for op in after.walk():
         assert not isinstance(op, MapOp) or operation_kind(op) is not None
     assert_same_meaning(before, after, "main")
+
+
+MEAN = """
+!X = tensor<3x16xf32, #compound.dims<M, N>>
+!M = tensor<3xf32, #compound.dims<M>>
+!s = tensor<f32, #compound.dims<>>
+func.func @main(%x: !X) -> !M {
+  %t = compound.map tanh %x : !X -> !X
+  %n = compound.extent "N" of %t : !X -> !s
+  %r = compound.reduce add %t : !X -> !M
+  %m = compound.map div %r, %n : !M, !s -> !M
+  func.return %m : !M
+}
+"""
+
+
+def test_an_extent_is_a_number():
+    before = parse_module(MEAN)
+    after = run_passes(before, "expand-maps")
+    assert not any(isinstance(op, ExtentOp) for op in after.walk())
+    assert_same_meaning(before, after, "main")
+    edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    run_passes(before, f"{edge},comet-accelerator{{strategy=full pad=none}}")
+
+
+def test_padding_hides_an_extent():
+    padded = run_passes(parse_module(MEAN), 'pad{to="N=20"}')
+    after = run_passes(padded, "expand-maps")
+    assert_same_meaning(padded, after, "main")
 
 
 @pytest.mark.parametrize("rank", SHAPES)

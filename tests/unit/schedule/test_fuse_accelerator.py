@@ -250,6 +250,24 @@ def test_rejects_another_hierarchy():
         memory_chain(system)
 
 
+def test_an_axis_of_one_instance_splits_nothing():
+    """Also not the only dimension that a value has, which a node may reduce."""
+    text = """
+      !X = tensor<8x16xf16, #compound.dims<M, N>>
+      !N = tensor<16xf16, #compound.dims<N>>
+      func.func @main(%x: !X) -> !X {
+        %m = compound.reduce max %x : !X -> !N
+        %y = compound.map sub %x, %m : !X, !N -> !X
+        func.return %y : !X
+      }"""
+    before = parse_module(text)
+    after = run_passes(before, f"{attached(2)},fuse{{strategy=full}}")
+    axes = {loop.axis for node in ops_of(after, SpatialOp) for loop in node.loops}
+    assert axes == {"cx"}  # of 2 x 1 clusters with one core each
+    assert_same_meaning(before, after, "main")
+    run_passes(after, "tile,lower-to-comet")
+
+
 def test_each_core_has_one_of_each_buffer(tmp_path: Path):
     """Cores with other columns would have other weights, but one buffer for these."""
     text = (HARDWARE / "edge.yaml").read_text()

@@ -167,8 +167,10 @@ class NestBuilder:
         Return the spatial node of `units` over mesh axes, with children `inside`.
 
         Each axis has a loop: over the dimension that it shards, or with factor 1 if it
-        is idle. Raises PassFailedException if an axis shards two dimensions, or one
-        that another value has whole, and if no value has a dimension for a loop.
+        is idle. An idle axis of one instance has none, as it would split the dimension,
+        which a node may reduce. Raises PassFailedException if an axis shards two
+        dimensions, or one that another value has whole, and if no value has a dimension
+        for a loop.
         """
         ops = tuple(chain.from_iterable(units))
         used = (value for op in ops for value in (*op.operands, *op.results))
@@ -183,9 +185,11 @@ class NestBuilder:
             )
         loops: list[LoopAttr] = []
         for axis in axes:
-            dim = self._split_dim(axis, values)
-            size = 1 if dim is None else self.mesh.axis_extents[axis]
-            loops.append(LoopAttr(dim or idle, size, axis))
+            dim, extent = self._split_dim(axis, values), self.mesh.axis_extents[axis]
+            if dim is not None:
+                loops.append(LoopAttr(dim, extent, axis))
+            elif extent > 1:
+                loops.append(LoopAttr(idle, 1, axis))
         return Spatial(level, self.mesh.sym_name.data, tuple(loops), inside)
 
     def _split_dim(self, axis: str, values: Sequence[SSAValue]) -> str | None:
