@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
+from os import PathLike, fspath
 from types import ModuleType
 
 from xdsl.context import Context
@@ -41,7 +42,9 @@ class Compiled:
     context: Context = field(repr=False)
     """The dialects that are known."""
 
-    def emit(self, target: str = "mlir", **options: str | int | bool) -> str:
+    def emit(
+        self, target: str = "mlir", **options: str | int | bool | PathLike[str]
+    ) -> str:
         """
         Return the program as text for a target: `comet`, `triton`, `taxes` or `mlir`.
 
@@ -55,7 +58,7 @@ class Compiled:
             targets = installed().all_targets
             if target not in targets:
                 raise UsageError(unknown_name("target", target, targets))
-            spec = ArgSpec(target, {name: (v,) for name, v in options.items()})
+            spec = ArgSpec(target, {n: (_plain(v),) for n, v in options.items()})
             text = StringIO()
             emitter = checked("target", spec, targets[target]())
             emitter.emit(self.context, self.module, text)
@@ -92,6 +95,11 @@ class Compiled:
         with suppress(CometError):  # programs at a higher level have no price
             rows |= {"price": str(self.cost), **self.cost.parts}
         return table("compiled", {**rows, "passes": self.pipeline})
+
+
+def _plain(value: str | int | bool | PathLike[str]) -> str | int | bool:
+    """Return the value of an option, with a path as text."""
+    return fspath(value) if isinstance(value, PathLike) else value
 
 
 def _steps(module: ModuleOp) -> dict[str, str]:

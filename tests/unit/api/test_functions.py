@@ -90,7 +90,7 @@ def test_a_program_is_a_module_a_text_or_a_path(tmp_path: Path, mapped: comet.Co
 def test_a_mapping_is_files_a_price_and_a_pipeline(
     mapped: comet.Compiled, tmp_path: Path
 ):
-    assert mapped.emit("comet", dir=str(tmp_path / "out")) == ""
+    assert mapped.emit("comet", dir=tmp_path / "out") == ""
     found = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
     assert found == write_files(mapped.module)
     assert comet.cost(tmp_path / "out") == mapped.cost == comet.cost(mapped.emit())
