@@ -116,6 +116,8 @@ class LaunchPlanPrinter:
         ]
         arguments.append(f"num_warps={op.warps.value.data}")
         arguments.append(f"num_stages={op.stages.value.data}")
+        if op.registers is not None:
+            arguments.append(f"maxnreg={op.registers.value.data}")
         self._emit(f"{kernel.sym_name.data}[{grid}]({', '.join(arguments)})")
 
 

@@ -220,6 +220,8 @@ class RankPlanPrinter:
             arguments.append(f"{names[parameter.index]}={value}")
         arguments.append(f"num_warps={op.warps.value.data}")
         arguments.append(f"num_stages={op.stages.value.data}")
+        if op.registers is not None:
+            arguments.append(f"maxnreg={op.registers.value.data}")
         if op.cooperative is not None:
             arguments.append("launch_cooperative_grid=True")
         return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)

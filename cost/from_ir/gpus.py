@@ -100,6 +100,7 @@ def _compiled(figures: Fields) -> Compiled:
         most_group_elements=count("most_group_elements"),
         copy_bytes=count("copy_bytes"),
         free_load_bytes=count("free_load_bytes"),
+        launch_registers=integer(figures, "launch_registers", 0),
         descriptor_bytes=integer(figures, "descriptor_bytes", 0),
         specialized=_specialized(figures),
         stores_converted=integer(figures, "stores_converted", 1) > 0,

@@ -106,6 +106,11 @@ class Compiled:
     """Loads of at least this many bytes go to shared memory without registers."""
     free_load_bytes: int
     """Loads of at least this many bytes per thread need no registers for addresses."""
+    launch_registers: int
+    """
+    What the most registers of a thread that a launch may give are a multiple of; 0 if
+    launches do not give it.
+    """
     descriptor_bytes: int
     """
     The alignment of rows (bytes) that copies by tensor descriptors need; 0 if the GPU

@@ -255,6 +255,7 @@ GPU: Rules = {
     "thread_registers": COUNT,
     "most_registers": COUNT,
     "spare_registers": COUNT,
+    "launch_registers": COUNT,
     "operand_fraction": FRACTION,
     "operand_terms": COUNT,
     "load_fraction": FRACTION,

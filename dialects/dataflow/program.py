@@ -221,7 +221,8 @@ class KernelOp(IRDLOperation):
         """
         The launch numbers: the maximum over its nodes, None if none has any yet.
 
-        One launch has the same numbers for all programs.
+        One launch has the same numbers for all programs. The most registers of a thread
+        are the fewest that a node gives.
         """
         wanted = [node.launch for node in self.nodes if node.launch is not None]
         if not wanted:
@@ -229,7 +230,9 @@ class KernelOp(IRDLOperation):
         warps = max(launch.warps for launch in wanted)
         stages = max(launch.stages for launch in wanted)
         specialize = all(launch.specialize for launch in wanted)
-        return LaunchAttr(warps, stages, specialize=specialize)
+        limits = [launch.registers for launch in wanted if launch.registers]
+        registers = min(limits, default=0)
+        return LaunchAttr(warps, stages, specialize=specialize, registers=registers)
 
     def verify_(self) -> None:
         block = self.body.block

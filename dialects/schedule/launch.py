@@ -19,6 +19,8 @@ RESIDENT = "resident"
 """The keyword for persistent programs that keep what all of their tiles read."""
 PARTS = "parts"
 """The parts of results, among the launch numbers."""
+REGISTERS = "registers"
+"""The most registers of a thread, among the launch numbers."""
 
 
 @irdl_attr_definition
@@ -32,7 +34,9 @@ class LaunchAttr(ParametrizedAttribute):
     each of which computes one tile after another; without it each tile has a program.
     With `resident` these programs load the operands of products that all tiles read
     once. With `specialize`, producer warps load what the others multiply. Descriptors
-    store results in so many `parts`, see `stage-stores`; without it pointers do.
+    store results in so many `parts`, see `stage-stores`; without it pointers do. A
+    thread has `registers` at most, so that as many programs run at a time as are
+    launched; without it, as many as the compiler takes.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
@@ -40,6 +44,7 @@ class LaunchAttr(ParametrizedAttribute):
     #schedule.launch<warps = 8, stages = 2, group = 1, persistent = 132, resident>
     #schedule.launch<warps = 4, stages = 2, group = 1, specialize, persistent = 132>
     #schedule.launch<warps = 8, stages = 4, group = 8, persistent = 132, parts = 2>
+    #schedule.launch<warps = 4, stages = 2, group = 1, persistent = 660, registers = 96>
     ```
     """
 
@@ -52,6 +57,7 @@ class LaunchAttr(ParametrizedAttribute):
     persistent_: IntAttr = param_def()
     resident_: IntAttr = param_def()
     parts_: IntAttr = param_def()
+    registers_: IntAttr = param_def()
 
     def __init__(
         self,
@@ -63,8 +69,9 @@ class LaunchAttr(ParametrizedAttribute):
         resident: int = 0,
         specialize: int = 0,
         parts: int = 0,
+        registers: int = 0,
     ):
-        flags = int(specialize), persistent, int(resident), parts
+        flags = int(specialize), persistent, int(resident), parts, registers
         super().__init__(*map(IntAttr, (warps, stages, group, *flags)))
 
     @property
@@ -103,6 +110,11 @@ class LaunchAttr(ParametrizedAttribute):
         return self.parts_.data
 
     @property
+    def registers(self) -> int:
+        """The most registers of a thread, 0 for as many as the compiler takes."""
+        return self.registers_.data
+
+    @property
     def numbers(self) -> dict[str, int]:
         """Warps, stages and swizzle, by name, and whether warps are specialised."""
         values = self.warps, self.stages, self.group
@@ -111,12 +123,15 @@ class LaunchAttr(ParametrizedAttribute):
 
     def replaced(self, **numbers: int) -> LaunchAttr:
         """Return the launch numbers with `numbers`, named as in `__init__`, changed."""
-        kept = {PERSISTENT: self.persistent, RESIDENT: self.resident, PARTS: self.parts}
+        kept = {PERSISTENT: self.persistent, RESIDENT: self.resident}
+        kept |= {PARTS: self.parts, REGISTERS: self.registers}
         return LaunchAttr(**self.numbers | kept | numbers)
 
     def verify(self) -> None:
         if min(self.warps, self.stages, self.group) < 1 or self.persistent < 0:
             raise VerifyException("launch numbers are positive")
+        if self.registers < 0:
+            raise VerifyException(f"registers are 1 or more, got {self.registers}")
         if self.resident and not self.persistent:
             raise VerifyException("only persistent programs are resident")
         if self.parts < 0 or self.parts & (self.parts - 1):
@@ -146,18 +161,20 @@ class LaunchAttr(ParametrizedAttribute):
         texts += [RESIDENT] * self.resident
         if self.parts:
             texts.append(f"{PARTS} = {self.parts}")
+        if self.registers:
+            texts.append(f"{REGISTERS} = {self.registers}")
         with printer.in_angle_brackets():
             printer.print_string(", ".join(texts))
 
 
 def _parse_flags(parser: AttrParser) -> Iterable[int]:
     """Parse what may follow the launch numbers; return 0 for what does not."""
-    found = {SPECIALIZE: 0, PERSISTENT: 0, RESIDENT: 0, PARTS: 0}
+    found = {SPECIALIZE: 0, PERSISTENT: 0, RESIDENT: 0, PARTS: 0, REGISTERS: 0}
     while parser.parse_optional_punctuation(",") is not None:
         if (name := parser.parse_identifier()) not in found:
             parser.raise_error(f"expected one of {', '.join(found)}")
         found[name] = 1
-        if name in (PERSISTENT, PARTS):
+        if name in (PERSISTENT, PARTS, REGISTERS):
             parser.parse_punctuation("=")
             found[name] = parser.parse_integer()
     return found.values()

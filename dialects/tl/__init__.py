@@ -320,7 +320,8 @@ class LaunchedKernel(SymbolUserOpInterface):
 class LaunchOp(IRDLOperation):
     """
     Run a kernel on a grid of programs; launches of one function run in order. All
-    programs of a `cooperative` launch run at the same time, or it is an error.
+    programs of a `cooperative` launch run at the same time, or it is an error. A
+    thread has `registers` at most, if they are given.
 
     ```mlir
     tl.launch @kernel grid [8, 2] warps 4 stages 3 on %a, %c
@@ -333,12 +334,14 @@ class LaunchOp(IRDLOperation):
     grid = prop_def(DenseArrayBase[I64])
     warps = prop_def(IntegerAttr[I64], default_value=IntegerAttr(4, i64))
     stages = prop_def(IntegerAttr[I64], default_value=IntegerAttr(2, i64))
+    registers = opt_prop_def(IntegerAttr[I64])
     cooperative = opt_prop_def(UnitAttr)
     arguments = var_operand_def()
     traits = traits_def(LaunchedKernel())
     assembly_format = (
         "$kernel `grid` $grid (`warps` $warps^)? (`stages` $stages^)? "
-        "(`cooperative` $cooperative^)? `on` $arguments attr-dict `:` type($arguments)"
+        "(`registers` $registers^)? (`cooperative` $cooperative^)? "
+        "`on` $arguments attr-dict `:` type($arguments)"
     )
 
     def __init__(
@@ -348,6 +351,7 @@ class LaunchOp(IRDLOperation):
         arguments: Sequence[SSAValue],
         warps: int = 4,
         stages: int = 2,
+        registers: int = 0,
         cooperative: bool = False,
     ):
         super().__init__(
@@ -357,6 +361,7 @@ class LaunchOp(IRDLOperation):
                 "grid": DenseArrayBase.from_list(i64, grid),
                 "warps": IntegerAttr(warps, i64),
                 "stages": IntegerAttr(stages, i64),
+                "registers": IntegerAttr(registers, i64) if registers else None,
                 "cooperative": UnitAttr() if cooperative else None,
             },
         )
@@ -373,6 +378,8 @@ class LaunchOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op {warps} warps: not a power of two")
         if self.stages.value.data < 1:
             raise VerifyException(f"'{self.name}' op needs at least one stage")
+        if self.registers is not None and self.registers.value.data < 1:
+            raise VerifyException(f"'{self.name}' op needs at least one register")
 
 
 Tl = Dialect(

@@ -44,6 +44,7 @@ from comet.cost.gpu.persistent import (
     pipelines_tiles,
     with_tile_loop,
 )
+from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
 from comet.dialects.arch import attached_system
@@ -120,6 +121,8 @@ class PersistentKernel:
     """num_stages of the software pipeline."""
     resident: frozenset[SpatialOp]
     """The nodes whose programs are resident."""
+    registers: float
+    """Registers that a thread needs, by the model."""
 
     @property
     def is_useful(self) -> bool:
@@ -195,12 +198,18 @@ def plan_launch(
         )
     models = _models(kernel, gpu)
     stages = _stages(models, kernel.launch.stages)
+    works = [model.persistent(stages, 1) for model in models]
     if programs is None:
-        works = [model.persistent(stages, 1) for model in models]
         resident = min(resident_programs(work, gpu.device) for work in works)
         programs = gpu.device.multiprocessors * max(int(resident), 1)
     resident_nodes = frozenset(model.node for model in models if model.is_resident)
-    return PersistentKernel(kernel, programs, stages, resident_nodes)
+    registers = max(_thread_registers(work, gpu.device) for work in works)
+    return PersistentKernel(kernel, programs, stages, resident_nodes, registers)
+
+
+def _thread_registers(work: KernelWork, device: Device) -> float:
+    """Return the registers of a thread of a program."""
+    return float(work.registers / (device.warp_threads * work.warps) / REGISTER)
 
 
 def _stages(models: Sequence[_NodeModel], stages: int) -> int:

@@ -10,9 +10,10 @@ sequence. The last of the programs that have tiles of a sequence merges them, as
 
 The list is written as `dataflow.shares`, whose results say where the loops of a part
 begin and end, and how many programs arrive at the counter of a sequence; the launch has
-the number of programs, as many as the GPU runs at a time. A sequence has as many parts
-as before at most, which bounds the length of runs from below, so that partial results
-take the same memory.
+the number of programs, as many as the GPU runs at a time: as many by the model, and by
+the compiler, too, to which a launch gives the registers that leaves, on GPUs that can.
+A sequence has as many parts as before at most, which bounds the length of runs from
+below, so that partial results take the same memory.
 
 Lengths are known at run time only. `auto` takes a list where it is faster at the mean
 length that `attach-hardware{lengths=..}` gives; without it all are as long as the
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -31,6 +33,8 @@ from xdsl.dialects.func import FuncOp
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.program import priced
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.registers import REGISTER
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.dataflow import KernelOp, ProgramOp
@@ -41,6 +45,7 @@ from comet.passes.analysis.levels import IRLevel
 from comet.passes.analysis.numbered_kernels import numbered_kernels
 from comet.passes.dataflow.persist_programs import (
     GpuModel,
+    PersistentKernel,
     plan_launch,
 )
 from comet.passes.dataflow.share_tiles.analysis import (
@@ -82,7 +87,7 @@ class ShareTilesPass(ChoosingPass, FunctionPass):
             plans = plan_shares(program, system, self.kernels)
             function.attributes[SHARES] = StringAttr(format_shares(plans))
             for plan in plans:
-                share_tiles(plan.found, plan.runs)
+                share_tiles(plan.found, plan.runs, plan.registers)
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,8 @@ class SharedKernel:
     found: PartialFold
     runs: int
     """The runs of each list."""
+    registers: int
+    """The most registers of a thread, 0 for as many as the compiler takes."""
 
     @property
     def programs(self) -> int:
@@ -150,8 +157,9 @@ def _plan(
     if isinstance(found, str):
         return found
     most = found.parts * sequence_count(found)
+    launch = plan_launch(kernel, gpu, programs)
     if programs is None:
-        programs = plan_launch(kernel, gpu).programs
+        programs = _programs_at_a_time(launch, gpu.device)
         while programs > gpu.device.multiprocessors and programs >= most * found.lists:
             programs -= gpu.device.multiprocessors
     runs = max(programs // found.lists, 1)
@@ -160,7 +168,41 @@ def _plan(
             f"{runs} programs for each list are no fewer than the {most} parts of its "
             "sequences; launch fewer, or split sequences in more parts"
         )
-    return SharedKernel(kernel, found, runs)
+    registers = _most_registers(launch, runs * found.lists, gpu.device)
+    return SharedKernel(kernel, found, runs, registers)
+
+
+def _programs_at_a_time(launch: PersistentKernel, device: Device) -> int:
+    """Return how many programs run at a time; launches may give their registers."""
+    granule = device.compiled.launch_registers
+    if not granule:
+        return launch.programs
+    held = ceil(launch.registers / granule) * granule
+    together = max(_thread_share(launch, held, device), 1)
+    return min(launch.programs, together * device.multiprocessors)
+
+
+def _most_registers(launch: PersistentKernel, programs: int, device: Device) -> int:
+    """
+    Return the most registers of a thread with which so many programs run at a time.
+
+    0 if all that a thread may have are no more, if the model expects more, or if
+    launches do not give them.
+    """
+    granule = device.compiled.launch_registers
+    together = -(-programs // device.multiprocessors)
+    held = _thread_share(launch, together, device)
+    if not granule or held >= device.compiled.most_registers:
+        return 0
+    most = held // granule * granule
+    return most if most >= launch.registers else 0
+
+
+def _thread_share(launch: PersistentKernel, share: int, device: Device) -> int:
+    """Return the registers of a multiprocessor, for each of `share` in each thread."""
+    assert launch.kernel.launch is not None
+    threads = device.warp_threads * launch.kernel.launch.warps
+    return int(device.register_bytes) // REGISTER // (threads * share)
 
 
 def _gains(plan: SharedKernel, program: ProgramOp, system: SystemOp) -> bool:
@@ -169,7 +211,7 @@ def _gains(plan: SharedKernel, program: ProgramOp, system: SystemOp) -> bool:
     kernels = dict(zip(program.kernels(), copy.kernels(), strict=True))
     twin = partial_fold(kernels[plan.kernel])
     assert not isinstance(twin, str)
-    share_tiles(twin, plan.runs)
+    share_tiles(twin, plan.runs, plan.registers)
 
     def seconds(priced_program: ProgramOp) -> float:
         return priced(priced_program, system).timeline.latency

@@ -155,7 +155,10 @@ def _unmovable(found: PartialFold) -> str | None:
     for value in found.split.ins:
         names = names_of(value)
         if found.inner in names and whole_of(value, found) is None:
-            return f"%{value.name_hint or 'x'} is no view of whole sequences in parts"
+            return (
+                f"%{value.name_hint or 'x'} is no part of whole sequences, but such as "
+                "rows that are gathered in parts; leave the kernel out of the option"
+            )
     if {*found.fold.combiners} != {Combiner.FOLD}:
         return "its loop has results that no iteration passes to the next one"
     if {*found.merging.combiners} != {Combiner.FOLD} or len(found.merging.loops) != 1:

@@ -32,8 +32,12 @@ from comet.passes.dataflow.share_tiles.analysis import (
 from comet.passes.schedule.retile import retile_node, set_loops
 
 
-def share_tiles(found: PartialFold, runs: int) -> None:
-    """Let programs do equal runs of the list of the tiles of all sequences."""
+def share_tiles(found: PartialFold, runs: int, registers: int) -> None:
+    """
+    Let programs do equal runs of the list of the tiles of all sequences.
+
+    Their threads have `registers` at most, if that is not 0.
+    """
     tile, positions = found.tile, found.positions
     shares = SharesOp(
         found.lengths,
@@ -53,7 +57,8 @@ def share_tiles(found: PartialFold, runs: int) -> None:
     _bound(found, shares, level)
     _merge_counted(found, shares, level)
     launch = found.split.launch or LaunchAttr()
-    found.split.launch = launch.replaced(persistent=runs * found.lists)
+    programs = runs * found.lists
+    found.split.launch = launch.replaced(persistent=programs, registers=registers)
 
 
 def _count_from_first(found: PartialFold) -> None:

@@ -250,6 +250,7 @@ def lower_launch(op: dataflow.KernelOp, scope: Steps) -> None:
             arguments,
             launch.warps,
             launch.stages,
+            launch.registers,
             cooperative=lowered.coresident > 0,
         )
     )

@@ -54,7 +54,7 @@ POINTERS = {
     torch.int32: "*i32",
     torch.int64: "*i64",
 }
-OPTIONS = ("num_warps", "num_stages", "launch_cooperative_grid")
+OPTIONS = ("num_warps", "num_stages", "maxnreg", "launch_cooperative_grid")
 """The keywords of a launch that are no constexprs."""
 WRITE_THROUGH = ".wt"
 """The cache modifier of stores that a signal publishes, on AMD GPUs."""

@@ -1,23 +1,24 @@
 """Programs that share lists of tiles: meaning, results, choice, what is rejected."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from covering import EVERY_CASE, one_of, some
+from gather_programs import paged
 from interpreting import write_modules
 from rank_runs import outcomes
 from semantics import assert_close, parse_module, random_inputs, run_passes
-from split_programs import H200
+from split_programs import H200, MI300X
 from torch_python import run_python
 from triton_modules import emitted
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.interpreter import run
-from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.share_tiles import SHARES
 
 POSITIONS = 54
@@ -186,19 +187,27 @@ func.func @f(%q: !Q, %k: !K, %v: !K, %lens: !L) -> !Q {
 
 
 @cache
-def chosen(lengths: str, options: str = "") -> str | None:
-    """Return what `share-tiles` has chosen for long sequences."""
-    hardware = H200.replace("}", f" {lengths}}}")
-    tiles = "m: S_part=8 B=16 H=8 G=1 warps=4 stages=2; m_s_in: S_in=64"
+def chosen(
+    lengths: str, options: str = "", keys: int = 64, machine: str = H200
+) -> str | None:
+    """Return what `share-tiles` has chosen for long sequences, in tiles of `keys`."""
+    text = str(shared_long(lengths, options, keys, machine))
+    return found[1] if (found := re.search(rf'{SHARES} = "(.*?)"', text)) else None
+
+
+@cache
+def shared_long(
+    lengths: str, options: str, keys: int = 64, machine: str = H200
+) -> ModuleOp:
+    """Return a launch plan of long sequences whose programs may share tiles."""
+    hardware = machine.replace("}", f" {lengths}}}")
+    tiles = f"m: S_part=8 B=16 H=8 G=1 warps=4 stages=2; m_s_in: S_in={4096 // keys}"
     passes = (
         f'triton-distributed{{strategy=full split="S=8" factors="{tiles}; '
         'products_d: D=1; o: B=16 H=8 G=1 E=1; m_s_parts: S_parts=8" '
         f"merge=last to=dataflow {options}}}"
     )
-    module = run_passes(parse_module(LONG), f"{hardware},{passes}")
-    (function,) = compute_functions(module)
-    found = function.attributes.get(SHARES)
-    return found.data if isinstance(found, StringAttr) else None
+    return run_passes(parse_module(LONG), f"{hardware},{passes}")
 
 
 def test_a_list_is_taken_where_lengths_differ():
@@ -206,3 +215,40 @@ def test_a_list_is_taken_where_lengths_differ():
     assert chosen("", "share=all") == chosen("lengths=0.5") == "f_m_kernel=656"
     assert chosen("lengths=0.5", "share=none") is None
     assert chosen("lengths=0.5", "merge=launch") is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "programs", "registers"), [(64, 656, 96), (32, 656, 96), (64, 792, 0)]
+)
+def test_threads_have_the_registers_with_which_all_programs_run_at_a_time(
+    keys: int, programs: int, registers: int
+):
+    """
+    Five programs of 128 threads have 102 registers for each thread, a multiple of 8.
+
+    Six have 85, fewer than the 96 that the model expects for tiles of 64 keys.
+    """
+    share = f'share="f_m_kernel={programs}"'
+    text = str(shared_long("", share, keys))
+    given = f", registers = {registers}" * (registers > 0)
+    assert f"group = 1, persistent = {programs}{given}>" in text
+    if registers:
+        assert chosen("", "share=all", keys) == f"f_m_kernel={programs}"
+
+
+def test_launches_give_registers_where_the_machine_says_so():
+    text = str(shared_long("", "share=all", machine=MI300X))
+    assert re.search("group = 1, persistent = [0-9]+>", text)
+
+
+def test_keys_in_pages_are_no_list():
+    """Pages are gathered in parts: there is no view of all keys of a sequence."""
+    text = paged(4, 2, 3, 8, 8, 6, 17).replace("-1.0e+30", "-3.0e+38")
+    tiles = "top: S_part=4 B=4 H=2 G=1; top_s_in: S_in=2; o: B=4 H=2 G=1 D=1"
+    passes = (
+        f'{H200},triton-distributed{{strategy=full split="S=4" merge=last to=dataflow '
+        f'factors="{tiles}; top_s_parts: S_parts=1" share=%s}}'
+    )
+    with pytest.raises(PassFailedException, match="%k is no part of whole sequences"):
+        run_passes(parse_module(text), passes % '"main_top_kernel=16"')
+    assert "dataflow.shares" not in str(run_passes(parse_module(text), passes % "all"))

@@ -24,8 +24,23 @@ func.func @f(%a: !A, %b: !B) -> !C {
   func.return %c : !C
 }
 
+// A thread of these has 96 registers at most.
+func.func @g(%a: !A, %b: !B) -> !C {
+  %c = schedule.spatial on grid [g0: M = 4] ins(%a, %b : !A, !B) outs(!C) attributes {schedule.launch = #schedule.launch<warps = 4, stages = 2, group = 1, persistent = 2, registers = 96>} {
+  ^bb0(%a1: !a, %b1: !B):
+    %a2 = schedule.copy %a1 : !a -> !as
+    %b2 = schedule.copy %b1 : !B -> !bs
+    %c1 = compound.contract %a2, %b2 : !as, !bs -> !cr
+    %c2 = schedule.copy %c1 : !cr -> !c
+    schedule.yield %c2 : !c
+  }
+  func.return %c : !C
+}
+
 // CHECK: schedule.launch = #schedule.launch<warps = 4, stages = 2, group = 1, persistent = 2, resident>
 // CHECK: %b2 = schedule.copy %b1 mask ["K"] resident : tensor<16x4xf16, #compound.dims<K, N @HBM>> -> tensor<16x4xf16, #compound.dims<K, N @SMEM>>
+
+// CHECK: schedule.launch = #schedule.launch<warps = 4, stages = 2, group = 1, persistent = 2, registers = 96>
 
 // GENERIC: %b2 = "schedule.copy"(%b1) <{mask = ["K"], resident}> :
 // GENERIC: schedule.launch = #schedule.launch<warps = 4, stages = 2, group = 1, persistent = 2, resident>

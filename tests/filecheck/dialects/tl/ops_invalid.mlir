@@ -251,6 +251,15 @@ func.func @host(%a: tensor<4xf32>) {
 
 tl.kernel @k(%x: !tl.ptr<f32>) {}
 func.func @host(%a: tensor<4xf32>) {
+  tl.launch @k grid [4] registers 0 on %a : tensor<4xf32>
+  // CHECK: 'tl.launch' op needs at least one register
+  func.return
+}
+
+// -----
+
+tl.kernel @k(%x: !tl.ptr<f32>) {}
+func.func @host(%a: tensor<4xf32>) {
   tl.launch @k grid [4] stages 0 on %a : tensor<4xf32>
   // CHECK: 'tl.launch' op needs at least one stage
   func.return
