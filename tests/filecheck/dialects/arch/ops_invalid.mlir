@@ -177,7 +177,7 @@ arch.system @tiny {
   arch.memory "Off" {width = 8, bw = 0}
 }
 
-// CHECK: 'arch.memory' op "Off": the field 'bw' is a positive number, not 0
+// CHECK: 'arch.memory' op "Off": the field 'bw' is a number of at least 1, not 0
 
 // -----
 
@@ -185,7 +185,7 @@ arch.system @tiny {
   arch.memory "Off" {width = 8, bw = 0x7FF0000000000000 : f64}
 }
 
-// CHECK: 'arch.memory' op "Off": the field 'bw' is a positive number, not inf
+// CHECK: 'arch.memory' op "Off": the field 'bw' is a number of at least 1, not inf
 
 // -----
 
