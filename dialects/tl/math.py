@@ -47,6 +47,9 @@ INTEGER_KINDS = (BinaryKind.FLOORDIV, BinaryKind.MOD)
 MIN_DOT_EXTENT = 16
 """The smallest extent of each dimension of `tl.dot`."""
 
+MOST_THREADS = 1024
+"""The most threads of a program: CUDA and HIP start no larger blocks on any GPU."""
+
 
 @irdl_op_definition
 class UnaryOp(InferredTypeOp):

@@ -33,7 +33,7 @@ from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, repeats_programs
-from comet.dialects.tl.math import MIN_DOT_EXTENT
+from comet.dialects.tl.math import MIN_DOT_EXTENT, MOST_THREADS
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import Numbers, PlanEntry
 from comet.passes.schedule.tile.gpu.space import (
@@ -184,6 +184,7 @@ def finish_kernel(
     _check_products(node, summary, blocks)
     node.launch = _launch(node, summary, blocks, gpu, fixed_numbers)
     numbers = launch_numbers(node.launch)
+    _check_threads(node, node.launch.warps, gpu)
     shared = shared_need(summary, blocks, numbers.stages, gpu)
     if not holds(summary, blocks, shared, gpu):
         registers = alive_bytes(summary, blocks)
@@ -197,6 +198,16 @@ def finish_kernel(
     if numbers.specialize and not np.isfinite(time.seconds):
         raise OpError(node, _not_specialized(gpu.compiled.specialized))
     set_estimate(node, float(time.seconds) - gpu.launch)
+
+
+def _check_threads(node: SpatialOp, warps: int, gpu: Device) -> None:
+    """Raise PassFailedException for more warps than a program may have."""
+    if warps * gpu.warp_threads > MOST_THREADS:
+        raise OpError(
+            node,
+            f"tile: @{node.node_name} has {warps} warps of {gpu.warp_threads} threads, "
+            f"and a program has at most {MOST_THREADS}; give it fewer warps",
+        )
 
 
 def _check_products(
