@@ -299,7 +299,7 @@ class AcceleratorPipeline(Pipeline):
             (config,) = configs
             return Trial(self.passes_for(module, config), config.notes)
         try:
-            return self.cheapest(ctx, module, configs)
+            return self.found(ctx, module, configs).result
         except PassFailedException:
             pad = configs[-1].pad
             written = [
@@ -308,14 +308,6 @@ class AcceleratorPipeline(Pipeline):
             if len(written) in (0, len(configs)):
                 raise
             return self.chosen(ctx, module, written)
-
-    def cheapest(
-        self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
-    ) -> Trial:
-        """
-        Return the passes that make the cheapest mapping; raises as `found` does.
-        """
-        return self.found(ctx, module, configs).result
 
     def found(
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]

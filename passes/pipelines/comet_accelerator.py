@@ -122,7 +122,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             return super().chosen(ctx, module, configs)
         try:
             if len(configs) == 1:
-                return self.cheapest(ctx, module, configs)
+                return self.found(ctx, module, configs).result
             return super().chosen(ctx, module, configs)
         except NothingFits as error:
             return Trial(tuple(self.chain(ctx, graph, AUTO, error)), {})
