@@ -39,7 +39,9 @@ def _check_primitive(files: Files, leaf: OperationOp) -> Iterator[str]:
         dim for access in accesses for axis in access.projection for dim in axis
     }
     primitive = dict(leaf.primitive.data)
-    if not set(primitive) <= relevant:
+    if not primitive:
+        yield f"TilePrimitive of {tag} names no dimension, and the tool stops"
+    if any(size > 1 for dim, size in primitive.items() if dim not in relevant):
         yield f"TilePrimitive of {tag} counts a dimension that {tag} lacks"
     for step in leaf.steps.data:
         for dim, size in step.sizes:

@@ -307,6 +307,8 @@ class _Nodes:
             for value in self.plan.tensors_of(op)
         ]
         primitive = self.plan.sizes(steps, dims)
+        if not primitive:  # a number; the COMET tool stops where no dimension is named
+            primitive = self.plan.sizes({}, self.plan.dims[:1])
         return OperationOp(
             kind_of(op), self.plan.names.tags[op], primitive, tiles, compute
         )

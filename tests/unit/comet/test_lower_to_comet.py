@@ -11,7 +11,7 @@ from covering import covering, one_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from paths import ROOT
-from semantics import run_passes
+from semantics import parse_module, run_passes
 from tile_trees import fused, tiled
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import DiagnosticException, PassFailedException
 
 from comet.codegen.comet import CometTarget, write_files
 from comet.codegen.comet.reader import read_files
+from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.collective import Collective
 from comet.dialects.comet import CollectiveOp, OperationOp
 from comet.dialects.comet.attributes import Compute, ComputeAttr, SizesAttr
@@ -269,3 +270,27 @@ def test_collectives_are_not_repeated_by_the_loops_of_a_neighbour():
         match=r"price .* only together with .*, whose loops would repeat the collectiv",
     ):
         run_passes(cut, "lower-to-comet")
+
+
+def test_an_op_on_numbers_names_a_dimension():
+    """Its primitive has one element, and no price is another one for it."""
+    text = """
+      !X = tensor<8x16xf16, #compound.dims<M, N>>
+      !s = tensor<f16, #compound.dims<>>
+      func.func @main(%x: !X) -> !X {
+        %r = compound.reduce add %x : !X -> !s
+        %e = compound.map exp %r : !s -> !s
+        %y = compound.map sub %x, %e : !X, !s -> !X
+        func.return %y : !X
+      }"""
+    edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    module = run_passes(parse_module(text), f"{edge},comet-accelerator{{pad=none}}")
+    (leaf,) = (
+        op
+        for op in module.walk()
+        if isinstance(op, OperationOp) and str(op.kind.data) == "exp"
+    )
+    assert [size for _, size in leaf.primitive.data] == [1]
+    files = write_files(module)
+    assert check(files) == []
+    assert estimate_module(read_files(files), "tool") == estimate_module(module, "tool")
