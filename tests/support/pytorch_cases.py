@@ -113,6 +113,13 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "halves": ("(a.half() @ b.half()).float()", ((3, 4), (4, 2))),
     "embedding": ("F.embedding(ids, a) * 2", ((9, 4),)),
     "rows": ("a[ids] + a[ids - 9]", ((9, 4),)),
+    "the only row": ("a[ids * 0] + a", ((1, 4),)),
+    "gradient of the only row": (
+        "aten.embedding_dense_backward(a, ids * 0, 1, -1, False) + b",
+        ((2, 3, 4), (1, 1, 4)),
+    ),
+    "one position": ("torch.diagflat(a)", ((),)),
+    "axis of a number": ("torch.log_softmax(a, 0) + a.sum(-1, keepdim=True)", ((),)),
     "embedding gradient": (
         "aten.embedding_dense_backward(a, ids, 9, -1, False)",
         ((2, 3, 4),),
@@ -140,6 +147,7 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
 
 REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "aten.cumsum": ("a.cumsum(0) + 1", ((3,),)),
+    "arguments of aten.div": ("torch.div(a, 2, rounding_mode='floor')", ((3,),)),
     "a slice with a step": ("a[::2] + 1", ((4,),)),
     "a power with the exponent 0.3": ("a**0.3", ((4,),)),
     "elements of torch.float64": ("a.double() + 1", ((4,),)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import cast
 
 import torch
@@ -126,11 +127,12 @@ def traced(t: Tracer, node: fx.Node, value_of: Callable[[fx.Node], object]) -> o
     if op_name(node) not in RULES:
         raise UnsupportedError(f"the op {op_name(node)}")
     kwargs = cast("dict[str, object]", map_arg(node.kwargs, known))
-    out = result_of(meta_of(node)[0])
+    out, rule = result_of(meta_of(node)[0]), RULES[op_name(node)]
     try:
-        return RULES[op_name(node)](t, out, *args, **kwargs)
-    except TypeError as error:  # arguments that the rule does not know
-        raise UnsupportedError(f"{op_name(node)}: {error}") from error
+        signature(rule).bind(t, out, *args, **kwargs)
+    except TypeError as error:
+        raise UnsupportedError(f"arguments of {op_name(node)}: {error}") from error
+    return rule(t, out, *args, **kwargs)
 
 
 def refusal(node: fx.Node) -> str | None:

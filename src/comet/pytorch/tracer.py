@@ -91,6 +91,8 @@ class Tracer:
 
     def positions(self, extent: int, element: Element) -> View:
         """Return 0, 1, 2 and so on."""
+        if extent == 1:
+            return self.full((1,), 0, element)
         (dim,) = axis = (Dim(extent),)
         return self.view(Tensor(axis, element, Index(dim)), [axis])
 
@@ -205,7 +207,8 @@ class Tracer:
     ) -> View:
         """Return the sum or the maximum over some axes; all if there are none."""
         rank = len(view.axes)
-        reduced = {axis % rank for axis in axes} if axes else {*range(rank)}
+        # torch lets a single number have an axis 0, of one element.
+        reduced = {axis % rank for axis in axes if rank} or {*range(rank)}
         dims = {dim for index in reduced for dim in leaves(view.axes[index])}
         left = [
             () if index in reduced else axis
@@ -337,12 +340,19 @@ class Tracer:
         table, ids = self.stored(table), self.stored(ids)
         table = self.unified(table, {}, ids.dims)
         axes = [*ids.axes, *table.axes[1:]]
+        if not table.axes[0]:  # All ids name its only row.
+            return self.view(table.tensor, axes)
         op = Gather(table.tensor, table.axes[0], ids.tensor)
         return self._computed(op, table.tensor.element, axes, table, ids)
 
     def scattered(self, values: View, ids: View, rows: int) -> View:
         """Return a table of sums: each of `values` is added to the row of its id."""
         count = len(ids.axes)
+        if rows == 1:  # All ids name the only row.
+            total = values
+            if count:
+                total = self.reduce(ReduceKind.ADD, values, range(count))
+            return self.view(total.tensor, [(), *total.axes])
         values, ids = self.stored(values), self.stored(ids)
         values = self.unified(values, dict(enumerate(ids.axes)))
         dim = Dim(rows)
