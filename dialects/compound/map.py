@@ -12,7 +12,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import auto
 
-from xdsl.dialects.builtin import AnyFloat, BFloat16Type, Float16Type, Float32Type
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    IntegerType,
+    i1,
+)
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
@@ -39,6 +46,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.compound.dims import (
+    Element,
     element_type_of,
     is_boolean,
     merged_extents,
@@ -83,11 +91,19 @@ COMPARISONS = (MapKind.GE, MapKind.GT, MapKind.EQ)
 """Comparisons of two operands of one type; the result is i1."""
 ON_INTEGERS = (MapKind.ADD, MapKind.SUB, MapKind.MULT, MapKind.MAX, MapKind.MIN)
 """Functions that also take i32 and i64: positions, counts and ids."""
+_ON_ALL_TYPES = (*COMPARISONS, MapKind.SELECT, MapKind.COPY)
 _BINARY = (*ON_INTEGERS, MapKind.DIV, *COMPARISONS)
 MAP_ARITY = {kind: 2 if kind in _BINARY else 1 for kind in MapKind} | {
     MapKind.SELECT: 3
 }
 """The number of operands of each function."""
+
+
+def is_defined_on(kind: MapKind, element: Element) -> bool:
+    """Return whether a function takes operands, but for conditions, of this type."""
+    if not isinstance(element, IntegerType) or kind in _ON_ALL_TYPES:
+        return True
+    return kind in ON_INTEGERS and element != i1
 
 
 def _rsqrt(number: float) -> float:
@@ -196,9 +212,7 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         elif kind in COMPARISONS:
             self._verify_condition("result", values.pop())
         check_one_type(self, values)
-        if kind in (*COMPARISONS, MapKind.SELECT, MapKind.COPY):
-            return
-        if kind not in ON_INTEGERS or is_boolean(self.result):
+        if not is_defined_on(kind, element_type_of(values[0])):
             check_element_types(self, *values)
 
     def _verify_condition(self, which: str, value: SSAValue) -> None:

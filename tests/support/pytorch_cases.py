@@ -118,7 +118,7 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "aten.embedding_dense_backward(a, ids * 0, 1, -1, False) + b",
         ((2, 3, 4), (1, 1, 4)),
     ),
-    "one position": ("torch.diagflat(a)", ((),)),
+    "diagonal of one": ("torch.diagflat(a)", ((),)),
     "axis of a number": ("torch.log_softmax(a, 0) + a.sum(-1, keepdim=True)", ((),)),
     "embedding gradient": (
         "aten.embedding_dense_backward(a, ids, 9, -1, False)",
@@ -151,6 +151,9 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "a slice with a step": ("a[::2] + 1", ((4,),)),
     "a power with the exponent 0.3": ("a**0.3", ((4,),)),
     "elements of torch.float64": ("a.double() + 1", ((4,),)),
+    "neg of i64": ("ids.abs() + a", ((3,),)),
+    "a maximum of i64": ("ids.amax(0) + a", ((3,),)),
+    "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
     "a sum of i64": ("ids.sum() + a", ((4,),)),
     "an index of other than the first axis": ("a[:, ids]", ((2, 9),)),
     "a tensor without elements": ("a + 1", ((0, 2),)),

@@ -26,14 +26,9 @@ def _elementwise(name: str, kind: MapKind) -> None:
 
 def _mapped(t: Tracer, out: Result, kind: MapKind, *operands: Operand) -> View:
     """Return a function of operands that are converted to the result's type first."""
-    if out.element == i1 or (
-        isinstance(out.element, IntegerType) and kind in _ON_FLOATS
-    ):
-        raise UnsupportedError(f"{kind} of {out.element}")
     return t.map(kind, *_promoted(t, out, *operands))
 
 
-_ON_FLOATS = (MapKind.DIV, MapKind.NEG)
 for _name, _kind in {
     "aten.div": MapKind.DIV,
     "prims.div": MapKind.DIV,

@@ -38,8 +38,6 @@ def _accumulated(
     factor: float = 1.0,
 ) -> View:
     """Return a sum times a factor; narrow floats are summed in f32."""
-    if isinstance(out.element, IntegerType):
-        raise UnsupportedError(f"a sum of {out.element}")
     wide = out.element if out.element.bitwidth >= 32 else f32
     wide_input = t.convert(input, wide)
     total = t.reduce(ReduceKind.ADD, wide_input, dim or (), keep=keep)

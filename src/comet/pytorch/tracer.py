@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerType, f32, i1
 
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
-from comet.dialects.compound.map import COMPARISONS, MapKind
+from comet.dialects.compound.map import COMPARISONS, MapKind, is_defined_on
 from comet.pytorch.dims import (
     Axis,
     Dim,
@@ -86,7 +86,11 @@ class Tracer:
     # Numbers and positions.
 
     def full(self, shape: Sequence[int], number: float, element: Element) -> View:
-        """Return a tensor with one number everywhere."""
+        """Return a tensor with one number everywhere; of conditions 0 is false."""
+        if element == i1:
+            number = bool(number)
+        elif isinstance(element, IntegerType) and not float(number).is_integer():
+            raise UnsupportedError(f"{number:g} in {element}")
         return self.view(Tensor((), element, Fill(number)), [*map(new_axis, shape)])
 
     def positions(self, extent: int, element: Element) -> View:
@@ -105,6 +109,8 @@ class Tracer:
         Shapes are broadcast as torch does: axes are aligned at the last one.
         """
         element = next(v.tensor.element for v in operands[::-1] if isinstance(v, View))
+        if not is_defined_on(kind, element):
+            raise UnsupportedError(f"{kind} of {element}")
         views = self._aligned([self._number(v, element) for v in operands])
         rank = max(len(view.axes) for view in views)
         axes = [_axis(views, index) for index in range(-rank, 0)]
@@ -218,6 +224,9 @@ class Tracer:
         same = dims - stored_in(view)
         if same == dims:
             result = self.view(view.tensor, left)
+        elif isinstance(view.tensor.element, IntegerType):
+            name = "sum" if kind is ReduceKind.ADD else "maximum"
+            raise UnsupportedError(f"a {name} of {view.tensor.element}")
         else:
             op = Reduce(kind, view.tensor)
             result = self._computed(op, view.tensor.element, left, view)
