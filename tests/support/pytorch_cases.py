@@ -120,6 +120,19 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     ),
     "diagonal of one": ("torch.diagflat(a)", ((),)),
     "axis of a number": ("torch.log_softmax(a, 0) + a.sum(-1, keepdim=True)", ((),)),
+    "one of each row": ("a.gather(1, ids[:, None]) * 2", ((2, 9, 3),)),
+    "store one of each row": (
+        "a.scatter(-2, ids[:, None], b) + a.scatter_add(1, ids[:, None], b)",
+        ((2, 9, 3), (2, 1, 3)),
+    ),
+    "cross entropy": ("F.cross_entropy(a, ids, reduction='none')", ((2, 9, 3),)),
+    "small logarithms": ("(a * 1e-5).log1p() + (b * 1e-5).expm1()", ((9,), (9,))),
+    "large logarithms": ("(a / 0).abs().log1p().isinf() * b.expm1()", ((3,), (3,))),
+    "elu": ("F.elu(a * 100) + F.normalize(b, dim=0)", ((9,), (9,))),
+    "conditions": (
+        "torch.where((a > 0).any(1, keepdim=True) ^ (b / 0).isnan(), a, -b)",
+        ((4, 3), (4, 3)),
+    ),
     "embedding gradient": (
         "aten.embedding_dense_backward(a, ids, 9, -1, False)",
         ((2, 3, 4),),
@@ -155,6 +168,7 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "a maximum of i64": ("ids.amax(0) + a", ((3,),)),
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
     "a sum of i64": ("ids.sum() + a", ((4,),)),
+    "an index with several positions of an axis": ("a.gather(0, ids)", ((9, 3),)),
     "an index of other than the first axis": ("a[:, ids]", ((2, 9),)),
     "a tensor without elements": ("a + 1", ((0, 2),)),
     "a concatenation of single numbers": ("torch.stack([a.sum(), a.amax()])", ((4,),)),

@@ -30,8 +30,11 @@ FURTHER = (
     aten.tanh_backward,
     aten.threshold_backward,
     aten.leaky_relu,
+    aten.elu,
+    aten.elu_backward,
     aten.softplus,
     aten.mse_loss,
+    aten.linalg_vector_norm,
 )
 """Ops that torch cuts no further by default, and that fuse better in parts."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import cast
 
 from xdsl.dialects.builtin import IntegerType, f32, i1
@@ -125,6 +126,31 @@ _LARGEST_POWER = 8
 """The largest exponent for which a power is a chain of products."""
 
 
+@rule("aten.log1p")
+def log1p(t: Tracer, out: Result, input: View):
+    """log(1 + x) times x over what is left of it in 1 + x (Kahan, as HP-15C has it)."""
+    (x,) = cast("list[View]", _promoted(t, out, input))
+    sum_ = t.map(MapKind.ADD, x, 1.0)
+    left, log = t.map(MapKind.SUB, sum_, 1.0), t.map(MapKind.LOG, sum_)
+    near = t.map(MapKind.DIV, t.map(MapKind.MULT, log, x), left)
+    near = t.map(MapKind.SELECT, t.map(MapKind.EQ, left, 0.0), x, near)
+    # Nothing is lost of infinity, neither.
+    return t.map(MapKind.SELECT, t.map(MapKind.EQ, left, x), log, near)
+
+
+@rule("aten.expm1")
+def expm1(t: Tracer, out: Result, input: View):
+    """e^x - 1 times x over the logarithm of what e^x is rounded to (Kahan)."""
+    (x,) = cast("list[View]", _promoted(t, out, input))
+    power = t.map(MapKind.EXP, x)
+    less, log = t.map(MapKind.SUB, power, 1.0), t.map(MapKind.LOG, power)
+    near = t.map(MapKind.DIV, t.map(MapKind.MULT, less, x), log)
+    near = t.map(MapKind.SELECT, t.map(MapKind.EQ, power, 1.0), x, near)
+    # Of large powers 1 is less than a digit, and small ones are less than one of 1.
+    near = t.map(MapKind.SELECT, t.map(MapKind.EQ, less, power), less, near)
+    return t.map(MapKind.SELECT, t.map(MapKind.EQ, less, -1.0), less, near)
+
+
 def _comparison(name: str, kind: MapKind, *, swap: bool = False, negate: bool = False):
     @rule(name)
     def compare(t: Tracer, out: Result, input: Operand, other: Operand) -> View:
@@ -173,6 +199,22 @@ def _boolean(out: Result) -> Element:
     if out.element != i1:
         raise UnsupportedError(f"bits of {out.element}")
     return i1
+
+
+@rule("aten.logical_xor", "aten.bitwise_xor")
+def logical_xor(t: Tracer, out: Result, input: View, other: View):
+    one = t.convert(input, _boolean(out))
+    return t.negated(t.map(MapKind.EQ, one, t.convert(other, i1)))
+
+
+@rule("aten.isnan")
+def isnan(t: Tracer, out: Result, input: View):
+    return t.negated(t.map(MapKind.EQ, input, input))
+
+
+@rule("aten.isinf")
+def isinf(t: Tracer, out: Result, input: View):
+    return t.map(MapKind.EQ, absolute(t, out, input), inf)
 
 
 @rule("aten.where")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import IntegerType, f32
+from xdsl.dialects.builtin import IntegerType, f32, i1
 
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
@@ -77,6 +77,19 @@ def amin(
 ):
     less = t.reduce(ReduceKind.MAX, t.map(MapKind.NEG, input), dim, keep=keepdim)
     return t.map(MapKind.NEG, less)
+
+
+@rule("aten.any")
+def any_(
+    t: Tracer,
+    out: Result,
+    input: View,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+):
+    axes = (dim,) if isinstance(dim, int) else dim or ()
+    ones = t.cast(t.convert(input, i1), f32)
+    return t.convert(t.reduce(ReduceKind.MAX, ones, axes, keep=keepdim), i1)
 
 
 @rule("aten.var_mean")

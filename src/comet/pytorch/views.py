@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import f32, i1
 
+from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Number, Result, rule
@@ -190,6 +191,44 @@ def embedding_dense_backward(
         raise UnsupportedError("gradients of an embedding with padding or frequencies")
     sums = t.scattered(t.cast(grad_output, f32), indices, num_weights)
     return t.cast(sums, out.element)
+
+
+def _named(
+    t: Tracer, input: View, dim: int, index: View, src: View | Number = 0
+) -> View:
+    """
+    Return which position of an axis an index names, for each position of the others.
+
+    Raises UnsupportedError unless the index, and `src`, have one for each.
+    """
+    wanted = [*input.shape]
+    wanted[dim] = 1
+    given = [view.shape for view in (index, src) if isinstance(view, View)]
+    if any(shape != tuple(wanted) for shape in given):
+        raise UnsupportedError("an index with several positions of an axis")
+    extent = input.shape[dim]
+    positions = t.positions(extent, index.tensor.element)
+    inner = len(wanted) - 1 - dim % len(wanted)
+    return t.map(MapKind.EQ, index, t.reshaped(positions, [extent, *[1] * inner]))
+
+
+@rule("aten.gather")
+def gather(t: Tracer, out: Result, input: View, dim: int, index: View):
+    named = t.map(MapKind.SELECT, _named(t, input, dim, index), input, 0)
+    return t.reduce(ReduceKind.ADD, named, [dim], keep=True)
+
+
+@rule("aten.scatter")
+def scatter(
+    t: Tracer, out: Result, input: View, dim: int, index: View, src: View | Number
+):
+    return t.map(MapKind.SELECT, _named(t, input, dim, index, src), src, input)
+
+
+@rule("aten.scatter_add")
+def scatter_add(t: Tracer, out: Result, input: View, dim: int, index: View, src: View):
+    more = t.map(MapKind.SELECT, _named(t, input, dim, index, src), src, 0.0)
+    return t.map(MapKind.ADD, input, more)
 
 
 @rule("aten.index")
