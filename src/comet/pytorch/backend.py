@@ -151,7 +151,8 @@ def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
     for name, reason in support.reasons.items():
         _slow(f"{name} runs in torch: {reason}", options)
     for name, part in list(fused.named_children()):
-        if isinstance(part, fx.GraphModule):
+        # A part without inputs makes constants, and torch knows on which device.
+        if isinstance(part, fx.GraphModule) and part.graph.find_nodes(op="placeholder"):
             setattr(fused, name, _region(part, options))
     return fused
 
