@@ -61,6 +61,8 @@ CALLED: Mapping[BinaryKind, str] = {
     BinaryKind.MAX: "tl.maximum",
     BinaryKind.MIN: "tl.minimum",
 }
+KEEPS_NAN = ("propagate_nan=tl.PropagateNan.ALL",)
+"""Has a maximum be NaN where an operand is, as in numpy and torch; Triton's is not."""
 COMPARE: Mapping[CompareKind, str] = {
     CompareKind.LT: "<",
     CompareKind.LE: "<=",
@@ -193,7 +195,8 @@ def _unary(op: tl_math.UnaryOp, read: Read) -> Expr:
 def _binary(op: tl_math.BinaryOp, read: Read) -> Expr:
     kind, lhs, rhs = op.kind.data, read(op.lhs), read(op.rhs)
     if kind in CALLED:
-        return call(CALLED[kind], lhs.text, rhs.text)
+        floats = not isinstance(element_of(op.result.type), IntegerType)
+        return call(CALLED[kind], lhs.text, rhs.text, *(KEEPS_NAN if floats else ()))
     return infix(*INFIX[kind], lhs, rhs)
 
 

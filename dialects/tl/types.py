@@ -64,6 +64,7 @@ class BinaryKind(StrEnum):
     FLOORDIV = auto()
     MOD = auto()
     MAX = auto()
+    """NaN where an operand is NaN, as is the minimum."""
     MIN = auto()
     AND = auto()
     OR = auto()

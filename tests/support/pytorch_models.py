@@ -31,7 +31,7 @@ HARDWARE: dict[str, str | int | bool | Callable[..., object]] = {
 
 
 class Mixed(nn.Module):
-    """Two products with an op between them that only torch has."""
+    """Two products with an op between them that only torch has, also on constants."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,6 +39,7 @@ class Mixed(nn.Module):
         self.other = nn.Linear(16, 4)
 
     def forward(self, x: Tensor) -> Tensor:
+        x = x + torch.ones(8).cumsum(0)
         return self.other(torch.softmax(self.one(x), -1).cumsum(0))
 
 
@@ -89,6 +90,18 @@ def error(model: nn.Module, x: Tensor) -> float:
     return max((a - b).abs().max().item() for a, b in pairs) / largest
 
 
+def limited(x: Tensor) -> Tensor:
+    """Return a sum of maxima and minima with numbers."""
+    return x.relu() + x.clamp(-1, 1)
+
+
+def keeps_nan() -> bool:
+    """Return whether maxima and minima of NaN are NaN, as those of torch."""
+    compiled = torch.compile(limited, backend="comet", options=HARDWARE, dynamic=False)
+    x = torch.tensor([2.0, float("nan"), float("inf"), -0.5])
+    return torch.equal(compiled(x).isnan(), x.isnan())
+
+
 def mistake(call: Callable[[], object]) -> str:
     """Return the sentence of the error that a call raises."""
     try:
@@ -123,6 +136,7 @@ def main() -> None:
     changing = nn.BatchNorm1d(3)
     found = {
         "errors": errors,
+        "keeps nan": keeps_nan(),
         "warnings": sorted(slow),
         "strict": refused(HARDWARE | {"strict": True}),
         "options": [

@@ -100,7 +100,11 @@ def test_functions_of_triton():
     assert lines == [
         "x = tl.load(x_ptr)",
         "a = tl.exp2(-x)",
-        "b = tl.minimum(-tl.maximum(x, a), x)",
+        "b = tl.minimum(",
+        "    -tl.maximum(x, a, propagate_nan=tl.PropagateNan.ALL),",
+        "    x,",
+        "    propagate_nan=tl.PropagateNan.ALL,",
+        ")",
         "w = tl.full((BLOCK,), -1.5, dtype=tl.float32)",
         "c = tl.broadcast_to(w[None, :], (BLOCK, BLOCK))",
         "d = tl.trans(c)",

@@ -73,6 +73,10 @@ def test_models_compute_and_learn_the_same(models: dict[str, Any]):
     assert models["warnings"] == slow
 
 
+def test_maxima_and_minima_keep_nan(models: dict[str, Any]):
+    assert models["keeps nan"] is True
+
+
 def test_mistakes_are_one_sentence(models: dict[str, Any]):
     assert models["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
     assert models["options"] == [
