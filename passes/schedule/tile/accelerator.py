@@ -35,7 +35,7 @@ from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.schedule.plan_string import PlanEntry
 from comet.passes.schedule.tile.candidates import Candidates, single
 from comet.passes.schedule.tile.factor_space import FactorSpace
-from comet.passes.schedule.tile.finest import finest, finest_with
+from comet.passes.schedule.tile.finest import finest, finest_with, in_one_order
 from comet.passes.schedule.tile.formulas import Formulas
 from comet.passes.schedule.tile.misfit import misfit_error
 from comet.passes.schedule.tile.moves import neighbours, orders_of, reorderings, samples
@@ -117,8 +117,20 @@ class TileSearch:
         return self.goal.floor(Cost(float(latency), float(energy)))
 
     def start(self) -> Found[TilePlan]:
-        """Return the finest tiles; raises PassFailedException if these do not fit."""
+        """
+        Return the finest tiles; raises PassFailedException if these do not fit.
+
+        Nodes that the COMET files merge need one order of loops, which is tried last.
+        """
         plan = self._finest()
+        ordered = in_one_order(plan)
+        for tried in (plan, ordered):
+            if (found := self._priced_if_legal(tried)) is not None:
+                return found
+        raise misfit_error(self.template, ordered, self.goal.model)
+
+    def _priced_if_legal(self, plan: Plan) -> Found[TilePlan] | None:
+        """Return a plan with its cost, None if it is not legal."""
         if (found := self._by_sizes(plan)) is not None:
             return found
         fits = _fits(self.template, plan)
@@ -126,7 +138,7 @@ class TileSearch:
             estimate = self.estimate(plan)
             if estimate is not None:
                 return self._found(plan, estimate)
-        raise misfit_error(self.template, plan, self.goal.model)
+        return None
 
     def _by_sizes(self, plan: Plan) -> Found[TilePlan] | None:
         """Return a plan with its cost if sizes alone show that it is legal."""

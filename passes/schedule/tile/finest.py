@@ -28,6 +28,15 @@ def finest(template: Template) -> Plan:
     return plan
 
 
+def in_one_order(plan: Plan) -> Plan:
+    """Return a plan whose nodes have their loops in the order of the first nodes."""
+    every = list(dict.fromkeys(dim for loops in plan.values() for dim, _ in loops))
+    return {
+        key: tuple(sorted(loops, key=lambda loop: every.index(loop[0])))
+        for key, loops in plan.items()
+    }
+
+
 def finest_with(template: Template, fixed: Mapping[Factor, int]) -> Plan:
     """
     Return the smallest tiles with the `fixed` factors.

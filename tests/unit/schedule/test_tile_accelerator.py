@@ -9,7 +9,7 @@ import pytest
 from accelerators import attached
 from covering import EVERY_CASE, exhaustive, one_of
 from programs import graph_text
-from semantics import parse_module, run_passes
+from semantics import assert_same_meaning, parse_module, run_passes
 from tile_trees import fused, only_function
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
@@ -383,3 +383,24 @@ def test_a_search_keeps_fixed_factors():
     assert {factor: found[factor] for factor in fixed} == fixed
     with pytest.raises(PassFailedException, match="the fixed factors leave none for"):
         search(template, fixed={(key, "M"): 5})
+
+
+def test_nodes_that_files_merge_start_with_one_order_of_loops():
+    """Maps of one level have the loops N, M, and sums M, N."""
+    text = """
+      !M = tensor<8x16xf32, #compound.dims<M, N>>
+      !N = tensor<16xf32, #compound.dims<N>>
+      !s = tensor<f32, #compound.dims<>>
+      func.func @main(%x: !M) -> !M {
+        %a = compound.reduce add %x : !M -> !N
+        %b = compound.map exp %a : !N -> !N
+        %c = compound.map sub %x, %b : !M, !N -> !M
+        %d = compound.reduce add %b : !N -> !s
+        %y = compound.map sub %c, %d : !M, !s -> !M
+        func.return %y : !M
+      }"""
+    edge = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    passes = f"{edge},fuse{{strategy=none}},tile"
+    before = parse_module(text)
+    assert_same_meaning(before, run_passes(before, passes), "main")
+    run_passes(before, f"{passes},lower-to-comet")
