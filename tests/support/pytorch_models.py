@@ -102,6 +102,11 @@ def keeps_nan() -> bool:
     return torch.equal(compiled(x).isnan(), x.isnan())
 
 
+def widened(x: Tensor) -> Tensor:
+    """Return twice a tensor, in f32; `torch.export` adds an assertion to the cast."""
+    return x.float() * 2
+
+
 def mistake(call: Callable[[], object]) -> str:
     """Return the sentence of the error that a call raises."""
     try:
@@ -137,6 +142,7 @@ def main() -> None:
     found = {
         "errors": errors,
         "keeps nan": keeps_nan(),
+        "widened": str(comet.from_torch(widened, torch.ones(3, dtype=torch.half))),
         "warnings": sorted(slow),
         "strict": refused(HARDWARE | {"strict": True}),
         "options": [

@@ -77,6 +77,10 @@ def test_maxima_and_minima_keep_nan(models: dict[str, Any]):
     assert models["keeps nan"] is True
 
 
+def test_a_model_with_casts_is_exported(models: dict[str, Any]):
+    assert models["widened"].count("compound.cast") == 1
+
+
 def test_mistakes_are_one_sentence(models: dict[str, Any]):
     assert models["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
     assert models["options"] == [
