@@ -7,19 +7,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from comet.dialects.blocks import defined_in
 from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.spmd import SpmdOp, sharding_of, state_of_sharding
 from comet.dialects.collective.state import REPLICATED, States
 from comet.dialects.compound import PadOp, SliceOp
+from comet.dialects.compound.dims import bytes_of
 from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.analysis.padding import is_border, unsliced
 from comet.passes.analysis.reduction_loops import without_constants
 
 Crossing: TypeAlias = Mapping[SSAValue, SSAValue]
+
+MOST_BYTES = 2**53
+"""The largest value that prices count exactly: they are floats of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,10 @@ def read_program(func: FuncOp) -> Program:
     """
     Return the ops of `func`: those of its SPMD region if it has one.
 
-    Raises PassFailedException if other ops are outside the region.
+    Raises PassFailedException if other ops are outside the region, and for values of
+    more than MOST_BYTES.
     """
+    _check_sizes(func)
     *body, returned = func.body.block.ops
     if not isinstance(returned, ReturnOp):
         raise OpError(func, f"function @{func.sym_name.data} does not return")
@@ -100,3 +108,15 @@ def read_program(func: FuncOp) -> Program:
     inputs = dict(zip(region.body.block.args, region.ins, strict=True))
     local = dict[SSAValue, SSAValue](zip(region.outs, yielded.operands, strict=True))
     return Program(func, region, tuple(ops), inputs, local)
+
+
+def _check_sizes(func: FuncOp) -> None:
+    """Raise PassFailedException for a value of more than MOST_BYTES."""
+    for value in defined_in(func.body.block):
+        if isinstance(value.type, TensorType) and bytes_of(value) > MOST_BYTES:
+            name = value.name_hint or "a value"
+            raise OpError(
+                func,
+                f"fuse: %{name} of @{func.sym_name.data} has more than {MOST_BYTES} "
+                "bytes, which no memory holds; make it smaller",
+            )

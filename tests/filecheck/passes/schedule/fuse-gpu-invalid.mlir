@@ -83,3 +83,12 @@ func.func @needed_again(%x: tensor<7xf32, #compound.dims<T>>, %i: tensor<7xi32, 
 }
 
 // CHECK: fuse: ids of a 'compound.scatter_add' depend on its values, or on other sums of these; run lower-views before fuse, or add other values
+
+// -----
+
+func.func @huge(%x: tensor<4503599627370497xf32, #compound.dims<M>>) -> tensor<4503599627370497xf32, #compound.dims<M>> {
+  %y = compound.map exp %x : tensor<4503599627370497xf32, #compound.dims<M>> -> tensor<4503599627370497xf32, #compound.dims<M>>
+  func.return %y : tensor<4503599627370497xf32, #compound.dims<M>>
+}
+
+// CHECK: fuse: %x of @huge has more than 9007199254740992 bytes, which no memory holds; make it smaller
