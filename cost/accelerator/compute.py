@@ -276,8 +276,12 @@ def _per_cycle(count: int, cycles: int) -> float:
 
 
 def throughput(unit: Unit, leaf: Leaf) -> float:
-    """The most points of a leaf's iteration space that a unit computes per cycle."""
+    """
+    The most points of a leaf's iteration space that a unit computes per cycle.
+
+    Infinite for a reduction on one lane, which takes no step (log2 of the lanes).
+    """
     rate = peak(unit, leaf.kind)
     if rate < math.inf:
         return rate
-    return math.prod(primitive_extents(leaf)) / leaf_cycles(unit, leaf)
+    return _per_cycle(math.prod(primitive_extents(leaf)), leaf_cycles(unit, leaf))

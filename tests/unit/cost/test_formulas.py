@@ -112,6 +112,8 @@ def test_other_units() -> None:
     assert throughput(Unit("MAC", 2), cube) == 2048
     assert throughput(ARRAY, cube) == 65536
     assert throughput(VECTOR, leaf("exp", {"M": 4})) == pytest.approx(16 / 3)
+    one_lane = replace(VECTOR, width=1)  # whose reductions take no step
+    assert throughput(one_lane, leaf("rowsum", {"M": 4})) == float("inf")
 
 
 def test_row_reductions_spend_a_tree() -> None:
