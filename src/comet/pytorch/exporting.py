@@ -45,8 +45,9 @@ def from_torch(
     `model` is a `torch.nn.Module`, or a function of tensors; it is traced with `inputs`
     by `torch.export`, so shapes are those of `inputs`, and may be on the device `meta`.
     The function `name` takes the parameters and buffers of the model, and then the
-    inputs, each in the order of memory and without axes of one element; its results are
-    in the order of their axes. A result that is an argument is left out. Needs the
+    inputs, each in the order of memory and without axes of one element; axes that the
+    program cuts, such as those of heads, are several. Its results are in the order of
+    their axes. A result that is an argument is left out. Needs the
     extra `run`. Raises CometError if the model changes its buffers or its inputs, or if
     an op has no translation.
     """
