@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
@@ -175,5 +176,6 @@ def _roofline(
         moved = sum(entry.read + entry.written for entry in traffic)
         mark = Mark("", operations / moved, operations / estimate.latency)
         roofs.append(Roof(name, rate, (mark,)))
-    peak = operations / sum(work.cycles for work in works)
+    busy = sum(work.cycles for work in works)
+    peak = operations / busy if busy else inf
     return Roofline(unit, "cycle", peak, tuple(roofs))

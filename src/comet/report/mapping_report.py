@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -349,9 +350,10 @@ def _traffic(figures: Figures) -> Table:
 
 def _roofs(figures: Figures) -> str:
     line = figures.roofline
+    most = f" of {line.peak:,.0f}" if line.peak < inf else ""
     return (
-        f"Of {line.unit}, which reaches {line.roofs[0].marks[0].reached:,.0f} of "
-        f"{line.peak:,.0f} operations per cycle. An operation of a product is a "
+        f"Of {line.unit}, which reaches {line.roofs[0].marks[0].reached:,.0f}{most} "
+        "operations per cycle. An operation of a product is a "
         "multiply-accumulate. Each memory level has a roof, its bandwidth to the "
         "levels below, and a place, by the bytes it reads and writes."
     )

@@ -84,7 +84,7 @@ class Roofline:
     rate: str
     """The unit of time: cycle or second."""
     peak: float
-    """Operations per unit of time."""
+    """Operations per unit of time; infinite if these take none."""
     roofs: tuple[Roof, ...]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
@@ -306,7 +306,7 @@ def roofline(axes: Axes, line: Roofline) -> None:
     The first roofs have the widest lines, so that equal roofs stay visible.
     """
     ends = [mark.intensity for roof in line.roofs for mark in roof.marks]
-    ends += [line.peak / roof.bandwidth for roof in line.roofs]
+    ends += [line.peak / roof.bandwidth for roof in line.roofs if line.peak < inf]
     low, high = min(ends) / 4, max(ends) * 4
     for place, roof in enumerate(line.roofs):
         colour = COLOURS[place % len(COLOURS)]

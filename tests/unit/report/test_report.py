@@ -32,7 +32,7 @@ from comet.report.mapping_figures import Figures, TreeNode, figures_of
 from comet.report.mapping_report import command_of, compared_with, page_of
 from comet.report.mapping_timeline import timeline
 from comet.report.numbers import conserved
-from comet.report.plots import Plot, savings
+from comet.report.plots import Plot, roofline, savings
 from comet.tools.comet_explore import main
 from comet.tools.diagnostics import CometError
 
@@ -278,6 +278,25 @@ def test_texts_of_plots_are_not_cut_off() -> None:
         assert box.x0 >= 0 <= box.y0, plot.name
         assert box.x1 <= plot.width, plot.name
         assert box.y1 <= plot.height, plot.name
+
+
+def test_a_unit_whose_operations_take_no_step_has_a_roofline(tmp_path: Path) -> None:
+    """A reduction on one lane takes log2(1) steps."""
+    text = HARDWARE.read_text().replace("computeWidth: 16", "computeWidth: 1")
+    (tmp_path / "edge.yaml").write_text(text)
+    program = """
+      !X = tensor<8x16xf16, #compound.dims<M, N>>
+      !M = tensor<8xf16, #compound.dims<M>>
+      func.func @main(%x: !X) -> !M {
+        %y = compound.reduce add %x : !X -> !M
+        func.return %y : !M
+      }"""
+    passes = "comet-accelerator{strategy=full pad=none}"
+    module = compiled(program, tmp_path / "edge.yaml", passes).module
+    line = figures_of(module, "paper").roofline
+    assert line.peak == float("inf")
+    plot = Plot("roofline", 7, 4, lambda axes: roofline(axes, line))
+    plot.save(tmp_path)
 
 
 def test_plots_are_files(tmp_path: Path) -> None:
