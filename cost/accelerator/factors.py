@@ -127,7 +127,10 @@ def _order(tile: Tile, nests: Sequence[Loops]) -> tuple[str, ...]:
         if not disputed:
             break
     else:
-        raise CostError(f"the operations of {tile.name} loop in different orders")
+        raise CostError(
+            f"the operations of {tile.name} loop over {' and '.join(disputed)} in "
+            "different orders, and a node has one; order their loops alike"
+        )
     rest = (dim for dim in tile.order if dim not in outermost)
     return (*reversed(outermost), *rest)
 
