@@ -20,7 +20,7 @@ from comet.passes.schedule.fuse.strategy import STRATEGIES, Chunks, Loops, Name
 from comet.passes.schedule.plan_string import PlanEntry, parse_plan
 from comet.passes.sharding.dim_axes import Dims, parse_dims
 from comet.passes.sharding.place_collectives.kinds import Kind
-from comet.yaml_file import Yaml, YamlFile, read_yaml
+from comet.yaml_file import Steps, Yaml, YamlFile, read_yaml
 
 T = TypeVar("T")
 
@@ -145,13 +145,14 @@ class _Given:
         if not texts:
             reason = f"'{key}' has an empty list; give it a value, or leave it out"
             raise self.file.error((key,), reason)
-        return tuple(dict.fromkeys(self._parsed(key, text, parse) for text in texts))
+        found = (self._parsed((key, at), t, parse) for at, t in enumerate(texts))
+        return tuple(dict.fromkeys(found))
 
     def single(self, key: str, parse: Callable[[str], T]) -> T | None:
         """Return the one value of `key`, None if it is not there."""
         if key not in self.values:
             return None
-        return self._parsed(key, self.values[key], parse)
+        return self._parsed((key,), self.values[key], parse)
 
     def bindings(self) -> tuple[BindingKind, ...] | None:
         """Return the kinds of bindings; `all` are all of them."""
@@ -159,13 +160,15 @@ class _Given:
             return KINDS
         return self.several("bindings", _one_of({str(kind): kind for kind in KINDS}))
 
-    def _parsed(self, key: str, value: Yaml, parse: Callable[[str], T]) -> T:
+    def _parsed(self, steps: Steps, value: Yaml, parse: Callable[[str], T]) -> T:
+        """Return the value at `steps`, its key first; errors name its own line."""
+        key = steps[0]
         if not isinstance(value, str):
-            raise self.file.error((key,), f"'{key}' has a nested value; write a text")
+            raise self.file.error(steps, f"'{key}' has a nested value; write a text")
         try:
             return parse(value)
         except (PassFailedException, ParseError) as error:
-            raise self.file.error((key,), f"'{key}': {error}") from error
+            raise self.file.error(steps, f"'{key}': {error}") from error
 
 
 def _one_of(values: dict[str, T]) -> Callable[[str], T]:

@@ -79,6 +79,7 @@ def test_a_search_starts_from_the_quick_one_among_what_constraints_leave(text: s
         ("dim: []", "c.yaml:1: 'dim' has an empty list; give it a value"),
         ("bindings: none", "c.yaml:1: 'bindings': 'none' is none of sequential, pipe"),
         ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of full, partial"),
+        ("kind:\n- auto\n- rings", "c.yaml:3: 'kind': 'rings' is none of auto, "),
         ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),
         ("parts: some", "c.yaml:1: 'parts': 'some' is none of largest, none, all"),
         ("pad: much", "c.yaml:1: 'pad': "),
