@@ -82,10 +82,12 @@ class _Layer:
             raise self._error(f"an entry is a map with {', '.join(KEYS)}")
         for key in self.entry:
             if key not in KEYS:
-                raise self._error(f"there is no key '{key}'; known: {', '.join(KEYS)}")
+                raise self._error(
+                    f"there is no key '{key}'; known: {', '.join(KEYS)}", key
+                )
             if isinstance(self.entry[key], str) or key == "constraints":
                 continue
-            raise self._error(f"'{key}' has a nested value; write a text")
+            raise self._error(f"'{key}' has a nested value; write a text", key)
         return self.entry
 
     def _source(self, values: Mapping[str, Yaml], key: str) -> Source | None:
@@ -93,13 +95,15 @@ class _Layer:
         path = values.get(key)
         if not isinstance(path, str):
             return None
+        if not path:
+            raise self._error(f"'{key}' is empty; name a file", key)
         try:
             return Source.read(self.folder / path)
         except OSError as error:
             named = f"{error.filename}: {error.strerror}"
-            raise self._error(f"'{key}': {named}; name another file") from error
+            raise self._error(f"'{key}': {named}; name another file", key) from error
         except UsageError as error:
-            raise self._error(str(error)) from error
+            raise self._error(str(error), key) from error
 
     def _constraints(self, values: Mapping[str, Yaml]) -> Source | None:
         """
@@ -116,7 +120,8 @@ class _Layer:
         try:
             return float(text) if isinstance(text, str | float) else rest
         except ValueError as error:
-            raise self._error(f"'{key}' is no number: '{text}'") from error
+            raise self._error(f"'{key}' is no number: '{text}'", key) from error
 
-    def _error(self, message: str) -> FileFormatError:
-        return self.file.error((self.index,), message)
+    def _error(self, message: str, *keys: str) -> FileFormatError:
+        """Return an error at the value of a key, or at the entry."""
+        return self.file.error((self.index, *keys), message)

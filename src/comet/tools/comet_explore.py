@@ -34,8 +34,9 @@ def main(args: Sequence[str] | None = None) -> None:
     """Search, and print or write what the flags ask for."""
     process = short_lived() if args is None else nullcontext()
     with process, one_sentence_errors(TOOL):
-        options = _parser().parse_args(args)
-        _check(options)
+        parser = _parser()
+        options = parser.parse_args(args)
+        _check(options, parser)
         if options.verify is not None:
             print(_verified(options.verify))
             return
@@ -217,7 +218,7 @@ def _add_flags_of_batches(parser: ArgumentParser) -> None:
     )
 
 
-def _check(options: Namespace) -> None:
+def _check(options: Namespace, parser: ArgumentParser) -> None:
     if options.verify is not None:
         return
     if options.batch is not None:
@@ -235,9 +236,25 @@ def _check(options: Namespace) -> None:
             raise UsageError("--start is a mapping of one question; leave it out")
     if not options.compare_strategies:
         _expect_none(options, ("csv", "plot"), "what --compare-strategies finds")
+    _check_idle(options, parser)
     expect_folder("emit", options.emit)
     for flag in ("output", "certificate", "report", "csv", "plot"):
         _expect_writable(flag, getattr(options, flag))
+
+
+def _check_idle(options: Namespace, parser: ArgumentParser) -> None:
+    """Raise UsageError for a value that the search would not read."""
+    idle: dict[str, str] = {}
+    if options.sampler is None:
+        idle |= dict.fromkeys(("seed", "samples"), "--sampler")
+    if options.batch is None and not options.compare_strategies:
+        several = "--batch or --compare-strategies"
+        idle |= dict.fromkeys(("jobs", "engine"), several)
+    for flag, owner in idle.items():
+        if getattr(options, flag) != parser.get_default(flag):
+            raise UsageError(
+                f"--{flag} has no effect without {owner}; add that, or leave it out"
+            )
 
 
 def _expect_none(options: Namespace, flags: Sequence[str], what: str) -> None:

@@ -168,14 +168,18 @@ def test_the_questions_of_a_file(folder: Path):
         ("program: in.mlir", "layers.yaml:1: a batch is a list of maps with program,"),
         ("[]", "layers.yaml:1: a batch is a list"),
         (WHOLE + "- 5", "layers.yaml:3: an entry is a map with program, hardware"),
-        (ENTRY + "  size: 4", "layers.yaml:1: there is no key 'size'; known: program"),
-        (ENTRY + "  model: [paper]", "layers.yaml:1: 'model' has a nested value"),
+        (ENTRY + "  size: 4", "layers.yaml:2: there is no key 'size'; known: program"),
+        (ENTRY + "  model: [paper]", "layers.yaml:2: 'model' has a nested value"),
         ("- model: paper", "layers.yaml:1: an entry names its program"),
         (WHOLE + "  model: exact", "layers.yaml:1: there is no model 'exact'"),
         (WHOLE + "  tolerance: 2", "layers.yaml:1: the tolerance is a fraction"),
-        (WHOLE + "  time_limit: long", "layers.yaml:1: 'time_limit' is no number: 'lo"),
+        (WHOLE + "  time_limit: long", "layers.yaml:3: 'time_limit' is no number: 'lo"),
+        (
+            "- model: paper\n  program:",
+            "layers.yaml:2: 'program' is empty; name a file",
+        ),
         ("- program: none.mlir", "layers.yaml:1: 'program': "),
-        (WHOLE + "  constraints: bytes", "layers.yaml:1: "),
+        (WHOLE + "  constraints: bytes", "layers.yaml:3: "),
         (WHOLE + "  constraints: in.mlir", "in.mlir: there is no 'comet.pipeline'"),
         (ENTRY, "layers.yaml:1: name its hardware here, or for all by --hardware"),
     ],
@@ -222,6 +226,25 @@ def test_what_does_not_go_with_a_batch(capsys: pytest.CaptureFixture[str]):
         with pytest.raises(SystemExit):
             main(["--batch", "layers.yaml", *flags])
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "owner"),
+    [
+        ("--jobs=2", "--batch or --compare-strategies"),
+        ("--engine=ray", "--batch or --compare-strategies"),
+        ("--seed=7", "--sampler"),
+        ("--samples=5", "--sampler"),
+    ],
+)
+def test_flags_that_have_no_effect(
+    capsys: pytest.CaptureFixture[str], flag: str, owner: str
+):
+    with pytest.raises(SystemExit):
+        main(["in.mlir", "--hardware", EDGE.name, flag])
+    name, _ = flag.split("=")
+    message = f"{name} has no effect without {owner}; add that, or leave it out"
+    assert message in capsys.readouterr().err
 
 
 def test_engines_that_are_not_there(monkeypatch: pytest.MonkeyPatch):
