@@ -113,6 +113,8 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "halves": ("(a.half() @ b.half()).float()", ((3, 4), (4, 2))),
     "embedding": ("F.embedding(ids, a) * 2", ((9, 4),)),
     "rows": ("a[ids] + a[ids - 9]", ((9, 4),)),
+    "rows by one column": ("a[ids[:, 0]] + a[ids[1, 1:]]", ((9, 4),)),
+    "one row of conditions": ("torch.where((a > b)[1], a, b)", ((3, 4), (3, 4))),
     "the only row": ("a[ids * 0] + a", ((1, 4),)),
     "gradient of the only row": (
         "aten.embedding_dense_backward(a, ids * 0, 1, -1, False) + b",
@@ -169,6 +171,7 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
     "a sum of i64": ("ids.sum() + a", ((4,),)),
     "an index with several positions of an axis": ("a.gather(0, ids)", ((9, 3),)),
+    "one position of a vector of i64": ("a[ids.flatten()[1:2]]", ((9, 4),)),
     "an index of other than the first axis": ("a[:, ids]", ((2, 9),)),
     "a tensor without elements": ("a + 1", ((0, 2),)),
     "a concatenation of single numbers": ("torch.stack([a.sum(), a.amax()])", ((4,),)),

@@ -323,10 +323,24 @@ class Tracer:
         return part if size != 1 else self._without_one(part, axis)
 
     def _without_one(self, view: View, axis: int) -> View:
-        """Return a view without the dimension of an axis, which has one element."""
-        if isinstance(view.tensor.element, IntegerType):
-            raise UnsupportedError(f"one position of {view.tensor.element}")
-        return self.reduce(ReduceKind.ADD, view, [axis], keep=True)
+        """
+        Return a view without the dimension of an axis, which has one element.
+
+        Floats are summed over it, and integers are renamed: it joins another dimension.
+        """
+        element, dims = view.tensor.element, leaves(view.tensor.dims)
+        if not isinstance(element, IntegerType):
+            return self.reduce(ReduceKind.ADD, view, [axis], keep=True)
+        place = dims.index(*leaves(view.axes[axis]))
+        pair = dims[max(place - 1, 0) :][:2]
+        left = tuple(dim for dim in pair if dim is not dims[place])
+        if not left:
+            raise UnsupportedError(f"one position of a vector of {element}")
+        rest = dims[:place] + dims[place + 1 :]
+        tensor = Tensor(rest, element, Rename(view.tensor, ((pair, left),)))
+        axes = list(view.axes)
+        axes[axis] = ()
+        return self.view(tensor, axes)
 
     def joined(self, views: Sequence[View], axis: int) -> View:
         """Return tensors one behind the other, along an axis."""
