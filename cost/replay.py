@@ -104,7 +104,8 @@ class _Recorded(np.ndarray):
         self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
     ) -> object:
         """Do an operation element by element, and note it."""
-        if method != "__call__" or options or self.tape is None:
+        single = method == "__call__" and ufunc.nout == 1
+        if not single or options or self.tape is None:
             raise NotRecordable(ufunc.__name__)
         return self.tape.note(ufunc, inputs)
 
@@ -116,8 +117,9 @@ class _Recorded(np.ndarray):
         kwargs: Mapping[str, object],
     ) -> object:
         """Do the same for `np.where`; see `Formula` for what is unknown."""
-        if func is np.where and self.tape is not None:
-            return self.tape.note(func, tuple(args))
+        operands = tuple(args)
+        if func is np.where and len(operands) == 3 and self.tape is not None:
+            return self.tape.note(func, operands)
         if func is np.any or func is np.all:
             return func is np.any
         if func is np.ndim:
@@ -127,6 +129,14 @@ class _Recorded(np.ndarray):
     def __bool__(self) -> NoReturn:
         """Nothing is decided by the number of one mapping, nor computed from it."""
         raise NotRecordable("a number of one mapping")
+
+    def item(self, *_: object) -> NoReturn:
+        """Give no number of one mapping."""
+        raise NotRecordable("a number of one mapping")
+
+    def tolist(self) -> NoReturn:
+        """Give no numbers of single mappings."""
+        raise NotRecordable("numbers of single mappings")
 
     def __getitem__(self, key: object) -> NoReturn:
         """Elements and parts are not recorded."""
@@ -141,10 +151,10 @@ class _Tape:
 
     values: list[Array] = field(default_factory=list[Array])
     """The inputs, constants and results, by position."""
-    constants: dict[tuple[str, object], int] = field(
-        default_factory=dict[tuple[str, object], int]
+    constants: dict[tuple[str, bytes], int] = field(
+        default_factory=dict[tuple[str, bytes], int]
     )
-    """The position of each number, by type and value."""
+    """The position of each number, by type and bits: 0.0 is not -0.0."""
     done: dict[tuple[Operator, Slots], int] = field(
         default_factory=dict[tuple[Operator, Slots], int]
     )
@@ -170,7 +180,7 @@ class _Tape:
         number = np.asarray(value)
         if number.ndim:
             raise NotRecordable("an array from elsewhere")
-        key = number.dtype.char, value if isinstance(value, float) else number.item()
+        key = number.dtype.char, number.tobytes()
         if (place := self.constants.get(key)) is None:
             place = self.constants[key] = len(self.values)
             self.values.append(number)

@@ -81,7 +81,40 @@ def in_place(arrays: Mapping[str, Array]) -> Sequence[Figure]:
     return (result,)
 
 
-@pytest.mark.parametrize("code", [by_truth, by_sum, by_element, by_memory, in_place])
+def by_item(arrays: Mapping[str, Array]) -> Sequence[Figure]:
+    """Take a number from an array."""
+    return (arrays["a"] * arrays["a"].item(1),)
+
+
+def by_list(arrays: Mapping[str, Array]) -> Sequence[Figure]:
+    """Take the numbers of an array."""
+    return (arrays["a"] * max(arrays["a"].tolist()),)
+
+
+def by_places(arrays: Mapping[str, Array]) -> Sequence[Figure]:
+    """Count the mappings for which a truth holds."""
+    return (arrays["a"] * len(np.where(arrays["a"] > 4)[0]),)
+
+
+def two_results(arrays: Mapping[str, Array]) -> Sequence[Figure]:
+    """Do an operation that gives two arrays."""
+    return divmod(arrays["a"], arrays["b"])
+
+
+SINGLE = [
+    by_truth,
+    by_sum,
+    by_element,
+    by_item,
+    by_list,
+    by_places,
+    by_memory,
+    in_place,
+    two_results,
+]
+
+
+@pytest.mark.parametrize("code", SINGLE)
 def test_what_depends_on_single_mappings_is_evaluated_each_time(
     code: Callable[[Mapping[str, Array]], Sequence[Figure]],
 ):
@@ -102,3 +135,15 @@ def test_unknown_truths_are_those_that_leave_nothing_out():
 
     Formula(code)(columns(3))
     assert seen == [(True, False)]
+
+
+def test_zeros_of_both_signs_are_different_numbers():
+    formula = Formula[str](
+        lambda arrays: (
+            np.copysign(arrays["a"], 0.0),
+            np.copysign(arrays["a"], -0.0),
+        )
+    )
+    positive, negative = formula(columns(3))
+    assert np.all(positive > 0)
+    assert np.all(negative < 0)
