@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comet.cost.estimate import CostError
+from comet.cost.gpu.bounds import plan_bound
 from comet.cost.gpu.interconnect import Interconnect, remote_traffic, send_time
 from comet.cost.gpu.kernel import KernelWork, kernel_time
 from comet.cost.gpu.launch_plan import (
@@ -239,6 +240,19 @@ def test_remote_loads_stand_in_the_loop() -> None:
     assert near.seconds == pytest.approx(8 * filled * 0.6e-6 + control + loaded)
     assert away.seconds - near.seconds == pytest.approx(7 * filled * 0.3e-6)
     assert away.communication == pytest.approx(away.seconds - near.seconds)
+
+
+@pytest.mark.parametrize("stages", [1, 4])
+@pytest.mark.parametrize("exposed", [0, 64, 128])
+def test_the_bound_holds_for_loops_that_visit_the_sources(
+    exposed: int, stages: int
+) -> None:
+    receive = Receive("x", MESSAGE, remote=False, waits=False, by_source=True)
+    work = replace(WORK, exposed_rounds=exposed, stages=stages)
+    launch = Launch("gemm", (Part("gemm", work, receives=(receive,)),))
+    least = plan_bound((launch,), replace(NODE, skew=0.0))
+    price = price_plan((launch,), replace(NODE, skew=0.0)).total
+    assert 0 < least <= price * (1 + 1e-9)
 
 
 def test_what_arrives_late_is_waited_for() -> None:
