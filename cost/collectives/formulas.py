@@ -62,11 +62,12 @@ class Ports:
         return cls(read, write, network, memory)
 
 
-def link_network(level: Level) -> Network:
+def link_network(level: Level, kind: CollectiveKind | None = None) -> Network:
     """
     Return the network among a level's instances.
 
-    Raises `CostError` if it has none, or if a rate that collectives need is 0.
+    Raises `CostError` if it has none, or if a rate is 0 that collectives need, or those
+    of `kind`: the root of a gather writes through its port to the levels below, too.
     """
     if level.link is None:
         raise CostError(
@@ -78,6 +79,8 @@ def link_network(level: Level) -> Network:
         f"link_write_bw of {level.name}": level.memory.link_write_bandwidth,
         f"bw of the links of {level.name}": level.link.bandwidth,
     }
+    if kind is CollectiveKind.GATHER:
+        wanted[f"child_write_bw of {level.name}"] = level.memory.child_write_bandwidth
     check_positive(f"a collective runs at {level.name}", wanted)
     return level.link
 
@@ -91,7 +94,7 @@ def exchange_cycles(
     The sum of T_col_mem and T_col_noc of arXiv 2509.00599; zero for one instance.
     Raises `CostError` as `link_network` does.
     """
-    network = link_network(level)
+    network = link_network(level, exchange.kind)
     if exchange.sources < 2:
         return 0.0
     crossing = Crossing(

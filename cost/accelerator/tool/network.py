@@ -117,7 +117,7 @@ def tool_cost(
     `reduction` is that of a collective that combines values, such as max. Raises
     `CostError` as `link_network` does.
     """
-    network = link_network(level)
+    network = link_network(level, exchange.kind)
     stored = float(memory_energy(exchange, level.memory, network))
     memory = int(memory_cycles(exchange, level.memory, network))
     if exchange.sources < 2:

@@ -28,7 +28,12 @@ from comet.cost.accelerator.problem import (
     Tile,
 )
 from comet.cost.accelerator.router import mesh_energy
-from comet.cost.accelerator.tool.network import mesh_used, network_energy, tabled_hops
+from comet.cost.accelerator.tool.network import (
+    mesh_used,
+    network_energy,
+    tabled_hops,
+    tool_cost,
+)
 from comet.cost.accelerator.volume import (
     Route,
     Transfer,
@@ -41,6 +46,7 @@ from comet.cost.accelerator.volume import memory_cycles as transfer_cycles
 from comet.cost.collectives.formulas import (
     CollectiveTraffic,
     access_tiles,
+    exchange_cycles,
     memory_cycles,
     memory_energy,
 )
@@ -236,6 +242,16 @@ def test_network_support_speeds_collectives_up() -> None:
 def test_collectives_of_one_are_errors(kind: CollectiveKind) -> None:
     with pytest.raises(CostError, match="needs more than one"):
         memory_cycles(exchange(kind, 1), BUFFER, MESH)
+
+
+def test_the_root_of_a_gather_needs_the_port_to_the_levels_below() -> None:
+    level = Level("GB", replace(BUFFER, child_write_bandwidth=0), "DRAM", 4, 4, MESH)
+    wanted = "a collective runs at GB, but the hardware file lacks child_write_bw of GB"
+    with pytest.raises(CostError, match=wanted):
+        exchange_cycles(exchange(CollectiveKind.GATHER), level, 2, reduces=False)
+    with pytest.raises(CostError, match=wanted):
+        tool_cost(exchange(CollectiveKind.GATHER), level, 2, None)
+    exchange_cycles(exchange(CollectiveKind.SCATTER), level, 2, reduces=False)
 
 
 def test_accesses_of_collectives() -> None:
