@@ -331,9 +331,10 @@ class Tracer:
         element, dims = view.tensor.element, leaves(view.tensor.dims)
         if not isinstance(element, IntegerType):
             return self.reduce(ReduceKind.ADD, view, [axis], keep=True)
-        place = dims.index(*leaves(view.axes[axis]))
+        (one,) = leaves(view.axes[axis])
+        place = dims.index(one)
         pair = dims[max(place - 1, 0) :][:2]
-        left = tuple(dim for dim in pair if dim is not dims[place])
+        left = tuple(dim for dim in pair if dim is not one)
         if not left:
             raise UnsupportedError(f"one position of a vector of {element}")
         rest = dims[:place] + dims[place + 1 :]
