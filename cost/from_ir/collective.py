@@ -217,6 +217,8 @@ def pricer_for(
     assert op.to_level is not None
     at = op.to_level.data
     if algorithm is not None:
+        if not set(axes) <= set(system.axes):  # the file says no mesh of them
+            return Unpriced(algorithm)
         return ByAlgorithm(mesh_fabric(system, axes, at), TimeUnit.CYCLES, algorithm)
     level, kind = hardware_of(system).level(at), op.properties.get("kind")
     reduction = str(kind.data) if isinstance(kind, ReduceKindAttr) else None

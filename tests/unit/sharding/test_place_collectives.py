@@ -259,6 +259,15 @@ def test_an_algorithm_that_does_not_run_there():
         run_passes(module, pipeline)
 
 
+def test_an_algorithm_has_no_price_on_an_axis_without_a_mesh():
+    mesh = 'collective.mesh @mesh {rank = 2} at {rank = "GB"}\n'
+    module = parse_module(mesh + graph_text("gemm_softmax", (8, 5, 16)))
+    pipeline = f"{SPMD.format(axes='rank')},{EDGE}place-collectives"
+    after = run_passes(module, f"{pipeline}{{at=GB algorithm=ring}}")
+    assert algorithms(after) == {"ring"}
+    assert latencies(after) == []
+
+
 def test_without_rates_the_algorithm_is_the_targets():
     after = run_passes(spmd((8, 5, 32), dict(GRID)), "place-collectives{kind=auto}")
     assert algorithms(after) == set()
