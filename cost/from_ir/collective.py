@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Protocol
 
 from xdsl.ir import SSAValue
@@ -217,8 +218,9 @@ def pricer_for(
     assert op.to_level is not None
     at = op.to_level.data
     if algorithm is not None:
-        if not set(axes) <= set(system.axes):  # the file says no mesh of them
-            return Unpriced(algorithm)
+        known = set(axes) <= set(system.axes)
+        if not known or prod(system.axes[axis] for axis in axes) != op.group_size:
+            return Unpriced(algorithm)  # it is a mesh that the file does not have
         return ByAlgorithm(mesh_fabric(system, axes, at), TimeUnit.CYCLES, algorithm)
     level, kind = hardware_of(system).level(at), op.properties.get("kind")
     reduction = str(kind.data) if isinstance(kind, ReduceKindAttr) else None

@@ -259,10 +259,12 @@ def test_an_algorithm_that_does_not_run_there():
         run_passes(module, pipeline)
 
 
-def test_an_algorithm_has_no_price_on_an_axis_without_a_mesh():
-    mesh = 'collective.mesh @mesh {rank = 2} at {rank = "GB"}\n'
+@pytest.mark.parametrize("axis", ["rank", "cx"])
+def test_an_algorithm_has_no_price_on_a_mesh_that_the_file_lacks(axis: str):
+    """It has no axis of ranks, and 2 instances along cx."""
+    mesh = f'collective.mesh @mesh {{{axis} = 4}} at {{{axis} = "GB"}}\n'
     module = parse_module(mesh + graph_text("gemm_softmax", (8, 5, 16)))
-    pipeline = f"{SPMD.format(axes='rank')},{EDGE}place-collectives"
+    pipeline = f"{SPMD.format(axes=axis)},{EDGE}place-collectives"
     after = run_passes(module, f"{pipeline}{{at=GB algorithm=ring}}")
     assert algorithms(after) == {"ring"}
     assert latencies(after) == []
