@@ -165,7 +165,7 @@ def tree_hops(fabric: Fabric) -> list[int]:
     if fabric.topology == "full":
         return [1] * len(strides)
     if fabric.topology == "ring":
-        return [min(s, n - s) if s < n else 1 for s in strides]
+        return [min(s, n - s) for s in strides]
     columns = fabric.shape[0]
     return [_mesh_hops(s, columns, n) for s in strides]
 

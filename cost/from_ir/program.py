@@ -255,9 +255,9 @@ def _in_one_kernel(parts: Sequence[Part]) -> Iterator[Part]:
 def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:
     kind = op.name.partition(".")[2]
     read, written = bytes_of(op.operands[0]), bytes_of(op.results[0])
-    size = written if kind == "all_gather" else read
+    whole = max(read, written)  # the other is a shard, or as large
     algorithm = None if op.algorithm is None else str(op.algorithm.data)
-    return LibraryCollective(name, kind, size, read + written, algorithm)
+    return LibraryCollective(name, kind, whole, read + written, algorithm)
 
 
 def message_bytes(channel: ChannelType) -> float:

@@ -23,7 +23,11 @@ SHARE, WHOLE, RIGHT, RESULT = 64 * 64 * 2, 64 * 128 * 2, 128 * 96 * 2, 64 * 96 *
 
 
 def plan(pattern: str) -> Plan:
-    module = run_passes(parse_module(program_text(pattern)), hardware_pass())
+    return plan_of(program_text(pattern))
+
+
+def plan_of(text: str) -> Plan:
+    module = run_passes(parse_module(text), hardware_pass())
     system = attached_system(module)
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     assert rank_count(program) == 2
@@ -48,6 +52,13 @@ def test_bsp_is_kernels_a_collective_and_barriers():
     assert part.work.programs == 12
     assert not part.copies
     assert part.sends == part.receives == ()
+
+
+def test_the_size_of_a_gather_to_one_root_is_that_of_the_whole_value():
+    gathered = '"K" %x1 on'
+    text = program_text("bsp").replace(f"all_gather {gathered}", f"gather {gathered}")
+    steps = plan_of(text.replace(gathered, '"K" %x1 root 0 on'))
+    assert LibraryCollective("gather", "gather", WHOLE, WHOLE + SHARE) in steps
 
 
 @pytest.mark.parametrize("pattern", ["push", "pull"])
