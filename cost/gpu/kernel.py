@@ -378,7 +378,7 @@ def product_rate(element: str, device: Device) -> float:
     Exact f32 products run on vector lanes.
     """
     if element == "f32":
-        return device.vector.get("f32", max(device.vector.values()))
+        return vector_rate(device)
     return device.tensor.get(element, inf)
 
 
@@ -421,4 +421,9 @@ def vector_fraction(work: KernelWork, device: Device, resident: Real) -> Real:
 def vector_seconds(operations: Real, device: Device) -> Real:
     """Return the seconds that all vector lanes take for operations, in additions."""
     # A vector rate counts a fused multiply-add as two; most vector work is not fused.
-    return operations / (device.vector.get("f32", max(device.vector.values())) / 2)
+    return operations / (vector_rate(device) / 2)
+
+
+def vector_rate(device: Device) -> float:
+    """Return the operations per second of vector lanes: in f32, else the most."""
+    return device.vector.get("f32", max(device.vector.values()))
