@@ -131,7 +131,7 @@ def decided(module: ModuleOp, options: CometAcceleratorPass) -> CometAccelerator
         installed_context(),
     )
     configs = tuple(options.configs(context, module))
-    notes = options.cheapest(context, module, configs).notes
+    notes = options.found(context, module, configs).result.notes
     if isinstance(dims := notes.get(SHARDED_DIMS), StringAttr):
         options = replace(options, dim=tuple(dims.data.split(",")))
     return next(
