@@ -128,25 +128,33 @@ _LARGEST_POWER = 8
 
 @rule("aten.log1p")
 def log1p(t: Tracer, out: Result, input: View):
-    """log(1 + x) times x over what is left of it in 1 + x (Kahan, as HP-15C has it)."""
+    """
+    Return log(1 + x), also for small x.
+
+    It is log(u) x / (u - 1) with u = 1 + x as it is rounded (Kahan's formula).
+    """
     (x,) = cast("list[View]", _promoted(t, out, input))
     sum_ = t.map(MapKind.ADD, x, 1.0)
     left, log = t.map(MapKind.SUB, sum_, 1.0), t.map(MapKind.LOG, sum_)
     near = t.map(MapKind.DIV, t.map(MapKind.MULT, log, x), left)
     near = t.map(MapKind.SELECT, t.map(MapKind.EQ, left, 0.0), x, near)
-    # Nothing is lost of infinity, neither.
+    # Where the sum is exact, log(u) is the result: of infinity, the division is NaN.
     return t.map(MapKind.SELECT, t.map(MapKind.EQ, left, x), log, near)
 
 
 @rule("aten.expm1")
 def expm1(t: Tracer, out: Result, input: View):
-    """e^x - 1 times x over the logarithm of what e^x is rounded to (Kahan)."""
+    """
+    Return e^x - 1, also for small x.
+
+    It is (u - 1) x / log(u) with u = e^x as it is rounded (Kahan's formula).
+    """
     (x,) = cast("list[View]", _promoted(t, out, input))
     power = t.map(MapKind.EXP, x)
     less, log = t.map(MapKind.SUB, power, 1.0), t.map(MapKind.LOG, power)
     near = t.map(MapKind.DIV, t.map(MapKind.MULT, less, x), log)
     near = t.map(MapKind.SELECT, t.map(MapKind.EQ, power, 1.0), x, near)
-    # Of large powers 1 is less than a digit, and small ones are less than one of 1.
+    # Where u - 1 rounds to u (large x) or to -1 (very negative x), that is the result.
     near = t.map(MapKind.SELECT, t.map(MapKind.EQ, less, power), less, near)
     return t.map(MapKind.SELECT, t.map(MapKind.EQ, less, -1.0), less, near)
 
