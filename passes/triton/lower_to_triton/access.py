@@ -32,7 +32,10 @@ from comet.passes.triton.lower_to_triton.values import (
     check_size,
     converted,
 )
-from comet.passes.triton.lower_to_triton.workarounds import compared_in_block
+from comet.passes.triton.lower_to_triton.workarounds import (
+    before_cast,
+    compared_in_block,
+)
 
 
 @dataclass(frozen=True)
@@ -248,9 +251,8 @@ def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
     if axes and element == element_of(position.type):
         return Tile(position, axes)
     # The variable of a loop may be a Python integer in Triton's interpreter.
-    return Tile(
-        scope.insert(tl.CastOp(position, element), None, "compound.index"), axes
-    )
+    cast = tl.CastOp(before_cast(scope, position, element), element)
+    return Tile(scope.insert(cast, None, "compound.index"), axes)
 
 
 def store(

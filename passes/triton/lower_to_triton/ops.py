@@ -55,6 +55,7 @@ from comet.passes.triton.lower_to_triton.values import (
     masked,
 )
 from comet.passes.triton.lower_to_triton.workarounds import (
+    before_cast,
     breaks_thread_locality,
     compared,
     dot_operand,
@@ -321,8 +322,8 @@ def _tanh(scope: Scope, value: SSAValue) -> SSAValue:
 def lower_cast(op: CastOp, scope: Scope) -> Tile:
     """Write a conversion of the element type."""
     tile, element = scope.tile(op.input), element_type_of(op.result)
-    hint = op.result.name_hint
-    value = converted(scope, tile.value, element, hint, "compound.cast")
+    hint, value = op.result.name_hint, before_cast(scope, tile.value, element)
+    value = converted(scope, value, element, hint, "compound.cast")
     return Tile(value, tile.dims, tile.padding)
 
 
@@ -379,7 +380,7 @@ def lower_fill(op: FillOp, scope: Scope) -> Tile:
 def lower_extent(op: ExtentOp, scope: Scope) -> Tile:
     """Write the number of elements of the current slice."""
     count, element = scope.slices[op.dim.data].count(), element_type_of(op.result)
-    hint = op.result.name_hint
+    hint, count = op.result.name_hint, before_cast(scope, count, element)
     return Tile(converted(scope, count, element, hint, "compound.extent"), ())
 
 

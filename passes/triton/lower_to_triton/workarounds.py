@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import BFloat16Type, FloatAttr, IntegerType, f32, i32
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from comet.dialects import tl
@@ -155,6 +155,16 @@ def in_f32(scope: Scope, value: SSAValue) -> SSAValue:
     Triton's interpreter has no arithmetic of bf16: it computes with the bits.
     """
     return converted(scope, value, f32)
+
+
+def before_cast(scope: Scope, value: SSAValue, element: Attribute) -> SSAValue:
+    """
+    Return what is to be cast to a type: f32 for a cast between integers and bf16.
+
+    Triton's interpreter converts an integer to the bits of a bf16, or these to one.
+    """
+    types = {type(element_of(value.type)), type(element)}
+    return in_f32(scope, value) if types == {BFloat16Type, IntegerType} else value
 
 
 def compared_in_block(

@@ -282,3 +282,18 @@ def test_tables_are_total():
     written = {*BINARY_MAPS, *UNARY_MAPS, *COMPARE_MAPS, *COMPOSED_MAPS}
     assert written == set(MapKind)
     assert set(REDUCTIONS) == set(NEUTRAL) == set(COMBINE) == set(ReduceKind)
+
+
+def test_integers_become_bf16_by_way_of_f32(tmp_path: Path):
+    text = """
+    !m = tensor<37xbf16, #compound.dims<M>>
+    func.func @main(%ids: tensor<37xi64, #compound.dims<M>>, %x: !m) -> (!m, !m) {
+      %n = compound.cast %ids : tensor<37xi64, #compound.dims<M>> -> !m
+      %y = compound.map sub %x, %n : !m, !m -> !m
+      %i = compound.index : !m
+      %z = compound.map add %x, %i : !m, !m -> !m
+      func.return %y, %z : !m, !m
+    }"""
+    source = emitted(text, f"{hardware('h200x1.yaml')},triton-distributed")
+    (report,) = check_all({"bf16": source}, tmp_path).values()
+    assert report["ok"], report
