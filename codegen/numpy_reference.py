@@ -96,7 +96,7 @@ class ReferencePrinter:
 
     def _assign(self, op: Operation) -> None:
         text = self._expression(op)
-        if isinstance(op, compound.CastOp | compound.RenameOp) and not _reshapes(op):
+        if isinstance(op, compound.CastOp | compound.RenameOp) and not _computes(op):
             self._variables[op.result] = text
             return
         name = self._bind(op.results[0])
@@ -136,6 +136,8 @@ class ReferencePrinter:
             case compound.RenameOp() if _reshapes(op):
                 shape = ", ".join(map(str, extents_of(op.result).values()))
                 return f"{self._variables[op.input]}.reshape({shape})"
+            case compound.CastOp() if op.truncates:
+                return f"np.trunc({self._variables[op.input]})"
             case compound.CastOp() | compound.RenameOp():
                 return self._variables[op.input]
             case compound.PadOp():
@@ -192,6 +194,11 @@ class ReferencePrinter:
             return text
         index = ", ".join(":" if name in dims else "None" for name in names)
         return f"{text}[{index}]"
+
+
+def _computes(op: compound.CastOp | compound.RenameOp) -> bool:
+    """Whether the result of `op` is another array than its operand."""
+    return _reshapes(op) or (isinstance(op, compound.CastOp) and op.truncates)
 
 
 def _reshapes(op: Operation) -> bool:

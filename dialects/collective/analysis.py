@@ -217,6 +217,9 @@ def _reduced(state: State, dims: tuple[str, ...], kind: str) -> State:
 
 @transfer.register
 def _(op: compound.CastOp, states: States) -> State:
+    """A part of a sum is no integer where the sum is one."""
+    if op.truncates:
+        _reject_partials(op, states)
     return states[op.input]
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import auto
 from functools import lru_cache
 
-from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerType, StringAttr, f64
+from xdsl.dialects.builtin import (
+    Float64Type,
+    FloatAttr,
+    IntegerType,
+    StringAttr,
+    f64,
+    i1,
+)
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
@@ -36,7 +43,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.compound.dims import (
-    FLOAT_TENSOR,
+    Element,
     element_type_of,
     extents_of,
     float_type_of,
@@ -56,11 +63,12 @@ class ReduceKind(StrEnum):
     MAX = auto()
 
 
-NEUTRAL: Mapping[ReduceKind, float] = {
-    ReduceKind.ADD: 0.0,
-    ReduceKind.MAX: -math.inf,
-}
-"""The neutral element of each reduction."""
+def neutral_of(kind: ReduceKind, element: Element) -> float:
+    """Return the neutral element of a reduction of an element type."""
+    if kind is ReduceKind.ADD:
+        return 0.0
+    is_integer = isinstance(element, IntegerType)
+    return -(2.0 ** (element.bitwidth - 1)) if is_integer else -math.inf
 
 
 @irdl_attr_definition
@@ -217,7 +225,7 @@ class ContractOp(IRDLOperation):
 @irdl_op_definition
 class ReduceOp(IRDLOperation):
     """
-    Reduce the dimensions that the result does not have.
+    Reduce the dimensions that the result does not have, of floats, i32 or i64.
 
     ```mlir
     %m = compound.reduce max %c : tensor<4x2xf32, #compound.dims<M, N>>
@@ -247,7 +255,12 @@ class ReduceOp(IRDLOperation):
 
     def verify_(self) -> None:
         check_names(self, self.result, extents_of(self.input))
-        check_element_types(self, self.input, self.result)
+        check_one_type(self, (self.input, self.result))
+        if element_type_of(self.input) == i1:
+            raise VerifyException(
+                f"'{self.name}' op {self.kind.data} of conditions; count them as "
+                "numbers, which compound.cast makes of i1"
+            )
         if not self.reduced:
             raise VerifyException(
                 f"'{self.name}' op reduces nothing: the result has every dimension of "
@@ -259,6 +272,9 @@ class ReduceOp(IRDLOperation):
 class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     """
     Convert the element type, also from integers, and from i1 to 1 and 0.
+
+    Floats become integers as in C: rounded towards zero. What they become is not
+    defined if the integer type lacks the result.
 
     ```mlir
     %h = compound.cast %p : tensor<4xf32, #compound.dims<M>>
@@ -276,6 +292,12 @@ class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         super().__init__(operands=[input], result_types=[result_type])
 
     @property
+    def truncates(self) -> bool:
+        """Whether floats become integers."""
+        before, after = map(element_type_of, (self.input, self.result))
+        return isinstance(after, IntegerType) and not isinstance(before, IntegerType)
+
+    @property
     def added_bits(self) -> int:
         """The bits of an element of the result, less those of the operand."""
         before, after = map(element_type_of, (self.input, self.result))
@@ -291,10 +313,10 @@ class CastOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         if names_of(self.input) != names_of(self.result):
             raise VerifyException(f"'{self.name}' op keeps the order of dimensions")
         element_type_of(self.input)
-        if not FLOAT_TENSOR.verifies(self.result.type):
+        if element_type_of(self.result) == i1:
             raise VerifyException(
-                f"'{self.name}' op makes floats, got {element_type_of(self.result)}; "
-                "positions and counts are compared and added up as they are, or as f32"
+                f"'{self.name}' op makes numbers, got {element_type_of(self.result)}; "
+                "conditions are made by comparisons, as of compound.map eq"
             )
 
 
@@ -337,13 +359,13 @@ class FillOp(IRDLOperation):
     def verify_(self) -> None:
         names_of(self.result)
         number, element = self.value.value.data, element_type_of(self.result)
-        if isinstance(element, IntegerType) and not _is_integer(number, element):
+        if isinstance(element, IntegerType) and not is_integer(number, element):
             raise VerifyException(
                 f"'{self.name}' op {number:g} is not representable in {element}"
             )
 
 
-def _is_integer(number: float, element: IntegerType) -> bool:
+def is_integer(number: float, element: IntegerType) -> bool:
     """Whether a number is in the range of a signed integer type, or of i1: 0 and 1."""
     limit = 2 ** (element.bitwidth - 1)
     lowest, highest = (0, 1) if limit == 1 else (-limit, limit - 1)
@@ -354,13 +376,24 @@ class FoldCastOfConstant(RewritePattern):
     """
     Fold the cast of a constant to a constant.
 
-    It is not rounded to its first type, which is at least as exact.
+    It is not rounded to its first type, which is at least as exact. One that the new
+    type lacks, such as an infinite integer, stays.
     """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: CastOp, rewriter: PatternRewriter) -> None:
         if isinstance(fill := op.input.owner, FillOp):
-            rewriter.replace(op, FillOp(fill.value.value.data, op.result.type))
+            number, element = fill.value.value.data, element_type_of(op.result)
+            if isinstance(element, IntegerType):
+                number = truncated(number)
+                if not is_integer(number, element):
+                    return
+            rewriter.replace(op, FillOp(number, op.result.type))
+
+
+def truncated(number: float) -> float:
+    """Return a number rounded towards zero; infinities and NaN stay."""
+    return float(math.trunc(number)) if math.isfinite(number) else number
 
 
 @irdl_op_definition

@@ -283,6 +283,8 @@ class _Facts:
         match op:
             case FillOp():
                 found = op.value.value.data
+            case CastOp() if op.truncates:
+                found = None
             case CastOp() | CopyOp():
                 found = self._equal(op.operands[0])
             case ReduceOp():

@@ -285,6 +285,23 @@ def selection(p: Program) -> None:
         p.add("map select $", inputs, dims, one.element)
 
 
+def counted(p: Program) -> None:
+    """Integers of conditions, or of exact multiples of arguments, added up or not."""
+    given = [value for value in p.arguments if value.element != "i1"]
+    where, element = condition(p), p.random.choice(("i32", "i64"))
+    if p.random.random() < 0.5:
+        eight = p.add("fill 8.0", [], [], (where := p.random.choice(given)).element)
+        dims = where.dims
+        where = p.add("map mult $", [where, eight], dims, where.element)
+    if p.size(where.dims) > LARGEST:
+        return
+    value = p.cast(where, element)
+    if value.dims and p.random.random() < 0.7:
+        dropped = p.random.sample(value.dims, p.random.randint(1, len(value.dims)))
+        value = p.reduce(p.random.choice(("add", "max")), value, dropped)
+    p.cast(value, p.random.choice(("f16", "bf16", "f32")))
+
+
 def renaming(p: Program) -> None:
     """A value under other names, or with one dimension as two."""
     value = p.any()
@@ -448,7 +465,7 @@ def fold(p: Program) -> None:
 STEPS: tuple[Callable[[Program], None], ...] = (
     *(unary, unary, binary, binary, binary, contraction, contraction, contraction),
     *(reduction, reduction, softmax, norm, cast, constant, position, renaming, fold),
-    *(part, joined, selection, selection, gathering, gathering, scattering),
+    *(part, joined, counted, selection, selection, gathering, gathering, scattering),
 )
 
 

@@ -19,6 +19,7 @@ from comet.dialects.compound import (
     RenameOp,
 )
 from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.elementary import truncated
 from comet.dialects.compound.map import ON_NUMBERS
 
 Held: TypeAlias = Mapping[str, float | None]
@@ -49,7 +50,7 @@ def result_holds(
         case RenameOp():
             return {dim: held[op.input].get(op.origin[dim]) for dim in names}
         case CastOp():
-            return held[op.input]
+            return {dim: _cast(op, number) for dim, number in held[op.input].items()}
         case MapOp():
             return {dim: _mapped(op, dim, held) for dim in names}
         case ReduceOp():
@@ -58,6 +59,11 @@ def result_holds(
             return {dim: _product(op, dim, held) for dim in names}
         case _:
             return dict.fromkeys(names)
+
+
+def _cast(op: CastOp, number: float | None) -> float | None:
+    """Return the number that a cast makes of the padding."""
+    return number if number is None or not op.truncates else truncated(number)
 
 
 def _mapped(op: MapOp, dim: str, held: Mapping[SSAValue, Held]) -> float | None:

@@ -19,8 +19,8 @@ from comet.dialects.compound import (
     ReduceOp,
     RenameOp,
 )
-from comet.dialects.compound.dims import names_of
-from comet.dialects.compound.elementary import NEUTRAL
+from comet.dialects.compound.dims import element_type_of, names_of
+from comet.dialects.compound.elementary import neutral_of
 from comet.dialects.errors import OpError
 from comet.passes.graph.pad.held import Held, result_holds
 
@@ -126,7 +126,8 @@ def _needs(
     """Return the operands that need a mask before `op`: number and dimensions."""
     needs: dict[SSAValue, tuple[float, tuple[str, ...]]] = {}
     if isinstance(op, ReduceOp):
-        number, now = NEUTRAL[op.kind.data], held[op.input]
+        number = neutral_of(op.kind.data, element_type_of(op.input))
+        now = held[op.input]
         dims = tuple(d for d in op.reduced if d in padded and now[d] != number)
         if dims:
             needs[op.input] = number, dims

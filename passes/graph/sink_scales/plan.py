@@ -99,7 +99,7 @@ def _invariant(
 ) -> Iterator[Factor]:
     """Yield the factors of `value` without a summed dimension, last applied first."""
     op = value.owner
-    if isinstance(op, CastOp) and (every or _keeps_range(op)):
+    if isinstance(op, CastOp) and not op.truncates and (every or _keeps_range(op)):
         yield from _invariant(op.input, product, every, (*path, (op, 0)))
     if not isinstance(op, MapOp) or op.kind.data not in PRODUCTS:
         return

@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.compound.dims import element_type_of, level_of, names_of
-from comet.dialects.compound.elementary import NEUTRAL
+from comet.dialects.compound.elementary import neutral_of
 from comet.dialects.dataflow import SignalOp
 from comet.dialects.schedule import CopyOp, YieldOp
 from comet.dialects.schedule.node import NodeOp
@@ -73,10 +73,8 @@ def lower_copy(op: CopyOp, scope: Scope) -> Tile | Buffer:
         scope = replace(scope, early=home_of(scope, names_of(op.source)))
     found, target = scope.values[op.source], target_of(scope, op.result)
     if isinstance(found, Buffer):
-        element, mask = (
-            element_type_of(op.result),
-            LoadMask(op.masked, NEUTRAL[op.padding]),
-        )
+        element = element_type_of(op.result)
+        mask = LoadMask(op.masked, neutral_of(op.padding, element))
         if op.descriptor is not None:
             found = load_by_descriptor(scope, found, op.masked, _moved(op))
         else:

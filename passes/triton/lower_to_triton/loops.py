@@ -19,8 +19,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects import tl
 from comet.dialects.blocks import terminator_of
 from comet.dialects.compound import ContractOp, ReduceKind
-from comet.dialects.compound.dims import level_of, names_of
-from comet.dialects.compound.elementary import NEUTRAL
+from comet.dialects.compound.dims import element_type_of, level_of, names_of
+from comet.dialects.compound.elementary import neutral_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.accumulators import (
     is_continued,
@@ -220,7 +220,8 @@ class TemporalLowering:
         if result.combiner is Combiner.SAME:
             return accumulator_of(scope, 0.0, result.inner)
         kind = ReduceKind(str(result.combiner))
-        return accumulator_of(scope, NEUTRAL[kind], result.inner)
+        neutral = neutral_of(kind, element_type_of(result.inner))
+        return accumulator_of(scope, neutral, result.inner)
 
     def _open(
         self,

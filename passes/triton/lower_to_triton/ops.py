@@ -29,7 +29,7 @@ from comet.dialects.compound import (
     RenameOp,
 )
 from comet.dialects.compound.dims import element_type_of, extents_of, names_of
-from comet.dialects.compound.elementary import NEUTRAL
+from comet.dialects.compound.elementary import neutral_of, truncated
 from comet.dialects.compound.map import fold_map
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.accumulators import is_fused
@@ -174,8 +174,8 @@ def contraction(op: ContractOp, scope: Scope, acc: SSAValue | None = None) -> Ti
 def accumulated(
     scope: Scope, kind: ReduceKind, accumulator: SSAValue, value: SSAValue
 ) -> SSAValue:
-    """Add a value to an accumulator, or take the larger one: in f32, as maps are."""
-    wide = [in_f32(scope, operand) for operand in (accumulator, value)]
+    """Add a value to an accumulator, or take the larger one, as maps are computed."""
+    wide = [computed_as(scope, operand) for operand in (accumulator, value)]
     result = scope.insert(tl.BinaryOp(COMBINE[kind], *with_a_block(scope, wide)))
     return converted(scope, result, element_of(accumulator.type))
 
@@ -231,9 +231,10 @@ def _sum_of_products(op: ContractOp, scope: Scope) -> SSAValue:
 def lower_reduce(op: ReduceOp, scope: Scope) -> Tile:
     """Write a reduction, axis by axis; padding gets the neutral element."""
     kind, tile = op.kind.data, scope.tile(op.input)
+    neutral = neutral_of(kind, element_type_of(op.input))
     for dim in op.reduced:
-        tile = masked(scope, tile, dim, NEUTRAL[kind], breaks_thread_locality(op))
-    value, dims = in_f32(scope, tile.value), list(tile.dims)
+        tile = masked(scope, tile, dim, neutral, breaks_thread_locality(op))
+    value, dims = computed_as(scope, tile.value), list(tile.dims)
     for dim in reversed(scope.axes(op.reduced)):
         axis = dims.index(dim)
         value = scope.insert(tl.ReduceOp(REDUCTIONS[kind], value, axis))
@@ -268,9 +269,13 @@ def lower_map(op: MapOp, scope: Scope) -> Tile:
 
 
 def _operand(scope: Scope, value: SSAValue, axes: Sequence[str]) -> SSAValue:
-    block = aligned(scope, scope.tile(value), axes)
-    is_float = isinstance(element_type_of(value), AnyFloat)
-    return in_f32(scope, block) if is_float else block
+    return computed_as(scope, aligned(scope, scope.tile(value), axes))
+
+
+def computed_as(scope: Scope, value: SSAValue) -> SSAValue:
+    """Return an operand in the type that it is computed with: f32 of floats."""
+    is_float = isinstance(element_of(value.type), AnyFloat)
+    return in_f32(scope, value) if is_float else value
 
 
 def _folded(kind: MapKind, operands: Sequence[SSAValue]) -> float | None:
@@ -324,7 +329,10 @@ def lower_cast(op: CastOp, scope: Scope) -> Tile:
     tile, element = scope.tile(op.input), element_type_of(op.result)
     hint, value = op.result.name_hint, before_cast(scope, tile.value, element)
     value = converted(scope, value, element, hint, "compound.cast")
-    return Tile(value, tile.dims, tile.padding)
+    padding = tile.padding
+    if op.truncates:
+        padding = {dim: truncated(number) for dim, number in padding.items()}
+    return Tile(value, tile.dims, padding)
 
 
 @lowers(RenameOp)

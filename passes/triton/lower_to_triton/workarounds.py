@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import BFloat16Type, FloatAttr, IntegerType, f32, i32
+from xdsl.dialects.builtin import BFloat16Type, IntegerType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from comet.dialects import tl
 from comet.dialects.compound import MapOp, ReduceOp
 from comet.dialects.compound.dims import element_type_of
+from comet.dialects.compound.elementary import is_integer, truncated
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.parents import enclosing
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
@@ -161,8 +163,14 @@ def before_cast(scope: Scope, value: SSAValue, element: Attribute) -> SSAValue:
     """
     Return what is to be cast to a type: f32 for a cast between integers and bf16.
 
-    Triton's interpreter converts an integer to the bits of a bf16, or these to one.
+    Triton's interpreter converts an integer to the bits of a bf16, or these to one. And
+    it casts no Python number: one that is no integer, such as infinity, is a block.
     """
+    if isinstance(constant := value.owner, tl.ConstantOp):
+        number, integer = truncated(constant.number), cast("IntegerType", element)
+        if isinstance(element, IntegerType) and not is_integer(number, integer):
+            return scope.insert(tl.FullOp(constant.value, []))
+        return value
     types = {type(element_of(value.type)), type(element)}
     return in_f32(scope, value) if types == {BFloat16Type, IntegerType} else value
 
@@ -246,10 +254,10 @@ def typed_start(scope: Scope, start: SSAValue, like: SSAValue) -> SSAValue:
     """
     Return the init arg of a scalar accumulator, with the element type of `like`.
 
-    A Python number is f32 or an integer to Triton, which rejects a loop whose
+    A Python number is f32 or i32 to Triton, which rejects a loop whose
     iter_arg starts with it and has another type afterwards.
     """
     number, element = literal(start), element_type_of(like)
-    if number is None or element == f32 or isinstance(element, IntegerType):
+    if number is None or element in (f32, i32):
         return start
-    return scope.insert(tl.FullOp(FloatAttr(number, element), []))
+    return scope.insert(tl.FullOp(tl.ConstantOp.of(number, element).value, []))

@@ -128,8 +128,9 @@ def _(op: MapOp, machine: Interpreter, args: Values) -> Values:
 
 @evaluate.register
 def _(op: CastOp, machine: Interpreter, args: Values) -> Values:
-    """All values are float64, so a cast does not round."""
-    return args
+    """All values are float64, so only a cast to integers rounds: towards zero."""
+    (value,) = args
+    return (replace(value, data=np.trunc(value.data)) if op.truncates else value,)
 
 
 @evaluate.register

@@ -41,7 +41,6 @@ for _name, _kind in {
     "aten.log": MapKind.LOG,
     "aten.sqrt": MapKind.SQRT,
     "aten.rsqrt": MapKind.RSQRT,
-    "aten.neg": MapKind.NEG,
     "aten.tanh": MapKind.TANH,
     "aten.erf": MapKind.ERF,
 }.items():
@@ -88,9 +87,16 @@ def relu(t: Tracer, out: Result, input: View):
     return t.map(MapKind.MAX, input, 0.0)
 
 
+@rule("aten.neg")
+def negative(t: Tracer, out: Result, input: View):
+    if isinstance(input.tensor.element, IntegerType):
+        return t.map(MapKind.SUB, 0, input)
+    return t.map(MapKind.NEG, input)
+
+
 @rule("aten.abs")
 def absolute(t: Tracer, out: Result, input: View):
-    return t.map(MapKind.MAX, input, t.map(MapKind.NEG, input))
+    return t.map(MapKind.MAX, input, negative(t, out, input))
 
 
 @rule("aten.clamp")

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerType, f32, i1
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
-from comet.pytorch.elementwise import added, scaled
+from comet.pytorch.elementwise import added, negative, scaled
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Result, rule
 from comet.pytorch.tracer import Tracer, UnsupportedError
@@ -75,8 +75,8 @@ def amax(
 def amin(
     t: Tracer, out: Result, input: View, dim: Sequence[int] = (), keepdim: bool = False
 ):
-    less = t.reduce(ReduceKind.MAX, t.map(MapKind.NEG, input), dim, keep=keepdim)
-    return t.map(MapKind.NEG, less)
+    less = t.reduce(ReduceKind.MAX, negative(t, out, input), dim, keep=keepdim)
+    return negative(t, out, less)
 
 
 @rule("aten.any")

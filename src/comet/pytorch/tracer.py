@@ -122,16 +122,14 @@ class Tracer:
         return value if isinstance(value, View) else self.full((), value, element)
 
     def cast(self, view: View, element: Element) -> View:
-        """Return a tensor in another element type, a float."""
+        """Return a tensor in another element type, a number."""
         if view.tensor.element == element:
             return view
-        if isinstance(element, IntegerType):
-            raise UnsupportedError(f"a conversion to {element}")
         tensor = Tensor(view.tensor.dims, element, Cast(view.tensor))
         return self.view(tensor, view.axes)
 
     def convert(self, view: View, element: Element) -> View:
-        """Return a tensor in another element type, floats or conditions."""
+        """Return a tensor in another element type, numbers or conditions."""
         if element == i1 and view.tensor.element != i1:
             return self.negated(self.map(MapKind.EQ, view, 0.0))
         return self.cast(view, element)
@@ -211,7 +209,9 @@ class Tracer:
     def reduce(
         self, kind: ReduceKind, view: View, axes: Sequence[int], *, keep: bool = False
     ) -> View:
-        """Return the sum or the maximum over some axes; all if there are none."""
+        """
+        Return the sum or the maximum of numbers over some axes; all if there are none.
+        """
         rank = len(view.axes)
         # torch lets a single number have an axis 0, of one element.
         reduced = {axis % rank for axis in axes if rank} or {*range(rank)}
@@ -224,9 +224,9 @@ class Tracer:
         same = dims - stored_in(view)
         if same == dims:
             result = self.view(view.tensor, left)
-        elif isinstance(view.tensor.element, IntegerType):
+        elif view.tensor.element == i1:
             name = "sum" if kind is ReduceKind.ADD else "maximum"
-            raise UnsupportedError(f"a {name} of {view.tensor.element}")
+            raise UnsupportedError(f"a {name} of i1")
         else:
             op = Reduce(kind, view.tensor)
             result = self._computed(op, view.tensor.element, left, view)
@@ -326,10 +326,10 @@ class Tracer:
         """
         Return a view without the dimension of an axis, which has one element.
 
-        Floats are summed over it, and integers are renamed: it joins another dimension.
+        Numbers are summed over it, and conditions renamed: it joins another dimension.
         """
         element, dims = view.tensor.element, leaves(view.tensor.dims)
-        if not isinstance(element, IntegerType):
+        if element != i1:
             return self.reduce(ReduceKind.ADD, view, [axis], keep=True)
         (one,) = leaves(view.axes[axis])
         place = dims.index(one)

@@ -83,7 +83,10 @@ FUNCTIONS = {
         %g = compound.map erf %x : !M -> !M
         %ab = compound.map sub %a, %b : !M, !M -> !M
         %ce = compound.map div %c, %e : !M, !M -> !M
-        %fg = compound.map mult %f, %g : !M, !M -> !M
+        %whole = compound.cast %e : !M -> tensor<3xi64, #compound.dims<M>>
+        %h = compound.cast %whole : tensor<3xi64, #compound.dims<M>> -> !M
+        %i = compound.map add %g, %h : !M, !M -> !M
+        %fg = compound.map mult %f, %i : !M, !M -> !M
         func.return %ab, %ce, %fg : !M, !M, !M
       }""",
     "conditions": """

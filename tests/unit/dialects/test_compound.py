@@ -143,12 +143,9 @@ def test_counts_are_stored_and_compared():
     assert element_type_of(with_level(with_extents(counts, {"M": 2}), "HBM")) == i32
     CastOp(create_ssa_value(counts), M).verify()
     value = create_ssa_value(counts)
-    for op in (
-        MapOp(MapKind.NEG, [value], counts),
-        ReduceOp(ReduceKind.ADD, value, tensor({}, i32)),
-    ):
-        with pytest.raises(VerifyException, match="not a tensor of floats"):
-            op.verify()
+    ReduceOp(ReduceKind.ADD, value, tensor({}, i32)).verify()
+    with pytest.raises(VerifyException, match="not a tensor of floats"):
+        MapOp(MapKind.NEG, [value], counts).verify()
 
 
 def test_positions_of_a_shard():

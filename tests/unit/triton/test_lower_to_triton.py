@@ -11,7 +11,6 @@ from triton_schedules import even, schedule
 
 from comet.dialects import tl
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.dialects.compound.elementary import NEUTRAL
 from comet.dialects.compound.map import ON_NUMBERS
 from comet.passes.triton.lower_to_triton.ops import (
     BINARY_MAPS,
@@ -281,19 +280,36 @@ def test_tables_are_total():
     assert set(ON_NUMBERS) == set(MapKind)
     written = {*BINARY_MAPS, *UNARY_MAPS, *COMPARE_MAPS, *COMPOSED_MAPS}
     assert written == set(MapKind)
-    assert set(REDUCTIONS) == set(NEUTRAL) == set(COMBINE) == set(ReduceKind)
+    assert set(REDUCTIONS) == set(COMBINE) == set(ReduceKind)
 
 
-def test_integers_become_bf16_by_way_of_f32(tmp_path: Path):
+def test_integers_are_cast_and_summed(tmp_path: Path):
+    """Integers and bf16 are cast by way of f32; sums are in loops, and masked."""
     text = """
-    !m = tensor<37xbf16, #compound.dims<M>>
-    func.func @main(%ids: tensor<37xi64, #compound.dims<M>>, %x: !m) -> (!m, !m) {
-      %n = compound.cast %ids : tensor<37xi64, #compound.dims<M>> -> !m
-      %y = compound.map sub %x, %n : !m, !m -> !m
+    !m = tensor<5xbf16, #compound.dims<M>>
+    !ids = tensor<5xi64, #compound.dims<M>>
+    !mk = tensor<5x70000xf32, #compound.dims<M, K>>
+    !s = tensor<f32, #compound.dims<>>
+    func.func @main(%ids: !ids, %x: !m, %y: !mk) -> (!m, !m, !ids, !ids, !ids) {
+      %n = compound.cast %ids : !ids -> !m
+      %d = compound.map sub %x, %n : !m, !m -> !m
       %i = compound.index : !m
-      %z = compound.map add %x, %i : !m, !m -> !m
-      func.return %y, %z : !m, !m
+      %p = compound.map add %x, %i : !m, !m -> !m
+      %t = compound.cast %p : !m -> !ids
+      %zero = compound.fill 0.0 : !s
+      %above = compound.map gt %y, %zero : !mk, !s
+          -> tensor<5x70000xi1, #compound.dims<M, K>>
+      %one = compound.cast %above : tensor<5x70000xi1, #compound.dims<M, K>>
+          -> tensor<5x70000xi64, #compound.dims<M, K>>
+      %count = compound.reduce add %one : tensor<5x70000xi64, #compound.dims<M, K>>
+          -> !ids
+      %hundred = compound.fill 100.0 : !s
+      %large = compound.map mult %y, %hundred : !mk, !s -> !mk
+      %whole = compound.cast %large : !mk -> tensor<5x70000xi64, #compound.dims<M, K>>
+      %most = compound.reduce max %whole : tensor<5x70000xi64, #compound.dims<M, K>>
+          -> !ids
+      func.return %d, %p, %t, %count, %most : !m, !m, !ids, !ids, !ids
     }"""
     source = emitted(text, f"{hardware('h200x1.yaml')},triton-distributed")
-    (report,) = check_all({"bf16": source}, tmp_path).values()
+    (report,) = check_all({"integers": source}, tmp_path).values()
     assert report["ok"], report

@@ -194,6 +194,13 @@ def _check_ops(func: FuncOp) -> None:
 
 def _check_cast(op: CastOp) -> None:
     """Raise PassFailedException for a cast that no compute op does at its border."""
+    if op.truncates:
+        name = op.result.name_hint or "a value"
+        raise OpError(
+            op,
+            f"fuse: the cast %{name} makes integers of floats, and no unit of an "
+            "accelerator truncates; compute with floats, or compile for a GPU",
+        )
     if reads_through(op) is None:
         return
     for user in readers_of(op.result):

@@ -76,9 +76,12 @@ def narrow_type(value: SSAValue) -> AnyFloat | None:
     Return the type of the operands of the product `value`, None for other values.
 
     A product is the result of a contraction, or of elementwise ops on such results.
-    None, too, if the operands' type is not narrower, and if the value is returned, sent
-    or viewed: partial sums that ranks or parts exchange keep their precision.
+    None, too, if the operands' type is not narrower, if the value is no float, and if
+    it is returned, sent or viewed: partial sums that ranks or parts exchange keep their
+    precision.
     """
+    if not isinstance(element_type_of(value), AnyFloat):
+        return None
     users = [use.operation for use in value.uses]
     kept = Border | ScatterAddOp
     if any(isinstance(user, kept) or not user.results for user in users):

@@ -158,6 +158,22 @@ collective.mesh @m {x = 2, y = 3}
 !G = tensor<8x12xf16, #compound.dims<M, N>>
 !MN = tensor<8x2xf16, #compound.dims<M, N>>
 !M = tensor<8xf16, #compound.dims<M>>
+!whole = tensor<8xi32, #compound.dims<M>>
+// CHECK: 'compound.cast' op operand 0 is partial(add) over axis 'x'; a collective.all_reduce add is missing
+collective.mesh @m {x = 2, y = 3}
+%a = "test.op"() : () -> !G
+%r = collective.spmd on @m ins(%a : !G) sharded [{N = ["x", "y"]}] outs(!whole) sharded [{}] {
+^bb0(%l: !MN):
+  %p = compound.reduce add %l : !MN -> !M
+  %t = compound.cast %p : !M -> !whole
+  collective.yield %t : !whole
+}
+
+// -----
+
+!G = tensor<8x12xf16, #compound.dims<M, N>>
+!MN = tensor<8x2xf16, #compound.dims<M, N>>
+!M = tensor<8xf16, #compound.dims<M>>
 // CHECK: 'compound.map' op operand 0 is partial(add) over axis 'x'; a collective.all_reduce add is missing
 collective.mesh @m {x = 2, y = 3}
 %a = "test.op"() : () -> !G

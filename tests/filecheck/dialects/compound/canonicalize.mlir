@@ -92,6 +92,23 @@ func.func @constants() -> (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #comp
 
 // -----
 
+// The cast of a constant is rounded towards zero, unless no integer is left.
+
+func.func @integers() -> (tensor<4xi64, #compound.dims<M>>, tensor<4xi64, #compound.dims<M>>) {
+  %less = compound.fill -1.5 : tensor<4xf32, #compound.dims<M>>
+  %least = compound.fill -inf : tensor<4xf32, #compound.dims<M>>
+  %one = compound.cast %less : tensor<4xf32, #compound.dims<M>> -> tensor<4xi64, #compound.dims<M>>
+  %none = compound.cast %least : tensor<4xf32, #compound.dims<M>> -> tensor<4xi64, #compound.dims<M>>
+  func.return %one, %none : tensor<4xi64, #compound.dims<M>>, tensor<4xi64, #compound.dims<M>>
+}
+
+// CHECK:      func.func @integers
+// CHECK-NEXT:   %least = compound.fill -inf
+// CHECK-NEXT:   %one = compound.fill -1.000000e+00 : tensor<4xi64, #compound.dims<M>>
+// CHECK-NEXT:   %none = compound.cast %least
+
+// -----
+
 // A comparison of constants is a constant, and a selection by it one of its operands.
 
 func.func @conditions(%x: tensor<4xf32, #compound.dims<M>>, %y: tensor<4xf32, #compound.dims<M>>, %n: tensor<4xi32, #compound.dims<M>>) -> (tensor<4xf32, #compound.dims<M>>, tensor<4xf32, #compound.dims<M>>, tensor<4xi32, #compound.dims<M>>) {

@@ -59,9 +59,15 @@
 
 // -----
 
+%a = "test.op"() : () -> tensor<4x8xi1, #compound.dims<M, N>>
+// CHECK: 'compound.reduce' op add of conditions; count them as numbers, which compound.cast makes of i1
+%c = compound.reduce add %a : tensor<4x8xi1, #compound.dims<M, N>> -> tensor<4xi1, #compound.dims<M>>
+
+// -----
+
 %a = "test.op"() : () -> tensor<4x8xi32, #compound.dims<M, N>>
-// CHECK: tensor<4x8xi32, #compound.dims<M, N>> is not a tensor of floats
-%c = compound.reduce add %a : tensor<4x8xi32, #compound.dims<M, N>> -> tensor<4xi32, #compound.dims<M>>
+// CHECK: 'compound.reduce' op mixes element types i32 and i64; make the conversion explicit with compound.cast
+%c = compound.reduce add %a : tensor<4x8xi32, #compound.dims<M, N>> -> tensor<4xi64, #compound.dims<M>>
 
 // -----
 
@@ -106,9 +112,9 @@
 
 // -----
 
-%a = "test.op"() : () -> tensor<4xi1, #compound.dims<M>>
-// CHECK: 'compound.cast' op makes floats, got i32; positions and counts are compared and added up as they are, or as f32
-%c = compound.cast %a : tensor<4xi1, #compound.dims<M>> -> tensor<4xi32, #compound.dims<M>>
+%a = "test.op"() : () -> tensor<4xi32, #compound.dims<M>>
+// CHECK: 'compound.cast' op makes numbers, got i1; conditions are made by comparisons, as of compound.map eq
+%c = compound.cast %a : tensor<4xi32, #compound.dims<M>> -> tensor<4xi1, #compound.dims<M>>
 
 // -----
 

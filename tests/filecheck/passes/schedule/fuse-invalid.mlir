@@ -186,6 +186,16 @@ func.func @gradient(%x: tensor<8x4xf16, #compound.dims<T, D>>, %ids: tensor<8xi3
 
 // -----
 
+func.func @truncated(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4x8xi32, #compound.dims<M, N>> {
+  %e = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
+  %whole = compound.cast %e : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xi32, #compound.dims<M, N>>
+  func.return %whole : tensor<4x8xi32, #compound.dims<M, N>>
+}
+
+// CHECK: fuse: the cast %whole makes integers of floats, and no unit of an accelerator truncates; compute with floats, or compile for a GPU
+
+// -----
+
 func.func @two_types(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> (tensor<4x8xf32, #compound.dims<M, N>>, tensor<4x8xf16, #compound.dims<M, N>>) {
   %e = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf32, #compound.dims<M, N>>
   %narrow = compound.cast %e : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xf16, #compound.dims<M, N>>
