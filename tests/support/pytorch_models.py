@@ -17,17 +17,19 @@ from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 import comet
+from comet.pytorch import program_cache
 from comet.pytorch.backend import comet_backend
 
-HARDWARE: dict[str, str | int | bool | Callable[..., object]] = {
-    "hardware": "samples/hardware/h200x1.yaml"
-}
+FILE = "samples/hardware/h200x1.yaml"
+HARDWARE: dict[str, str | int | bool | Callable[..., object]] = {"hardware": FILE}
 
 
 class Mixed(nn.Module):
@@ -107,6 +109,32 @@ def widened(x: Tensor) -> Tensor:
     return x.float() * 2
 
 
+def cached() -> dict[str, object]:
+    """Return how often a program was compiled after each use of it, and mistakes."""
+    program, x = str(comet.from_torch(doubled, torch.ones(3))), torch.ones(3)
+    with (
+        TemporaryDirectory() as name,
+        patch.object(program_cache, "compile", wraps=comet.compile) as compiling,
+    ):
+        other, folder = Path(name, "other.yaml"), Path(name, "a", "b")
+        other.write_text(Path(FILE).read_text() + "# another machine\n")
+        counts: list[int] = []
+        for file in (FILE, FILE, str(other)):
+            program_cache.emitted(program, file, None, str(folder))
+            counts.append(compiling.call_count)
+        options = HARDWARE | {"cache": str(folder)}
+        run = torch.compile(doubled, backend="comet", options=options, dynamic=False)
+        right = torch.equal(run(x), x + x)
+        kept = len(list(folder.glob("*.py")))
+    unread = partial(program_cache.emitted, program, "no/h200.yaml", None, name)
+    return {"counts": counts, "right": right, "kept": kept, "error": mistake(unread)}
+
+
+def doubled(x: Tensor) -> Tensor:
+    """Return twice a tensor."""
+    return x + x
+
+
 def mistake(call: Callable[[], object]) -> str:
     """Return the sentence of the error that a call raises."""
     try:
@@ -150,6 +178,7 @@ def main() -> None:
             refused({}),
             refused({}, "max-autotune"),
         ],
+        "cached": cached(),
         "exported": [
             mistake(partial(comet.from_torch, Mixed(), torch.randn(3, 8))),
             mistake(partial(comet.from_torch, changing, torch.randn(4, 3))),

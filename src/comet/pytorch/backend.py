@@ -18,17 +18,19 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from xdsl.utils.exceptions import VerifyException
 
-from comet.api.functions import compile
-from comet.api.loading import interpret_without_gpu
+from comet.api.loading import interpret_without_gpu, loaded
 from comet.api.program import printed
 from comet.pytorch.decompositions import decompositions
 from comet.pytorch.importer import Imported, imported, op_name, refusal
+from comet.pytorch.program_cache import emitted
 from comet.pytorch.torch_ops import whole_attention
 from comet.pytorch.tracer import UnsupportedError
 from comet.tools.diagnostics import CometError
 
 HARDWARE = "COMET_HARDWARE"
 """The variable that names the hardware file where options do not."""
+CACHE = "COMET_CACHE"
+"""The variable that names the folder of compiled programs where options do not."""
 
 Function = Callable[..., object]
 
@@ -45,6 +47,8 @@ class Options:
     """The hardware file of the GPU."""
     pipeline: str | None = None
     """The passes, by default `triton-distributed`."""
+    cache: str | None = None
+    """The folder that keeps compiled programs for later processes; by default none."""
     strict: bool = False
     """Whether what is not compiled is an error, not a warning."""
 
@@ -84,16 +88,18 @@ def _options(given: Mapping[str, object]) -> Options:
             f"the back end 'comet' has no option {wrong[0]!r}; it has "
             f"{', '.join(names)}"
         )
-    known = {"hardware": environ.get(HARDWARE)} | dict(given)
+    named = {"hardware": environ.get(HARDWARE), "cache": environ.get(CACHE)}
+    known = named | dict(given)
     if not known["hardware"]:
         raise CometError(
             "the back end 'comet' needs a hardware file: "
             f"options={{'hardware': ..}}, or the variable {HARDWARE}"
         )
-    pipeline = known.get("pipeline")
+    pipeline, cache = known.get("pipeline"), known["cache"]
     return Options(
         str(known["hardware"]),
         None if pipeline is None else str(pipeline),
+        None if not cache else str(cache),
         strict=bool(known.get("strict", False)),
     )
 
@@ -174,8 +180,8 @@ def _region(part: fx.GraphModule, options: Options) -> torch.nn.Module:
 @cache
 def _loaded(text: str, options: Options) -> Function:
     """Return the function of a program; equal ones are compiled once."""
-    compiled = compile(text, options.hardware, options.pipeline)
-    return cast(Function, compiled.load().graph)
+    module = emitted(text, options.hardware, options.pipeline, options.cache)
+    return cast(Function, loaded(module).graph)
 
 
 def _slow(message: str, options: Options) -> None:

@@ -85,7 +85,7 @@ def test_mistakes_are_one_sentence(models: dict[str, Any]):
     assert models["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
     assert models["options"] == [
         "the back end 'comet' has no option 'hardwear'; it has hardware, pipeline, "
-        "strict",
+        "cache, strict",
         "the back end 'comet' needs a hardware file: options={'hardware': ..}, or the "
         "variable COMET_HARDWARE",
         "the back end 'comet' has no mode 'max-autotune'; leave it out",
@@ -94,6 +94,16 @@ def test_mistakes_are_one_sentence(models: dict[str, Any]):
         "from_torch: cumsum (aten.cumsum): the op aten.cumsum has no translation",
         "the model changes running_mean; call its eval(), or compute without changes",
     ]
+
+
+def test_a_folder_keeps_programs(models: dict[str, Any]):
+    """They are compiled once, and again for another hardware file."""
+    assert models["cached"] == {
+        "counts": [1, 1, 2],
+        "right": True,
+        "kept": 3,
+        "error": "no/h200.yaml: No such file or directory",
+    }
 
 
 def test_the_page_shows_what_its_code_prints(models: dict[str, Any]):

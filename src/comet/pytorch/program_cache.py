@@ -1,0 +1,49 @@
+"""Programs as Triton modules, which a folder can keep for later processes."""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from comet.api.functions import compile
+from comet.api.versions import source_digest, versions
+from comet.tools.diagnostics import CometError
+
+
+def emitted(
+    text: str, hardware: str, pipeline: str | None, folder: str | None = None
+) -> str:
+    """
+    Return the Triton module that a program becomes on a machine.
+
+    With `folder` the module is read there, if a process has compiled the same program
+    before. A file is named by the digest of all that decides about it: the program, the
+    contents of the hardware file, the passes, the versions of packages, and the source
+    of comet. Processes may share a folder. Raises CometError for a program that does
+    not compile, and if the folder cannot be read or written.
+    """
+    if folder is None:
+        return compile(text, hardware, pipeline).emit("triton")
+    try:
+        machine = Path(hardware).read_text(encoding="utf-8")
+        question = [text, machine, pipeline, versions(), source_digest()]
+        digest = sha256(json.dumps(question).encode()).hexdigest()
+        file = Path(folder) / f"{digest}.py"
+        if not file.exists():
+            _write(file, compile(text, hardware, pipeline).emit("triton"))
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CometError(f"{error.filename}: {error.strerror}") from error
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file at once, so that no other process reads a part of it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(
+        "w", encoding="utf-8", dir=file.parent, suffix=".part", delete=False
+    ) as part:
+        part.write(text)
+    os.replace(part.name, file)
