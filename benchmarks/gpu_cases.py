@@ -170,7 +170,7 @@ REAL = Sizes(
 GOALS = replace(
     REAL,
     row_samples=("gemm_softmax", "gemm_layernorm"),
-    tokens=(),
+    tokens=(16, 256),
     attention=[each for each in REAL.attention if each[4] == 128],
     ladder_ranks=(8,),
     ladder_decode=(),

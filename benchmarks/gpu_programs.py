@@ -108,15 +108,21 @@ FORMS = {
     "divided": {"reciprocals": False},
     "scaled_maxima": {"maxima": False},
     "scaled": {"scales": "none"},
+    "plain": {"copies": "pointers", "specialize": False, "persist": "none"},
+    "shared": {"share": "all"},
+    "shared_16": {"share": "all", "split": "S=16"},
+    "split_16": {"split": "S=16"},
 }
 """What is compared with the kernels that comet takes by default, by its options."""
 
 
 def forms_of_one_rank(sample: str, extents: Extents, dtype: str) -> dict[str, Program]:
-    """Return a sample at some size in each form, by name."""
+    """Return a sample at some size in each form that applies, by name."""
     default = of_one_rank(sample, extents, dtype)
     forms = {
-        name: replace(default.compiler, **options) for name, options in FORMS.items()
+        name: replace(default.compiler, **options)
+        for name, options in FORMS.items()
+        if str(options.get("split", "none")).partition("=")[0] in ("none", *extents)
     }
     return {name: replace(default, compiler=form) for name, form in forms.items()}
 
