@@ -7,7 +7,8 @@ open. A saved answer is such a file too, in which each choice has one value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, TypeVar, get_args
 
@@ -41,6 +42,23 @@ ALL = "all"
 """The value that opens a choice which is limited by default."""
 
 TRUTH = {"true": True, "false": False}
+
+
+class ConstraintError(PassFailedException):
+    """A constraint that the program or the machine cannot meet."""
+
+    def __init__(self, key: str, sentence: str):
+        super().__init__(sentence)
+        self.key = key
+
+
+@contextmanager
+def about_constraint(key: str) -> Generator[None]:
+    """Run the body; an error in it is about the constraint `key`."""
+    try:
+        yield
+    except PassFailedException as error:
+        raise ConstraintError(key, f"'{key}': {error}") from error
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.explore.branch_and_bound import BranchAndBound
+from comet.passes.explore.constraints import ConstraintError
 from comet.passes.explore.state import Item, State
 from comet.passes.explore.structure import REJECTED
 from comet.passes.schedule.tile.accelerator import tile_search
@@ -61,10 +62,11 @@ def _failure(state: State) -> PassFailedException:
     """Return the error that says why there is no mapping."""
     realised = [item for item in state.items if item.space is not None]
     if realised and not state.size:
-        return PassFailedException(
+        return ConstraintError(
+            "factors",
             "explore: the constraint 'factors' contradicts the program: in all of "
             f"{len(realised)} structures its factors do not divide the extents, or "
-            f"what outer nodes leave of them, such as in {realised[0].label}"
+            f"what outer nodes leave of them, such as in {realised[0].label}",
         )
     for item in realised:
         if (reason := _misfit(item, state.goal)) is not None:
@@ -75,9 +77,10 @@ def _failure(state: State) -> PassFailedException:
             fails = isinstance(reason, NothingFits)
             return NothingFits(text) if fails else PassFailedException(text)
     for key, reason in state.space.contradicted.items() if not state.items else ():
-        return PassFailedException(
+        return ConstraintError(
+            key,
             f"explore: the constraint '{key}' contradicts the program or the other "
-            f"constraints: {reason}; change it, or leave it out"
+            f"constraints: {reason}; change it, or leave it out",
         )
     if realised:
         return PassFailedException(

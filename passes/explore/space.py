@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
+from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.annotate_cost import AnnotateCostPass
@@ -28,16 +29,18 @@ from comet.passes.dataflow.outline_mappings.plan import Graph
 from comet.passes.explore.choices import Bindings, Placements
 from comet.passes.explore.config import ShardingConfig
 from comet.passes.explore.constrained import ConstrainedPipeline
-from comet.passes.explore.constraints import ALL, Constraints
+from comet.passes.explore.constraints import ALL, Constraints, about_constraint
 from comet.passes.explore.forms import Elementary, Form, elementary, forms_of
 from comet.passes.explore.quick import (
     AUTO_DIM,
+    UNPADDED,
     AcceleratorPipeline,
     function_names,
     priced,
 )
 from comet.passes.explore.shardings import Shardings
 from comet.passes.explore.structure import REJECTED, Structure
+from comet.passes.graph.pad import padded_copy
 from comet.passes.pipeline import AUTO, run_settled
 from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
@@ -53,7 +56,7 @@ from comet.passes.search import (
     higher,
     session,
 )
-from comet.passes.sharding.dim_axes import Dims, dims_in
+from comet.passes.sharding.dim_axes import Dims, assign_axes, dims_in
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -113,11 +116,21 @@ class StructureSpace:
             )
 
     def _check_names(self, module: ModuleOp) -> None:
-        """Raise PassFailedException for levels, or dimensions of factors, not there."""
+        """Raise ConstraintError for levels, axes, dimensions or extents not there."""
         limits, system = self.constraints, attached_system(module)
-        for level in (limits.at or ()) if limits.at != (ALL,) else ():
-            replace(self._pipeline, at=level).check_names(module, system)
-        check_dims(limits.factors, sorted(dims_in(module)))
+        with about_constraint("at"):
+            for level in (limits.at or ()) if limits.at != (ALL,) else ():
+                replace(self._pipeline, at=level).check_names(module, system)
+        with about_constraint("dim"):
+            for dims in limits.dim or ():
+                whole = [replace(entry, parts=()) for entry in dims]
+                mesh = MeshOp(system.system_name, system.axes)
+                assign_axes("explore", module, mesh, whole, uneven=True)
+        with about_constraint("pad"):
+            if limits.pad not in (AUTO, UNPADDED):
+                padded_copy(module, limits.pad)
+        with about_constraint("factors"):
+            check_dims(limits.factors, sorted(dims_in(module)))
 
     @cached_property
     def _pipeline(self) -> ConstrainedPipeline:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from math import inf, isclose
 from pathlib import Path
@@ -30,7 +31,7 @@ from comet.passes.explore.certificate import (
     Floor,
     key_text,
 )
-from comet.passes.explore.constraints import read_constraints
+from comet.passes.explore.constraints import ConstraintError, read_constraints
 from comet.passes.explore.quick import priced
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
@@ -39,6 +40,7 @@ from comet.passes.explore.structure import REJECTED
 from comet.passes.pipeline import run_passes, spelled
 from comet.passes.search import Goal
 from comet.tools.diagnostics import UsageError, errors_as_sentences
+from comet.yaml_file import read_yaml
 
 Notify: TypeAlias = Callable[[Progress], None]
 """Called whenever a structure has been searched, and at the end."""
@@ -59,7 +61,7 @@ def explore(
     Raises CometError if an input is wrong, if there is no valid mapping, or if the time
     is up before any is found.
     """
-    with errors_as_sentences():
+    with errors_as_sentences(), _located_constraints(question):
         exploration = _exploration(question, progress)
         exploration.keeps_best = keeps_best
         exploration.run()
@@ -72,6 +74,16 @@ def explore(
                 f"limit, more samples, or fewer constraints{so_far}"
             )
         return _answer(question, exploration, exploration.best)
+
+
+@contextmanager
+def _located_constraints(question: Question) -> Generator[None]:
+    """Run the body; an error about a constraint names its line in the file."""
+    try:
+        yield
+    except ConstraintError as error:
+        file = read_yaml(question.constraints.text, question.constraints.name)
+        raise file.error((error.key,), str(error)) from error
 
 
 def _exploration(question: Question, progress: Notify) -> Exploration:

@@ -8,6 +8,7 @@ take their options as constraints.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TypeVar
 
 import yaml
@@ -138,7 +139,9 @@ def saved_constraints(file: Source) -> Source:
         values["bindings"] = list(found)
         values["mixed"] = any(len(body) > 1 for body in kinds)
     fields = {key: value for key, value in values.items() if value is not None}
-    return Source(yaml.safe_dump(fields, sort_keys=False), file.name)
+    # On one line, as all of them come from the line of the attribute.
+    text = yaml.safe_dump(fields, sort_keys=False, default_flow_style=True, width=inf)
+    return Source(text, file.name)
 
 
 def _placed(place: PlaceCollectivesPass) -> dict[str, object]:

@@ -5,6 +5,9 @@ from covering import one_of
 from programs import graph_text
 from semantics import comet_context, parse_module, run_passes
 
+from comet.api.exploring import explore
+from comet.api.question import Question
+from comet.api.source import Source
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.constraints import Constraints, read_constraints
@@ -15,6 +18,7 @@ from comet.passes.pipeline import run_settled
 from comet.passes.schedule.bind import KINDS, BindPass
 from comet.passes.search import Goal
 from comet.passes.sharding.dim_axes import parse_dims
+from comet.tools.diagnostics import CometError
 from comet.yaml_file import FileFormatError
 
 
@@ -91,3 +95,22 @@ def test_mistakes_in_constraints(text: str, message: str):
     with pytest.raises(FileFormatError) as error:
         read_constraints(text, "c.yaml")
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("at: L2", "'at': place-collectives: no axis of mesh @edge is at level L2"),
+        ("dim: [N, Q]", "'dim': explore: there is no dimension Q to shard"),
+        ("pad: Q=7", "'pad': pad: no value has the dimension Q"),
+        ("factors: 'y_ob: Q=2'", "'factors': tile: plan entry 'y_ob: Q=2' names"),
+        ("stream: true", "explore: the constraint 'stream' contradicts the program"),
+    ],
+)
+def test_mistakes_that_depend_on_the_program_name_the_line(wrong: str, message: str):
+    program = Source(graph_text("gemm", (8, 8, 32)), "in.mlir")
+    hardware = Source.read("samples/hardware/edge.yaml")
+    constraints = Source(f"strategy: full\n{wrong}\n", "c.yaml")
+    with pytest.raises(CometError) as error:
+        explore(Question(program, hardware, constraints))
+    assert str(error.value).startswith(f"c.yaml:2: {message}")

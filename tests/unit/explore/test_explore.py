@@ -454,6 +454,7 @@ def test_bindings_that_no_node_can_have_are_named():
     ("limits", "message"),
     [
         (Constraints(at=("GB", "L2")), "at level L2; its axes are at GB, OB"),
+        (Constraints(dim=(BY_N, parse_dims(["Q"]))), "no dimension Q to shard"),
         (
             Constraints(factors=tuple(parse_plan("y_dram: Q=2"))),
             "the unknown dimension Q; there are K, M, N",
@@ -510,13 +511,6 @@ def test_padding_is_a_choice():
     assert any(label.startswith("pad=M=") for label in labels)
     assert search.best is not None
     assert any(isinstance(part, PadPass) for part in search.best.passes)
-
-
-def test_a_program_without_a_mapping_says_why():
-    dims = (parse_dims(["Q"]),)
-    search = Exploration(space_of("gemm", (8, 6, 16), Constraints(dim=dims)))
-    with pytest.raises(PassFailedException, match="there is no dimension Q to shard"):
-        search.run()
 
 
 ROOTS = """
