@@ -143,7 +143,7 @@ def join_files(files: Mapping[str, str]) -> str:
 
 def split_files(text: str) -> dict[str, str]:
     """Undo `join_files`; text before the first separator is dropped."""
-    parts = re.split(r"^//--- (\S+) *\n", text, flags=re.MULTILINE)
+    parts = re.split(r"^//--- (\S+) *\r?\n", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
@@ -153,7 +153,7 @@ def read_stream(stream: IO[bytes]) -> ModuleOp:
 
     Raises FileFormatError for another text, and for a chain of mappings.
     """
-    files = split_files(stream.read().decode())
+    files = split_files(stream.read().decode("utf-8-sig"))
     if PLAN in files:
         raise FileFormatError(
             f"{PLAN}: this is a chain of mappings, and a module has the files of one; "

@@ -34,9 +34,13 @@ class Source:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:
-        """Read a file; raises OSError, or UsageError if it is not UTF-8 text."""
+        """
+        Read a file, without a byte order mark.
+
+        Raises OSError, or UsageError if it is not UTF-8 text.
+        """
         try:
-            return cls(Path(path).read_text("utf-8"), fspath(path))
+            return cls(Path(path).read_text("utf-8-sig"), fspath(path))
         except UnicodeDecodeError as error:
             raise UsageError(f"{fspath(path)}: the file is not UTF-8 text") from error
 

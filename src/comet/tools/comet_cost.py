@@ -55,6 +55,8 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _print_mapping(options: Namespace) -> None:
     """Price one mapping, and print what the flags ask for."""
+    if options.to_ir:
+        _check_flags_of_files(options)
     outputs = Outputs.of(options)
     files = _read(options)
     module = _module(files)
@@ -68,6 +70,15 @@ def _print_mapping(options: Namespace) -> None:
         print("\n".join(lines(problem, figures)))
     if outputs is not None:
         _report(module, files, options, outputs)
+
+
+def _check_flags_of_files(options: Namespace) -> None:
+    """Raise UsageError for flags about a price, where only files are printed."""
+    for flag in ("json", "report", "plots", "compare"):
+        if getattr(options, flag):
+            raise UsageError(
+                f"--to-ir prices nothing, so --{flag} has no effect; leave one out"
+            )
 
 
 def _check_plan_flags(options: Namespace) -> None:

@@ -7,13 +7,12 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comet.api.source import Source
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.flags import FlagParser
-from comet.tools.reporting import add_report_flags, expect_folder
+from comet.tools.reporting import add_report_flags, expect_folder, expect_writable
 from comet.tools.short_lived import short_lived
 
 if TYPE_CHECKING:
@@ -220,6 +219,7 @@ def _add_flags_of_batches(parser: ArgumentParser) -> None:
 
 def _check(options: Namespace, parser: ArgumentParser) -> None:
     if options.verify is not None:
+        _check_alone(options, parser)
         return
     if options.batch is not None:
         if options.input is not None or options.compare_strategies:
@@ -238,8 +238,19 @@ def _check(options: Namespace, parser: ArgumentParser) -> None:
         _expect_none(options, ("csv", "plot"), "what --compare-strategies finds")
     _check_idle(options, parser)
     expect_folder("emit", options.emit)
-    for flag in ("output", "certificate", "report", "csv", "plot"):
-        _expect_writable(flag, getattr(options, flag))
+    for flag in ("output", "certificate", "csv", "plot"):
+        expect_writable(f"--{flag}", getattr(options, flag))
+
+
+def _check_alone(options: Namespace, parser: ArgumentParser) -> None:
+    """Raise UsageError for anything beside --verify, which reads its file only."""
+    for name, value in vars(options).items():
+        if name != "verify" and value != parser.get_default(name):
+            flag = "a program" if name == "input" else f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"--verify checks a certificate, which holds its inputs; {flag} has no "
+                "effect beside it, so leave that out"
+            )
 
 
 def _check_idle(options: Namespace, parser: ArgumentParser) -> None:
@@ -261,16 +272,6 @@ def _expect_none(options: Namespace, flags: Sequence[str], what: str) -> None:
     for flag in flags:
         if getattr(options, flag) is not None:
             raise UsageError(f"--{flag} writes {what}; leave it out")
-
-
-def _expect_writable(flag: str, name: str | None) -> None:
-    """Raise UsageError for a file in no folder, rather than after the search."""
-    path = Path(name or "file")
-    if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(
-            f"--{flag}: no file can be written at {path}; name one in a folder that "
-            "exists"
-        )
 
 
 if __name__ == "__main__":

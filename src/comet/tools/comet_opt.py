@@ -25,7 +25,7 @@ from comet.tools.option_check import checked, named_passes
 from comet.tools.pass_list import listed
 from comet.tools.pass_plugins import load_pass_plugin
 from comet.tools.pass_watch import Watch, add_flags, shown
-from comet.tools.reporting import Outputs, add_report_flags
+from comet.tools.reporting import Outputs, add_report_flags, expect_writable
 from comet.tools.short_lived import short_lived
 from comet.universe import installed
 
@@ -57,6 +57,9 @@ class CometOptMain(xDSLOptMain):
         self._line_offset = 0
         self._pending_output = _PendingText()
         super().__init__(__doc__ or "", args)
+        for name in ("input_file", "output_file"):
+            if getattr(self.args, name) == "-":  # as in mlir-opt
+                setattr(self.args, name, None)
 
     def run(self) -> None:
         """Run the stages; an output file appears only if all of them succeed."""
@@ -67,7 +70,7 @@ class CometOptMain(xDSLOptMain):
         if self._reporting is not None:
             self._reporting.write(self.args.input_file, self._done)
         if (path := self.args.output_file) is not None:
-            Path(path).write_text(self._pending_output.getvalue())
+            Path(path).write_text(self._pending_output.getvalue(), encoding="utf-8")
 
     def register_all_arguments(self, arg_parser: ArgumentParser) -> None:
         """Add our own flags, and report mistakes in the flags like all others."""
@@ -128,7 +131,7 @@ class CometOptMain(xDSLOptMain):
         self.available_frontends["comet"] = _read_comet
 
     def _parse_mlir(self, stream: IO[bytes]) -> ModuleOp:
-        text = stream.read().decode()
+        text = stream.read().decode("utf-8-sig")
         parser = LocatedParser(self.ctx, text, self.get_input_name(), self._line_offset)
         return parser.parse_module(not self.args.no_implicit_module)
 
@@ -146,6 +149,7 @@ class CometOptMain(xDSLOptMain):
         for flag, text in (("-p", self.args.passes), ("-t", self.args.target)):
             _check_numbers(flag, text)
         self._check_target()
+        expect_writable("-o", self.args.output_file)
         self._shown = shown(self.args, self.available_passes)
         passes = named_passes(self.args.passes, self.available_passes)
         self.pipeline = PassPipeline(passes)

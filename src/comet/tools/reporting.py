@@ -35,6 +35,18 @@ def expect_folder(flag: str, name: str | None) -> None:
         raise UsageError(f"--{flag}: {name} is a file; name a folder")
 
 
+def expect_writable(flag: str, name: str | None) -> None:
+    """Raise UsageError for a file in no folder, before the work that it is about."""
+    if name is None:
+        return
+    path = Path(name)
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(
+            f"{flag}: no file can be written at {path}; name one in a folder that "
+            "exists"
+        )
+
+
 @dataclass(frozen=True)
 class Outputs:
     """The files that the flags of a report name."""
@@ -51,13 +63,14 @@ class Outputs:
         Return the outputs that the flags request, None if there are none.
 
         Raises UsageError if a package is missing, or the report to compare in, and if
-        no plots can be written at their place.
+        a file cannot be written at its place.
         """
         if options.report is None and options.plots is None:
             if options.compare is not None:
                 raise UsageError("--compare is a part of the report; give --report too")
             return None
         require_packages()
+        expect_writable("--report", options.report)
         expect_folder("plots", options.plots)
         return cls(options.report, options.plots, options.compare)
 

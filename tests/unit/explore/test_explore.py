@@ -576,6 +576,7 @@ def test_a_factor_that_does_not_divide_leaves_nothing(
         (["--tolerance", "1"], "the tolerance is a fraction from 0 to below 1"),
         (["--model", "other"], "invalid choice: 'other'"),
         (["--hardware", "samples/hardware/h200x1.yaml"], "GPU"),
+        (["--verify", "p.json"], "holds its inputs; a program has no effect beside it"),
         (["--output", "nowhere/best.mlir"], "no file can be written at nowhere/best"),
         (["--emit", "README.md"], "--emit: README.md is a file; name a folder"),
         (["--certificate", "samples"], "no file can be written at samples; name one"),

@@ -151,7 +151,9 @@ def test_to_ir_prints_one_stream(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main([*flags(tmp_path, RUNS[0]), "--to-ir"])
-    files = split_files(capsys.readouterr().out)
+    stream = capsys.readouterr().out
+    files = split_files(stream)
+    assert split_files(stream.replace("\n", "\r\n")).keys() == files.keys()
     assert list(files) == [f"{kind}.yaml" for kind in texts_of(RUNS[0])]
     assert files["mapping.yaml"].rstrip() == RUNS[0]["mapping"]
 
@@ -177,6 +179,7 @@ def test_rejected_inputs_end_with_one_sentence(
         ([], "--arch_file"),
         (["--model", "best"], "invalid choice"),
         (["--arch_file", "nowhere.yaml"], "nowhere.yaml: No such file"),
+        (["--to-ir", "--json"], "--to-ir prices nothing, so --json has no effect"),
     ],
 )
 def test_wrong_flags(

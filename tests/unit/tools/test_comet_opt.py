@@ -8,6 +8,8 @@ import pytest
 from paths import ROOT
 from preloaded_tools import preloaded_tools
 
+from comet.api.source import Source
+
 GOOD = "func.func @f() {\n  func.return\n}\n"
 PLUGIN = """
 from dataclasses import dataclass
@@ -170,6 +172,8 @@ USAGE = {
         "target 'mlir' has no option 'speed'",
     ),
     "flag": (["--fast"], "unrecognized arguments: --fast"),
+    "output": (["-o", "no/out.mlir"], "-o: no file can be written at no/out.mlir"),
+    "report": (["--report", "no/r.html"], "--report: no file can be written at no/r"),
     "plug-in": (["--load-pass-plugin", "no.py"], "no.py: no such pass plug-in"),
 }
 
@@ -195,6 +199,19 @@ def test_an_input_that_is_no_text(tmp_path: Path):
     file = tmp_path / "binary.mlir"
     file.write_bytes(b"\xff\xfe")
     assert "not UTF-8" in the_sentence(comet_opt(str(file)))
+
+
+def test_a_dash_is_the_standard_input_or_output():
+    result = comet_opt("-", "-o", "-", text=GOOD)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "func.func @f()" in result.stdout
+
+
+def test_a_byte_order_mark_is_not_a_part_of_a_program(tmp_path: Path):
+    file = tmp_path / "marked.mlir"
+    file.write_text(f"\ufeff{GOOD}")
+    assert comet_opt(str(file)).returncode == 0
+    assert Source.read(file).text == GOOD
 
 
 BROKEN_PLUGINS = {
