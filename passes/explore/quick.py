@@ -27,6 +27,7 @@ from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
+from comet.dialects.errors import about
 from comet.passes.analysis.functions import compute_functions, operations
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.memory_chain import memory_chain
@@ -208,7 +209,8 @@ class AcceleratorPipeline(Pipeline):
         self.check_names(module, attached_system(module))
         func = only_function(module)
         check_expressible(func)
-        with session() as current, current.allowing_artifacts(self.allow_artifacts):
+        allowed = self.allow_artifacts
+        with about(func), session() as current, current.allowing_artifacts(allowed):
             trial = self.chosen(ctx, module, tuple(self.configs(ctx, module)))
             func.attributes.update(trial.notes)
             yield from trial.passes

@@ -388,12 +388,17 @@ def roles_of(op: ContractOp, sizes: Mapping[str, int]) -> Roles:
 
 
 def only_function(module: ModuleOp) -> FuncOp:
-    """Return the function of a module; raises PassFailedException unless it has one."""
+    """
+    Return the function of a module.
+
+    Raises OpError, about the second one, unless it has one.
+    """
     functions = tuple(compute_functions(module))
     if len(functions) != 1:
-        raise PassFailedException(
+        raise OpError(
+            functions[1] if functions else None,
             f"lower-to-comet: the module has {len(functions)} functions, and a set of "
-            "COMET files holds one problem; keep one function per module"
+            "COMET files holds one problem; keep one function per module",
         )
     return functions[0]
 

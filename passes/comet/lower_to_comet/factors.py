@@ -13,6 +13,7 @@ from comet.cost.accelerator.partial_sums import Accumulation, accumulation
 from comet.cost.reals import Truth
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import merged_extents, names_of
+from comet.dialects.errors import OpError
 from comet.passes.comet.lower_to_comet.tree import (
     Loops,
     PlacedCollective,
@@ -98,10 +99,11 @@ def extents_for(paths: Mapping[ComputeOp, Factors], outer_sizes: Factors) -> Ext
     return Extents(sizes, steps)
 
 
-def _uneven(op: ComputeOp, dim: str, tiles: str, sizes: Factors) -> PassFailedException:
-    return PassFailedException(
+def _uneven(op: ComputeOp, dim: str, tiles: str, sizes: Factors) -> OpError:
+    return OpError(
+        op,
         f"lower-to-comet: '{op.name}' cuts {dim} = {sizes[dim]} into {tiles}; choose "
-        "factors that divide, or pad the dimension"
+        "factors that divide, or pad the dimension",
     )
 
 

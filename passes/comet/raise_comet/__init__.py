@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import ConstantsOp, MappingOp, ProblemOp
 from comet.dialects.compound.dims import with_level
+from comet.dialects.errors import about
 from comet.dialects.reference import REFERENCE, reference_name
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.transfers import transfers
@@ -51,7 +52,8 @@ class RaiseCometPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         problem, mapping = _only(op, ProblemOp), _only(op, MappingOp)
-        raised = raise_mapping(problem, mapping)
+        with about(mapping):
+            raised = raise_mapping(problem, mapping)
         for old in [*op.body.block.ops]:
             if isinstance(old, ProblemOp | MappingOp | ConstantsOp):
                 old.detach()
@@ -86,6 +88,7 @@ def raise_mapping(problem: ProblemOp, mapping: MappingOp) -> list[Operation]:
     add_ops(program, mapping.root, tree.level_axes)
     roots = tuple(tree.trees(program))
     func = _mapping_function(tree, program, roots)
+    func.location = mapping.location
     mesh, reference_func = MeshOp(MESH, tree.axes), _reference_function(reference)
     raised: list[Operation] = [mesh, func, reference_func]
     module = ModuleOp(raised)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32
+from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, f64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -92,7 +92,7 @@ def start_program(problem: ProblemOp, bits: int) -> Program:
 
     Raises NotRaisable for an index that adds dimensions.
     """
-    element = f16 if bits <= 16 else f32
+    element = f16 if bits <= 16 else f32 if bits <= 32 else f64
     program = Program(problem, element, Block(), {})
     for name in problem.ins:
         dims = dims_of(problem, name.data)

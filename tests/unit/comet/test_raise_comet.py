@@ -12,12 +12,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.api.program import installed_context, parsed
 from comet.codegen.comet.reader import read_files
 from comet.dialects.comet import MappingOp, ProblemOp
 from comet.dialects.compound.dims import extents_of
 from comet.interpreter import run
 from comet.passes.comet.raise_comet import FUNCTION, raise_mapping
 from comet.passes.comet.raise_comet.program import NotRaisable
+from comet.tools.diagnostics import location_of_op, sentence
 
 FILE = DATA / "comet" / "accepted.jsonl"
 RECORDS = [json.loads(line) for line in FILE.read_text().splitlines()]
@@ -144,6 +146,25 @@ def test_a_small_mapping():
     module = run_passes(parse_module(MAPPING), "raise-comet")
     module.verify()
     assert_means_its_reference(module)
+
+
+def test_elements_have_the_widest_precision():
+    wide = MAPPING.replace("16 bits", "64 bits")
+    module = run_passes(parse_module(wide), "raise-comet")
+    func = next(op for op in module.ops if isinstance(op, FuncOp))
+    assert "xf64" in str(func.function_type)
+
+
+def test_what_is_raised_and_what_is_not_is_named_by_the_mapping():
+    mapping = MAPPING.replace("\ncomet.mapping", "\n\ncomet.mapping")
+    module = run_passes(parsed(mapping, "in.mlir", installed_context()), "raise-comet")
+    func = next(op for op in module.ops if isinstance(op, FuncOp))
+    assert location_of_op(func) == "in.mlir:8:1"
+    other = mapping.replace("operation gemm", "operation softmax")
+    module = parsed(other, "in.mlir", installed_context())
+    with pytest.raises(NotRaisable) as error:
+        run_passes(module, "raise-comet")
+    assert str(sentence(error.value)).startswith("in.mlir:8:1: error: raise-comet")
 
 
 @pytest.mark.parametrize(
