@@ -195,7 +195,12 @@ def _gather(x: CollectiveTraffic, ports: Ports) -> Real:
 
 
 def _scatter(x: CollectiveTraffic, ports: Ports) -> Real:
-    """The root reads all tiles but its own, over two ports; each then writes one."""
+    """
+    The root reads all tiles but its own, over two ports; each then writes one.
+
+    As in the COMET tool, the time of that write is divided by the instances, although
+    the tile that one of them receives is a part already.
+    """
     if x.destinations < 2:
         raise CostError(
             "a scatter needs more than one destination; drop it or name a level with "
