@@ -140,7 +140,12 @@ class CometOptMain(xDSLOptMain):
     ) -> ModuleOp | None:
         """Parse one chunk of the input, which starts at line `start_offset` + 1."""
         self._line_offset = start_offset
-        return super().parse_chunk(chunk, file_extension, start_offset)
+        try:
+            return super().parse_chunk(chunk, file_extension, start_offset)
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                f"{self.get_input_name()}: the file is not UTF-8 text"
+            ) from error
 
     def setup_pipeline(self) -> None:
         """Load the plug-ins, then check passes and target before any work."""

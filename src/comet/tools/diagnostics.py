@@ -136,8 +136,6 @@ def _described(error: BaseException) -> str | None:
             return f"error: {_one_line(str(error))}"
         case OSError(filename=str(name), strerror=str(reason)):
             return f"error: {name}: {reason}"
-        case UnicodeDecodeError():
-            return "error: the input is not UTF-8 text"
         case RecursionError():
             return (
                 f"{_location(error)}error: this is nested too deep; nest it less, or "

@@ -198,7 +198,8 @@ def test_an_input_of_unknown_format():
 def test_an_input_that_is_no_text(tmp_path: Path):
     file = tmp_path / "binary.mlir"
     file.write_bytes(b"\xff\xfe")
-    assert "not UTF-8" in the_sentence(comet_opt(str(file)))
+    message = f"comet-opt: error: {file}: the file is not UTF-8 text"
+    assert the_sentence(comet_opt(str(file))) == message
 
 
 def test_a_dash_is_the_standard_input_or_output():
