@@ -16,7 +16,7 @@ def short_lived() -> Generator[None]:
     when the process ends.
     """
     gc.freeze()
-    gc.set_threshold(500_000, 20, 100)
+    gc.set_threshold(1_000_000, 20, 100)
     try:
         yield
     finally:
