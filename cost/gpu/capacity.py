@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork
+from comet.cost.gpu.kernel import ProgramNeeds
 from comet.cost.gpu.layouts import reads_shared
 from comet.cost.gpu.registers import REGISTER, alive_bytes, register_bound
 from comet.cost.gpu.summary import KernelSummary
@@ -90,18 +90,20 @@ def holds(
     )
 
 
-def fits(summary: KernelSummary, blocks: Blocks, work: KernelWork, gpu: Device) -> Real:
+def fits(
+    summary: KernelSummary, blocks: Blocks, needs: ProgramNeeds, gpu: Device
+) -> Real:
     """
     Return 1 if a program fits with the registers that Triton adds, else 0.
 
-    `work` is that of the kernel with `blocks`, see `kernel_work`.
+    `needs` are those with `blocks`, see `program_needs`.
     """
-    needed = work.registers / (gpu.warp_threads * work.warps) / REGISTER
-    room = holds(summary, blocks, work.shared, gpu, gpu.compiled.shared_fraction)
-    grouped = np.greater(work.groups, 1) & np.less_equal(
-        work.registers, gpu.register_bytes
+    needed = needs.registers / (gpu.warp_threads * needs.warps) / REGISTER
+    room = holds(summary, blocks, needs.shared, gpu, gpu.compiled.shared_fraction)
+    grouped = np.greater(needs.groups, 1) & np.less_equal(
+        needs.registers, gpu.register_bytes
     )
-    few = np.less_equal(needed, register_limit(work.warps, gpu))
+    few = np.less_equal(needed, register_limit(needs.warps, gpu))
     return np.where(few | grouped, room, 0.0)
 
 

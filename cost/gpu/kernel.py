@@ -24,6 +24,19 @@ from comet.cost.reals import Real, longest
 
 
 @dataclass(frozen=True)
+class ProgramNeeds:
+    """What a program needs of its multiprocessor."""
+
+    warps: Real
+    registers: Real
+    """Bytes of registers."""
+    shared: Real
+    """Bytes of shared memory."""
+    groups: Real = 1
+    """The groups of warps that compute in turns, if producer warps load for them."""
+
+
+@dataclass(frozen=True)
 class KernelWork:
     """The work of a kernel, per program except `programs` and `device_bytes`."""
 
@@ -91,6 +104,11 @@ class KernelWork:
     """
     groups: Real = 1
     """The groups of warps that compute in turns, if producer warps load for them."""
+
+    @property
+    def needs(self) -> ProgramNeeds:
+        """What each program needs of its multiprocessor."""
+        return ProgramNeeds(self.warps, self.registers, self.shared, self.groups)
 
 
 @dataclass(frozen=True)

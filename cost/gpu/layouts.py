@@ -131,10 +131,10 @@ class Layouts:
     @cached_property
     def fragments(self) -> Mapping[Product, Fragment]:
         """The matrix instruction of each product: the first one that it fills."""
-        return {dot: self._fragment(dot) for dot in self.summary.products}
+        return {dot: self._fragment(dot) for dot in self._extents}
 
     def _fragment(self, dot: Product) -> Fragment:
-        rows, columns = self._extents(dot)
+        rows, columns = self._extents[dot]
         *larger, smallest = self.gpu.compiled.matrix_instructions
         found = Fragment(*smallest)
         for instruction in reversed(larger):
@@ -148,7 +148,7 @@ class Layouts:
     @cached_property
     def of(self) -> Mapping[Product, Layout]:
         """The layout of the result of each product."""
-        return {dot: self._layout(dot) for dot in self.summary.products}
+        return {dot: self._layout(dot) for dot in self._extents}
 
     def _layout(self, dot: Product) -> Layout:
         """Return the layout of the result of a product."""
@@ -164,7 +164,7 @@ class Layouts:
 
         Also those of all products if matrix instructions read shared memory.
         """
-        rows, _ = self._extents(dot)
+        rows, _ = self._extents[dot]
         some = np.clip(rows / self.fragments[dot].rows, 1, self.warps)
         return np.where(_any(_reading(dot, others)), self.warps, some)
 
@@ -176,10 +176,10 @@ class Layouts:
         if self.gpu.compiled.warps_along_rows:
             chained = _any((*_reading(dot, others), *_read(dot, others)))
             return np.where(chained, self._rows_of_chain(dot, others), single)
-        rows, columns = self._extents(dot)
+        rows, columns = self._extents[dot]
         for other in others:
             if other.later:
-                last_rows, last_columns = self._extents(other.product)
+                last_rows, last_columns = self._extents[other.product]
                 rows = np.where(other.same_body, last_rows, rows)
                 columns = np.where(other.same_body, last_columns, columns)
         several = np.where(np.greater_equal(rows, columns), self.warps, 1.0)
@@ -194,7 +194,7 @@ class Layouts:
         the file says so.
         """
         fragment, units = self.fragments[dot], self.gpu.compiled.warp_instructions
-        rows, columns = self._extents(dot)
+        rows, columns = self._extents[dot]
         rows, columns = rows / fragment.rows, columns / fragment.columns
         along, across = np.ones_like(rows + self.warps), np.ones_like(rows + self.warps)
         while np.any(more := along * across < self.warps):
@@ -218,12 +218,16 @@ class Layouts:
             if position != place
         )
 
-    def _extents(self, dot: Product) -> tuple[Real, Real]:
-        """Return the rows and columns of the tile of a product."""
-        return (
-            product(self.blocks[dim] for dim in dot.rows - dot.batch),
-            product(self.blocks[dim] for dim in dot.columns - dot.batch),
-        )
+    @cached_property
+    def _extents(self) -> Mapping[Product, tuple[Real, Real]]:
+        """The rows and columns of the tile of each product."""
+        return {
+            dot: (
+                product(self.blocks[dim] for dim in dot.rows - dot.batch),
+                product(self.blocks[dim] for dim in dot.columns - dot.batch),
+            )
+            for dot in dict.fromkeys(self.summary.products)
+        }
 
     def in_one_body(self, loops: Iterable[str], others: Iterable[str]) -> Truth:
         """Return whether the same loops of several trips are among both."""

@@ -7,8 +7,6 @@ element per choice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from comet.cost.gpu.device import Device
@@ -68,6 +66,6 @@ def _sums_in_loop(dot: Product, summary: KernelSummary, blocks: Blocks) -> Real:
     )
 
 
-def _run_once(loops: Sequence[str], summary: KernelSummary, blocks: Blocks) -> Real:
+def _run_once(loops: tuple[str, ...], summary: KernelSummary, blocks: Blocks) -> Real:
     """Return 1 if all these loops have one iteration, else 0."""
     return 1 - summary.is_looped(loops, blocks)

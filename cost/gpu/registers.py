@@ -16,7 +16,7 @@ import numpy as np
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.layouts import Layouts
 from comet.cost.gpu.summary import KernelSummary
-from comet.cost.gpu.terms import Blocks, Operands, Point, Product, Term
+from comet.cost.gpu.terms import Blocks, Operands, Point, Product, Term, elements
 from comet.cost.reals import Real, choose, longest, product, total
 
 REGISTER = 4
@@ -196,16 +196,11 @@ def _vector_registers(tile: Term, layouts: Layouts) -> Real:
     if dot.rows & set(tile.dims):
         return 0.0
     fragment = layouts.fragments[dot]
-    columns = product(layouts.blocks[dim] for dim in tile.dims)
-    elements = (
+    columns = elements(tile.dims, layouts.blocks)
+    held = (
         np.maximum(columns / layouts.of[dot].columns, fragment.columns) / fragment.lanes
     )
-    return (
-        needed
-        * tile.weight
-        / REGISTER
-        * np.where(np.greater(columns, 1), elements, 0.0)
-    )
+    return needed * tile.weight / REGISTER * np.where(np.greater(columns, 1), held, 0.0)
 
 
 def _operand_registers(operands: Operands, layouts: Layouts) -> Real:
@@ -271,6 +266,6 @@ def _registers_per_term(
         if tile in tiles:
             dims = (dim for dim in tile.dims if dim not in dot.summed)
             extent = product(layouts.blocks[dim] for dim in dims)
-            elements = np.maximum(extent / warps, minimum) / lanes
-            found = found + tile.weight / REGISTER * elements
+            held = np.maximum(extent / warps, minimum) / lanes
+            found = found + tile.weight / REGISTER * held
     return found

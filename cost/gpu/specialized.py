@@ -13,11 +13,32 @@ from dataclasses import replace
 import numpy as np
 
 from comet.cost.gpu.device import Device, SpecializedWarps
-from comet.cost.gpu.kernel import KernelWork
+from comet.cost.gpu.kernel import KernelWork, ProgramNeeds
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.reals import Truth, longest, product
+
+
+def specialized_needs(
+    needs: ProgramNeeds, summary: KernelSummary, blocks: Blocks, gpu: Device
+) -> ProgramNeeds:
+    """
+    Return what a program needs if producer warps load.
+
+    Results pass through shared memory of their own. Registers are infinite where groups
+    cannot compute such blocks, or the GPU has none.
+    """
+    if (warps := gpu.compiled.specialized) is None:
+        return replace(needs, registers=np.inf)
+    fit = _fit_groups(summary, blocks, warps, gpu)
+    stored = longest((0.0, *(tile.per_tile(blocks) for tile in summary.stores)))
+    return replace(
+        needs,
+        groups=warps.groups,
+        registers=np.where(fit, gpu.register_bytes, np.inf),
+        shared=needs.shared + stored + warps.shared_bytes,
+    )
 
 
 def specialized_work(
@@ -27,26 +48,15 @@ def specialized_work(
     Return the work of a kernel if producer warps load.
 
     These wait once for all loads of an iteration, and first for the tiles before the
-    loop. Results pass through shared memory of their own. Registers are infinite where
-    groups cannot compute such blocks, or the GPU has none.
+    loop.
     """
-    if (warps := gpu.compiled.specialized) is None:
-        return replace(work, registers=np.inf)
+    if gpu.compiled.specialized is None:
+        return work
     rounds = longest(
         product(summary.iterated(dim, blocks) for dim in loops)
         for loops in summary.rounds
     )
-    fit = _fit_groups(summary, blocks, warps, gpu)
-    stored = longest((0.0, *(tile.per_tile(blocks) for tile in summary.stores)))
-    return replace(
-        work,
-        groups=warps.groups,
-        rounds=rounds,
-        joined_rounds=0.0,
-        pipelines=work.pipelines + 1,
-        registers=np.where(fit, gpu.register_bytes, np.inf),
-        shared=work.shared + stored + warps.shared_bytes,
-    )
+    return replace(work, rounds=rounds, joined_rounds=0.0, pipelines=work.pipelines + 1)
 
 
 def _fit_groups(

@@ -8,7 +8,7 @@ same time. Block sizes are numbers, or arrays with one element per choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, wraps
 from math import prod
@@ -25,14 +25,14 @@ from comet.cost.gpu.launch_order import (
     tiles_in_order,
 )
 from comet.cost.gpu.shares import SharedTiles
-from comet.cost.gpu.terms import Blocks, Point, Product, Term
+from comet.cost.gpu.terms import Blocks, Point, Product, Term, Tiles
 from comet.cost.reals import Real, Truth, choose, longest, product, total
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-class Evaluated(dict[str, "Real"]):
+class Evaluated(Tiles):
     """The blocks of one summary, with what its formulas gave for them."""
 
     def __init__(self, summary: KernelSummary, blocks: Blocks):
@@ -264,7 +264,7 @@ class KernelSummary:
         return total(
             term.per_tile(blocks)
             * self.turns(term.loops)
-            * product(self._computed(term, dim, blocks) for dim in term.loops)
+            * self._computed(term.loops, term.mask, blocks)
             for term in terms
         )
 
@@ -279,11 +279,15 @@ class KernelSummary:
             return 1.0
         return self.shares.sequences_of_run
 
-    def _computed(self, term: Term, dim: str, blocks: Blocks) -> Real:
-        """Return in how many iterations of a loop a term is computed."""
-        if term.mask == dim and dim in self.unmasked:
-            return self._trips_run(dim, blocks).masked
-        return self.iterated(dim, blocks)
+    @_once
+    def _computed(self, loops: tuple[str, ...], mask: str, blocks: Blocks) -> Real:
+        """Return in how many iterations of loops a term with a mask is computed."""
+        return product(
+            self._trips_run(dim, blocks).masked
+            if dim == mask and dim in self.unmasked
+            else self.iterated(dim, blocks)
+            for dim in loops
+        )
 
     def moved(self, blocks: Blocks) -> Real:
         """Return the bytes that a program loads and stores, the mean over all."""
@@ -299,12 +303,15 @@ class KernelSummary:
             for term in self.loads
         ]
 
-    def moved_by_stores(self, blocks: Blocks) -> Iterator[Real]:
-        """Yield the bytes that one program moves by each store."""
-        for term in self.stores:
-            times = (self._trips_run(dim, blocks).mean for dim in term.loops)
-            turns = self.turns(term.loops)
-            yield term.per_tile(blocks) * turns * product(times)
+    @_once
+    def moved_by_stores(self, blocks: Blocks) -> Sequence[Real]:
+        """Return the bytes that one program moves by each store."""
+        return [
+            term.per_tile(blocks)
+            * self.turns(term.loops)
+            * product(self._trips_run(dim, blocks).mean for dim in term.loops)
+            for term in self.stores
+        ]
 
     def uneven(self, blocks: Blocks) -> Real:
         """
@@ -341,6 +348,7 @@ class KernelSummary:
             times = times * choose(around, run, 1.0)
         return times
 
+    @_once
     def _loops_around(self, tile: Term, blocks: Blocks) -> list[tuple[Real, Truth]]:
         """Return the trips of each loop, and whether it is around the tile's copy."""
         trips = [self.trips(dim, blocks) for dim in tile.loops]
@@ -348,6 +356,7 @@ class KernelSummary:
         around = loops_around(tile.dims, loops, late=tile.late)
         return list(zip(trips, around, strict=True))
 
+    @_once
     def is_invariant(self, tile: Term, blocks: Blocks) -> Real:
         """
         Return 1 if a tile is loop-invariant, else 0.
@@ -404,7 +413,8 @@ class KernelSummary:
             inside = np.maximum(inside, np.greater(self.trips(dim, blocks), 1) * 1.0)
         return starts
 
-    def is_looped(self, loops: Sequence[str], blocks: Blocks) -> Real:
+    @_once
+    def is_looped(self, loops: tuple[str, ...], blocks: Blocks) -> Real:
         """Return 1 if one of the loops has several iterations, else 0."""
         trips = product(self.trips(dim, blocks) for dim in loops)
         return np.where(np.greater(trips, 1), 1.0, 0.0)

@@ -18,6 +18,27 @@ Blocks: TypeAlias = "Mapping[str, Real]"
 """The block size (elements) of each dimension of a kernel; arrays for many choices."""
 
 
+class Tiles(dict[str, "Real"]):
+    """Blocks with the elements of tiles, which are computed once."""
+
+    def __init__(self, blocks: Blocks):
+        super().__init__(blocks)
+        self._elements: dict[tuple[str, ...], Real] = {}
+
+    def elements(self, dims: tuple[str, ...]) -> Real:
+        """Return the elements of a tile."""
+        if dims not in self._elements:
+            self._elements[dims] = product(self[dim] for dim in dims)
+        return self._elements[dims]
+
+
+def elements(dims: tuple[str, ...], blocks: Blocks) -> Real:
+    """Return the elements of a tile with some dimensions."""
+    if isinstance(blocks, Tiles):
+        return blocks.elements(dims)
+    return product(blocks[dim] for dim in dims)
+
+
 class LoopCost(NamedTuple):
     """What an op costs per element in a loop of contractions, in additions."""
 
@@ -52,7 +73,7 @@ class Term(NamedTuple):
 
     def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""
-        cost = self.weight * product(blocks[dim] for dim in self.dims)
+        cost = self.weight * elements(self.dims, blocks)
         if self.single:
             cost = cost * _all_single(self.single, blocks)
         if self.several:
@@ -101,6 +122,10 @@ class Operands:
     left: Term
     right: Term
     product: Product
+
+    def inside(self, loops: tuple[str, ...]) -> Operands:
+        """Return the same operands, of the contraction inside `loops`."""
+        return Operands(self.left, self.right, self.product.inside(loops))
 
     @property
     def transposed(self) -> tuple[Term, ...]:

@@ -14,7 +14,13 @@ import numpy as np
 
 from comet.cost.gpu.capacity import shared_need
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelTime, KernelWork, kernel_time, wave_count
+from comet.cost.gpu.kernel import (
+    KernelTime,
+    KernelWork,
+    ProgramNeeds,
+    kernel_time,
+    wave_count,
+)
 from comet.cost.gpu.pipelined import (
     joined_rounds,
     loaded_outside,
@@ -26,10 +32,10 @@ from comet.cost.gpu.registers import (
     replication,
     thread_registers,
 )
-from comet.cost.gpu.specialized import specialized_work
+from comet.cost.gpu.specialized import specialized_needs, specialized_work
 from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.terms import Blocks, LoopCost, Term
-from comet.cost.reals import Real, longest, product, total
+from comet.cost.reals import Real, add_to, longest, product, total
 
 
 def price(
@@ -39,19 +45,42 @@ def price(
     return kernel_time(kernel_work(summary, blocks, numbers, gpu), gpu)
 
 
-def kernel_work(
+def program_needs(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
-) -> KernelWork:
-    """Return the work of a kernel, which `kernel_time` prices."""
+) -> ProgramNeeds:
+    """Return what a program needs of its multiprocessor."""
     blocks = Evaluated.of(summary, blocks)
+    threads, padded = gpu.warp_threads * numbers.warps, summary.padded(blocks)
+    registers = thread_registers(summary, padded, numbers, gpu) * threads * REGISTER
+    needs = ProgramNeeds(
+        numbers.warps,
+        np.minimum(registers, gpu.register_bytes),
+        shared_need(summary, blocks, numbers.stages, gpu),
+    )
+    if not numbers.specialize:
+        return needs
+    return specialized_needs(needs, summary, blocks, gpu)
+
+
+def kernel_work(
+    summary: KernelSummary,
+    blocks: Blocks,
+    numbers: LaunchNumbers,
+    gpu: Device,
+    needs: ProgramNeeds | None = None,
+) -> KernelWork:
+    """
+    Return the work of a kernel, which `kernel_time` prices.
+
+    `needs` are those of its programs, if they are known.
+    """
+    blocks = Evaluated.of(summary, blocks)
+    needs = needs or program_needs(summary, blocks, numbers, gpu)
     dots, vectors, looped = operations(summary, blocks, numbers.warps, gpu)
     ids = [size_of(term, summary) for term in summary.ids]
     if summary.dot_type == "f32":
         # Exact f32 products run on vector lanes, two operations an instruction.
         dots, vectors, looped = 0.0, vectors + dots / 2, looped + dots / 2
-    threads = gpu.warp_threads * numbers.warps
-    padded = summary.padded(blocks)
-    registers = thread_registers(summary, padded, numbers, gpu) * threads * REGISTER
     work = KernelWork(
         programs=summary.programs(blocks),
         tensor_operations=dots,
@@ -64,8 +93,9 @@ def kernel_work(
         element=summary.dot_type,
         stages=numbers.stages,
         warps=numbers.warps,
-        registers=np.minimum(registers, gpu.register_bytes),
-        shared=shared_need(summary, blocks, numbers.stages, gpu),
+        registers=needs.registers,
+        shared=needs.shared,
+        groups=needs.groups,
         pipelines=summary.pipelines(blocks),
         looped_operations=looped,
         converted_bytes=2 * summary.per_program(summary.converted, blocks),
@@ -150,14 +180,15 @@ def tensor_traffic(
     blocks = Evaluated.of(summary, blocks)
     waves = wave_count(summary.programs(blocks), gpu.multiprocessors * gpu.sharing)
     traffic: list[Real] = []
-    shares = summary.shares
+    shares, loaded = summary.shares, loaded_by_tensor(summary, blocks)
     repeating = [d for d in summary.grid if shares is None or d != shares.part]
     for position, tensor in enumerate(summary.tensors):
         lacking = [dim for dim in repeating if dim not in tensor.dims]
         again = product(reloads(tensor, dim, summary, blocks, gpu) for dim in lacking)
         size = size_of(tensor, summary) * summary.seen_of(tensor)
         again = np.maximum(np.minimum(again, waves), 1)
-        traffic.append(size * again * loop_reloads(position, summary, blocks, gpu))
+        times = loop_reloads(tensor, loaded.get(position, 0.0), summary, blocks, gpu)
+        traffic.append(size * again * times)
     sizes = [size_of(tensor, summary) for tensor in summary.spilled]
     times = times_spilled(sum(sizes), summary.programs(blocks), gpu)
     return (*traffic, *(size * times for size in sizes))
@@ -245,21 +276,24 @@ def group_bytes(last: str, summary: KernelSummary, blocks: Evaluated) -> Real:
     return blocks.once((group_bytes, last), lambda: total(map(loaded, summary.tensors)))
 
 
+def loaded_by_tensor(summary: KernelSummary, blocks: Blocks) -> dict[int | None, Real]:
+    """Return the bytes that one program loads of each tensor, by its position."""
+    loaded: dict[int | None, Real] = {}
+    for load, moved in zip(summary.loads, summary.moved_by_loads(blocks), strict=True):
+        add_to(loaded, load.tensor, moved)
+    return loaded
+
+
 def loop_reloads(
-    position: int, summary: KernelSummary, blocks: Blocks, gpu: Device
+    tensor: Term, loaded: Real, summary: KernelSummary, blocks: Blocks, gpu: Device
 ) -> Real:
     """
     Return how often the loops of a program load a tensor from device memory.
 
     A loop that the tensor lacks, around another one, loads all of a program's part
     again: from L2 if that holds the parts of all running programs, else from memory.
+    `loaded` are the bytes that a program loads of it.
     """
-    tensor, loads = summary.tensors[position], summary.moved_by_loads(blocks)
-    loaded = total(
-        moved
-        for load, moved in zip(summary.loads, loads, strict=True)
-        if load.tensor == position
-    )
     parts = [dim for dim in summary.grid if dim in tensor.dims]
     others = [dim for dim in summary.grid if dim not in tensor.dims]
     part = tensor.weight * product(

@@ -149,10 +149,10 @@ class LaunchPrices(Generic[Kernel]):
         """
         if group not in self._best:
             trees = [tree for kernel in group for tree in self._programs_of(kernel)]
-            numbers = dict.fromkeys(tree.numbers for tree in trees)
-            priced = {each: self._seconds(trees, each) for each in numbers}
-            if not self.can_share(group) or not priced:
-                priced = {LaunchNumbers(0, 0): inf}
+            priced = {LaunchNumbers(0, 0): inf}
+            if self.can_share(group):
+                numbers = dict.fromkeys(tree.numbers for tree in trees)
+                priced = {each: self._seconds(trees, each) for each in numbers}
             fastest = min(priced, key=priced.__getitem__)
             self._best[group] = priced[fastest], fastest
         return self._best[group]
@@ -188,7 +188,7 @@ class LaunchPrices(Generic[Kernel]):
         """Return the work with `numbers`, None if others than its own do not fit."""
         summary, blocks, gpu = tree.summary, tree.blocks, self._gpu
         work = kernel_work(summary, blocks, numbers, gpu)
-        fitting = numbers == tree.numbers or fits(summary, blocks, work, gpu) > 0
+        fitting = numbers == tree.numbers or fits(summary, blocks, work.needs, gpu) > 0
         return work if fitting else None
 
 

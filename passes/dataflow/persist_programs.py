@@ -287,7 +287,7 @@ class _NodeModel:
     def fits(self, stages: int) -> bool:
         """Return whether a persistent program with so many stages fits."""
         work = self.persistent(stages, 1)
-        return bool(fits(self.summary, self.blocks, work, self.gpu.device))
+        return bool(fits(self.summary, self.blocks, work.needs, self.gpu.device))
 
 
 def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:

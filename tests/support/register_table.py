@@ -84,7 +84,7 @@ class Table:
         """Whether the model admits a tiling."""
         summary, gpu = self.kernel(op)
         work = kernel_work(summary, row.blocks, row.numbers, gpu)
-        return bool(fits(summary, row.blocks, work, gpu))
+        return bool(fits(summary, row.blocks, work.needs, gpu))
 
 
 @cache

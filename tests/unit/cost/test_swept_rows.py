@@ -66,7 +66,7 @@ def test_wide_stored_rows_are_not_admitted():
         gpu = device_of(system)
         summary = summarize(node, gpu_levels(system), gpu)
         work = kernel_work(summary, tile_blocks(node), LaunchNumbers(8, 2), gpu)
-        assert bool(fits(summary, tile_blocks(node), work, gpu)) == admitted
+        assert bool(fits(summary, tile_blocks(node), work.needs, gpu)) == admitted
 
 
 def test_what_is_stored_ends_with_the_rows():

@@ -23,6 +23,7 @@ from comet.cost.gpu.capacity import fits, shared_need
 from comet.cost.gpu.layouts import Layouts
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.summary import Evaluated, KernelSummary
+from comet.cost.gpu.terms import Tiles, elements
 from comet.cost.gpu.tiling import kernel_work, operations, price, rank
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
@@ -33,7 +34,7 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import PLAN, parse_plan
-from comet.passes.schedule.tile.gpu import best_tiling
+from comet.passes.schedule.tile.gpu import best_tiling, space
 from comet.passes.schedule.tile.gpu.space import tilings_that_fit
 from comet.passes.search import ranked, session
 
@@ -291,7 +292,7 @@ def test_the_best_tiling_is_the_cheapest_that_fits() -> None:
 
     def fitting(blocks: Mapping[str, int]) -> bool:
         work = kernel_work(summary, blocks, numbers, gpu)
-        return bool(fits(summary, blocks, work, gpu))
+        return bool(fits(summary, blocks, work.needs, gpu))
 
     assert fitting(best.blocks)
     for rows in (16, 32, 64, 128):
@@ -370,6 +371,19 @@ def test_blocks_remember_the_formulas_of_one_summary() -> None:
     assert (
         other.trips("N", blocks) == other.trips("N", Evaluated.of(other, blocks)) == 4
     )
+
+
+def test_nothing_is_priced_if_no_tiling_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary, blocks = attention_summary(), {**HEAD, "M": 256, "N": 256}
+    sizes = {dim: (size,) for dim, size in blocks.items()}
+    monkeypatch.delattr(space, "kernel_work")
+    assert space.launches_that_fit(summary, sizes, {}, GPU) is None
+
+
+def test_a_tile_has_the_product_of_its_blocks_also_from_blocks_that_remember() -> None:
+    tiles = Tiles({"M": 16.0, "K": 4.0})
+    assert tiles.elements(("M", "K")) == elements(("M", "K"), dict(tiles)) == 64
+    assert elements((), tiles) == elements((), dict(tiles)) == 1
 
 
 def test_tiles_loaded_before_a_loop_have_no_stages() -> None:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import product
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu.capacity import fits, may_fit
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import kernel_time
+from comet.cost.gpu.kernel import KernelTime, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Evaluated, KernelSummary
-from comet.cost.gpu.tiling import kernel_work, rank
+from comet.cost.gpu.tiling import kernel_work, program_needs, rank
 from comet.cost.reals import Real
 from comet.cost.reals import product as product_of
 from comet.dialects.schedule.attributes import power_of_two
@@ -127,22 +128,39 @@ class PricedTilings:
         self._summary, self._sizes, self._gpu = summary, sizes, gpu
         self._specialize = specialize
         self._columns = dict(zip(sizes, rows.T, strict=True))
-        self._blocks = blocks = Evaluated.of(summary, self._columns)
+        self._blocks = Evaluated.of(summary, self._columns)
         warps, stages = self._columns["warps"], self._columns["stages"]
-        numbers = LaunchNumbers(warps, stages, specialize)
-        work = kernel_work(summary, blocks, numbers, gpu)
-        self._time = kernel_time(work, gpu)
-        self._seconds = self._time.seconds
-        fitting = np.greater(fits(summary, blocks, work, gpu), 0)
-        order = rank(self._time, summary.programs(blocks), gpu)
-        self._ranks = np.where(fitting, order, np.inf)
-        self._parts = np.array(
-            [np.broadcast_to(part, len(rows)) for part in self._time.parts.values()]
-        )
+        self._numbers = LaunchNumbers(warps, stages, specialize)
+        self._needs = program_needs(summary, self._blocks, self._numbers, gpu)
+        self._fitting = np.greater(fits(summary, self._blocks, self._needs, gpu), 0)
 
     def any_fits(self) -> bool:
         """Return whether any tiling fits the GPU."""
-        return bool(np.isfinite(self._ranks).any())
+        return bool(np.any(self._fitting)) and bool(np.isfinite(self._ranks).any())
+
+    @cached_property
+    def _time(self) -> KernelTime:
+        """The time of all tilings, which is not computed if none fits."""
+        summary, blocks, gpu = self._summary, self._blocks, self._gpu
+        work = kernel_work(summary, blocks, self._numbers, gpu, self._needs)
+        return kernel_time(work, gpu)
+
+    @cached_property
+    def _ranks(self) -> NDArray[np.float64]:
+        """The sort key of each tiling, infinite if it does not fit."""
+        programs = self._summary.programs(self._blocks)
+        order = rank(self._time, programs, self._gpu)
+        return np.where(self._fitting, order, np.inf)
+
+    @cached_property
+    def _seconds(self) -> Real:
+        return self._time.seconds
+
+    @cached_property
+    def _parts(self) -> NDArray[np.float64]:
+        """The times of the resources, a row for each."""
+        parts = self._time.parts.values()
+        return np.array([np.broadcast_to(part, self._ranks.shape) for part in parts])
 
     def candidates(self, names: Sequence[str]) -> Iterator[Candidate[KernelTiling]]:
         """Yield the best tiling for each value of the numbers called `names`."""
