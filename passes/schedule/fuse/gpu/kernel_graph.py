@@ -57,6 +57,7 @@ class KernelGraph:
         self._inputs = cache(inputs_of)
         self._extents = cache(extents_of_ops)
         self._consumers_of: dict[Group, tuple[Group, ...]] = {}
+        self._producers_of: dict[Group, tuple[Group, ...]] = {}
         """Those that were asked for since the groups last changed."""
         for unit in units(ops):
             self.add(unit)
@@ -181,7 +182,7 @@ class KernelGraph:
     def restore(self, state: State) -> None:
         """Go back to a former state."""
         self._group_of, self._parts_of = state
-        self._consumers_of.clear()
+        self._changed()
 
     def move(self, ops: Group) -> Parts:
         """
@@ -236,7 +237,8 @@ class KernelGraph:
     # Helpers.
 
     def _groups(self) -> tuple[Group, ...]:
-        return tuple(dict.fromkeys(self._group_of.values()))
+        # All ops of a group have the same tuple, and a hash of it would visit them.
+        return tuple({id(group): group for group in self._group_of.values()}.values())
 
     def _in_order(self, ops: Iterable[Operation]) -> Group:
         return tuple(sorted(ops, key=self._position.__getitem__))
@@ -244,7 +246,12 @@ class KernelGraph:
     def _set(self, group: Group) -> None:
         """Make `group` the group of its ops."""
         self._group_of.update(dict.fromkeys(self._not_recomputed(group), group))
+        self._changed()
+
+    def _changed(self) -> None:
+        """Forget which groups read from which."""
         self._consumers_of.clear()
+        self._producers_of.clear()
 
     def _merge_if_legal(self, group: Group, kernel: Group) -> bool:
         """
@@ -279,9 +286,12 @@ class KernelGraph:
 
     def _producers(self, group: Group) -> tuple[Group, ...]:
         """Return the groups that compute what `group` reads."""
-        owners = (value.owner for value in self._inputs(group))
-        found = (self._group_of.get(op) for op in owners if isinstance(op, Operation))
-        return tuple(dict.fromkeys(each for each in found if each is not None))
+        if (found := self._producers_of.get(group)) is None:
+            owners = (value.owner for value in self._inputs(group))
+            ops = (op for op in owners if isinstance(op, Operation))
+            groups = (self._group_of[op] for op in ops if op in self._group_of)
+            self._producers_of[group] = found = tuple(dict.fromkeys(groups))
+        return found
 
     def _kernels_before(self, group: Group) -> Iterator[Group]:
         """Yield the kernels that `group` reads from, directly or through views."""
@@ -307,13 +317,13 @@ class KernelGraph:
 
     def _passes_third(self, source: Group, target: Group) -> bool:
         """Return whether `target` depends on `source` through another group."""
-        seen = {source}
+        seen = {self._first(source)}
         pending = [group for group in self._consumers(source) if group != target]
         while pending:
             if (group := pending.pop()) == target:
                 return True
-            if group not in seen:
-                seen.add(group)
+            if (first := self._first(group)) not in seen:
+                seen.add(first)
                 pending += self._consumers(group)
         return False
 

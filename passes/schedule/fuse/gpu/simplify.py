@@ -8,7 +8,7 @@ fixpoint.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
@@ -33,8 +33,10 @@ def simplify(func: FuncOp) -> None:
     cse(func)
 
 
-Known: TypeAlias = "dict[Hashable, list[dict[str, Attribute]]]"
-"""The properties of ops, by all else that is compared."""
+Known: TypeAlias = (
+    "dict[Hashable, list[tuple[dict[str, Attribute], Sequence[Attribute]]]]"
+)
+"""The properties and result types of ops, by all else that is compared."""
 
 
 def is_simple(block: Block, known: Known | None = None) -> bool:
@@ -49,11 +51,11 @@ def is_simple(block: Block, known: Known | None = None) -> bool:
     for op in block.ops:
         if _is_dead(op) or _folds(op):
             return False
-        key = type(op), tuple(op.operands), tuple(op.result_types)
-        equal = known.setdefault(key, [])
-        if op.properties in equal:
+        similar = known.setdefault((type(op), tuple(op.operands)), [])
+        compared = op.properties, op.result_types
+        if compared in similar:
             return False
-        equal.append(op.properties)
+        similar.append(compared)
         for inside in (each for region in op.regions for each in region.blocks):
             around = None if op.has_trait(IsolatedFromAbove) else known
             if not is_simple(inside, around):
