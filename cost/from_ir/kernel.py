@@ -13,15 +13,13 @@ from xdsl.ir import Operation, SSAValue
 from comet.cost.from_ir.exchanges import exchanges, group_blocks
 from comet.cost.from_ir.loop_bounds import loop_bounds, run_time_lengths
 from comet.cost.from_ir.memory import (
-    id_bytes,
-    ids_dims,
+    ids_of,
     tensor_in_memory,
     vector_width,
 )
 from comet.cost.from_ir.products import (
     Products,
     ReadProduct,
-    operands_of,
     sums_of_products,
     tile_bytes,
 )
@@ -197,8 +195,7 @@ class _Walk:
 
     def _ids(self, loaded: Sequence[Border], loops: tuple[str, ...]) -> Iterator[Term]:
         """Yield the ids of the rows that a node gathers, and count a wait for each."""
-        tiles = [load.outer for load in loaded]
-        for dims, size in dict.fromkeys((ids_dims(t), id_bytes(t)) for t in tiles):
+        for dims, size in dict.fromkeys(ids_of(load.outer) for load in loaded):
             if dims:
                 yield Term(dims, size, loops)
                 self.rounds.append(tuple(dim for dim in loops if dim in dims))
@@ -224,15 +221,16 @@ class _Walk:
         for inner, alive in alive_before(block, entering, late):
             tiles = self._in_registers(self.tiles.during(inner, alive))
             vectors = self._vectors(inner, kept)
-            operands = operands_of(inner, loops)
-            if operands is not None:
+            operands: Operands | None = None
+            if isinstance(inner, ContractOp):
+                operands = self._product(inner, loops)
                 self.points.append(self._before(op, inner, alive, kept, operands))
             self.points.append(Point(tiles, vectors, operands))
             if isinstance(inner, NodeOp):
                 passed = {*inner.operands, *continued(op, inner)}
                 around = [value for value in alive if value not in passed]
                 nested += self.node(inner, loops, around, loaded, kept)
-            else:
+            elif operands is None:
                 self._count(inner, loops)
         return tuple(nested)
 
@@ -299,19 +297,22 @@ class _Walk:
             self.held[tile] = term = tile_bytes(tile) if here else None
             return term
 
+    def _product(self, op: ContractOp, loops: tuple[str, ...]) -> Operands:
+        """Add the operations of a contraction; return its operands."""
+        read = ReadProduct.of(op)
+        self.products.add(read, loops)
+        self.vectors += sums_of_products(op, loops)
+        return read.operands.inside(loops)
+
     def _count(self, op: Operation, loops: tuple[str, ...]) -> None:
-        """Add the operations of an op that is no node."""
+        """Add the operations of an op that is neither a node nor a contraction."""
         if not op.results or isinstance(op, (FillOp, CollectiveOp, *MOVES)):
             return
-        if isinstance(op, ContractOp):
-            self.products.add(ReadProduct.of(op), loops)
-            self.vectors += sums_of_products(op, loops)
-        else:
-            mask = loops[-1] if loops and _is_mask(op, self.conditions) else ""
-            cost = additions_of(op, self.gpu)
-            in_loop = loop_cost(op, cost, self.gpu)
-            dims = iteration_dims(op)
-            self.vectors.append(Term(dims, cost, loops, mask=mask, in_loop=in_loop))
+        mask = loops[-1] if loops and _is_mask(op, self.conditions) else ""
+        cost = additions_of(op, self.gpu)
+        in_loop = loop_cost(op, cost, self.gpu)
+        dims = iteration_dims(op)
+        self.vectors.append(Term(dims, cost, loops, mask=mask, in_loop=in_loop))
 
 
 def joined_waits(op: NodeOp, waits: int) -> Iterator[tuple[str, ...]]:

@@ -78,15 +78,13 @@ def _containing(value: SSAValue) -> SSAValue | None:
     return None
 
 
-def ids_dims(tile: SSAValue) -> tuple[str, ...]:
-    """Return the dimensions of a tile along which its rows are gathered, if any."""
-    return gathered_dims(_seen(tile))
-
-
-def id_bytes(tile: SSAValue) -> int:
-    """Return the bytes of an id of a gathered tile, 0 for other tiles."""
-    ids = gather_ids(_seen(tile))
-    return 0 if ids is None else bits_of(ids) // 8
+def ids_of(tile: SSAValue) -> tuple[tuple[str, ...], int]:
+    """
+    Return the dimensions along which the rows of a tile are gathered, and the bytes of
+    an id: none and 0 for a tile that is not gathered.
+    """
+    ids = gather_ids(value := _seen(tile))
+    return ((), 0) if ids is None else (gathered_dims(value), bits_of(ids) // 8)
 
 
 def _seen(tile: SSAValue) -> SSAValue:

@@ -51,17 +51,17 @@ class ReadProduct:
     @classmethod
     def of(cls, op: ContractOp) -> Self:
         """Read a contraction."""
-        operands = operands_of(op, ())
-        assert operands is not None
+        turned = _is_turned(op)
+        product = _product_of(op, turned=turned)
         return cls(
             iteration_dims(op),
             tile_bytes(op.result),
-            operands,
+            Operands(tile_bytes(op.lhs), tile_bytes(op.rhs), product),
             joined_extents(op.operands),
             frozenset(op.contracted),
             operations_of(op),
             rate_of(op),
-            _is_turned(op),
+            turned,
             any(adds(use.operation) for use in op.result.uses),
         )
 
@@ -185,20 +185,14 @@ def sums_of_products(op: ContractOp, loops: tuple[str, ...]) -> Iterator[Term]:
         yield Term(iteration_dims(op), 2, loops, several=several)
 
 
-def operands_of(op: Operation, loops: tuple[str, ...]) -> Operands | None:
-    """Return the operands of a contraction, None for another op."""
-    if not isinstance(op, ContractOp):
-        return None
-    return Operands(tile_bytes(op.lhs), tile_bytes(op.rhs), _product_of(op, loops))
-
-
-def _product_of(op: ContractOp, loops: tuple[str, ...]) -> Product:
-    """Return the dimensions of a contraction by their roles."""
+def _product_of(op: ContractOp, *, turned: bool) -> Product:
+    """Return the dimensions of a contraction by their roles, see `ReadProduct`."""
     _, rows, columns, summed = op.roles
-    if _is_turned(op):
+    if turned:
         rows, columns = columns, rows
-    sides = (rows, columns, summed, op.batched)
-    return Product(*map(frozenset, sides), loops=loops)
+    return Product(
+        frozenset(rows), frozenset(columns), frozenset(summed), frozenset(op.batched)
+    )
 
 
 def _is_turned(op: ContractOp) -> bool:

@@ -9,7 +9,7 @@ from triton_modules import hardware
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
-from comet.cost.from_ir.memory import ids_dims, vector_width
+from comet.cost.from_ir.memory import ids_of, vector_width
 from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
@@ -98,4 +98,4 @@ def test_views_know_which_dimensions_choose(
     rows = CHOSEN["V"].replace("%r =", "%c =")
     seen = f"%r = compound.rename %c {view} : {tensor(ROWS)} -> {tensor(result)}"
     found = priced(f"{rows}\n{seen}", result)
-    assert [ids_dims(value) for value in found.node.ins] == [choosing]
+    assert [ids_of(value)[0] for value in found.node.ins] == [choosing]
