@@ -31,6 +31,8 @@ MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.NEG: "-{}",
     MapKind.TANH: "np.tanh({})",
     MapKind.ERF: "np.vectorize(math.erf)({})",
+    MapKind.SIN: "np.sin({})",
+    MapKind.COS: "np.cos({})",
     MapKind.COPY: "+{}",
     MapKind.GE: "1.0 * ({} >= {})",
     MapKind.GT: "1.0 * ({} > {})",

@@ -13,7 +13,10 @@ from comet.dialects.arch.fields import Field, Fields, described, fits, number
 ELEMENT_TYPES = ("f64", "f32", "f16", "bf16", "f8", "i8")
 """The element types for which a file may have rates."""
 
-FUNCTIONS = ("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "erf", "div", "reduce")
+FUNCTIONS = (
+    *("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos", "div"),
+    "reduce",
+)
 """The vector operations that may cost more than an addition."""
 
 
@@ -305,7 +308,9 @@ GPU_DEFAULTS: Fields = {
     "load_bytes": 16,  # assumed: vector loads of at most 128 bits
     "copy_bytes": 4,  # cp.async takes 4, 8 or 16 bytes: docs.rs/crate/ptx-90-parser
     "free_load_bytes": 8,  # assumed, from what Triton compiles for sm_90
-    "function_costs": {  # exp: of an H200; others assumed; a reduction also shuffles
+    # exp: of an H200; sin and cos: the instructions of arguments below 10^5 in PTX of
+    # Triton 3.9 for sm_90; others assumed; a reduction also shuffles
+    "function_costs": {
         "exp": 8,
         "exp2": 4,
         "log": 8,
@@ -313,6 +318,8 @@ GPU_DEFAULTS: Fields = {
         "rsqrt": 8,
         "tanh": 16,
         "erf": 16,
+        "sin": 32,
+        "cos": 32,
         "div": 8,
         "reduce": 2,
     },

@@ -78,6 +78,8 @@ class MapKind(StrEnum):
     NEG = auto()
     TANH = auto()
     ERF = auto()
+    SIN = auto()
+    COS = auto()
     COPY = auto()
     """The operand itself, in new memory: it materializes a view."""
     GE = auto()
@@ -129,6 +131,8 @@ ON_NUMBERS: Mapping[MapKind, Callable[..., float]] = {
     MapKind.NEG: float.__neg__,
     MapKind.TANH: math.tanh,
     MapKind.ERF: math.erf,
+    MapKind.SIN: math.sin,
+    MapKind.COS: math.cos,
     MapKind.COPY: float,
     MapKind.GE: float.__ge__,
     MapKind.GT: float.__gt__,

@@ -4,8 +4,8 @@
 The vector unit of the COMET tool has add, sub, mult, div, max, exp and sqrt. This pass
 writes other functions with these: `neg`, `rsqrt`, `min`, `exp2`, `copy` and `tanh`
 exactly, `erf` by an approximation with an error of at most 1.5e-7. A known extent
-becomes a number. Logarithms, comparisons and `select` stay, and `lower-to-comet`
-rejects them.
+becomes a number. Logarithms, `sin`, `cos`, comparisons and `select` stay, and
+`lower-to-comet` rejects them.
 """
 
 from __future__ import annotations

@@ -151,7 +151,8 @@ def fit(*values: Value) -> bool:
 
 def unary(p: Program) -> None:
     """A map of one value, whose result is finite."""
-    kind = p.random.choice(("tanh", "erf", "neg", "exp", "log", "sqrt", "rsqrt"))
+    kinds = ("tanh", "erf", "neg", "exp", "log", "sqrt", "rsqrt", "sin", "cos")
+    kind = p.random.choice(kinds)
     value = p.any()
     if kind == "exp":
         value = p.map("tanh", value)

@@ -80,6 +80,11 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     ),
     "gelu": ("F.gelu(a) + F.silu(a) + F.relu(a)", ((3, 8),)),
     "tanh": ("a.tanh() * a.abs().sqrt() + a.exp2() / a.sigmoid()", ((5,),)),
+    "rotary tables": (
+        "rotary(a, torch.outer(torch.arange(5.0), b.exp()).cos().repeat(1, 2), "
+        "torch.outer(torch.arange(5.0), b.exp()).sin().repeat(1, 2))",
+        ((2, 3, 5, 8), (4,)),
+    ),
     "powers": ("a**2 + a.pow(3) + (a * a + 1) ** -0.5 + a**-1", ((5,),)),
     "clamped": ("a.clamp(-0.5, 0.5) + a.clamp(min=0.1)", ((9,),)),
     "sums": ("(a.sum(0), a.mean(1), a.sum())", ((4, 5),)),
@@ -98,6 +103,19 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "heads": ("heads(a, b, c)", ((2, 5, 8), (24, 8), (24,))),
     "concatenated": ("torch.cat([a, b * 2], 1)", ((2, 3), (2, 4))),
     "stacked": ("torch.stack([a, b], -1)", ((4, 5), (4, 5))),
+    "stacked numbers": ("torch.stack([a.sum(), a.amax(), a[1]])", ((4,),)),
+    "padded": (
+        "(F.pad(a, (0, 2)) + 1, F.pad(a, (1, 2, -1, 1), value=2), F.pad(b, (2, 1)))",
+        ((3, 4), (2, 1)),
+    ),
+    "padded conditions": (
+        "torch.where(F.pad(a > 0, (1, 1), value=True) | (b > 0), b, 1.0)",
+        ((3,), (5,)),
+    ),
+    "parts that are replaced": (
+        "(a.slice_scatter(b, 1, 1, 3) * a, a.select_scatter(c, 0, -1) + 1)",
+        ((3, 4), (3, 2), (4,)),
+    ),
     "rotary": ("rotary(a, b, c)", ((2, 3, 5, 8), (5, 8), (5, 8))),
     "repeated heads": (
         "a @ b.repeat_interleave(3, 1).mT",
@@ -181,7 +199,7 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "one position of a vector of i1": ("(a > 0)[1] | (b > 0)", ((9,), (4,))),
     "an index of other than the first axis": ("a[:, ids]", ((2, 9),)),
     "a tensor without elements": ("a + 1", ((0, 2),)),
-    "a concatenation of single numbers": ("torch.stack([a.sum(), a.amax()])", ((4,),)),
+    "a concatenation with a single number": ("torch.cat([a.sum()[None], a])", ((4,),)),
 }
 """The message of a refusal, and a function that is refused with it."""
 

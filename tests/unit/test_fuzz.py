@@ -22,7 +22,7 @@ CASES = {
     "pipeline": range(6, 14),
     "plan": range(5, 8),
     "elementary": range(2, 4),
-    "shared": range(1, 2),
+    "shared": range(2, 3),
     "named": range(3, 4),
     "sync": range(7, 8),
 }

@@ -80,6 +80,8 @@ UNARY_MAPS: Mapping[MapKind, UnaryKind] = {
     MapKind.RSQRT: UnaryKind.RSQRT,
     MapKind.NEG: UnaryKind.NEG,
     MapKind.ERF: UnaryKind.ERF,
+    MapKind.SIN: UnaryKind.SIN,
+    MapKind.COS: UnaryKind.COS,
 }
 COMPARE_MAPS: Mapping[MapKind, CompareKind] = {
     MapKind.GE: CompareKind.GE,

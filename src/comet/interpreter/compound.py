@@ -82,6 +82,8 @@ MAP: dict[MapKind, Callable[..., Array]] = {
     MapKind.NEG: np.negative,
     MapKind.TANH: np.tanh,
     MapKind.ERF: _erf,
+    MapKind.SIN: np.sin,
+    MapKind.COS: np.cos,
     MapKind.COPY: np.positive,
     MapKind.GE: np.greater_equal,
     MapKind.GT: np.greater,

@@ -43,6 +43,8 @@ for _name, _kind in {
     "aten.rsqrt": MapKind.RSQRT,
     "aten.tanh": MapKind.TANH,
     "aten.erf": MapKind.ERF,
+    "aten.sin": MapKind.SIN,
+    "aten.cos": MapKind.COS,
 }.items():
     _elementwise(_name, _kind)
 

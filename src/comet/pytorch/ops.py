@@ -23,8 +23,8 @@ from comet.dialects.compound.elementary import (
 from comet.dialects.compound.gather import GatherOp, ScatterAddOp
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MapKind, MapOp
-from comet.dialects.compound.pad import ConcatOp, SliceOp
-from comet.pytorch.dims import Axis, Dim, leaves, sizes_of
+from comet.dialects.compound.pad import ConcatOp, PadOp, SliceOp
+from comet.pytorch.dims import Axis, Dim, elements, leaves, sizes_of
 from comet.pytorch.emitter import Emitter, Op, Tensor
 
 
@@ -152,6 +152,23 @@ class Slice(Op):
 
 
 @dataclass(frozen=True)
+class Pad(Op):
+    """`compound.pad` of one axis, which becomes `dim`."""
+
+    operand: Tensor
+    axis: Axis
+    dim: Dim
+    number: float
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        value, whole = to.merge(to.value(self.operand), self.axis)
+        type_ = with_extents(value.type, {whole: self.dim.extent})
+        true = {whole: extents_of(value)[whole]}
+        longer = to.add(PadOp(value, self.number, true, type_))
+        return to.split(longer, whole, (self.dim,))
+
+
+@dataclass(frozen=True)
 class Concat(Op):
     """`compound.concat`: of each operand the axis, which becomes a part of `dim`."""
 
@@ -159,12 +176,24 @@ class Concat(Op):
     dim: Dim
 
     def emit(self, to: Emitter, result: Tensor) -> SSAValue:
-        whole, values = to.unnamed(), list[SSAValue]()
-        for part, axis in self.operands:
+        whole, like = to.unnamed(), None
+        values: dict[int, SSAValue] = {}
+        # Fills have no order of their own.
+        for place in sorted(range(len(self.operands)), key=self._is_fill):
+            part, axis = self.operands[place]
+            if like is not None and isinstance(part.op, Fill):
+                type_ = with_extents(like.type, {whole: elements(leaves(axis))})
+                values[place] = to.add(FillOp(part.op.number, type_))
+                continue
             value, name = to.merge(to.value(part), axis)
             value = to.renamed(value, {name: whole})
-            values.append(to.ordered(value, names_of((values or [value])[0])))
-        return to.split(to.add(ConcatOp(whole, values)), whole, (self.dim,))
+            like = value if like is None else like
+            values[place] = to.ordered(value, names_of(like))
+        joined = ConcatOp(whole, [values[place] for place in sorted(values)])
+        return to.split(to.add(joined), whole, (self.dim,))
+
+    def _is_fill(self, place: int) -> bool:
+        return isinstance(self.operands[place][0].op, Fill)
 
 
 @dataclass(frozen=True)

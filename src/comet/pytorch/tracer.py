@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import IntegerType, f32, i1
+from xdsl.dialects.builtin import IntegerType, f32, i1, i32
 
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
@@ -29,6 +29,7 @@ from comet.pytorch.ops import (
     Gather,
     Index,
     Map,
+    Pad,
     Reduce,
     Rename,
     ScatterAdd,
@@ -198,6 +199,8 @@ class Tracer:
         if not (missing := view.expanded):
             return view
         element = view.tensor.element
+        if isinstance(op := view.tensor.op, Fill):
+            return self.view(Tensor(view.dims, element, op), view.axes)
         if element == i1:
             raise UnsupportedError("an expanded condition")
         zeros = View(Tensor(missing, element, Fill(0.0)), view.axes)
@@ -312,6 +315,9 @@ class Tracer:
         old = view.axes[axis]
         if size == elements(leaves(old)):
             return view
+        if isinstance(op := view.tensor.op, Fill):
+            shape = [*view.shape[:axis], size, *view.shape[axis + 1 :]]
+            return self.full(shape, op.number, view.tensor.element)
         if not stored_in(view).issuperset(leaves(old)):
             view = self.stored(view)
         dim = Dim(size)
@@ -343,19 +349,63 @@ class Tracer:
         axes[axis] = ()
         return self.view(tensor, axes)
 
+    def padded(
+        self, view: View, axis: int, before: int, after: int, number: float
+    ) -> View:
+        """Return a tensor with a number in front of an axis and behind it."""
+        element, shape, parts = view.tensor.element, [*view.shape], [view]
+        axis %= len(shape)
+        extent = shape[axis]
+        if extent == 1:
+            positions = self.positions(1 + before + after, i32)
+            here = self.map(MapKind.EQ, self._along(positions, view, axis), before)
+            return self.map(MapKind.SELECT, here, view, number)
+        for place, count in ((0, before), (len(parts) + 1, after)):
+            if count:
+                shape[axis] = count
+                parts.insert(place, self.full(shape, number, element))
+        if before or not after:
+            return self.joined(parts, axis)
+        axes, dim = list(view.axes), Dim(extent + after)
+        if not stored_in(view).issuperset(leaves(axes[axis])):
+            view = self.stored(view)
+        op = Pad(view.tensor, axes[axis], dim, number)
+        dims = _replaced(view.tensor.dims, [(axes[axis], (dim,))])
+        axes[axis] = (dim,)
+        return self.view(Tensor(dims, element, op), axes)
+
+    def _along(self, vector: View, like: View, axis: int) -> View:
+        """Return a vector whose axis is the one of that number of `like`."""
+        inner = len(like.axes) - 1 - axis
+        return View(vector.tensor, (vector.axes[0], *[()] * inner))
+
     def joined(self, views: Sequence[View], axis: int) -> View:
         """Return tensors one behind the other, along an axis."""
+        if len(views) == 1:
+            return views[0]
         axis %= len(views[0].axes)
         first, *others = map(self.stored, views)
         kept = {i: a for i, a in enumerate(first.axes) if i != axis}
         parts = [first, *(self.unified(view, kept) for view in others)]
-        if not all(part.dims for part in parts):
-            raise UnsupportedError("a concatenation of single numbers")
+        computed = [part for part in parts if not isinstance(part.tensor.op, Fill)]
+        if not all(part.dims for part in computed or parts):
+            return self._stacked(parts, axis)
         dim = Dim(sum(elements(leaves(part.axes[axis])) for part in parts))
         axes = list(first.axes)
         axes[axis] = (dim,)
         op = Concat(tuple((part.tensor, part.axes[axis]) for part in parts), dim)
         return self.view(Tensor(dims_of(axes), first.tensor.element, op), axes)
+
+    def _stacked(self, views: Sequence[View], axis: int) -> View:
+        """Return single numbers as one tensor: each is selected at its position."""
+        if any(view.shape[axis] != 1 for view in views):
+            raise UnsupportedError("a concatenation with a single number")
+        result, *others = views
+        positions = self.positions(len(views), i32)
+        for number, view in enumerate(others, 1):
+            here = self.map(MapKind.EQ, self._along(positions, view, axis), number)
+            result = self.map(MapKind.SELECT, here, view, result)
+        return result
 
     # Rows of tables.
 

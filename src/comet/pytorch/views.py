@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import f32, i1
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
 from comet.pytorch.emitter import View
+from comet.pytorch.ops import Fill
 from comet.pytorch.rules import Number, Result, rule
 from comet.pytorch.tracer import Tracer, UnsupportedError
 
@@ -69,6 +70,15 @@ def expand(t: Tracer, out: Result, input: View, size: Sequence[int], **_: object
     return t.expanded(input, out.shape)
 
 
+@rule("aten.repeat")
+def repeat(t: Tracer, out: Result, input: View, repeats: Sequence[int]):
+    shape = [1] * (len(repeats) - len(input.axes)) + [*input.shape]
+    pairs = list(zip(repeats, shape, strict=True))
+    apart = t.reshaped(input, [n for _, extent in pairs for n in (1, extent)])
+    several = t.expanded(apart, [n for pair in pairs for n in pair])
+    return t.reshaped(several, out.shape)
+
+
 @rule("prims.broadcast_in_dim")
 def broadcast_in_dim(
     t: Tracer,
@@ -97,6 +107,51 @@ def slice_(
         raise UnsupportedError("a slice with a step")
     first, _, _ = slice(start, end).indices(input.shape[dim])
     return t.sliced(input, dim, first, out.shape[dim])
+
+
+@rule("aten.slice_scatter")
+def slice_scatter(
+    t: Tracer,
+    out: Result,
+    input: View,
+    src: View,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+):
+    if step != 1:
+        raise UnsupportedError("a slice with a step")
+    extent, count = input.shape[dim], src.shape[dim]
+    first, _, _ = slice(start, end).indices(extent)
+    after = extent - first - count
+    if isinstance(fill := input.tensor.op, Fill):
+        return t.padded(src, dim, first, after, fill.number)
+    before = [t.sliced(input, dim, 0, first)] if first else []
+    behind = [t.sliced(input, dim, first + count, after)] if after else []
+    return t.joined([*before, src, *behind], dim)
+
+
+@rule("aten.select_scatter")
+def select_scatter(
+    t: Tracer, out: Result, input: View, src: View, dim: int, index: int
+):
+    first, shape = index % input.shape[dim], [*input.shape]
+    shape[dim] = 1
+    return slice_scatter(t, out, input, t.reshaped(src, shape), dim, first, first + 1)
+
+
+@rule("aten.constant_pad_nd")
+def constant_pad_nd(
+    t: Tracer, out: Result, input: View, pad: Sequence[int], value: Number = 0
+):
+    for place in range(0, len(pad), 2):
+        axis = len(input.axes) - 1 - place // 2
+        before, after = pad[place : place + 2]
+        left = input.shape[axis] + min(before, 0) + min(after, 0)
+        input = t.sliced(input, axis, max(-before, 0), left)
+        input = t.padded(input, axis, max(before, 0), max(after, 0), value)
+    return input
 
 
 @rule("aten.select")

@@ -85,7 +85,10 @@ FUNCTIONS = {
         %ce = compound.map div %c, %e : !M, !M -> !M
         %whole = compound.cast %e : !M -> tensor<3xi64, #compound.dims<M>>
         %h = compound.cast %whole : tensor<3xi64, #compound.dims<M>> -> !M
-        %i = compound.map add %g, %h : !M, !M -> !M
+        %sin = compound.map sin %x : !M -> !M
+        %cos = compound.map cos %sin : !M -> !M
+        %turned = compound.map add %g, %cos : !M, !M -> !M
+        %i = compound.map add %turned, %h : !M, !M -> !M
         %fg = compound.map mult %f, %i : !M, !M -> !M
         func.return %ab, %ce, %fg : !M, !M, !M
       }""",

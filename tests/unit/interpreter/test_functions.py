@@ -65,6 +65,8 @@ EXPECTED: dict[MapKind, Callable[..., float]] = {
     MapKind.NEG: float.__neg__,
     MapKind.TANH: math.tanh,
     MapKind.ERF: math.erf,
+    MapKind.SIN: math.sin,
+    MapKind.COS: math.cos,
     MapKind.COPY: float,
     MapKind.GE: float.__ge__,
     MapKind.GT: float.__gt__,

@@ -223,19 +223,26 @@ def test_products_of_constants_are_converted(tmp_path: Path):
     assert report["ok"], report
 
 
-def test_tanh_is_exact_near_zero(tmp_path: Path):
+def test_functions_are_exact(tmp_path: Path):
+    """The hyperbolic tangent near zero, and sines of large angles, too."""
     text = """
     !m = tensor<37xf32, #compound.dims<M>>
     !s = tensor<f32, #compound.dims<>>
-    func.func @main(%x: !m) -> (!m, !m) {
+    func.func @main(%x: !m) -> (!m, !m, !m) {
       %small = compound.fill 1.0e-3 : !s
+      %large = compound.fill 1.0e+2 : !s
       %y = compound.map mult %x, %small : !m, !s -> !m
       %near = compound.map tanh %y : !m -> !m
       %far = compound.map tanh %x : !m -> !m
-      func.return %near, %far : !m, !m
+      %sin = compound.map sin %x : !m -> !m
+      %angle = compound.map mult %x, %large : !m, !s -> !m
+      %cos = compound.map cos %angle : !m -> !m
+      %turned = compound.map add %sin, %cos : !m, !m -> !m
+      func.return %near, %far, %turned : !m, !m, !m
     }"""
     source = emitted(text, f"{hardware('h200x1.yaml')},triton-distributed")
-    (report,) = check_all({"tanh": source}, tmp_path).values()
+    assert "tl.sin(" in source
+    (report,) = check_all({"functions": source}, tmp_path).values()
     assert report["ok"], report
 
 
