@@ -76,6 +76,9 @@ def _compiled(figures: Fields) -> Compiled:
     figure, count = partial(number, figures), partial(integer, figures)
     return Compiled(
         thread_registers=count("thread_registers"),
+        vector_registers=integer(
+            figures, "vector_registers", count("thread_registers")
+        ),
         most_registers=count("most_registers"),
         spare_registers=count("spare_registers"),
         operand_fraction=figure("operand_fraction"),

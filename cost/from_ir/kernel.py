@@ -31,6 +31,7 @@ from comet.cost.from_ir.register_tiles import (
     converted_tiles,
     kept_vectors,
 )
+from comet.cost.from_ir.repeated_loads import repeated_loads, repeated_waits
 from comet.cost.from_ir.scatters import added_width, addresses, moved, times_stored
 from comet.cost.from_ir.shares import seen_parts, shared_tiles
 from comet.cost.from_ir.vector_costs import loop_cost
@@ -108,6 +109,7 @@ class _Walk:
         self.vectors: list[Term] = []
         self.rounds: list[tuple[str, ...]] = []
         self.joined: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+        self.repeated: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
         self.points: list[Point] = []
         self.shared: list[tuple[Term, ...]] = []
         self.narrow: list[tuple[Term, ...]] = []
@@ -141,9 +143,14 @@ class _Walk:
             self.conditions |= set(visible_conditions(op))
             self.inner_dims |= set(op.factors) if loops else set()
         loaded_here, late = tuple(loads(op)), late_loads(op)
+        repeated = repeated_loads(op)
         self.loads += [
-            self._loaded(load, inside, late=load.tile in late) for load in loaded_here
+            self._loaded(load, inside, late=load.tile in late)._replace(
+                repeated=repeated.get(load.tile, ())
+            )
+            for load in loaded_here
         ]
+        self.repeated += repeated_waits(loaded_here, inside, late, repeated)
         self.ids += self._ids(loaded_here, inside)
         # A program waits once for its early loads, and once for its late loads.
         waits = len({load.tile in late for load in loaded_here})
@@ -435,6 +442,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         vectors=tuple(walk.vectors),
         rounds=tuple(walk.rounds),
         joined_rounds=tuple(walk.joined),
+        repeated_rounds=tuple(walk.repeated),
         points=tuple(dict.fromkeys(walk.points)),
         shared=tuple(walk.shared),
         added=tuple(walk.added),

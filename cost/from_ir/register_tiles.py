@@ -44,9 +44,10 @@ class RegisterTiles:
 
     def during(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
         """Return the tiles that take registers during `op`: `alive`, and results."""
-        # An elementwise op's result replaces the operand that it is the last to use.
-        results = () if isinstance(op, MapOp) else op.results
-        return self.before(op, (*alive, *results))
+        # An elementwise op's result replaces the operand that it is the last to use;
+        # where layouts change, a cast is computed by parts only for some users.
+        replaces = isinstance(op, MapOp if self._with_products else Elementwise)
+        return self.before(op, (*alive, *(() if replaces else op.results)))
 
     def before(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
         """Return those of the tiles `alive` that take registers just before `op`."""
@@ -56,7 +57,7 @@ class RegisterTiles:
             for tile in different
             if (needed := source(tile)) is None or needed not in different
         ]
-        if self._with_products and not isinstance(op, NodeOp):
+        if not isinstance(op, NodeOp):
             return dict.fromkeys(map(self._narrow, tiles))
         return tiles
 

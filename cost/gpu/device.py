@@ -50,6 +50,8 @@ class Compiled:
 
     thread_registers: int
     """Registers of a thread besides those for tiles."""
+    vector_registers: int
+    """The same in kernels without products."""
     most_registers: int
     """The most registers that a thread may have."""
     spare_registers: int

@@ -57,7 +57,13 @@ def thread_registers(
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
     passed = rules.passed_fraction * shared
     outer = rules.outer_loop_registers * _outer_loops(summary, blocks)
-    return rules.thread_registers + outer + tiles + narrow + passed
+    return _constant(summary, gpu) + outer + tiles + narrow + passed
+
+
+def _constant(summary: KernelSummary, gpu: Device) -> int:
+    """Return the registers besides those for tiles: addresses, and row statistics."""
+    rules = gpu.compiled
+    return rules.thread_registers if summary.dots else rules.vector_registers
 
 
 def _outer_loops(summary: KernelSummary, blocks: Blocks) -> Real:
@@ -84,7 +90,7 @@ def register_bound(
     hold only the result of a product.
     """
     tiles = alive_bytes(summary, blocks) / (gpu.warp_threads * warps) / REGISTER
-    return gpu.compiled.thread_registers + tiles
+    return _constant(summary, gpu) + tiles
 
 
 def replication(

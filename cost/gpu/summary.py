@@ -122,6 +122,8 @@ class KernelSummary:
     Those of `rounds` for which a software pipeline waits together with another one, if
     the loops that stand second have one iteration.
     """
+    repeated_rounds: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    """Those of `rounds` that are none if the loops that stand second have one trip."""
     shared: tuple[tuple[Term, ...], ...] = ()
     """The tiles that shared memory holds at the same time, in each node, bytes."""
     added: tuple[Term, ...] = ()
@@ -338,6 +340,8 @@ class KernelSummary:
         The mean over all programs, or `busiest`, see `uneven`.
         """
         times: Real = self.turns(())
+        if tile.repeated:
+            times = times * self.is_looped(tile.repeated, blocks)
         loops = zip(tile.loops, self._loops_around(tile, blocks), strict=True)
         for dim, (_, around) in reversed(list(loops)):
             if self.turns((dim,)) < self.turns(()):
@@ -379,9 +383,20 @@ class KernelSummary:
 
     def iterations(self, blocks: Blocks) -> Real:
         """Return how often one program waits for loads."""
-        return total(
-            self.turns(loops) * product(self.iterated(dim, blocks) for dim in loops)
-            for loops in self.rounds
+        return self._waits(lambda loops: True, blocks)
+
+    def _waits(self, counts: Callable[[tuple[str, ...]], bool], blocks: Blocks) -> Real:
+        """Return how often one program waits in the loops that count."""
+
+        def times(loops: tuple[str, ...]) -> Real:
+            iterated = (self.iterated(dim, blocks) for dim in loops)
+            return self.turns(loops) * product(iterated)
+
+        all_waits = total(times(loops) for loops in self.rounds if counts(loops))
+        return all_waits - total(
+            times(loops) * (1 - self.is_looped(both, blocks))
+            for loops, both in self.repeated_rounds
+            if counts(loops)
         )
 
     def pipelines(self, blocks: Blocks) -> Real:
@@ -397,11 +412,7 @@ class KernelSummary:
     def exposed(self, blocks: Blocks) -> Real:
         """Return how often one program waits outside of loops of contractions."""
         loops = {product.loops for product in self.products}
-        return total(
-            self.turns(around) * product(self.iterated(dim, blocks) for dim in around)
-            for around in self.rounds
-            if around not in loops
-        )
+        return self._waits(lambda around: around not in loops, blocks)
 
     def _starts(self, loops: Sequence[str], blocks: Blocks) -> Real:
         """Return how often the innermost loop of several iterations is started."""

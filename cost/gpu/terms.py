@@ -70,6 +70,8 @@ class Term(NamedTuple):
     """Whether it is loaded after an inner loop, and so not hoisted; see `hoisting`."""
     tensor: int | None = None
     """The position of the tensor that it is loaded from in `KernelSummary.tensors`."""
+    repeated: tuple[str, ...] = ()
+    """If not empty, it is loaded already where these loops have one iteration."""
 
     def per_tile(self, blocks: Blocks) -> Real:
         """Return the cost of one tile."""

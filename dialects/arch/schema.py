@@ -256,6 +256,7 @@ GPU: Rules = {
         within=SPECIALIZED,
     ),
     "thread_registers": COUNT,
+    "vector_registers": COUNT,
     "most_registers": COUNT,
     "spare_registers": COUNT,
     "launch_registers": COUNT,

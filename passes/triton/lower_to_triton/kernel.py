@@ -59,6 +59,7 @@ from comet.passes.triton.lower_to_triton.values import Scope, builder_in, scope_
 from comet.passes.triton.lower_to_triton.workarounds import (
     make_branch_ends_differ,
     permute_before_loops,
+    store_last_first,
 )
 from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 from comet.passes.triton.slices import (
@@ -111,6 +112,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     grid = lowering.lower(nodes)
     _erase_unused(tl_kernel)
     permute_before_loops(tl_kernel)
+    store_last_first(tl_kernel)
     _order_parameters(tl_kernel, list(lowering.extents), lowering.has_epoch)
     return LoweredKernel(
         tl_kernel,

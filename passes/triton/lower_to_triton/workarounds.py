@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, IntegerType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.traits import is_side_effect_free
 
 from comet.dialects import tl
 from comet.dialects.compound import MapOp, ReduceOp
@@ -77,6 +79,39 @@ def permute_before_loops(kernel: tl.KernelOp) -> None:
         block.insert_op_before(op, place)
         op.result.name_hint = f"{op.input.name_hint or 'block'}_t"
         moved[key] = op.result
+
+
+def store_last_first(kernel: tl.KernelOp) -> None:
+    """
+    Reverse the order of stores that no other effect stands between.
+
+    A store has another layout than what a narrower load is computed in, and Triton 3.6
+    computes the value again in it. Where the values of a chain are stored in their
+    order, a later one may read what was computed for an earlier one before it is there:
+    "operand does not dominate this use", in RemoveLayoutConversions. The last value
+    needs all others, so that none comes too late if it is stored first.
+    """
+    blocks = (
+        block for op in kernel.walk() for part in op.regions for block in part.blocks
+    )
+    for block in blocks:
+        stores: list[tl.StoreOp] = []
+        for op in list(block.ops):
+            if isinstance(op, tl.StoreOp):
+                stores.append(op)
+            elif not is_side_effect_free(op):
+                _reverse(stores)
+                stores = []
+        _reverse(stores)
+
+
+def _reverse(stores: Sequence[tl.StoreOp]) -> None:
+    """Move stores of a block behind the last one, in reverse order."""
+    for op, after in pairwise(reversed(stores)):
+        block = op.parent
+        assert block is not None
+        after.detach()
+        block.insert_op_after(after, op)
 
 
 def breaks_warp_groups(grid: SpatialOp) -> bool:

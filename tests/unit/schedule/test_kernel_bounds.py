@@ -174,7 +174,7 @@ def test_the_lower_bound_of_a_form_is_near_its_time(
 
 
 def test_the_cheapest_form_is_found_without_a_price_of_each():
-    module = block({"M": 128, "N": 128})
+    module = block({"M": 128, "N": 128, "D": 16384})
     (func,) = compute_functions(module)
     trials, all_trials = (Trials(attached_system(module)) for _ in range(2))
     forms = Forms(trials, FORMS)

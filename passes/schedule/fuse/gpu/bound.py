@@ -386,15 +386,13 @@ class _Least:
         Return how often loops wait for loads that an op needs, at least.
 
         The loops over the dimensions that it reduces are inside each other, and each
-        follows others over the same dimension. Inside of other loops, those of one trip
-        may share their waits.
+        follows others over the same dimension. Those of one trip may share their waits.
         """
         trips = {
             dim: self._trips(summary, dim) for dim in op.reduced if dim in self._loading
         }
         counts = dict(zip(self.nest.loops, self.nest.counts, strict=True))
-        outermost = self.nest.loops[:1]
-        several = (counts[dim] for dim, n in trips.items() if n > 1 or dim in outermost)
+        several = (counts[dim] for dim, n in trips.items() if n > 1)
         return max(several, default=1) * prod(trips.values()) if trips else 0
 
     @cached_property

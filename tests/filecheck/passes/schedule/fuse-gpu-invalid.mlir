@@ -37,7 +37,7 @@ func.func @constant(%x: tensor<4x65536xf32, #compound.dims<M, E>>) -> tensor<4x6
   func.return %none : tensor<4x65536xf32, #compound.dims<M, E>>
 }
 
-// CHECK: fuse: the kernel that makes %none needs 1105920 bytes of REG
+// CHECK: fuse: the kernel that makes %none needs 1081344 bytes of REG
 
 // -----
 

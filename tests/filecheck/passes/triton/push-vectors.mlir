@@ -11,7 +11,7 @@ func.func @f(%a: !A, %b: !B) -> !P {
 }
 
 // CHECK:     m_message = m_recv_ptr + cta * M
-// CHECK-NEXT:     tl.store(m_message + offs_m, m{{.*}}, cache_modifier=WT)
+// CHECK:          tl.store(m_message + offs_m, m{{.*}}, cache_modifier=WT)
 // CHECK:         there = rebase(m_of_ranks_recv_ptr, rank, dest, heap_bases)
 // CHECK-NEXT:    m_of_ranks_message = there + (slot * WORLD + rank) * M
 // CHECK:         tl.store(m_of_ranks_message + offs_m,
