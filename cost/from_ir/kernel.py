@@ -411,9 +411,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     walk = _Walk(levels, gpu, shared_out, tensors, with_products=with_products)
     walk.scatter(node)
     walk.node(node, (), ())
-    extents: dict[str, int] = {}
-    for value in (*node.ins, *node.outs):
-        extents |= extents_of(value)
+    extents = joined_extents((*node.ins, *node.outs))
     nodes = [op for op in all_nodes if isinstance(op, TemporalOp)]
     nodes = [op for op in nodes if not shared_out & op.factors.keys()]
     for op in nodes:
