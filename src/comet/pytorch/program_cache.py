@@ -28,7 +28,7 @@ def emitted(
     if folder is None:
         return compile(text, hardware, pipeline).emit("triton")
     try:
-        machine = Path(hardware).read_text(encoding="utf-8")
+        machine = sha256(Path(hardware).read_bytes()).hexdigest()
         question = [text, machine, pipeline, versions(), source_digest()]
         digest = sha256(json.dumps(question).encode()).hexdigest()
         file = Path(folder) / f"{digest}.py"
