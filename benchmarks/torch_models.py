@@ -38,7 +38,7 @@ from comet.pytorch.backend import SlowPathWarning
 
 HARDWARE = Path(__file__).parents[1] / "samples" / "hardware" / "h200x1.yaml"
 CONDITIONS = {"gpu": 0.02, "with launches": 0.0}
-"""Seconds for which the GPU is busy, while the CPU enqueues a step of a model."""
+"""Seconds for which the GPU is kept busy while the CPU enqueues a step of a model."""
 SMALL = 1e-2
 """The least rms of a tensor, by the largest: gradients of some biases are 0."""
 
@@ -171,6 +171,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     on_gpu = torch.cuda.is_available()
     rounds = DRY if options.tiny else Rounds(3, options.rounds)
     made = models(TINY if options.tiny else REAL, "cuda" if on_gpu else "cpu")
+    if unknown := [name for name in options.only if name not in made]:
+        parser.error(f"there is no model {unknown[0]!r}, only {', '.join(made)}")
     found: dict[str, Figures] = {}
     for name in options.only or made:
         torch.manual_seed(0)
