@@ -87,7 +87,7 @@ def store_last_first(kernel: tl.KernelOp) -> None:
 
     A store has another layout than what a narrower load is computed in, and Triton 3.6
     computes the value again in it. Where the values of a chain are stored in their
-    order, a later one may read what was computed for an earlier one before it is there:
+    order, a later one may read what was computed for an earlier one too early:
     "operand does not dominate this use", in RemoveLayoutConversions. The last value
     needs all others, so that none comes too late if it is stored first.
     """
