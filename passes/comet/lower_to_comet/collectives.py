@@ -15,6 +15,7 @@ from comet.dialects.collective import (
     GatherOp,
     RootReduceOp,
 )
+from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.comet.kinds import COLLECTIVES, REDUCTIONS
 from comet.dialects.compound.dims import bits_of, names_of
 from comet.dialects.errors import OpError
@@ -33,7 +34,7 @@ def exchange_of(
     """
     kind = kind_in_files(op)
     level = _level(op)
-    levels = list(dict.fromkeys(system.axis_levels[axis] for axis in op.axis_names))
+    levels = _joined_levels(op)
     members = prod(system.level(name).instances for name in levels)
     reduces = isinstance(op, AllReduceOp | RootReduceOp)
     reduction = REDUCTIONS[op.kind.data] if reduces else None
@@ -82,6 +83,18 @@ def check_collectives(module: ModuleOp) -> None:
     for op in module.walk():
         if isinstance(op, CollectiveOp) and op.is_explicit:
             kind_in_files(op)
+
+
+def _joined_levels(op: CollectiveOp) -> list[str]:
+    """Return the levels whose instances `op` joins, as its mesh places its axes."""
+    placed = lookup_mesh(op, op.mesh).axis_levels
+    if not placed:
+        raise OpError(
+            op,
+            f"lower-to-comet: {op.mesh} does not say at which memory level its axes "
+            "begin; give it `at`, or use the mesh of the hardware",
+        )
+    return list(dict.fromkeys(placed[axis] for axis in op.axis_names))
 
 
 def _level(op: CollectiveOp) -> str:

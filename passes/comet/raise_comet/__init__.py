@@ -85,11 +85,14 @@ def raise_mapping(problem: ProblemOp, mapping: MappingOp) -> list[Operation]:
     reference = start_program(problem, tree.bits)
     add_ops(reference, mapping.root, None)
     program = start_program(problem, tree.bits)
-    add_ops(program, mapping.root, tree.level_axes)
+    add_ops(program, mapping.root, tree.group_of)
     roots = tuple(tree.trees(program))
     func = _mapping_function(tree, program, roots)
     func.location = mapping.location
-    mesh, reference_func = MeshOp(MESH, tree.axes), _reference_function(reference)
+    mesh, reference_func = (
+        MeshOp(MESH, tree.axes, tree.axis_levels),
+        _reference_function(reference),
+    )
     raised: list[Operation] = [mesh, func, reference_func]
     module = ModuleOp(raised)
     _set_factors(func, roots)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, f64
+from xdsl.dialects.builtin import AnyFloat, TensorType, f8E4M3FN, f16, f32, f64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -37,6 +38,9 @@ COMBINED = {
 
 MESH = "instances"
 """The mesh of a raised mapping."""
+
+GroupOf: TypeAlias = Callable[[CollectiveOp], tuple[str, ...]]
+"""The mesh axes whose instances a collective joins."""
 
 
 class NotRaisable(PassFailedException):
@@ -92,8 +96,7 @@ def start_program(problem: ProblemOp, bits: int) -> Program:
 
     Raises NotRaisable for an index that adds dimensions.
     """
-    element = f16 if bits <= 16 else f32 if bits <= 32 else f64
-    program = Program(problem, element, Block(), {})
+    program = Program(problem, element_of(bits), Block(), {})
     for name in problem.ins:
         dims = dims_of(problem, name.data)
         argument = program.block.insert_arg(
@@ -103,6 +106,17 @@ def start_program(problem: ProblemOp, bits: int) -> Program:
         program.current[name.data] = argument
         program.names[argument] = name.data
     return program
+
+
+def element_of(bits: int) -> AnyFloat:
+    """
+    Return the float of a width in bits, or the next wider one.
+
+    The files say how wide elements are, not what they are: comet takes 8 bits for
+    f8E4M3FN, of the two common floats of 8 bits the one with the finer fraction.
+    """
+    widths: dict[int, AnyFloat] = {8: f8E4M3FN, 16: f16, 32: f32}
+    return next((found for width, found in widths.items() if bits <= width), f64)
 
 
 def dims_of(problem: ProblemOp, name: str) -> tuple[str, ...]:
@@ -121,15 +135,13 @@ def dims_of(problem: ProblemOp, name: str) -> tuple[str, ...]:
     raise NotRaisable(f"no operation has the tensor {name}")
 
 
-def add_ops(
-    program: Program, root: TileOp, axes: Mapping[str, tuple[str, ...]] | None
-) -> None:
+def add_ops(program: Program, root: TileOp, group_of: GroupOf | None) -> None:
     """
     Append an op for each leaf and collective below `root`, in document order.
 
-    `axes` gives the mesh axes of the instances of each level; without them, collectives
-    are left out. Raises NotRaisable for what has no elementary op, and for a tensor
-    used before it is defined.
+    `group_of` gives the mesh axes of a collective; without it, collectives are left
+    out. Raises NotRaisable for what has no elementary op, and for a tensor used before
+    it is defined.
     """
     declared = {op.operation.data: op for op in program.problem.declarations}
     for node in _works(root):
@@ -139,12 +151,12 @@ def add_ops(
                 raise NotRaisable(f"the problem has no operation {operation}")
             value = _compute(program, node, declared[operation])
             name = declared[operation].out.data
-        elif axes is None:
+        elif group_of is None:
             source = _value(program, node.in_tensor.data, node.tag.data)
             program.current[node.out_tensor.data] = source
             continue
         else:
-            value, name = _exchange(program, node, axes), node.out_tensor.data
+            value, name = _exchange(program, node, group_of), node.out_tensor.data
         program.define(name, value)
         program.of_node[node] = value
 
@@ -182,21 +194,23 @@ def _compute(program: Program, node: OperationOp, declared: DeclareOp) -> Operat
     if len(ins) != MAP_ARITY[elementwise]:
         raise NotRaisable(
             f"operation {tag} of type {kind} has {len(ins)} operand(s), and the files "
-            "do not hold the constants of an operation"
+            "do not hold the constants of an operation; keep the program of which they "
+            "were written"
         )
     return MapOp(elementwise, ins, result)
 
 
-def _exchange(
-    program: Program, node: CollectiveOp, axes: Mapping[str, tuple[str, ...]]
-) -> Operation:
+def _exchange(program: Program, node: CollectiveOp, group_of: GroupOf) -> Operation:
+    """Return a collective at its level; `retile` gives its result its shape."""
     value = _value(program, node.in_tensor.data, f"collective {node.tag.data}")
-    group = axes.get(node.target.data)
-    if group is None:
-        raise NotRaisable(
-            f"collective {node.tag.data} is at {node.target.data}, to which no spatial "
-            "node spreads"
-        )
+    op = _collective(node, value, group_of(node))
+    op.from_level = op.to_level = node.target
+    return op
+
+
+def _collective(
+    node: CollectiveOp, value: SSAValue, group: tuple[str, ...]
+) -> collective.CollectiveOp:
     dim = "" if node.dimension is None else node.dimension.data
     match node.kind.data:
         case CollectiveKind.ALL_REDUCE:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import prod
 from typing import TypeAlias
 
@@ -84,6 +85,69 @@ class MappingTree:
         }
 
     @cached_property
+    def axis_levels(self) -> dict[str, str]:
+        """
+        The level at which the instances of each mesh axis begin.
+
+        The buffers of one core have the same axes: of these it is the one whose
+        instances a collective joins, otherwise the first column's.
+        """
+        joined = {
+            level.data
+            for op in self.root.walk()
+            if isinstance(op, CollectiveOp)
+            for level in op.src
+        }
+        found: dict[str, str] = {}
+        for level, axes in self.level_axes.items():
+            for axis in axes:
+                if axis not in found or (level in joined and found[axis] not in joined):
+                    found[axis] = level
+        return found
+
+    def group_of(self, node: CollectiveOp) -> tuple[str, ...]:
+        """
+        Return the mesh axes whose instances a collective joins.
+
+        These are the axes of its sources that have several instances. If
+        `spatial_factor` counts fewer, they are those that split its dimension. Raises
+        NotRaisable if there are none, or if they have another number of instances.
+        """
+        tag = node.tag.data
+        levels = [level.data for level in node.src]
+        for level in levels:
+            if level not in self.level_axes:
+                raise NotRaisable(
+                    f"collective {tag} joins instances of {level}, to which no spatial "
+                    "node spreads"
+                )
+        axes = dict.fromkeys(a for level in levels for a in self.level_axes[level])
+        group = tuple(axis for axis in axes if self.axes[axis] > 1) or tuple(axes)
+        count = node.spatial_factor.value.data if node.spatial_factor else 0
+        if count in (0, self._size(group)):
+            return group
+        dim = node.dimension.data if node.dimension else ""
+        split = tuple(axis for axis in group if dim in self._axis_dims[axis])
+        if self._size(split) != count or not split:
+            raise NotRaisable(
+                f"collective {tag} joins {count} instances, and the nodes spread "
+                f"{dim or 'its tensor'} over {self._size(split)}"
+            )
+        return split
+
+    def _size(self, axes: Sequence[str]) -> int:
+        return prod(self.axes[axis] for axis in axes)
+
+    @cached_property
+    def _axis_dims(self) -> dict[str, set[str]]:
+        """The dimensions that each mesh axis splits in some node."""
+        found: dict[str, set[str]] = {axis: set() for axis in self.axes}
+        for tile, depth in _spatial_nodes(self.root, 0):
+            for axis, factors in self.rows(tile, depth):
+                found[axis] |= {dim for dim, factor in factors.items() if factor > 1}
+        return found
+
+    @cached_property
     def bits(self) -> int:
         """The widest precision of any column."""
         return max(e.precision for t, _ in tiles_below(self.root, 0) for e in t.entries)
@@ -104,13 +168,17 @@ class MappingTree:
         """
         Return the factor of each dimension in one row, on which its columns agree.
 
-        Only tensors with the dimension count, and with `tags` only the columns of these
-        operations. Raises NotRaisable if two columns disagree.
+        Only tensors with the dimension count; if there is none, as in a node whose
+        operands stay in the instances, those of operations with the dimension do. With
+        `tags` only the columns of these operations count. Raises NotRaisable if two
+        columns disagree.
         """
         factors: dict[str, int] = {}
         entries = [e for e in tile.entries if tags is None or e.tag in tags]
         for dim in tile.permutation.data:
-            having = [e for e in entries if dim in dims_of(self.problem, e.tensor)]
+            having = [e for e in entries if dim in dims_of(self.problem, e.tensor)] or [
+                e for e in entries if dim in self._operation_dims.get(e.tag, ())
+            ]
             named = {_factor(entry, row, dim): entry.tensor for entry in having}
             if len(named) > 1:
                 first, second = list(named.values())[:2]
@@ -119,6 +187,18 @@ class MappingTree:
                 )
             factors[dim] = next(iter(named), 1)
         return factors
+
+    @cached_property
+    def _operation_dims(self) -> dict[str, frozenset[str]]:
+        """The dimensions of each operation's tensors; the files may declare more."""
+        return {
+            op.operation.data: frozenset(
+                chain.from_iterable(
+                    axis for access in op.accesses for axis in access.projection
+                )
+            )
+            for op in self.problem.declarations
+        }
 
     def trees(self, program: Program) -> Iterator[RaisedNode]:
         """Yield the nodes of the mapping's root: one, or one per group of children."""

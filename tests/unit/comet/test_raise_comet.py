@@ -93,6 +93,76 @@ def test_what_comet_emits_can_be_raised(strategy: str):
     assert_means_its_reference(module)
 
 
+def files_of(module: ModuleOp) -> str:
+    """Return the problem and the mapping of a module, without notes and prices."""
+    files = [op for op in module.ops if isinstance(op, ProblemOp | MappingOp)]
+    for op in (op for file in files for op in file.walk()):
+        for name in [name for name in op.attributes if name.startswith("comet.")]:
+            del op.attributes[name]
+    return "\n".join(map(str, files))
+
+
+@one_of(9)
+@pytest.mark.parametrize("strategy", ["none", "partial", "full"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "dim=M",
+        "dim=N",
+        "dim=K",
+        "dim=N at=OB",
+        "dim=N kind=allreduce",
+        'dim="N:cx"',
+        'dim="M:cx,kx;N:cy,ky"',
+        'dim="M:cx;N:cy" kind=allreduce',
+    ],
+)
+def test_what_is_raised_lowers_to_the_same_mapping(strategy: str, options: str):
+    hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    pipeline = (
+        f"comet-accelerator{{strategy={strategy} stream=false pad=none {options}}}"
+    )
+    module = run_passes(parse_module(SOFTMAX), f"{hardware},{pipeline}")
+    again = run_passes(module.clone(), "raise-comet,lower-to-comet")
+    assert files_of(again) == files_of(module)
+
+
+def test_floats_of_8_bits_keep_their_width():
+    record = next(record for record in RECORDS if record["family"] == "gemm")
+    module = run_passes(read_files(record["files"]), "raise-comet")
+    func = next(op for op in module.ops if isinstance(op, FuncOp))
+    assert "xf8E4M3FN" in str(func.function_type)
+    assert "8 bits" in (text := str(run_passes(module, "lower-to-comet")))
+    assert "16 bits" not in text
+
+
+COLLECTIVE = """
+      comet.collective allreduce "c1" at "GB" in "A" out "A" dimension "N"
+        src ["GB"] dest ["GB"] precision 16 reduction add
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (('src ["GB"]', 'src ["OB"]'),
+         "collective c1 joins instances of OB, to which no spatial node spreads"),
+        (("reduction add", "reduction add spatial_factor 3"),
+         "collective c1 joins 3 instances, and the nodes spread N over 2"),
+    ],
+)  # fmt: skip
+def test_a_collective_of_instances_that_are_not_there(
+    change: tuple[str, str], reason: str
+):
+    text = MAPPING.replace(
+        "    comet.tile spatial",
+        COLLECTIVE.replace(*change) + "    comet.tile spatial",
+        1,
+    )
+    with pytest.raises(NotRaisable, match=reason):
+        run_passes(parse_module(text, verify=False), "raise-comet")
+
+
 @exhaustive
 def test_a_streamed_mapping_cannot_be_raised():
     """The files do not say what the iter_args of its fold begin with."""

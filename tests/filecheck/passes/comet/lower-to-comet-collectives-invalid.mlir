@@ -27,6 +27,32 @@ func.func @f(%a : !D) -> !DR {
 // -----
 
 !D = tensor<16x32xf16, #compound.dims<M, N @DRAM>>
+!G = tensor<16x16xf16, #compound.dims<M, N @GB>>
+!O = tensor<16x8xf16, #compound.dims<M, N @OB>>
+!DR = tensor<16xf16, #compound.dims<M @DRAM>>
+!GR = tensor<16xf16, #compound.dims<M @GB>>
+!OR = tensor<16xf16, #compound.dims<M @OB>>
+
+collective.mesh @cores {x = 2, y = 2}
+
+func.func @f(%a : !D) -> !DR {
+  %h = schedule.spatial on @cores [x: N = 2] ins(%a : !D) outs(!DR) combine ["same"] {
+  ^bb0(%a1 : !G):
+    %h1 = schedule.spatial on @cores [y: N = 2] ins(%a1 : !G) outs(!GR) combine ["max"] {
+    ^bb0(%a2 : !O):
+      %h2 = compound.reduce max %a2 : !O -> !OR
+      schedule.yield %h2 : !OR
+    }
+    // CHECK: lower-to-comet: @cores does not say at which memory level its axes begin; give it `at`, or use the mesh of the hardware
+    %r = collective.all_reduce max %h1 on @cores ["x"] from "GB" to "GB" : !GR -> !GR
+    schedule.yield %r : !GR
+  }
+  func.return %h : !DR
+}
+
+// -----
+
+!D = tensor<16x32xf16, #compound.dims<M, N @DRAM>>
 !G = tensor<16x8xf16, #compound.dims<M, N @GB>>
 !O = tensor<16x2xf16, #compound.dims<M, N @OB>>
 !DR = tensor<16xf16, #compound.dims<M @DRAM>>
