@@ -52,6 +52,11 @@ else:
     sys.path.insert(0, str(ROOT / "tests" / "support"))
     from preloaded_tools import preloaded_tools
 
+    # One process runs a pipe: the client is given `|` as an argument.
     client = " ".join(preloaded_tools())
-    for tool in ("comet-opt", "filecheck"):
-        config.substitutions.append((rf"\b{tool}(?= )", f"{client} {tool}"))
+    config.substitutions += [
+        (r" 2>&1 \| (?=(?:comet-opt|filecheck) )", " '|&' "),
+        (r"(?<!/dev/null) \| (?=(?:comet-opt|filecheck) )", " '|' "),
+        (r"\bnot (?=comet-opt )", f"{client} not "),
+        (r"(?<!\|' )(?<!\|&' )(?<!not )\b(?=(?:comet-opt|filecheck) )", f"{client} "),
+    ]
