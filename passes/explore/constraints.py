@@ -114,14 +114,25 @@ def read_constraints(text: str, name: str) -> Constraints:
     Raises FileFormatError, with file and line, for an unknown key or value.
     """
     file = read_yaml(text, name)
-    values = file.texts or {}
+    return constraints_at(file, (), file.texts)
+
+
+def constraints_at(file: YamlFile, at: Steps, values: Yaml) -> Constraints:
+    """
+    Return the constraints that `values` are, which are at the path `at` of a file.
+
+    Raises FileFormatError, with file and line, for an unknown key or value.
+    """
+    values = values or {}
     if not isinstance(values, dict):
-        raise file.error((), f"constraints are a map with the keys {', '.join(KEYS)}")
+        raise file.error(at, f"constraints are a map with the keys {', '.join(KEYS)}")
     for key in values:
         if key not in KEYS:
-            names = ", ".join(KEYS)
-            raise file.error((key,), f"there is no constraint '{key}'; known: {names}")
-    fields = _Given(file, values)
+            raise file.error(
+                (*at, key),
+                f"there is no constraint '{key}'; known: {', '.join(KEYS)}",
+            )
+    fields = _Given(file, at, values)
     return Constraints(
         mesh=fields.several("mesh", _one_of({n: n for n in get_args(Mesh)}))
         or get_args(Mesh),
@@ -148,6 +159,8 @@ class _Given:
     """The values of a file."""
 
     file: YamlFile
+    at: Steps
+    """The path to the values."""
     values: dict[str, Yaml]
 
     def several(self, key: str, parse: Callable[[str], T]) -> tuple[T, ...] | None:
@@ -162,7 +175,7 @@ class _Given:
         texts = value if isinstance(value, list) else [value]
         if not texts:
             reason = f"'{key}' has an empty list; give it a value, or leave it out"
-            raise self.file.error((key,), reason)
+            raise self.file.error((*self.at, key), reason)
         found = (self._parsed((key, at), t, parse) for at, t in enumerate(texts))
         return tuple(dict.fromkeys(found))
 
@@ -180,13 +193,13 @@ class _Given:
 
     def _parsed(self, steps: Steps, value: Yaml, parse: Callable[[str], T]) -> T:
         """Return the value at `steps`, its key first; errors name its own line."""
-        key = steps[0]
+        key, place = steps[0], (*self.at, *steps)
         if not isinstance(value, str):
-            raise self.file.error(steps, f"'{key}' has a nested value; write a text")
+            raise self.file.error(place, f"'{key}' has a nested value; write a text")
         try:
             return parse(value)
         except (PassFailedException, ParseError) as error:
-            raise self.file.error(steps, f"'{key}': {error}") from error
+            raise self.file.error(place, f"'{key}': {error}") from error
 
 
 def _one_of(values: dict[str, T]) -> Callable[[str], T]:

@@ -21,7 +21,7 @@ R = TypeVar("R")
 DASK = "dask://"
 
 CONNECT = 5
-"""Seconds to wait for the scheduler of a cluster."""
+"""Seconds to wait for the scheduler of a cluster, and for its first worker."""
 
 Call: TypeAlias = tuple[Callable[[A], R], tuple[A], dict[str, object]]
 """A call as joblib's `delayed` makes it: function, arguments, keywords."""
@@ -57,7 +57,7 @@ class Engine:
         Yield the function's results as they are ready, in any order.
 
         `ray` gives all of them at the end. Raises UsageError if a package is missing,
-        or if the cluster does not answer.
+        or if the cluster does not answer or has no workers.
         """
         joblib = loaded("joblib", "search", "a batch")
         ready = "list" if self.name == "ray" else "generator_unordered"
@@ -96,12 +96,33 @@ class Engine:
         distributed = loaded("distributed", "dask", "the engine dask")
         try:
             _connect(address)  # the client tries again for longer than its timeout
-            return distributed.Client(f"tcp://{address}", timeout=CONNECT)
+            client = distributed.Client(f"tcp://{address}", timeout=CONNECT)
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"no Dask scheduler answers at {address}; start one with "
-                "dask-scheduler, and name its HOST:PORT"
+                f"no Dask scheduler answers at '{address}'; start one with "
+                "'dask scheduler', and name its HOST:PORT"
             ) from error
+        check_workers(client, address)
+        return client
+
+
+class _Client(Protocol):
+    """The part of `distributed.Client` that is used here."""
+
+    def wait_for_workers(self, n_workers: int, timeout: float) -> None: ...
+    def close(self) -> None: ...
+
+
+def check_workers(client: _Client, address: str) -> None:
+    """Close the client and raise UsageError unless the cluster soon has a worker."""
+    try:
+        client.wait_for_workers(1, CONNECT)
+    except TimeoutError as error:
+        client.close()
+        raise UsageError(
+            f"the Dask scheduler at '{address}' has no workers; start them with 'dask "
+            f"worker tcp://{address} --nthreads 1'"
+        ) from error
 
 
 def _end_with(parent: int) -> None:

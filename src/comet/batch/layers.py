@@ -12,6 +12,7 @@ from comet.api.question import Question
 from comet.api.saved import saved_constraints
 from comet.api.source import Source
 from comet.cost.estimate import ModelName
+from comet.passes.explore.constraints import constraints_at
 from comet.passes.search import Objective
 from comet.tools.diagnostics import UsageError
 from comet.yaml_file import FileFormatError, Yaml, YamlFile, read_yaml
@@ -113,6 +114,7 @@ class _Layer:
         if inside is None or isinstance(inside, str):
             file = self._source(values, "constraints")
             return None if file is None else saved_constraints(file)
+        constraints_at(self.file, (self.index, "constraints"), inside)  # names its line
         return Source(json.dumps(inside), self.file.file_line((self.index,)))
 
     def _number(self, values: Mapping[str, Yaml], key: str, rest: float) -> float:

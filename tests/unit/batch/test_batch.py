@@ -105,6 +105,22 @@ def test_processes_end_with_their_parent(tmp_path: Path):
         assert parent.communicate(timeout=20) == (b"", None)
 
 
+def test_a_cluster_without_workers_is_an_error():
+    class Client:
+        closed = False
+
+        def wait_for_workers(self, n_workers: int, timeout: float) -> None:
+            raise TimeoutError(f"{n_workers} not there after {timeout} s")
+
+        def close(self) -> None:
+            self.closed = True
+
+    client = Client()
+    with pytest.raises(UsageError, match="at 'host:1' has no workers; start them with"):
+        engines.check_workers(client, "host:1")
+    assert client.closed
+
+
 @exhaustive
 def test_a_dask_cluster_gives_the_same_bytes(scheduler: str, expected: list[object]):
     engine = Engine(f"dask://{scheduler}")
@@ -180,6 +196,15 @@ def test_the_questions_of_a_file(folder: Path):
         ),
         ("- program: none.mlir", "layers.yaml:1: 'program': "),
         (WHOLE + "  constraints: bytes", "layers.yaml:3: "),
+        (
+            WHOLE + "  constraints:\n    dim: N\n    strategy: [full, half]",
+            "layers.yaml:5: 'strategy': 'half' is none of full, partial",
+        ),
+        (
+            WHOLE + "  constraints:\n    dim: N\n    stram: false",
+            "layers.yaml:5: there is no constraint 'stram'",
+        ),
+        (WHOLE + "  constraints: [full]", "layers.yaml:3: constraints are a map"),
         (WHOLE + "  constraints: in.mlir", "in.mlir: there is no 'comet.pipeline'"),
         (ENTRY, "layers.yaml:1: name its hardware here, or for all by --hardware"),
     ],
@@ -196,8 +221,9 @@ def test_mistakes_in_the_file(
 
 
 def test_a_table_and_a_list(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "wrong.yaml").write_text("a: b\n")
     (folder / "layers.yaml").write_text(
-        f"{ENTRY}  constraints: few.yaml\n{ENTRY}  constraints: {{a: b}}\n"
+        f"{ENTRY}  constraints: few.yaml\n{ENTRY}  constraints: wrong.yaml\n"
     )
     flags = ["--batch", str(folder / "layers.yaml"), "--hardware", EDGE.name]
     flags += ["--store", str(folder / "answers.db"), "--jobs", "1"]
@@ -208,7 +234,7 @@ def test_a_table_and_a_list(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert head.split()[:2] == ["program", "hardware"]
     assert re.match(r"in +edge +latency \(paper\) +[\d,]+ +[\d,]+ +[\d,]+ +0\.00", row)
     assert error.startswith(
-        f"in edge: {folder}/layers.yaml:3:1: there is no constraint 'a'"
+        f"in edge: {folder}/wrong.yaml:1: there is no constraint 'a'"
     )
     assert err.splitlines()[-1] == "2 of 2 questions answered"
     with pytest.raises(SystemExit, match="1"):
@@ -253,7 +279,7 @@ def test_engines_that_are_not_there(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(UsageError, match="the number of jobs is positive, or -1"):
         Engine(jobs=0)
     monkeypatch.setattr(engines, "CONNECT", 0.5)
-    with pytest.raises(UsageError, match=r"no Dask scheduler answers at \S+:1;"):
+    with pytest.raises(UsageError, match=r"no Dask scheduler answers at '\S+:1';"):
         results([GEMM], Engine("dask://127.0.0.1:1"), None, count_nothing)
 
     def missing(name: str) -> NoReturn:
