@@ -1,16 +1,8 @@
-"""
-Traces functions of torch, and compares what the programs compute: a script.
-
-It prints, in JSON, for each case the largest error of the reference interpreter, as a
-fraction of the largest magnitude of torch's result, or the refusal; then the same for
-as many random functions as the argument says.
-"""
+"""Functions of torch: traced, and compared with what their programs compute."""
 
 # pyright: basic
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 
@@ -255,8 +247,14 @@ def random_outcomes(seeds: range) -> dict[str, float | str]:
     return found
 
 
-if __name__ == "__main__":
-    torch.manual_seed(0)
+def all_outcomes(seeds: range) -> dict[str, float | str]:
+    """
+    Return an outcome for each case, and for a random function of each seed.
+
+    That is the largest error of the reference interpreter, as a fraction of the largest
+    magnitude of torch's result, or the refusal.
+    """
+    torch.manual_seed(0)  # pyright: ignore[reportUnknownMemberType]
     cases = {**CASES, **REFUSED}
     outcomes = {name: outcome(*case) for name, case in cases.items()}
-    print(json.dumps(outcomes | random_outcomes(range(int(sys.argv[1])))))
+    return outcomes | random_outcomes(seeds)

@@ -2,8 +2,9 @@
 Compiles models by `torch.compile(backend="comet")`, and trains them a step: a script.
 
 It prints, in JSON, the largest error of results and gradients of each model, the
-warnings, what mistakes are answered with, and what the blocks of code in a file print.
-The arguments are this file, and 1 for large models or 0.
+warnings, what mistakes are answered with, and what the blocks of code in a file print;
+and, as importing what they need takes longer, the outcomes of `pytorch_cases`.
+The arguments are this file, 1 for large models or 0, and how many random functions.
 """
 
 # pyright: basic
@@ -21,6 +22,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import torch
+from pytorch_cases import all_outcomes
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -154,6 +156,7 @@ def refused(options: Mapping[str, object], mode: str | None = None) -> str:
 
 def main() -> None:
     """Print all."""
+    cases = all_outcomes(range(int(sys.argv[3])))
     torch.manual_seed(0)  # pyright: ignore[reportUnknownMemberType]
     models: dict[str, tuple[nn.Module, Tensor]] = {
         "mixed": (Mixed(), torch.randn(5, 8))
@@ -168,6 +171,7 @@ def main() -> None:
     slow = {str(w.message) for w in said if w.category.__name__ == "SlowPathWarning"}
     changing = nn.BatchNorm1d(3)
     found = {
+        "cases": cases,
         "errors": errors,
         "keeps nan": keeps_nan(),
         "widened": str(comet.from_torch(widened, torch.ones(3, dtype=torch.half))),

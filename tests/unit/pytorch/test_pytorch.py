@@ -11,13 +11,13 @@ from paths import ROOT, SUPPORT
 from shown_pages import flat, page, pattern
 from torch_python import run_python
 
-SCRIPT = SUPPORT / "pytorch_cases.py"
+CASES = SUPPORT / "pytorch_cases.py"
 MODELS = SUPPORT / "pytorch_models.py"
 INTERPRETED = {"TRITON_INTERPRET": "1"}
 PAGE = page("pytorch.md")
 NAMES = re.compile(r'^    "([^"]+)": \(', re.M)
 TRANSLATED, REFUSED = (
-    NAMES.findall(part) for part in SCRIPT.read_text().split("REFUSED:")
+    NAMES.findall(part) for part in CASES.read_text().split("REFUSED:")
 )
 RANDOM = 500 if EVERY_CASE else 8
 """The number of random functions."""
@@ -26,11 +26,21 @@ TOLERANCES = {"halves": 2e-3}
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> dict[str, float | str]:
-    """Return the errors, or the refusals, of all cases, which run in one process."""
-    done = run_python([SCRIPT, str(RANDOM)])
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what functions, models and the code of the page do, in one process."""
+    blocks = [text for kind, text in PAGE.blocks if kind == "python"]
+    file = tmp_path_factory.mktemp("page") / "blocks.json"
+    file.write_text(json.dumps(blocks))
+    arguments = [MODELS, file, str(int(EVERY_CASE)), str(RANDOM)]
+    done = run_python(arguments, INTERPRETED, ROOT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.fixture
+def outcomes(found: dict[str, Any]) -> dict[str, float | str]:
+    """Return the errors, or the refusals, of all cases."""
+    return found["cases"]
 
 
 @pytest.mark.parametrize("name", TRANSLATED)
@@ -55,50 +65,39 @@ def test_what_has_no_translation_is_named(name: str, outcomes: dict[str, float |
     assert name in found
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what models and the code of the page do, all in one process."""
-    blocks = [text for kind, text in PAGE.blocks if kind == "python"]
-    file = tmp_path_factory.mktemp("page") / "blocks.json"
-    file.write_text(json.dumps(blocks))
-    done = run_python([MODELS, file, str(int(EVERY_CASE))], INTERPRETED, ROOT)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_models_compute_and_learn_the_same(models: dict[str, Any]):
+def test_models_compute_and_learn_the_same(found: dict[str, Any]):
     """A model with an op that torch runs; a transformer block by `make exhaustive`."""
-    assert max(models["errors"].values()) < 1e-5
+    assert max(found["errors"].values()) < 1e-5
     slow = [f"aten.{op} runs in torch: the op aten.{op}" for op in ("cumsum", "flip")]
-    assert models["warnings"] == slow
+    assert found["warnings"] == slow
 
 
-def test_maxima_and_minima_keep_nan(models: dict[str, Any]):
-    assert models["keeps nan"] is True
+def test_maxima_and_minima_keep_nan(found: dict[str, Any]):
+    assert found["keeps nan"] is True
 
 
-def test_a_model_with_casts_is_exported(models: dict[str, Any]):
-    assert models["widened"].count("compound.cast") == 1
+def test_a_model_with_casts_is_exported(found: dict[str, Any]):
+    assert found["widened"].count("compound.cast") == 1
 
 
-def test_mistakes_are_one_sentence(models: dict[str, Any]):
-    assert models["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
-    assert models["options"] == [
+def test_mistakes_are_one_sentence(found: dict[str, Any]):
+    assert found["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
+    assert found["options"] == [
         "the back end 'comet' has no option 'hardwear'; it has hardware, pipeline, "
         "cache, strict",
         "the back end 'comet' needs a hardware file: options={'hardware': ..}, or the "
         "variable COMET_HARDWARE",
         "the back end 'comet' has no mode 'max-autotune'; leave it out",
     ]
-    assert models["exported"] == [
+    assert found["exported"] == [
         "from_torch: cumsum (aten.cumsum): the op aten.cumsum has no translation",
         "the model changes running_mean; call its eval(), or compute without changes",
     ]
 
 
-def test_a_folder_keeps_programs(models: dict[str, Any]):
+def test_a_folder_keeps_programs(found: dict[str, Any]):
     """They are compiled once, and again for another hardware file."""
-    assert models["cached"] == {
+    assert found["cached"] == {
         "counts": [1, 1, 2],
         "right": True,
         "kept": 3,
@@ -106,11 +105,11 @@ def test_a_folder_keeps_programs(models: dict[str, Any]):
     }
 
 
-def test_the_page_shows_what_its_code_prints(models: dict[str, Any]):
+def test_the_page_shows_what_its_code_prints(found: dict[str, Any]):
     shown = [
         text
         for (first, _), (second, text) in pairwise(PAGE.blocks)
         if (first, second) == ("python", "text")
     ]
-    for text, printed in zip(shown, models["printed"], strict=True):
+    for text, printed in zip(shown, found["printed"], strict=True):
         assert pattern(text).fullmatch(flat(printed)), printed

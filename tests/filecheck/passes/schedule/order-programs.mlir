@@ -3,7 +3,7 @@
 // RUN: sed 's/group = 1>/group = 1, parts = 2>/' %t.mlir > %t.parts.mlir
 // RUN: comet-opt %t.parts.mlir --split-input-file -p order-programs | filecheck %s --check-prefix PARTS
 // RUN: comet-opt %t.mlir --split-input-file -p 'order-programs{order=index}' | filecheck %s --check-prefix INDEX
-// RUN: comet-opt %s --split-input-file --explain -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full specialize=false}' -t triton -o %t 2>&1 | filecheck %s --check-prefix EXPLAIN
+// RUN: comet-opt %s --split-input-file --explain -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split=none specialize=false}' -t triton -o %t 2>&1 | filecheck %s --check-prefix EXPLAIN
 // RUN: filecheck %s --check-prefix TRITON --input-file %t
 
 // The last queries see most keys: their programs start first.

@@ -1,7 +1,7 @@
 // RUN: comet-opt %s --split-input-file -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose{accumulator=f32},stream,fuse{strategy=full},tile' -o %t.mlir
 // RUN: comet-opt %t.mlir --split-input-file -p unmask-loops | filecheck %s
 // RUN: comet-opt %t.mlir --split-input-file -p 'unmask-loops{loops=none}' | filecheck %s --check-prefix NONE
-// RUN: comet-opt %s --split-input-file --explain -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full specialize=false}' -t triton -o %t 2>&1 | filecheck %s --check-prefix EXPLAIN
+// RUN: comet-opt %s --split-input-file --explain -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split=none specialize=false}' -t triton -o %t 2>&1 | filecheck %s --check-prefix EXPLAIN
 // RUN: filecheck %s --check-prefix TRITON --input-file %t
 
 // Only the tiles on the diagonal need the mask.
