@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.comet.yaml import DUMPER
 from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch.fields import described
 from comet.dialects.blocks import defined_in, yielded_by
 from comet.dialects.chain import MappingOp, chained_mappings
 from comet.dialects.comet import ProblemOp
@@ -101,7 +102,13 @@ def mapping_folders(text: str, name: str) -> tuple[str, ...]:
     steps = file.values.get("steps") if isinstance(file.values, dict) else None
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
         match step:
-            case {"folder": int() | str() as folder}:
+            case {"folder": bool() | "" as folder}:
+                raise file.error(
+                    ("steps", index, "folder"),
+                    f"'folder' is the name of a folder, not {described(folder)}; quote "
+                    "it, or give the plan that comet-opt -t comet wrote",
+                )
+            case {"folder": int() | str() as folder}:  # a name may look like a number
                 folders.append(str(folder))
             case {"view": str()}:
                 pass

@@ -103,6 +103,8 @@ def _check_node(
     if "is_compute" not in fields and name in levels:
         message = f"the level '{name}' appears twice; give each memory its own name"
         raise file.error((*steps, "name"), message)
+    if not name:
+        raise file.error((*steps, "name"), "the field 'name' is empty; name the level")
     levels.add(name)
 
 
@@ -181,7 +183,9 @@ def _node_sections(
         yield link, _map(file, link, node.get("attributes")), rules
     for name in CHILDREN:
         below = (*steps, name)
-        for i, child in enumerate(_list(file, below, node.get(name) or [])):
+        if (children := node.get(name)) is None:
+            continue
+        for i, child in enumerate(_list(file, below, children)):
             yield from _node_sections(file, (*below, i), child, is_root=False)
 
 
@@ -192,11 +196,14 @@ def _comet_sections(file: YamlFile, value: Field) -> Iterator[Section]:
         steps = ("comet", "gpu")
         yield steps, _map(file, steps, comet["gpu"]), GPU
     steps = ("comet", "mesh")
-    for name, axes in _map(file, steps, comet.get("mesh") or {}).items():
+    if (mesh := comet.get("mesh")) is None:
+        return
+    for name, axes in _map(file, steps, mesh).items():
         for axis in _list(file, (*steps, name), axes):
             if not isinstance(axis, str):
                 raise file.error(
-                    (*steps, name), f"an axis is text, not {described(axis)}"
+                    (*steps, name),
+                    f"an axis of '{name}' in 'mesh' is text, not {described(axis)}",
                 )
 
 

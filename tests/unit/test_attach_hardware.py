@@ -103,7 +103,7 @@ WRONG = {
     ),
     "kind": (EDGE, "type: GBuffer", "type: Buffer", "no entry named 'Buffer'"),
     "level": (EDGE, "GB: [cx", "GX: [cx", "the Hierarchy has no level 'GX'"),
-    "axis": (EDGE, "[cx, cy]", "[2, cy]", "an axis is text, not 2"),
+    "axis": (EDGE, "[cx, cy]", "[2, cy]", "an axis of 'GB' in 'mesh' is text, not 2"),
     "axes": (EDGE, "[cx, cy]", "[cx]", "@GB has 4 instances, but its axes span 2"),
     "section": (
         EDGE,

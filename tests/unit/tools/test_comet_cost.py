@@ -234,6 +234,8 @@ def test_a_chain_costs_the_sum_of_its_mappings(
         ("steps: []", "1: 'steps' of a plan name the folder of at least one mapping"),
         ("steps:\n- {of: [x]}", "2: a step is a mapping with its 'folder', or a"),
         ("problem: {}", "1: 'steps' of a plan name the folder of at least one"),
+        ("steps:\n- folder: true", "2: 'folder' is the name of a folder, not true"),
+        ("steps:\n- folder: ''", "2: 'folder' is the name of a folder, not ''"),
     ],
 )
 def test_what_is_no_plan_is_named(
