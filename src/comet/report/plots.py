@@ -274,7 +274,7 @@ def stacked(axes: Axes, bars: Mapping[str, Stack], label: str) -> None:
             if length := bar.get(cause, 0.0):
                 boxes.append(Box(left[row], length, row, colour))
                 left[row] += length
-        _draw(axes, boxes, label=cause, alpha=1 / (1 + cut))
+        _draw(axes, boxes, label=cause, alpha=1 / (1 + cut / 2))
     _name_rows(axes, *_numbered(bars))
     axes.set_xlim(0, 1.05 * max(left))
     _label_x(axes, label)
@@ -282,21 +282,26 @@ def stacked(axes: Axes, bars: Mapping[str, Stack], label: str) -> None:
 
 
 def occupancies(axes: Axes, rooms: Sequence[Room]) -> None:
-    """Draw the use of each capacity, in percent."""
-    boxes: list[Box] = []
-    for place, room in enumerate(rooms):
-        left = 0.0
-        for number, size in enumerate(room.parts.values()):
-            width = 100 * size / room.capacity
-            boxes.append(Box(left, width, place, COLOURS[number % len(COLOURS)]))
-            left += width
+    """Draw the use of each capacity, in percent, with one colour for each part."""
+    parts = list(dict.fromkeys(part for room in rooms for part in room.parts))
+    left = [0.0] * len(rooms)
+    for place, part in enumerate(parts):
+        colour, cut = COLOURS[place % len(COLOURS)], place // len(COLOURS)
+        boxes: list[Box] = []
+        for row, room in enumerate(rooms):
+            if width := 100 * room.parts.get(part, 0) / room.capacity:
+                boxes.append(Box(left[row], width, row, colour))
+                left[row] += width
+        _draw(axes, boxes, label=part, alpha=1 / (1 + cut / 2))
+    for row, room in enumerate(rooms):
         text = f"{room.used:,.0f} of {room.capacity:,} {room.unit}"
-        _right_of(axes, text, left, place)
-    _draw(axes, boxes)
+        _right_of(axes, text, left[row], row)
     _name_rows(axes, *_numbered(room.name for room in rooms))
     axes.set_xlim(0, 130)
     axes.set_xticks(range(0, 101, 25))
     axes.set_xlabel("percent of the capacity")
+    if parts:
+        _legend_above(axes)
 
 
 def roofline(axes: Axes, line: Roofline) -> None:

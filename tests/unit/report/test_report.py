@@ -13,6 +13,7 @@ from typing import cast
 import pytest
 from browser import BROWSER, expect_readable
 from html_pages import Reader, expect_a_trace, expect_one_file, trace_in
+from matplotlib.figure import Figure
 from paths import ROOT
 from recorded_runs import RUNS, parsed
 from xdsl.dialects.builtin import ModuleOp
@@ -31,8 +32,8 @@ from comet.report.front import Point, front_of, not_beaten
 from comet.report.mapping_figures import Figures, TreeNode, figures_of
 from comet.report.mapping_report import command_of, compared_with, page_of
 from comet.report.mapping_timeline import timeline
-from comet.report.numbers import conserved
-from comet.report.plots import Plot, roofline, savings
+from comet.report.numbers import Room, conserved
+from comet.report.plots import Plot, occupancies, roofline, savings
 from comet.tools.comet_explore import main
 from comet.tools.diagnostics import CometError
 
@@ -358,3 +359,11 @@ def test_a_mapping_of_another_program_is_called_so(
     found = compared_with(("other.mlir", other), mine, figures_of(mine, "paper"))
     assert said in found.differs
     assert bool(found.differs) == bool(said)
+
+
+def test_a_tensor_has_one_colour_in_all_buffers():
+    axes = Figure().add_subplot()
+    occupancies(axes, [Room("GB", 20, {"a": 1, "b": 3}), Room("OB", 10, {"b": 5})])
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
