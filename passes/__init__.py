@@ -35,6 +35,7 @@ PASSES = {
     "fuse": "schedule.fuse:FusePass",
     "tile": "schedule.tile:TilePass",
     "order-programs": "schedule.order_programs:OrderProgramsPass",
+    "split-epilogues": "schedule.split_epilogues:SplitEpiloguesPass",
     "unmask-loops": "schedule.unmask_loops:UnmaskLoopsPass",
     "bind": "schedule.bind:BindPass",
     "outline-kernels": "dataflow.outline_kernels:OutlineKernelsPass",

@@ -103,6 +103,7 @@ def _compiled(figures: Fields) -> Compiled:
         most_group_elements=count("most_group_elements"),
         copy_bytes=count("copy_bytes"),
         free_load_bytes=count("free_load_bytes"),
+        epilogue_subtiles=integer(figures, "epilogue_subtiles", 1),
         launch_registers=integer(figures, "launch_registers", 0),
         descriptor_bytes=integer(figures, "descriptor_bytes", 0),
         specialized=_specialized(figures),

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from comet.cost.from_ir.epilogues import divided_epilogue
 from comet.cost.from_ir.exchanges import exchanges, group_blocks
 from comet.cost.from_ir.loop_bounds import loop_bounds, run_time_lengths
 from comet.cost.from_ir.memory import (
@@ -40,7 +41,7 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.launch_order import LaunchOrder
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
-from comet.cost.gpu.terms import Operands, Point, Term
+from comet.cost.gpu.terms import DividedEpilogue, Operands, Point, Term
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
@@ -91,8 +92,11 @@ class _Walk:
         tensors: Sequence[SSAValue],
         *,
         with_products: bool,
+        divided: Mapping[Operation, DividedEpilogue],
     ):
         self.levels = levels
+        self.divided = divided
+        """The ops of an epilogue that subtiles can divide."""
         self.with_products = with_products
         self.tiles = RegisterTiles(with_products=with_products)
         self.shared_out = shared_out
@@ -232,7 +236,8 @@ class _Walk:
             if isinstance(inner, ContractOp):
                 operands = self._product(inner, loops)
                 self.points.append(self._before(op, inner, alive, kept, operands))
-            self.points.append(Point(tiles, vectors, operands))
+            epilogue = self.divided.get(inner)
+            self.points.append(Point(tiles, vectors, operands, epilogue=epilogue))
             if isinstance(inner, NodeOp):
                 passed = {*inner.operands, *continued(op, inner)}
                 around = [value for value in alive if value not in passed]
@@ -380,7 +385,8 @@ def _spilled(nodes: Sequence[NodeOp], levels: GpuLevels) -> Iterator[SSAValue]:
 
 def launch_numbers(launch: LaunchAttr) -> LaunchNumbers:
     """Return the launch numbers that registers depend on."""
-    return LaunchNumbers(launch.warps, launch.stages, launch.specialize)
+    subtiles = max(launch.subtiles, 1)
+    return LaunchNumbers(launch.warps, launch.stages, launch.specialize, subtiles)
 
 
 def tile_blocks(node: SpatialOp) -> dict[str, int]:
@@ -408,14 +414,15 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     shared_out = frozenset((*node.factors, *group) if group else ())
     with_products = any(isinstance(op, ContractOp) for op in ops)
     tensors = tuple(dict.fromkeys((*node.ins, *node.outs)))
-    walk = _Walk(levels, gpu, shared_out, tensors, with_products=with_products)
+    divided = divided_epilogue(node, gpu, grouped=bool(group))
+    walk = _Walk(
+        levels, gpu, shared_out, tensors, with_products=with_products, divided=divided
+    )
     walk.scatter(node)
     walk.node(node, (), ())
-    extents = joined_extents((*node.ins, *node.outs))
     nodes = [op for op in all_nodes if isinstance(op, TemporalOp)]
     nodes = [op for op in nodes if not shared_out & op.factors.keys()]
-    for op in nodes:
-        extents = joined_extents(op.ins) | extents
+    extents = _extents(node, nodes)
     loops = dict.fromkeys(dim for op in nodes for dim in op.factors)
     bounds = loop_bounds(nodes, extents)
     return KernelSummary(
@@ -455,10 +462,22 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         least_dot=MIN_DOT_EXTENT,
         multiprocessors=gpu.multiprocessors,
         order=launch_order(node, bounds.values()),
-        unmasked=frozenset(
-            dim for op in nodes if op.unmask is not None for dim in op.factors
-        ),
+        unmasked=_unmasked(nodes),
+        epilogue=next(iter(divided.values()), None),
     )
+
+
+def _extents(node: SpatialOp, loops: Sequence[TemporalOp]) -> Mapping[str, int]:
+    """Return the extents of what a kernel loads and stores, and its loops read."""
+    extents: dict[str, int] = {}
+    for loop in reversed(loops):
+        extents |= joined_extents(loop.ins)
+    return extents | joined_extents((*node.ins, *node.outs))
+
+
+def _unmasked(nodes: Sequence[TemporalOp]) -> frozenset[str]:
+    """Return the dimensions of loops that are written in two parts."""
+    return frozenset(d for op in nodes if op.unmask is not None for d in op.factors)
 
 
 def launch_order(node: SpatialOp, bounds: Iterable[Bound]) -> LaunchOrder:

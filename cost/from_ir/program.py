@@ -67,7 +67,6 @@ from comet.dialects.dataflow.transfer import (
     WaitOp,
 )
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.launch import LaunchAttr
 
 
 def machine_for(
@@ -184,7 +183,7 @@ class _Reader:
 
     def _part(self, name: str, kernel: KernelOp, node: SpatialOp) -> Part:
         summary, blocks = summarize(node, self.levels, self.device), tile_blocks(node)
-        gpu, numbers = self.device, launch_numbers(kernel.launch or LaunchAttr())
+        gpu, numbers = self.device, launch_numbers(kernel.launch_of(node))
         traffic = tensor_traffic(summary, blocks, gpu)
         sends = tuple(_sends(kernel, node))
         receives = tuple(_receives(kernel, node, summary, blocks, self.ranks))

@@ -83,8 +83,9 @@ def holds(
     `shared` are the bytes of shared memory that it needs, see `shared_need`; they may
     fill the fraction `share` of what there is.
     """
+    alive = alive_bytes(summary, blocks, gpu.compiled.epilogue_subtiles)
     return (
-        np.less_equal(alive_bytes(summary, blocks), gpu.register_bytes)
+        np.less_equal(alive, gpu.register_bytes)
         * np.less_equal(shared, share * gpu.shared_bytes)
         * 1.0
     )

@@ -108,6 +108,8 @@ class Compiled:
     """Loads of at least this many bytes go to shared memory without registers."""
     free_load_bytes: int
     """Loads of at least this many bytes per thread need no registers for addresses."""
+    epilogue_subtiles: int
+    """The most subtiles in which the epilogue of a kernel is computed, 1 for none."""
     launch_registers: int
     """
     What the most registers of a thread that a launch may give are a multiple of; 0 if

@@ -31,6 +31,8 @@ class LaunchNumbers:
     stages: Real
     specialize: bool = False
     """Whether producer warps load, see `cost/gpu/specialized.py`."""
+    subtiles: Real = 1
+    """The subtiles of the epilogue, see `cost/gpu/epilogue.py`."""
 
 
 def thread_registers(
@@ -89,7 +91,8 @@ def register_bound(
     It assumes that no two threads hold the same element of a tile, and that registers
     hold only the result of a product.
     """
-    tiles = alive_bytes(summary, blocks) / (gpu.warp_threads * warps) / REGISTER
+    alive = alive_bytes(summary, blocks, gpu.compiled.epilogue_subtiles)
+    tiles = alive / (gpu.warp_threads * warps) / REGISTER
     return _constant(summary, gpu) + tiles
 
 
@@ -117,14 +120,32 @@ def replication(
     return threads_per_element
 
 
-def alive_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
-    """Return the most bytes of tiles that are alive in registers at the same time."""
+def alive_bytes(summary: KernelSummary, blocks: Blocks, subtiles: Real) -> Real:
+    """
+    Return the most bytes of tiles that are alive in registers at the same time.
+
+    The epilogue has so many `subtiles`, if it can be divided.
+    """
 
     @cache
     def size(tile: Term) -> Real:
         return tile.per_tile(blocks)
 
-    return longest(total(map(size, tiles)) for tiles in summary.tiles_alive)
+    return longest(alive_at(point, subtiles, size) for point in summary.tiles_alive)
+
+
+def alive_at(point: Point, subtiles: Real, size: Callable[[Term], Real]) -> Real:
+    """
+    Return the sum of the sizes of tiles in registers at a point of a program.
+
+    Of an epilogue in subtiles these are the tiles of one subtile, and the accumulators
+    of the others, which are there until the last one.
+    """
+    if point.epilogue is None:
+        return total(map(size, point.tiles))
+    accumulators = point.epilogue.accumulators
+    parts = total(size(tile) * point.part(tile, subtiles) for tile in point.tiles)
+    return parts + (1 - 1 / subtiles) * total(map(size, accumulators))
 
 
 def _has_instructions(summary: KernelSummary) -> bool:
@@ -157,9 +178,10 @@ def _peak_registers(
         return _tile_registers(tile, layouts)
 
     def alive(point: Point) -> Real:
-        tiles = total(map(held, point.tiles))
+        tiles = alive_at(point, numbers.subtiles, held)
         tiles = tiles + total(
-            _vector_registers(tile, layouts) for tile in point.broadcast
+            point.part(tile, numbers.subtiles) * _vector_registers(tile, layouts)
+            for tile in point.broadcast
         )
         if point.operands is None:
             return tiles

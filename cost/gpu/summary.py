@@ -25,7 +25,14 @@ from comet.cost.gpu.launch_order import (
     tiles_in_order,
 )
 from comet.cost.gpu.shares import SharedTiles
-from comet.cost.gpu.terms import Blocks, Point, Product, Term, Tiles
+from comet.cost.gpu.terms import (
+    Blocks,
+    DividedEpilogue,
+    Point,
+    Product,
+    Term,
+    Tiles,
+)
 from comet.cost.reals import Real, Truth, choose, longest, product, total
 
 Arguments = ParamSpec("Arguments")
@@ -152,11 +159,14 @@ class KernelSummary:
     """The lists of tiles that programs share."""
     unmasked: frozenset[str] = frozenset()
     """The loops that are written in two parts, one of them without the mask."""
+    epilogue: DividedEpilogue | None = None
+    """The epilogue, if subtiles can divide it."""
 
     @cached_property
-    def tiles_alive(self) -> tuple[tuple[Term, ...], ...]:
-        """The tiles of each of `points`, without repetitions."""
-        return tuple(dict.fromkeys(point.tiles for point in self.points))
+    def tiles_alive(self) -> tuple[Point, ...]:
+        """Each of `points` with nothing but its tiles, without repetitions."""
+        tiles = (Point(point.tiles, epilogue=point.epilogue) for point in self.points)
+        return tuple(dict.fromkeys(tiles))
 
     @_once
     def padded(self, blocks: Blocks) -> Blocks:

@@ -142,6 +142,21 @@ class Operands:
 
 
 @dataclass(frozen=True)
+class DividedEpilogue:
+    """What a program computes after its loops, if subtiles can divide it."""
+
+    accumulators: tuple[Term, ...]
+    """The sums of products that it reads, bytes."""
+    loads: bool
+    """Whether it loads tiles, for which each subtile waits."""
+
+    @property
+    def dim(self) -> str:
+        """The dimension along which subtiles divide it: the last of accumulators."""
+        return self.accumulators[0].dims[-1]
+
+
+@dataclass(frozen=True)
 class Point:
     """The values in registers at one op of a program, bytes."""
 
@@ -158,3 +173,10 @@ class Point:
     """Whether this is the point just before the contraction."""
     accumulator: tuple[Term, ...] = ()
     """At such a point, the accumulator: alive if a loop has begun to sum into it."""
+    epilogue: DividedEpilogue | None = None
+    """The epilogue that the op is in, if subtiles can divide it."""
+
+    def part(self, tile: Term, subtiles: Real) -> Real:
+        """Return the fraction of a tile that is in registers, with so many subtiles."""
+        divided = self.epilogue is not None and self.epilogue.dim in tile.dims
+        return 1 / subtiles if divided else 1.0

@@ -14,6 +14,7 @@ import numpy as np
 
 from comet.cost.gpu.capacity import shared_need
 from comet.cost.gpu.device import Device
+from comet.cost.gpu.epilogue import repeated_waits
 from comet.cost.gpu.kernel import (
     KernelTime,
     KernelWork,
@@ -78,6 +79,7 @@ def kernel_work(
     needs = needs or program_needs(summary, blocks, numbers, gpu)
     dots, vectors, looped = operations(summary, blocks, numbers.warps, gpu)
     ids = [size_of(term, summary) for term in summary.ids]
+    again = repeated_waits(summary, numbers)
     if summary.dot_type == "f32":
         # Exact f32 products run on vector lanes, two operations an instruction.
         dots, vectors, looped = 0.0, vectors + dots / 2, looped + dots / 2
@@ -89,7 +91,7 @@ def kernel_work(
         moved_bytes=summary.moved(blocks),
         uneven_bytes=summary.uneven(blocks),
         device_bytes=total((*tensor_traffic(summary, blocks, gpu), *ids)),
-        rounds=summary.iterations(blocks),
+        rounds=summary.iterations(blocks) + again,
         element=summary.dot_type,
         stages=numbers.stages,
         warps=numbers.warps,
@@ -99,7 +101,7 @@ def kernel_work(
         pipelines=summary.pipelines(blocks),
         looped_operations=looped,
         converted_bytes=2 * summary.per_program(summary.converted, blocks),
-        exposed_rounds=summary.exposed(blocks),
+        exposed_rounds=summary.exposed(blocks) + again,
         joined_rounds=joined_rounds(summary, blocks),
         exposed_bytes=loaded_outside(summary, blocks),
         read_operations=read_operations(summary, blocks, numbers.warps, gpu),

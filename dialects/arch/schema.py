@@ -259,6 +259,7 @@ GPU: Rules = {
     "vector_registers": COUNT,
     "most_registers": COUNT,
     "spare_registers": COUNT,
+    "epilogue_subtiles": COUNT,
     "launch_registers": COUNT,
     "operand_fraction": FRACTION,
     "operand_terms": COUNT,

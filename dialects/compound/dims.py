@@ -55,6 +55,9 @@ LAUNCH_NUMBERS = ("warps", "stages", "group")
 """The names of launch numbers, which no dimension may have: plans name both."""
 SPECIALIZE = "specialize"
 """The launch number of kernels with producer warps: 1, or not there."""
+SUBTILES = "subtiles"
+"""The launch number of kernels whose epilogue has several subtiles, or not there."""
+ALL_LAUNCH_NUMBERS = (*LAUNCH_NUMBERS, SPECIALIZE, SUBTILES)
 
 
 @irdl_attr_definition
@@ -97,7 +100,7 @@ class DimsAttr(ParametrizedAttribute):
         for name in names:
             if not name.isidentifier():
                 raise VerifyException(f"dimension name '{name}' is not an identifier")
-            if name in (*LAUNCH_NUMBERS, SPECIALIZE):
+            if name in ALL_LAUNCH_NUMBERS:
                 raise VerifyException(
                     f"dimension name '{name}' is reserved: in plans of tiles it is a "
                     "launch number; give the dimension another name"

@@ -234,6 +234,15 @@ class KernelOp(IRDLOperation):
         registers = min(limits, default=0)
         return LaunchAttr(warps, stages, specialize=specialize, registers=registers)
 
+    def launch_of(self, node: SpatialOp) -> LaunchAttr:
+        """
+        Return the launch numbers of the programs of one of its nodes.
+
+        These are those of the launch, and the subtiles of the node's own epilogue.
+        """
+        own, launch = node.launch or LaunchAttr(), self.launch or LaunchAttr()
+        return launch.replaced(subtiles=own.subtiles)
+
     def verify_(self) -> None:
         block = self.body.block
         _verify_types(self, "region takes", block.args, self.ins)

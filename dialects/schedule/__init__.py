@@ -66,7 +66,7 @@ from comet.dialects.schedule.node import (
     verify_names,
     verify_node,
 )
-from comet.dialects.schedule.transfers import borders
+from comet.dialects.schedule.transfers import verify_copies
 
 
 @irdl_op_definition
@@ -144,6 +144,8 @@ class TemporalOp(NodeOp):
     """
     specialize = opt_prop_def(UnitAttr)
     """Whether producer warps load tiles for the others, see `specialize-warps`."""
+    unroll = opt_prop_def(UnitAttr)
+    """Whether its iterations are written one after another, see `split-epilogues`."""
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
     custom_directives = (LoopList,)
@@ -151,9 +153,9 @@ class TemporalOp(NodeOp):
         "($node_name^)? custom<LoopList>($loops) (`partial` $partial^)? "
         "(`until` $until^)? (`from` $start^)? (`since` $since^)? "
         "(`first` $first^)? (`end` $end^)? (`unmask` $unmask^)? "
-        "(`specialize` $specialize^)? `ins` `(` $ins `:` type($ins) `)` "
-        "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? (`with` `(` "
-        "$with_args^ `:` type($with_args) `)`)? `outs` `(` "
+        "(`specialize` $specialize^)? (`unroll` $unroll^)? `ins` `(` $ins `:` "
+        "type($ins) `)` (`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? "
+        "(`with` `(` $with_args^ `:` type($with_args) `)`)? `outs` `(` "
         "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body"
     )
 
@@ -211,6 +213,11 @@ class TemporalOp(NodeOp):
                 f"'{self.name}' op unmask: the node has {len(self.loops)} loops; only "
                 "one loop can be written in two parts"
             )
+        if self.unroll is not None and set(self.combiners) != {Combiner.NONE}:
+            raise VerifyException(
+                f"'{self.name}' op unroll: the node combines results; only loops that "
+                "concatenate tiles can be unrolled"
+            )
         verify_node(self)
         if Combiner.FOLD in self.combiners and not self.iter_args:
             raise VerifyException(
@@ -229,20 +236,6 @@ def _verify_tree(op: NodeOp) -> None:
         verify_combiners(op)
         verify_names(op)
         verify_copies(op)
-
-
-def verify_copies(root: NodeOp) -> None:
-    """Raise VerifyException if a tree has copies, and a border of it transfers."""
-    if not any(isinstance(op, CopyOp) for op in root.walk()):
-        return
-    for node in root.walk():
-        for border in borders(node) if isinstance(node, NodeOp) else ():
-            if border.is_transfer:
-                raise VerifyException(
-                    f"'{node.name}' op turns {border.outer.type} into "
-                    f"{border.tile.type} at its border, in a tree with copies; write a "
-                    "schedule.copy"
-                )
 
 
 class SpatialAxes(SymbolUserOpInterface):

@@ -11,7 +11,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, SUBTILES
 
 PERSISTENT = "persistent"
 """The keyword before the number of persistent programs."""
@@ -33,7 +33,8 @@ class LaunchAttr(ParametrizedAttribute):
     before the last one advances. `persistent` is the number of persistent programs,
     each of which computes one tile after another; without it each tile has a program.
     With `resident` these programs load the operands of products that all tiles read
-    once. With `specialize`, producer warps load what the others multiply. Descriptors
+    once. With `specialize`, producer warps load what the others multiply. An epilogue
+    has so many `subtiles`, see `split-epilogues`; without it, one. Descriptors
     store results in so many `parts`, see `stage-stores`; without it pointers do. A
     thread has `registers` at most, so that as many programs run at a time as are
     launched; without it, as many as the compiler takes.
@@ -41,6 +42,7 @@ class LaunchAttr(ParametrizedAttribute):
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
     #schedule.launch<warps = 4, stages = 3, group = 8, persistent = 132>
+    #schedule.launch<warps = 8, stages = 3, group = 8, subtiles = 4>
     #schedule.launch<warps = 8, stages = 2, group = 1, persistent = 132, resident>
     #schedule.launch<warps = 4, stages = 2, group = 1, specialize, persistent = 132>
     #schedule.launch<warps = 8, stages = 4, group = 8, persistent = 132, parts = 2>
@@ -57,6 +59,7 @@ class LaunchAttr(ParametrizedAttribute):
     persistent_: IntAttr = param_def()
     resident_: IntAttr = param_def()
     parts_: IntAttr = param_def()
+    subtiles_: IntAttr = param_def()
     registers_: IntAttr = param_def()
 
     def __init__(
@@ -69,9 +72,10 @@ class LaunchAttr(ParametrizedAttribute):
         resident: int = 0,
         specialize: int = 0,
         parts: int = 0,
+        subtiles: int = 0,
         registers: int = 0,
     ):
-        flags = int(specialize), persistent, int(resident), parts, registers
+        flags = int(specialize), persistent, int(resident), parts, subtiles, registers
         super().__init__(*map(IntAttr, (warps, stages, group, *flags)))
 
     @property
@@ -110,16 +114,22 @@ class LaunchAttr(ParametrizedAttribute):
         return self.parts_.data
 
     @property
+    def subtiles(self) -> int:
+        """The subtiles in which an epilogue is computed, 0 for whole tiles."""
+        return self.subtiles_.data
+
+    @property
     def registers(self) -> int:
         """The most registers of a thread, 0 for as many as the compiler takes."""
         return self.registers_.data
 
     @property
     def numbers(self) -> dict[str, int]:
-        """Warps, stages and swizzle, by name, and whether warps are specialised."""
+        """The launch numbers that plans name; those that are 0 are left out."""
         values = self.warps, self.stages, self.group
         numbers = dict(zip(LAUNCH_NUMBERS, values, strict=True))
-        return numbers | ({SPECIALIZE: 1} if self.specialize else {})
+        found = {SPECIALIZE: int(self.specialize), SUBTILES: self.subtiles}
+        return numbers | {name: number for name, number in found.items() if number}
 
     def replaced(self, **numbers: int) -> LaunchAttr:
         """Return the launch numbers with `numbers`, named as in `__init__`, changed."""
@@ -136,6 +146,8 @@ class LaunchAttr(ParametrizedAttribute):
             raise VerifyException("only persistent programs are resident")
         if self.parts < 0 or self.parts & (self.parts - 1):
             raise VerifyException(f"parts is a power of two, got {self.parts}")
+        if self.subtiles < 0 or self.subtiles & (self.subtiles - 1):
+            raise VerifyException(f"subtiles is a power of two, got {self.subtiles}")
         if self.warps & (self.warps - 1):
             raise VerifyException(f"warps is a power of two, got {self.warps}")
 
@@ -156,6 +168,8 @@ class LaunchAttr(ParametrizedAttribute):
         numbers = self.numbers
         texts = [f"{key} = {numbers[key]}" for key in LAUNCH_NUMBERS]
         texts += [SPECIALIZE] * self.specialize
+        if self.subtiles:
+            texts.append(f"{SUBTILES} = {self.subtiles}")
         if self.persistent:
             texts.append(f"{PERSISTENT} = {self.persistent}")
         texts += [RESIDENT] * self.resident
@@ -169,12 +183,13 @@ class LaunchAttr(ParametrizedAttribute):
 
 def _parse_flags(parser: AttrParser) -> Iterable[int]:
     """Parse what may follow the launch numbers; return 0 for what does not."""
-    found = {SPECIALIZE: 0, PERSISTENT: 0, RESIDENT: 0, PARTS: 0, REGISTERS: 0}
+    names = SPECIALIZE, PERSISTENT, RESIDENT, PARTS, SUBTILES, REGISTERS
+    found = dict.fromkeys(names, 0)
     while parser.parse_optional_punctuation(",") is not None:
         if (name := parser.parse_identifier()) not in found:
             parser.raise_error(f"expected one of {', '.join(found)}")
         found[name] = 1
-        if name in (PERSISTENT, PARTS, REGISTERS):
+        if name not in (SPECIALIZE, RESIDENT):
             parser.parse_punctuation("=")
             found[name] = parser.parse_integer()
     return found.values()

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound.dims import level_of
+from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.node import NodeOp
 
 Crossing: TypeAlias = Literal["in", "iter_arg", "out"]
@@ -82,3 +84,17 @@ def transfers(node: NodeOp) -> Iterator[Border]:
 def views(node: NodeOp) -> frozenset[SSAValue]:
     """Return the tiles in the body of `node` that are views of a value outside."""
     return frozenset(b.tile for b in borders(node) if not b.is_transfer)
+
+
+def verify_copies(root: NodeOp) -> None:
+    """Raise VerifyException if a tree has copies, and a border of it transfers."""
+    if not any(isinstance(op, CopyOp) for op in root.walk()):
+        return
+    for node in root.walk():
+        for border in borders(node) if isinstance(node, NodeOp) else ():
+            if border.is_transfer:
+                raise VerifyException(
+                    f"'{node.name}' op turns {border.outer.type} into "
+                    f"{border.tile.type} at its border, in a tree with copies; write a "
+                    "schedule.copy"
+                )

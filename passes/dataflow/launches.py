@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
+from comet.cost.gpu.epilogue import fewest_subtiles
 from comet.cost.gpu.kernel import KernelWork, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
@@ -151,7 +152,7 @@ class LaunchPrices(Generic[Kernel]):
             trees = [tree for kernel in group for tree in self._programs_of(kernel)]
             priced = {LaunchNumbers(0, 0): inf}
             if self.can_share(group):
-                numbers = dict.fromkeys(tree.numbers for tree in trees)
+                numbers = dict.fromkeys(_of_launch(tree.numbers) for tree in trees)
                 priced = {each: self._seconds(trees, each) for each in numbers}
             fastest = min(priced, key=priced.__getitem__)
             self._best[group] = priced[fastest], fastest
@@ -187,9 +188,16 @@ class LaunchPrices(Generic[Kernel]):
     def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""
         summary, blocks, gpu = tree.summary, tree.blocks, self._gpu
-        work = kernel_work(summary, blocks, numbers, gpu)
-        fitting = numbers == tree.numbers or fits(summary, blocks, work.needs, gpu) > 0
-        return work if fitting else None
+        if numbers == _of_launch(tree.numbers):
+            return kernel_work(summary, blocks, tree.numbers, gpu)
+        subtiles = fewest_subtiles(summary, blocks, numbers, gpu)
+        work = kernel_work(summary, blocks, replace(numbers, subtiles=subtiles), gpu)
+        return work if fits(summary, blocks, work.needs, gpu) > 0 else None
+
+
+def _of_launch(numbers: LaunchNumbers) -> LaunchNumbers:
+    """Return the numbers that all programs of a launch have: each its own subtiles."""
+    return replace(numbers, subtiles=1)
 
 
 def cheapest_launches(

@@ -223,13 +223,12 @@ def _stages(models: Sequence[_NodeModel], stages: int) -> int:
 def _models(kernel: KernelOp, gpu: GpuModel) -> list[_NodeModel]:
     """Return the models of all nodes of a kernel."""
     waits = any(isinstance(op, WaitOp) for op in kernel.walk())
-    assert kernel.launch is not None
     return [
         _NodeModel(
             node,
             summarize(node, gpu.levels, gpu.device),
             tile_blocks(node),
-            kernel.launch,
+            kernel.launch_of(node),
             waits,
             gpu,
         )

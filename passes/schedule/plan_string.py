@@ -16,7 +16,7 @@ from typing import TypeAlias
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE
+from comet.dialects.compound.dims import ALL_LAUNCH_NUMBERS
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
@@ -36,7 +36,6 @@ Numbers: TypeAlias = tuple[tuple[str, int], ...]
 MOST_LISTED = 24
 """The most nodes that an error lists."""
 
-_LAUNCH = (*LAUNCH_NUMBERS, SPECIALIZE)
 _ENTRY = re.compile(r"\s*(?P<name>[\w/]+)\s*:(?P<numbers>[^;:]*)$")
 _NUMBER = re.compile(r"(?P<key>[A-Za-z_]\w*)=(?P<number>[1-9]\d*)$")
 
@@ -52,12 +51,14 @@ class PlanEntry:
     @property
     def loops(self) -> Numbers:
         """The dimensions with their factors."""
-        return tuple(entry for entry in self.numbers if entry[0] not in _LAUNCH)
+        return tuple(
+            entry for entry in self.numbers if entry[0] not in ALL_LAUNCH_NUMBERS
+        )
 
     @property
     def launch(self) -> Mapping[str, int]:
         """The launch numbers that are given."""
-        return {key: n for key, n in self.numbers if key in _LAUNCH}
+        return {key: n for key, n in self.numbers if key in ALL_LAUNCH_NUMBERS}
 
     def __str__(self) -> str:
         return f"{self.name}: {' '.join(f'{key}={n}' for key, n in self.numbers)}"

@@ -119,7 +119,7 @@ def plan_stores(
     for kernel, parts in numbered_kernels("stage-stores", found, kernels, "parts"):
         possible = able.get(kernel.sym_name.data)
         if possible is None:
-            reason = not_stored(kernel, gpu.alignment)
+            reason = _stores_subtiles(kernel) or not_stored(kernel, gpu.alignment)
             raise OpError(kernel, f"stage-stores: {reason}")
         yield kernel, _parts(kernel, parts, possible, gpu)
 
@@ -140,9 +140,19 @@ def _able(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
             if stored_copies(op, gpu.levels, gpu.alignment, parts)
         ]
         for op in copy.walk()
-        if isinstance(op, KernelOp)
+        if isinstance(op, KernelOp) and not _stores_subtiles(op)
     }
     return {name: possible for name, possible in found.items() if possible}
+
+
+def _stores_subtiles(kernel: KernelOp) -> str | None:
+    """Return why pointers store the results of a kernel by subtiles, or None."""
+    if not any(node.launch and node.launch.subtiles for node in kernel.nodes):
+        return None
+    return (
+        f"@{kernel.sym_name.data} stores subtiles of its results, see split-epilogues; "
+        "give subtiles=1 in its factors, or leave it out"
+    )
 
 
 def _parts(

@@ -57,6 +57,7 @@ from comet.passes.schedule.fuse.strategy import Between
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
 from comet.passes.schedule.order_programs import Order, OrderProgramsPass
+from comet.passes.schedule.split_epilogues import SplitEpiloguesPass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
 from comet.passes.search import cheapest, timed
@@ -408,6 +409,7 @@ class TritonDistributedPass(Pipeline):
             yield StageStoresPass(self.stores)
         yield AnnotateCostPass()
         if self.to == "tl":
+            yield SplitEpiloguesPass()
             yield MaterializeCopiesPass()
             yield HoistCopiesPass()
         if self.ranks > 1 and self.to == "tl":

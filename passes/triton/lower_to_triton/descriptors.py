@@ -6,7 +6,7 @@ See `use-descriptors` and `stage-stores`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -16,7 +16,13 @@ from xdsl.ir import SSAValue
 from comet.dialects import tl
 from comet.dialects.tl.types import BinaryKind, shape_of
 from comet.passes.triton.lower_to_triton.buffers import Buffer
-from comet.passes.triton.lower_to_triton.values import Scope, Tile, add, aligned
+from comet.passes.triton.lower_to_triton.values import (
+    Scope,
+    Tile,
+    add,
+    aligned,
+    split_last,
+)
 from comet.passes.triton.use_descriptors import descriptor_axes
 
 
@@ -61,7 +67,7 @@ def store_by_descriptor(
     value = described.with_axes(aligned(scope, tile, axes))
     *outer, first = described.first()
     width = shape_of(value.type)[-1] // parts
-    for index, part in enumerate(_halves(scope, value, parts)):
+    for index, part in enumerate(split_last(scope, value, parts)):
         start = first
         if index:
             shift = scope.insert(tl.ConstantOp.of(index * width, i32))
@@ -69,30 +75,6 @@ def store_by_descriptor(
         op = tl.DescriptorStoreOp(descriptor, (*outer, start), part)
         op.attributes["tl.comment"] = StringAttr(comment)
         scope.builder.insert(op)
-
-
-def _halves(scope: Scope, value: SSAValue, parts: int) -> Iterator[SSAValue]:
-    """
-    Yield so many parts of the last axis of a block, in order.
-
-    A half is an index of a new axis of two, which `tl.split` takes apart: registers do
-    not change threads if the layout has both halves in one.
-    """
-    if parts == 1:
-        yield value
-        return
-    *outer, last = shape_of(value.type)
-    sizes = [
-        scope.insert(tl.ConstantOp.of(size, i32)) for size in (*outer, 2, last // 2)
-    ]
-    axes = range(len(outer))
-    pairs = scope.insert(tl.ReshapeOp(value, sizes))
-    order = (*axes, len(outer) + 1, len(outer))
-    split = tl.SplitOp(scope.insert(tl.PermuteOp(pairs, order)))
-    scope.builder.insert(split)
-    for half in (split.left, split.right):
-        half.name_hint = f"{value.name_hint or 'x'}_half"
-        yield from _halves(scope, half, parts // 2)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
@@ -28,6 +28,7 @@ from comet.dialects.schedule.accumulators import (
 )
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.node import NodeOp
+from comet.dialects.tl.types import BinaryKind
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.channels import (
     owned_slice,
@@ -39,14 +40,19 @@ from comet.passes.triton.lower_to_triton.copies import (
     target_of,
 )
 from comet.passes.triton.lower_to_triton.loop_parts import LoopPart, parts_of
-from comet.passes.triton.lower_to_triton.offsets import inner_slice
+from comet.passes.triton.lower_to_triton.offsets import Prologue, inner_slice
 from comet.passes.triton.lower_to_triton.ops import (
     accumulated,
     accumulator_of,
     contraction,
 )
 from comet.passes.triton.lower_to_triton.table import lowers
-from comet.passes.triton.lower_to_triton.values import Scope, Tile, scope_in
+from comet.passes.triton.lower_to_triton.values import (
+    Scope,
+    Tile,
+    scope_in,
+    split_last,
+)
 from comet.passes.triton.lower_to_triton.waits import with_sources
 from comet.passes.triton.slices import LoopSlice, loop_slices
 
@@ -151,7 +157,7 @@ class TemporalLowering:
         split_dims = [
             loop.dim for loop in self._loops if loop.dim in names_of(argument)
         ]
-        if isinstance(value, Tile) and split_dims:
+        if isinstance(value, Tile) and split_dims and self._node.unroll is None:
             raise PassFailedException(
                 f"lower-to-triton: {self._node.name} splits {argument.type} along "
                 f"{split_dims[0]} although it is in registers, which Triton cannot; "
@@ -170,6 +176,8 @@ class TemporalLowering:
             scope.values |= outer
             return self._innermost(scope, accumulators)
         loop = self._loops[depth]
+        if self._node.unroll is not None:
+            return self._unrolled(loop, depth, scope, outer)
         iter_args = self._iter_args(loop)
         for index in iter_args:
             if index not in accumulators:
@@ -182,6 +190,38 @@ class TemporalLowering:
                 for index, result in enumerate(results)
                 if index in iter_args and isinstance(result, Tile)
             }
+        return results
+
+    def _unrolled(
+        self,
+        loop: LoopSlice,
+        depth: int,
+        scope: Scope,
+        outer: dict[SSAValue, Tile | Buffer],
+    ) -> list[Tile | Buffer]:
+        """Write the iterations of a loop, each with its part of tiles in registers."""
+        parts = {
+            argument: tuple(split_last(scope, value.value, loop.factor))
+            for argument, value in outer.items()
+            if isinstance(value, Tile) and loop.dim in value.dims
+        }
+        results: list[Tile | Buffer] = []
+        whole = scope.slices[loop.dim]
+        for index in range(loop.factor):
+            home = Prologue.at_end(scope.builder.insertion_point.block)
+            inner = replace(scope, slices=dict(scope.slices), values=dict(scope.values))
+            start = whole.named_start()
+            shift = home.add(tl.ConstantOp.of(index * loop.tile, i32))
+            if start is not None and index:
+                start = home.add(tl.BinaryOp(BinaryKind.ADD, start, shift))
+            shape = whole.shape.in_loop(loop)
+            start = shift if start is None else start
+            inner.slices[loop.dim] = inner_slice(whole, loop, shape, start, home)
+            tiles = {
+                argument: Tile(halves[index], names_of(argument))
+                for argument, halves in parts.items()
+            }
+            results = self._loop(depth + 1, inner, outer | tiles, {})
         return results
 
     def _iterate(

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from comet.dialects import tl
+from comet.dialects.blocks import terminator_of
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.slices import LoopSlice, Slice
@@ -25,6 +26,13 @@ class Prologue:
     def __init__(self, block: Block):
         self.block = block
         self._last: Operation | None = None
+
+    @classmethod
+    def at_end(cls, block: Block) -> Prologue:
+        """Return the place after all that a block has, before its terminator."""
+        place = cls(block)
+        place._last = terminator_of(block).prev_op
+        return place
 
     def add(self, op: Operation, hint: str | None = None) -> SSAValue:
         """Insert `op` after what was added before; return its result."""

@@ -8,18 +8,18 @@ element, in the order of the type.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
 from comet.dialects.blocks import terminator_of
-from comet.dialects.tl.types import BinaryKind, element_of
+from comet.dialects.tl.types import BinaryKind, element_of, shape_of
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.memory import KernelMemory
 from comet.passes.triton.lower_to_triton.offsets import Constexprs, DimSlice, Prologue
@@ -240,3 +240,27 @@ def add(scope: Scope, value: SSAValue, other: SSAValue) -> SSAValue:
 def both(scope: Scope, mask: SSAValue, other: SSAValue) -> SSAValue:
     """Return where two masks hold."""
     return scope.insert(tl.BinaryOp(BinaryKind.AND, mask, other))
+
+
+def split_last(scope: Scope, value: SSAValue, parts: int) -> Iterator[SSAValue]:
+    """
+    Yield so many parts of the last axis of a block, in order.
+
+    A half is an index of a new axis of two, which `tl.split` takes apart: registers do
+    not change threads if the layout has both halves in one.
+    """
+    if parts == 1:
+        yield value
+        return
+    *outer, last = shape_of(value.type)
+    sizes = [
+        scope.insert(tl.ConstantOp.of(size, i32)) for size in (*outer, 2, last // 2)
+    ]
+    axes = range(len(outer))
+    pairs = scope.insert(tl.ReshapeOp(value, sizes))
+    order = (*axes, len(outer) + 1, len(outer))
+    split = tl.SplitOp(scope.insert(tl.PermuteOp(pairs, order)))
+    scope.builder.insert(split)
+    for half in (split.left, split.right):
+        half.name_hint = f"{value.name_hint or 'x'}_half"
+        yield from split_last(scope, half, parts // 2)

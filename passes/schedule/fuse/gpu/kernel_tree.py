@@ -9,11 +9,11 @@ concatenates are stored to device memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective.base import CollectiveOp
@@ -175,23 +175,44 @@ def _segments(
     Yield the ops before each reduction loop, then those after the last loop.
 
     An elementwise op that reads no loop's result comes right before the first loop that
-    reads its own: registers do not hold it during earlier loops.
+    reads its own: registers do not hold it during earlier loops. One that nothing
+    reads comes where what it is computed from is needed, too.
     """
     needed: dict[SSAValue, int] = {}
     for index, loop in enumerate(plan.reduction_loops):
         for value in (value for op in loop.ops for value in op.operands):
             needed.setdefault(value, index)
-    place: dict[Operation, int] = {}
     last = len(plan.reduction_loops)
-    for index, segment in reversed(list(enumerate(plan.between))):
-        for op in reversed(segment):
-            used = [needed[result] for result in op.results if result in needed]
-            moves = index == 0 and isinstance(op, Elementwise) and used
-            place[op] = min(used) if moves else index
-            for value in op.operands:
-                needed[value] = min(place[op], needed.get(value, last))
+    first, *others = plan.between
+    place = {op: index for index, ops in enumerate(others, 1) for op in ops}
+    for op, index in place.items():
+        for value in op.operands:
+            needed[value] = min(index, needed.get(value, last))
+    beside = _needed_beside(first, needed)
+    for op in reversed(first):
+        used = [needed[result] for result in op.results if result in needed]
+        place[op] = min(used, default=beside[op]) if op in beside else 0
+        for value in op.operands:
+            needed[value] = min(place[op], needed.get(value, last))
     for index in range(last + 1):
         yield tuple(op for op in ops if place.get(op) == index)
+
+
+def _needed_beside(
+    ops: Sequence[Operation], needed: Mapping[SSAValue, int]
+) -> Mapping[Operation | Block, int]:
+    """
+    Return the last place at which what elementwise ops are computed from is needed.
+
+    `needed` are the places of values after `ops`.
+    """
+    found: dict[Operation | Block, int] = {}
+    for op in ops:
+        if isinstance(op, Elementwise):
+            above = (found[v.owner] for v in op.operands if v.owner in found)
+            own = (needed.get(value, 0) for value in op.operands)
+            found[op] = max((*above, *own), default=0)
+    return found
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import holds, shared_need
 from comet.cost.gpu.device import Device, SpecializedWarps
+from comet.cost.gpu.epilogue import fewest_subtiles
 from comet.cost.gpu.registers import (
     REGISTER,
     LaunchNumbers,
@@ -27,10 +28,11 @@ from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, SUBTILES
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.epilogue import undivided
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, repeats_programs
 from comet.dialects.tl.math import MIN_DOT_EXTENT, MOST_THREADS
@@ -180,14 +182,14 @@ def finish_kernel(
     not fit.
     """
     summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
-    fixed_numbers = fixed if node.launch is None else {**node.launch.numbers, **fixed}
     _check_products(node, summary, blocks)
-    node.launch = _launch(node, summary, blocks, gpu, fixed_numbers)
+    launch = _launch(node, summary, blocks, gpu, _fixed_numbers(node, fixed))
+    node.launch = _with_subtiles(node, launch, summary, blocks, gpu)
     numbers = launch_numbers(node.launch)
     _check_threads(node, node.launch.warps, gpu)
     shared = shared_need(summary, blocks, numbers.stages, gpu)
     if not holds(summary, blocks, shared, gpu):
-        registers = alive_bytes(summary, blocks)
+        registers = alive_bytes(summary, blocks, gpu.compiled.epilogue_subtiles)
         raise OpError(
             node,
             f"tile: {_needed(node, registers, shared, levels)}, more than the "
@@ -198,6 +200,38 @@ def finish_kernel(
     if numbers.specialize and not np.isfinite(time.seconds):
         raise OpError(node, _not_specialized(gpu.compiled.specialized))
     set_estimate(node, float(time.seconds) - gpu.launch)
+
+
+def _fixed_numbers(node: SpatialOp, fixed: Mapping[str, int]) -> Mapping[str, int]:
+    """
+    Return the launch numbers that are not chosen: `fixed`, and others of the kernel.
+
+    Other warps or stages need other subtiles.
+    """
+    own = {} if node.launch is None else node.launch.numbers
+    if any(own.get(name) != number for name, number in fixed.items()):
+        own.pop(SUBTILES, None)
+    return {**own, **fixed}
+
+
+def _with_subtiles(
+    node: SpatialOp,
+    launch: LaunchAttr,
+    summary: KernelSummary,
+    blocks: Mapping[str, int],
+    gpu: Device,
+) -> LaunchAttr:
+    """
+    Return launch numbers with the subtiles of the epilogue, by default the fewest.
+
+    Raises PassFailedException if subtiles cannot divide it.
+    """
+    given = launch.subtiles
+    if given > 1 and (reason := undivided(node, given)):
+        raise OpError(node, f"tile: @{node.node_name}: {reason}; leave subtiles out")
+    numbers = launch_numbers(launch)
+    subtiles = given or int(fewest_subtiles(summary, blocks, numbers, gpu))
+    return launch.replaced(subtiles=subtiles if subtiles > 1 else 0)
 
 
 def _check_threads(node: SpatialOp, warps: int, gpu: Device) -> None:

@@ -7,7 +7,7 @@ Blocks are powers of two, as in Triton; a dimension has one block size in a kern
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import product
 from typing import TypeAlias
@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu.capacity import fits, may_fit
 from comet.cost.gpu.device import Device
+from comet.cost.gpu.epilogue import fewest_subtiles
 from comet.cost.gpu.kernel import KernelTime, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Evaluated, KernelSummary
@@ -130,7 +131,9 @@ class PricedTilings:
         self._columns = dict(zip(sizes, rows.T, strict=True))
         self._blocks = Evaluated.of(summary, self._columns)
         warps, stages = self._columns["warps"], self._columns["stages"]
-        self._numbers = LaunchNumbers(warps, stages, specialize)
+        numbers = LaunchNumbers(warps, stages, specialize)
+        subtiles = fewest_subtiles(summary, self._blocks, numbers, gpu)
+        self._numbers = replace(numbers, subtiles=subtiles)
         self._needs = program_needs(summary, self._blocks, self._numbers, gpu)
         self._fitting = np.greater(fits(summary, self._blocks, self._needs, gpu), 0)
 
@@ -205,6 +208,7 @@ class PricedTilings:
         blocks = {name: int(column[row]) for name, column in self._columns.items()}
         warps, stages = blocks.pop("warps"), blocks.pop("stages")
         limit = int(np.argmax(self._parts[:, row]))
+        subtiles = int(at(self._numbers.subtiles))
         return KernelTiling(
             blocks,
             launch_of(
@@ -212,6 +216,7 @@ class PricedTilings:
                 stages,
                 int(at(self._summary.swizzle(self._blocks))),
                 specialize=self._specialize,
+                subtiles=subtiles if subtiles > 1 else 0,
             ),
             at(self._seconds),
             tuple(self._time.parts)[limit],

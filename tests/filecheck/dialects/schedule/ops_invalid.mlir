@@ -828,6 +828,20 @@ func.func @f(%c: !C, %r: !R) -> !R {
 
 !C = tensor<6x12xf16, #compound.dims<M, N @OB>>
 !R = tensor<6xf16, #compound.dims<M @OB>>
+func.func @f(%c: !C) -> !R {
+  // CHECK: 'schedule.temporal' op unroll: the node combines results; only loops that concatenate tiles can be unrolled
+  %m = schedule.temporal [N = 2] unroll ins(%c : !C) outs(!R) combine ["max"] {
+  ^bb0(%t: tensor<6x6xf16, #compound.dims<M, N @OB>>):
+    %max = compound.reduce max %t : tensor<6x6xf16, #compound.dims<M, N @OB>> -> !R
+    schedule.yield %max : !R
+  }
+  func.return %m : !R
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @OB>>
+!R = tensor<6xf16, #compound.dims<M @OB>>
 func.func @f(%c: !C, %r: !R) -> !R {
   // CHECK: 'schedule.temporal' op unmask: the node has 2 loops; only one loop can be written in two parts
   %m = schedule.temporal [M = 2, N = 2] unmask ins(%c, %r : !C, !R) outs(!R) combine ["max"] {

@@ -1,0 +1,101 @@
+"""
+In how many subtiles a program computes its epilogue.
+
+An epilogue holds the accumulators, and beside them what it loads and computes: of a
+tile of 128 x 256 that is more than registers have room for. In subtiles, each a range
+of columns, it is computed one after another, so that all but the accumulators are a
+part of the tile (EPILOGUE_SUBTILE in Triton's tutorial on persistent products, epilogue
+tiles in CUTLASS). Block sizes and launch numbers may be arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from comet.cost.gpu.capacity import register_limit
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.layouts import Layouts
+from comet.cost.gpu.registers import LaunchNumbers, thread_registers
+from comet.cost.gpu.summary import Evaluated, KernelSummary
+from comet.cost.gpu.terms import Blocks, DividedEpilogue
+from comet.cost.reals import Real
+
+LEAST_COLUMNS = 16
+"""The fewest columns of a subtile."""
+
+
+def fewest_subtiles(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> Real:
+    """
+    Return the fewest subtiles with which registers suffice, a power of two.
+
+    Each subtile waits for its loads, so more are no faster. It is 1 if registers never
+    suffice, and for kernels without an epilogue that subtiles can divide.
+    """
+    found: Real = 1.0
+    if summary.epilogue is None or numbers.specialize:
+        return found
+    padded = summary.padded(Evaluated.of(summary, blocks))
+    limit = register_limit(numbers.warps, gpu)
+    columns = _divisible_columns(summary.epilogue, summary, padded, numbers, gpu)
+    missing = _needed(found, summary, padded, numbers, gpu) > limit
+    for count in _counts(gpu):
+        divisible = missing & np.greater_equal(columns, count * LEAST_COLUMNS)
+        if not np.any(divisible):
+            break
+        enough = divisible & (_needed(count, summary, padded, numbers, gpu) <= limit)
+        found = np.where(enough, count, found)
+        missing = missing & np.logical_not(enough)
+    return found
+
+
+def repeated_waits(summary: KernelSummary, numbers: LaunchNumbers) -> Real:
+    """Return how often more than once a program waits for loads of its epilogue."""
+    waits = summary.epilogue is not None and summary.epilogue.loads
+    return numbers.subtiles - 1 if waits else 0.0
+
+
+def _counts(gpu: Device) -> Iterator[float]:
+    """Yield the numbers of several subtiles that are tried, fewest first."""
+    count = 2.0
+    while count <= gpu.compiled.epilogue_subtiles:
+        yield count
+        count *= 2
+
+
+def _needed(
+    subtiles: Real,
+    summary: KernelSummary,
+    blocks: Blocks,
+    numbers: LaunchNumbers,
+    gpu: Device,
+) -> Real:
+    """Return the registers of a thread with so many subtiles."""
+    numbers = replace(numbers, subtiles=subtiles)
+    return thread_registers(summary, blocks, numbers, gpu)
+
+
+def _divisible_columns(
+    epilogue: DividedEpilogue,
+    summary: KernelSummary,
+    blocks: Blocks,
+    numbers: LaunchNumbers,
+    gpu: Device,
+) -> Real:
+    """
+    Return the columns of the accumulators if subtiles can divide them, else 0.
+
+    Tiles have to be whole, and a thread has to hold columns of all subtiles: no warps
+    along columns. `tl.split` moves no registers then.
+    """
+    layouts, dim = Layouts.once(summary, blocks, numbers.warps, gpu), epilogue.dim
+    dot = layouts.product_of(epilogue.accumulators[0].dims)
+    if dim not in dot.columns:
+        return 0.0
+    whole = np.equal(np.mod(summary.extents[dim], blocks[dim]), 0)
+    in_thread = np.less_equal(layouts.of[dot].columns, 1)
+    return np.where(whole & in_thread, blocks[dim], 0.0)

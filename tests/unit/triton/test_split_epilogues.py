@@ -1,0 +1,111 @@
+"""`split-epilogues`: subtiles mean the same, fit registers, and are legal."""
+
+import re
+from pathlib import Path
+
+import pytest
+from gpu_graphs import H200, SOFTMAX
+from gpu_ranks import H200X8, SHARED_TEXTS
+from semantics import parse_module, run_passes
+from triton_modules import check_all, compile_all, emitted
+from xdsl.utils.exceptions import PassFailedException
+
+EPILOGUE = """
+!a = tensor<{M}x{K}xbf16, #compound.dims<M, K>>
+!b = tensor<{K}x{N}xbf16, #compound.dims<K, N>>
+!c = tensor<{M}x{N}xbf16, #compound.dims<M, N>>
+!f = tensor<{M}x{N}xf32, #compound.dims<M, N>>
+func.func @f(%a: !a, %b: !b, %x: !c, %v: tensor<{N}xf32, #compound.dims<N>>,
+             %r: tensor<{M}xf32, #compound.dims<M>>) -> (!c, !c) {{
+  %p = compound.contract %a, %b : !a, !b -> !f
+  %w = compound.cast %x : !c -> !f
+  %e = compound.map exp %w : !f -> !f
+  %early = compound.cast %e : !f -> !c
+  %q = compound.map mult %p, %e : !f, !f -> !f
+  %s = compound.map add %q, %v : !f, tensor<{N}xf32, #compound.dims<N>> -> !f
+  %t = compound.map mult %s, %r : !f, tensor<{M}xf32, #compound.dims<M>> -> !f
+  %y = compound.cast %t : !f -> !c
+  func.return %early, %y : !c, !c
+}}
+"""
+TILES = 'strategy=full factors="early: M=3 N=2 warps={} stages=2 {}; p_k: K=3"'
+
+
+def module(tiles: str, **extents: int) -> str:
+    """Return the emitted module of the epilogue, in given tiles."""
+    text = EPILOGUE.format(**extents)
+    return emitted(text, f"{H200},triton-distributed{{{tiles}}}")
+
+
+def test_meaning(tmp_path: Path):
+    """Odd rows and terms, several programs, vectors of rows and of columns."""
+    options = {1: "", 2: "", 4: "persist=all"}
+    sources = {
+        f"{count} subtiles": module(
+            f"{TILES.format(4, f'group=2 subtiles={count}')} {other}", M=37, K=45, N=64
+        )
+        for count, other in options.items()
+    }
+    for (name, source), count in zip(sources.items(), options, strict=True):
+        assert source.count("tl.split(") == count - 1, name
+    for facts in check_all(sources, tmp_path).values():
+        assert facts["ok"], facts
+
+
+def test_registers_suffice_with_the_subtiles_that_are_chosen(tmp_path: Path):
+    """A tile of 128 x 256 and what is computed beside it, compiled for sm_90."""
+    large = {"M": 2048, "K": 1024, "N": 2048}
+    tiles = 'factors="early: M=16 N=8 warps=8 stages=3 group=8{}; p_k: K=16"'
+    options = {"chosen": "", "whole": " subtiles=1"}
+    sources = {
+        name: module(f"strategy=full {tiles.format(text)}", **large)
+        for name, text in options.items()
+    }
+    assert "tl.split(" in sources["chosen"]
+    chosen, whole = compile_all(sources, tmp_path, "sm_90")
+    assert chosen["spills"] == 0
+    assert whole["spills"] != 0
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "reason"),
+    [
+        pytest.param(
+            EPILOGUE.format(M=64, K=64, N=96),
+            TILES.format(4, "subtiles=2").replace("N=2", "N=1"),
+            "2 subtiles do not divide its tiles of 96 of N",
+            id="no power of two",
+        ),
+        pytest.param(
+            EPILOGUE.format(M=64, K=64, N=64),
+            TILES.format(4, "subtiles=64"),
+            "64 subtiles do not divide its tiles of 32 of N",
+            id="too many",
+        ),
+        pytest.param(
+            SOFTMAX.format(M=64, N=64, K=32),
+            'strategy=full factors="p: M=4 warps=4 stages=2 group=1 subtiles=2"',
+            "no epilogue that subtiles divide",
+            id="no product",
+        ),
+    ],
+)
+def test_subtiles_that_do_not_divide_a_kernel(text: str, options: str, reason: str):
+    with pytest.raises(PassFailedException, match=re.escape(reason)):
+        emitted(text, f"{H200},triton-distributed{{{options}}}")
+
+
+def test_programs_of_several_ranks_have_none():
+    text = SHARED_TEXTS["ag_gemm"].format(M=64, K=64, N=64)
+    passes = f"{H200X8},triton-distributed{{ranks=2 pattern=bsp to=dataflow}}"
+    launches = str(run_passes(parse_module(text), passes)).split("#schedule.launch<")
+    assert len(launches) > 1
+    assert not any("subtiles" in text.partition(">")[0] for text in launches[1:])
+
+
+def test_descriptors_do_not_store_subtiles():
+    tiles = TILES.format(4, "group=2 subtiles=2")
+    extents = {"M": 64, "K": 48, "N": 64}
+    assert "_out.store(" not in module(f"{tiles} stores=all", **extents)
+    with pytest.raises(PassFailedException, match="stores subtiles of its results"):
+        module(f'{tiles} stores="f_kernel=2"', **extents)
