@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from comet.tools import deferred_methods as deferred_methods
-
-# isort: split
-
 import json
 import shlex
 import sys

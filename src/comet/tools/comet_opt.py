@@ -1,9 +1,5 @@
 """comet-opt: runs passes on a module, then prints it or emits it for a target."""
 
-from comet.tools import deferred_methods as deferred_methods
-
-# isort: split
-
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
