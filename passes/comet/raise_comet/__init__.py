@@ -89,10 +89,8 @@ def raise_mapping(problem: ProblemOp, mapping: MappingOp) -> list[Operation]:
     roots = tuple(tree.trees(program))
     func = _mapping_function(tree, program, roots)
     func.location = mapping.location
-    mesh, reference_func = (
-        MeshOp(MESH, tree.axes, tree.axis_levels),
-        _reference_function(reference),
-    )
+    mesh = MeshOp(MESH, tree.axes, tree.axis_levels)
+    reference_func = _reference_function(reference)
     raised: list[Operation] = [mesh, func, reference_func]
     module = ModuleOp(raised)
     _set_factors(func, roots)

@@ -201,7 +201,10 @@ class TemporalLowering:
     ) -> list[Tile | Buffer]:
         """Write the iterations of a loop, each with its part of tiles in registers."""
         parts = {
-            argument: tuple(split_last(scope, value.value, loop.factor))
+            argument: [
+                Tile(half, value.dims)
+                for half in split_last(scope, value.value, loop.factor)
+            ]
             for argument, value in outer.items()
             if isinstance(value, Tile) and loop.dim in value.dims
         }
@@ -217,10 +220,7 @@ class TemporalLowering:
             shape = whole.shape.in_loop(loop)
             start = shift if start is None else start
             inner.slices[loop.dim] = inner_slice(whole, loop, shape, start, home)
-            tiles = {
-                argument: Tile(halves[index], names_of(argument))
-                for argument, halves in parts.items()
-            }
+            tiles = {argument: halves[index] for argument, halves in parts.items()}
             results = self._loop(depth + 1, inner, outer | tiles, {})
         return results
 

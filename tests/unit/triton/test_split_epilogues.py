@@ -28,6 +28,19 @@ func.func @f(%a: !a, %b: !b, %x: !c, %v: tensor<{N}xf32, #compound.dims<N>>,
   func.return %early, %y : !c, !c
 }}
 """
+HEADS = """
+!a = tensor<3x37x45xbf16, #compound.dims<H, M, K>>
+!b = tensor<3x45x64xbf16, #compound.dims<H, K, N>>
+!c = tensor<3x37x64xbf16, #compound.dims<H, M, N>>
+!f = tensor<3x37x64xf32, #compound.dims<H, M, N>>
+func.func @f(%a: !a, %b: !b, %x: !c) -> !c {
+  %p = compound.contract %a, %b : !a, !b -> !f
+  %w = compound.cast %x : !c -> !f
+  %s = compound.map add %p, %w : !f, !f -> !f
+  %y = compound.cast %s : !f -> !c
+  func.return %y : !c
+}
+"""
 TILES = 'strategy=full factors="early: M=3 N=2 warps={} stages=2 {}; p_k: K=3"'
 
 
@@ -46,7 +59,9 @@ def test_meaning(tmp_path: Path):
         )
         for count, other in options.items()
     }
-    for (name, source), count in zip(sources.items(), options, strict=True):
+    tiles = 'strategy=full factors="y: H=3 M=3 N=2 subtiles=2; p_k: K=3"'
+    sources["heads"] = emitted(HEADS, f"{H200},triton-distributed{{{tiles}}}")
+    for (name, source), count in zip(sources.items(), (*options, 2), strict=True):
         assert source.count("tl.split(") == count - 1, name
     for facts in check_all(sources, tmp_path).values():
         assert facts["ok"], facts
