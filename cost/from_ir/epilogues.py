@@ -9,21 +9,19 @@ from xdsl.ir import Operation
 from comet.cost.from_ir.products import tile_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.terms import DividedEpilogue
-from comet.dialects.collective.spmd import rank_count
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.epilogue import epilogue_of
 
 
 def divided_epilogue(
-    node: SpatialOp, gpu: Device, *, grouped: bool
+    node: SpatialOp, gpu: Device
 ) -> Mapping[Operation, DividedEpilogue]:
     """
     Return the epilogue of a kernel by its ops, none if subtiles cannot divide it.
 
-    They cannot where programs exchange, with others of their group or other ranks.
     The terminator is one of them: in subtiles, results have been stored before it.
     """
-    if gpu.compiled.epilogue_subtiles <= 1 or grouped or rank_count(node) > 1:
+    if gpu.compiled.epilogue_subtiles <= 1:
         return {}
     if (epilogue := epilogue_of(node)) is None:
         return {}

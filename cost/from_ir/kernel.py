@@ -414,7 +414,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     shared_out = frozenset((*node.factors, *group) if group else ())
     with_products = any(isinstance(op, ContractOp) for op in ops)
     tensors = tuple(dict.fromkeys((*node.ins, *node.outs)))
-    divided = divided_epilogue(node, gpu, grouped=bool(group))
+    divided = divided_epilogue(node, gpu)
     walk = _Walk(
         levels, gpu, shared_out, tensors, with_products=with_products, divided=divided
     )

@@ -52,9 +52,11 @@ def epilogue_of(node: SpatialOp) -> Epilogue | None:
     """
     Return the epilogue of a kernel, None if subtiles cannot divide it.
 
-    They can where all ops after the last loop are elementwise, and loops have summed
-    products before.
+    They can where all ops after the last loop are elementwise, loops have summed
+    products before, and programs do not exchange.
     """
+    if _exchanges(node):
+        return None
     after = _after_loops(node)
     accumulator = next((v for op in after for v in op.operands if _is_summed(v)), None)
     if accumulator is None or any(scatterings(value) for value in node.outs):
@@ -66,8 +68,8 @@ def epilogue_of(node: SpatialOp) -> Epilogue | None:
 
 def undivided(node: SpatialOp, subtiles: int) -> str | None:
     """Return why so many subtiles cannot divide the epilogue of a kernel, or None."""
-    if rank_count(node) > 1:
-        return "its programs run on several ranks, and subtiles need one"
+    if _exchanges(node):
+        return "its programs exchange with others, and those of subtiles may not"
     if (epilogue := epilogue_of(node)) is None:
         return (
             "it has no epilogue that subtiles divide, elementwise ops on sums of "
@@ -80,6 +82,12 @@ def undivided(node: SpatialOp, subtiles: int) -> str | None:
             f"{epilogue.dim}, which need a power of two"
         )
     return None
+
+
+def _exchanges(node: SpatialOp) -> bool:
+    """Whether programs exchange, with others of their group or other ranks."""
+    inner = (op for op in node.body.walk() if isinstance(op, NodeOp))
+    return rank_count(node) > 1 or any(op.on_mesh for op in inner)
 
 
 def _after_loops(node: SpatialOp) -> Sequence[Operation]:

@@ -34,7 +34,7 @@ from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 
 SUFFIX = "_epilogue"
-"""The name of the loop is that of its kernel, with this behind it."""
+"""What the name of the loop has after that of its kernel."""
 
 
 @dataclass(frozen=True)

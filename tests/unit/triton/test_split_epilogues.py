@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from gpu_graphs import H200, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS
-from semantics import parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted
 from xdsl.utils.exceptions import PassFailedException
 
@@ -110,12 +109,26 @@ def test_subtiles_that_do_not_divide_a_kernel(text: str, options: str, reason: s
         emitted(text, f"{H200},triton-distributed{{{options}}}")
 
 
-def test_programs_of_several_ranks_have_none():
-    text = SHARED_TEXTS["ag_gemm"].format(M=64, K=64, N=64)
-    passes = f"{H200X8},triton-distributed{{ranks=2 pattern=bsp to=dataflow}}"
-    launches = str(run_passes(parse_module(text), passes)).split("#schedule.launch<")
-    assert len(launches) > 1
-    assert not any("subtiles" in text.partition(">")[0] for text in launches[1:])
+@pytest.mark.parametrize(
+    ("machine", "text", "options"),
+    [
+        pytest.param(
+            H200X8,
+            SHARED_TEXTS["ag_gemm"].format(M=64, K=64, N=64),
+            'ranks=2 pattern=bsp factors="c: M=1 N=1 subtiles=2"',
+            id="ranks",
+        ),
+        pytest.param(
+            H200,
+            SOFTMAX.format(M=512, N=512, K=64),
+            'ctas=2 dim=N factors="p: M=4 subtiles=2"',
+            id="groups",
+        ),
+    ],
+)
+def test_programs_that_exchange_have_none(machine: str, text: str, options: str):
+    with pytest.raises(PassFailedException, match="its programs exchange with others"):
+        emitted(text, f"{machine},triton-distributed{{{options}}}")
 
 
 def test_descriptors_do_not_store_subtiles():
