@@ -193,14 +193,20 @@ class _Tape:
         A known result is another object each time, as without a tape: sums add up the
         terms of one object first, which rounds otherwise.
         """
-        slots = tuple([self.slot(operand) for operand in operands])
-        key = operator, slots
-        if (place := self.done.get(key)) is not None:
-            return self._at(place)
-        values = self.values
-        result = operator(*[values[slot] for slot in slots])
-        self.done[key] = len(values)
-        return self.new(cast("Array", result))
+        slots = tuple(
+            [
+                operand.place
+                if isinstance(operand, _Recorded) and operand.tape is self
+                else self.slot(operand)
+                for operand in operands
+            ]
+        )
+        key, values = (operator, slots), self.values
+        if (place := self.done.get(key)) is None:
+            result = cast("Array", operator(*[values[slot] for slot in slots]))
+            place = self.done[key] = len(values)
+            values.append(result)
+        return self._at(place)
 
     def program(self, inputs: int, results: Sequence[int]) -> _Program:
         """Return what computes the values at the positions `results`."""

@@ -102,7 +102,8 @@ class MeshOp(IRDLOperation):
 
     def size(self, axes: Iterable[str]) -> int:
         """Return the number of instances in a group over `axes`."""
-        return prod(self.axis_extents[axis] for axis in axes)
+        extents = self.axis_extents
+        return prod(extents[axis] for axis in axes)
 
     def fault(self, axes: Sequence[str]) -> str:
         """Return why `axes` do not name distinct axes of this mesh, '' if they do."""

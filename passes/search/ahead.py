@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from select import select
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar, cast
 
 from comet.passes.search.record import session
 
@@ -82,6 +82,8 @@ class Ahead(Generic[T]):
     def __init__(self, tasks: Sequence[Task[T]]):
         self._tasks = tasks
         self._results: dict[int, T] = {}
+        self._failed = set[int]()
+        """Tasks that raised an error, which are done again for it."""
         self._next, last = os.pipe()
         os.write(last, bytes(range(min(len(tasks), MOST_TASKS))))
         os.close(last)
@@ -91,15 +93,13 @@ class Ahead(Generic[T]):
     def result(self, number: int) -> T:
         """Return what a task returns, or raise what it raises."""
         self._collect(0)
-        while number not in self._results and self._children:
+        while self._children and number not in self._results.keys() | self._failed:
             if (taken := self._take()) is None:
                 self._collect(None)
             elif taken == number:
                 break
             else:
-                # The search will raise the error if it comes to this task.
-                with suppress(Exception):
-                    self._results[taken] = self._done(taken)
+                self._attempt(taken)
                 self._collect(0)
         if number not in self._results:
             self._results[number] = self._done(number)
@@ -140,13 +140,20 @@ class Ahead(Generic[T]):
         with session() as current, suppress(BrokenPipeError):
             current.processes = 1
             while (taken := self._take()) is not None:
-                try:
-                    result = self._tasks[taken]()
-                except Exception:
-                    continue  # The parent does it again, if it needs to know why.
-                data = pickle.dumps((taken, result), pickle.HIGHEST_PROTOCOL)
+                self._attempt(taken)
+                done = self._results, self._failed
+                data = pickle.dumps(done, pickle.HIGHEST_PROTOCOL)
+                self._results.clear()
+                self._failed.clear()
                 _write(written, len(data).to_bytes(LENGTH_BYTES, "little"))
                 _write(written, data)
+
+    def _attempt(self, number: int) -> None:
+        """Do a task, and keep its result; its error is raised if it is asked for."""
+        try:
+            self._results[number] = self._done(number)
+        except Exception:
+            self._failed.add(number)
 
     def _done(self, number: int) -> T:
         """Do a task, in which no more processes are forked if some are at work."""
@@ -169,8 +176,9 @@ class Ahead(Generic[T]):
             length = int.from_bytes(_read(results, LENGTH_BYTES), "little")
             data = _read(results, length)
             if data and len(data) == length:
-                number, result = pickle.loads(data)
-                self._results[number] = result
+                done, failed = cast("tuple[dict[int, T], set[int]]", pickle.loads(data))
+                self._results |= done
+                self._failed |= failed
             else:
                 self._ended(results)
 
