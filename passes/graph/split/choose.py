@@ -67,26 +67,36 @@ def choose_split(
     the passes that lower it to kernels.
     """
     gpu = device_of(attached_system(module))
-    folds = few_results(module, FoldOp, gpu)
-    products = few_results(module, ContractOp, gpu) if ranks == 1 else {}
+    folds = _splits_of(few_results(module, FoldOp, gpu), ranks, gpu)
+    summed = few_results(module, ContractOp, gpu) if ranks == 1 else {}
+    products = _splits_of(summed, ranks, gpu)
     if not _is_long(module):
-        return _fastest(module, {**products, **folds}, ranks, rest)
-    return _fastest(module, folds, ranks, rest) or _fastest(
-        products_as_functions(module, products), products, ranks, rest
+        return _fastest(module, {**products, **folds}, rest)
+    return _fastest(module, folds, rest) or _fastest(
+        products_as_functions(module, products), products, rest
     )
 
 
-def _fastest(
-    module: ModuleOp, extents: Mapping[str, int], ranks: int, rest: Sequence[ModulePass]
-) -> SplitPass | None:
-    """Return the fastest split of a dimension of `extents`, None if none helps."""
-    gpu = device_of(attached_system(module))
-    open_splits = {
+def _splits_of(
+    extents: Mapping[str, int], ranks: int, gpu: Device
+) -> dict[str, list[SplitPass]]:
+    """Return the splits to try, of each dimension of `extents` that has any."""
+    splits = {
         dim: [SplitPass(dim, parts) for parts in part_counts(extent, ranks, gpu)]
         for dim, extent in extents.items()
     }
-    if not any(open_splits.values()):
+    return {dim: each for dim, each in splits.items() if each}
+
+
+def _fastest(
+    module: ModuleOp,
+    open_splits: Mapping[str, Sequence[SplitPass]],
+    rest: Sequence[ModulePass],
+) -> SplitPass | None:
+    """Return the fastest of the splits of all dimensions, None if none helps."""
+    if not open_splits:
         return None
+    gpu = device_of(attached_system(module))
     tried: dict[SplitPass | None, float] = {}
     splits = (None, *(split for each in open_splits.values() for split in each))
     number = {split: index for index, split in enumerate(splits)}
