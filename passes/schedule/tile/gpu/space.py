@@ -254,10 +254,12 @@ def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | Non
     """
     if not may_have_tiling(summary, gpu):
         return None
+    tried: list[Sizes] = []
     for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
         sizes = {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
-        if wasted_product(summary, sizes):
+        if sizes in tried or wasted_product(summary, sizes):
             continue
+        tried.append(sizes)
         if (found := launches_that_fit(summary, sizes, {}, gpu)) is not None:
             return found
     return None
