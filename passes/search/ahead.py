@@ -60,11 +60,16 @@ def processes() -> int:
 
 
 @contextmanager
-def ahead(tasks: Sequence[Task[T]]) -> Generator[Ahead[T]]:
-    """Let the processes of the session do tasks; they end with the body."""
+def ahead(tasks: Sequence[Task[T]], fewest: int = 2) -> Generator[Ahead[T]]:
+    """
+    Let the processes of the session do tasks; they end with the body.
+
+    If there are less than `fewest` tasks, this process does them alone.
+    """
     done = Ahead(tasks)
     try:
-        for _ in range(min(processes(), len(tasks)) - 1):
+        sharing = processes() if len(tasks) >= fewest else 1
+        for _ in range(min(sharing, len(tasks)) - 1):
             done.fork()
         yield done
     finally:

@@ -58,6 +58,8 @@ def test_several_processes_do_tasks():
 
     assert len(set(results([busy] * 4, 2))) == 2
     assert set(results([busy] * 2, 1)) == {os.getpid()}
+    with searching(2), ahead([busy] * 3, fewest=4) as done:
+        assert {done.result(number) for number in range(3)} == {os.getpid()}
 
 
 def test_a_large_result_arrives():
@@ -193,16 +195,25 @@ def test_a_process_with_one_core_forks_none(monkeypatch: pytest.MonkeyPatch):
     assert processes_here() == 1
 
 
-def test_kernels_are_the_same_with_several_processes(monkeypatch: pytest.MonkeyPatch):
-    """The choice of kernels, and the split of a product, which is tried on copies."""
+@pytest.mark.parametrize(
+    ("pipeline", "forked"),
+    [
+        pytest.param("triton-distributed", 3, id="priced, and a split tried on copies"),
+        pytest.param("decompose,stream,fuse{strategy=none}", 1, id="lowered"),
+    ],
+)
+def test_kernels_are_the_same_with_several_processes(
+    pipeline: str, forked: int, monkeypatch: pytest.MonkeyPatch
+):
     text = norm_and_mlp({**SIZES, "F": 256})
     found, forks = list[str](), list[int]()
     fork = os.fork
     monkeypatch.setattr(os, "fork", lambda: forks.append(fork()) or forks[-1])
+    monkeypatch.setattr(trial, "FEWEST_LOWERED", 2)
     for count in (1, 2):
         monkeypatch.setattr(trial, "_KNOWN", {})
         with searching(count):
-            module = run_passes(parse_module(text), f"{H200},triton-distributed")
+            module = run_passes(parse_module(text), f"{H200},{pipeline}")
         found.append(str(module))
-    assert len(forks) == 3
+    assert len(forks) == forked
     assert found[0] == found[1]

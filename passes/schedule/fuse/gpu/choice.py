@@ -443,7 +443,7 @@ def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:
     """
     for kernel in fused.kernels:
         if not trials.fits(kernel):
-            return _cut(func, trials, fused, kernel, trials.misfit)
+            return _cut(func, trials, fused, kernel, partial(trials.misfit, kernel))
     slowest = max(fused.kernels, key=trials.seconds, default=None)
     limit = "" if slowest is None else trials.limit(slowest)
     needs = needs_of(fused.steps, trials)
@@ -455,11 +455,11 @@ def _cut(
     trials: Trials,
     fused: _Fused,
     kernel: Spatial,
-    reason: Callable[[Spatial], str],
+    reason: Callable[[], str],
 ) -> Found[_Fused]:
     """Cut `kernel`, which is not possible for the `reason`, and price the choice."""
     if (partition := cut_in_two(fused.partition, kernel)) is None:
-        raise OpError(func, reason(kernel))
+        raise OpError(func, reason())
     if fused.cuts == 0:
         raise OpError(
             func, f"more than {CUTS} cuts; priority fusion finds where to cut"
@@ -469,7 +469,7 @@ def _cut(
 
 def _lowered(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused] | None:
     """Return None if all kernels can be lowered, else the choice with one cut."""
-    for kernel in fused.kernels:
-        if trials.refusal(kernel):
-            return _cut(func, trials, fused, kernel, trials.refusal)
-    return None
+    if (refused := trials.first_refused(fused.kernels)) is None:
+        return None
+    kernel, reason = refused
+    return _cut(func, trials, fused, kernel, lambda: reason)

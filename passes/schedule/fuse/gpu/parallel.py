@@ -50,7 +50,7 @@ def partitions_by_priority(
     def merged(way: Way) -> Partition:
         return priority_partition(ops, forms, way.recomputed, eager=way.eager)
 
-    if len(ops) < FEWEST_OPS or processes() == 1:
+    if not ways or len(ops) < FEWEST_OPS or processes() == 1:
         return [merged(way) for way in ways]
     _price(first_kernels(ops), forms)
     number = {op: index for index, op in enumerate(ops)}

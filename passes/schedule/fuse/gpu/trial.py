@@ -8,8 +8,9 @@ search runs `fuse` on many copies of a module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Generic, TypeVar
 
@@ -60,6 +61,7 @@ from comet.passes.schedule.tile_tree import (
     loops_below,
 )
 from comet.passes.search import session
+from comet.passes.search.ahead import ahead
 from comet.passes.search.record import Choice
 from comet.passes.triton.lower_to_triton import prepare
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
@@ -80,6 +82,9 @@ class Known:
     lowered: bool = False
     """Whether it was lowered with its best tiles, without an error."""
 
+
+FEWEST_LOWERED = 4
+"""Fewer kernels are lowered sooner than a process is forked."""
 
 MOST_KNOWN = 512
 """Kernels that are remembered: more than large graphs try, in some megabytes."""
@@ -245,13 +250,27 @@ class Trials:
 
     def refusal(self, kernel: Spatial) -> str:
         """Return why a kernel with its best tiles is not lowered, empty if it is."""
-        trial = self.fitting(kernel)
-        if trial.known.lowered:
-            return ""
-        node = self._nodes.pop(kernel, None) or self._built(kernel)
-        reason = refusal(node, trial.tiling, self._system)
-        trial.known.lowered = not reason
+        _, reason = self.first_refused((kernel,)) or (kernel, "")
         return reason
+
+    def first_refused(self, kernels: Iterable[Spatial]) -> tuple[Spatial, str] | None:
+        """
+        Return the first kernel that is not lowered with its best tiles, and why.
+
+        Several processes share many kernels.
+        """
+        new = [each for each in kernels if not self.fitting(each).known.lowered]
+        tasks = [partial(self._refusal, kernel) for kernel in new]
+        with ahead(tasks, FEWEST_LOWERED) as done:
+            for number, kernel in enumerate(new):
+                if reason := done.result(number):
+                    return kernel, reason
+                self.fitting(kernel).known.lowered = True
+        return None
+
+    def _refusal(self, kernel: Spatial) -> str:
+        node = self._nodes.pop(kernel, None) or self._built(kernel)
+        return refusal(node, self.tiling(kernel), self._system)
 
 
 def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:
