@@ -12,6 +12,7 @@ from graph_text import Program
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import check_all, emitted, hardware
 from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import ContractOp
@@ -22,7 +23,12 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.schedule.fuse.gpu import choice
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Group, Values
-from comet.passes.schedule.fuse.gpu.narrow import store_narrow, unround, unrounded
+from comet.passes.schedule.fuse.gpu.narrow import (
+    Narrowed,
+    store_narrow,
+    unround,
+    unrounded,
+)
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile_tree import Spatial
@@ -117,6 +123,26 @@ def test_a_cast_that_a_kernel_stores_is_kept():
         narrowed = str(func)
         unround(func)
         assert str(func) == narrowed
+
+
+def test_only_the_best_choice_of_priority_fusion_is_narrowed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """It stores `c` alone; kernels of one contraction each would store `d`, too."""
+    cast: list[str | None] = []
+
+    def noted(product: SSAValue) -> Narrowed:
+        cast.append(product.name_hint)
+        return store_narrow(product)
+
+    monkeypatch.setattr(choice, "store_narrow", noted)
+    p = Program({"M": 4096, "K": 1024, "N": 4096, "D": 64, "E": 64}, "bf16", "f32")
+    c = p.contract("c", p.argument("a", "MK"), p.argument("b", "KN"), "MN")
+    d = p.contract("d", p.argument("x", "MD"), p.argument("w", "DE"), "ME")
+    y = p.contract("y", p.map("e", "exp", d), p.argument("v", "EN"), "MN")
+    text = p.returning(p.map("z", "add", c, y), p.reduce("s", "add", c, "M"))
+    assert narrow(text, "strategy=auto narrow=auto") == "c"
+    assert cast == ["c"]
 
 
 def test_lower_bounds_hold_while_casts_come_and_go(monkeypatch: pytest.MonkeyPatch):

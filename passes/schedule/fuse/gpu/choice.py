@@ -188,12 +188,15 @@ def _narrowed(
     Return the best choice if products may be stored narrow, and those that are.
 
     `wide` is the best of the choices in `fitting` without narrow products; they are
-    tried again with casts of their products. With `merge`, priority fusion merges the
-    kernels of `wide` further: narrow values may fit where wide ones do not. Products
+    tried again with casts of their products. If it is one of priority fusion, only it
+    is, as that has merged kernels as long as this saved time. With `merge`, priority
+    fusion merges them further: narrow values may fit where wide ones do not. Products
     are returned by name.
     """
     names = value_names(elementary_ops(func))
-    storing = {fused: tuple(stored_products(fused.kernels)) for fused in fitting}
+    by_priority = wide.result.choice.name == "priority"
+    tried = (wide.result,) if by_priority else fitting
+    storing = {fused: tuple(stored_products(fused.kernels)) for fused in tried}
     products = dict.fromkeys(value for found in storing.values() for value in found)
     if not products:
         return wide.result, ()
@@ -202,11 +205,11 @@ def _narrowed(
     with_casts = {
         fused: fused.with_casts(casts) for fused, found in storing.items() if found
     }
-    choices, start = list(with_casts.values()), with_casts.get(wide.result)
+    choices = list(with_casts.values())
     with unrounded(casts):
         forms.ops_changed()
-        if merge and start is not None and start.choice.name == "priority":
-            choices.append(_merged_further(start, forms))
+        if merge and by_priority:
+            choices.append(_merged_further(with_casts[wide.result], forms))
         narrow, _ = _cheapest(func, trials, _without_repeats(choices))
     best = min(wide, narrow, key=lambda found: found.cost.latency)
     stored = [cast for cast in casts if cast.is_stored(best.result.kernels)]
