@@ -26,7 +26,6 @@ from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
-from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.cost import estimate_of
 from comet.dialects.errors import about
 from comet.passes.analysis.functions import compute_functions, operations
@@ -323,12 +322,8 @@ class AcceleratorPipeline(Pipeline):
         reason of the last config if none has a mapping.
         """
         groups = [self.group(ctx, module, config) for config in configs]
-        # A descent under `tool` ends where it is far above what is known. The few
-        # candidates of a single op are priced sooner than a process is forked.
-        several = sum(isinstance(op, ComputeOp) for op in module.walk()) > 1
-        shared = several and self.model != "tool"
-        candidates = best_first(groups, self.goal, shared=shared)
-        return cheapest("mapping", function_names(module), candidates, self.goal)
+        candidates, place = best_first(groups, self.goal), function_names(module)
+        return cheapest("mapping", place, candidates, self.goal)
 
     def group(
         self, ctx: Context, module: ModuleOp, config: ShardingConfig

@@ -103,8 +103,8 @@ class CometOptMain(xDSLOptMain):
             "--jobs",
             metavar="N",
             type=int,
-            help="The processes that search for kernels or mappings, one for each core "
-            "by default; the program is the same with any number",
+            help="The processes that search for kernels of a GPU, one for each core by "
+            "default; the program is the same with any number",
         )
         add_flags(arg_parser)
         add_report_flags(arg_parser, "what -o wrote, at the same level")

@@ -11,17 +11,12 @@ from time import monotonic, sleep
 
 import pytest
 from gpu_graphs import H200
-from paths import ROOT
 from semantics import parse_module, run_passes
 from transformer_blocks import SIZES, norm_and_mlp
 
 from comet.passes.schedule.fuse.gpu import trial
-from comet.passes.search import Candidate, Cost, Found, Goal, cheapest, session
+from comet.passes.search import session
 from comet.passes.search.ahead import ahead, processes, processes_here
-from comet.passes.search.groups import Group, best_first
-
-SAMPLES = ROOT / "samples"
-CLOUD = f'attach-hardware{{path="{SAMPLES}/hardware/cloud.yaml"}}'
 
 
 @contextmanager
@@ -120,40 +115,6 @@ def test_tasks_fork_no_processes():
         return processes()
 
     assert results([asked, asked], 2) == [1, 1]
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_several_processes_price_candidates(count: int):
-    def candidate(cost: float) -> Candidate[float]:
-        def price() -> Found[float]:
-            sleep(0.1)
-            return Found(cost, Cost(cost), limit=str(os.getpid()))
-
-        return Candidate(f"{cost}", price, Cost(cost - 1))
-
-    def group(*costs: float) -> Group[float]:
-        return Group("", Cost(min(costs) - 1), 0, lambda: [*map(candidate, costs)])
-
-    groups = [group(50, 60), group(10, 10.5, 10.7)]
-    with searching(count), session() as searched:
-        turns = best_first(groups, Goal(), shared=True)
-        assert cheapest("mapping", "@f", turns).result == 10
-    priced = [row for row in searched.choices[-1].rows if row.cost is not None]
-    assert [row.label for row in priced] == ["10", "10.5", "10.7"]
-    assert len({row.limit for row in priced}) == count
-
-
-def test_mappings_are_the_same_with_several_processes(monkeypatch: pytest.MonkeyPatch):
-    found, forks = list[str](), list[int]()
-    fork = os.fork
-    monkeypatch.setattr(os, "fork", lambda: forks.append(fork()) or forks[-1])
-    text = (SAMPLES / "gemm_gemm.mlir").read_text()
-    for count in (1, 2):
-        with searching(count):
-            module = run_passes(parse_module(text), f"{CLOUD},comet-accelerator")
-        found.append(str(module))
-    assert len(forks) == 1
-    assert found[0] == found[1]
 
 
 def test_processes_end_with_the_body():
