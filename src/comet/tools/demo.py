@@ -35,6 +35,7 @@ H200S = (
     "triton-distributed{ranks=4 pattern=push}"
 )
 OUT = Path("out/demo")
+MAPPING_FILE = OUT / "mapping.mlir"
 COMET_FILES = OUT / "comet"
 TRITON_FILE = OUT / "gemm_softmax.py"
 RANKS_FILE = OUT / "ag_gemm.py"
@@ -55,11 +56,10 @@ def main() -> None:
 def show_accelerator() -> None:
     """Compile to COMET files and print the mapping with its predicted cost."""
     print("== 1. A spatial accelerator: files for the COMET tool ==\n")
-    target = f'comet{{dir="{COMET_FILES}"}}'
-    _run("comet-opt", SAMPLE, "-p", EDGE, "-t", target)
-    # The table is read from the IR, which the same passes print without a target.
-    text = _run("comet-opt", SAMPLE, "-p", EDGE, quiet=True)
-    module = parsed(text, SAMPLE, installed_context())
+    _run("comet-opt", SAMPLE, "-p", EDGE, "-o", str(MAPPING_FILE))
+    _run("comet-opt", str(MAPPING_FILE), "-t", f'comet{{dir="{COMET_FILES}"}}')
+    text = MAPPING_FILE.read_text()
+    module = parsed(text, str(MAPPING_FILE), installed_context())
     mapping = next(op for op in module.walk() if isinstance(op, MappingOp))
     print("\nThe mapping that comet chose:\n")
     print(format_table(tuple(mapping_rows(mapping.root))))
@@ -128,12 +128,12 @@ def show_way_on() -> None:
 
 == 4. What to do next ==
 
-The files: {COMET_FILES}/ ({files})
+The files: {MAPPING_FILE} {COMET_FILES}/ ({files})
            {TRITON_FILE} {RANKS_FILE}
 
 Try:  - change the sizes in {SAMPLE} and run this again;
       - take samples/hardware/cloud.yaml for edge.yaml in the first command;
-      - leave out '-t ...' to see the IR, or name fewer passes to see earlier IR;
+      - look at the IR in the first file, or name fewer passes to see earlier IR;
       - the same with samples/gemm_layernorm.mlir;
       - from a BSP program to a fused kernel, step by step: docs/multi-gpu.md;
       - write a pass: samples/custom_pass.
