@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -45,11 +46,30 @@ class ProgramBound(NamedTuple):
     energy_by: str
 
 
+@dataclass(frozen=True)
+class ProgramWork:
+    """What the mappings of a program do at least, besides transfers of the root."""
+
+    hardware: Hardware
+    model: ModelName
+    latency: Counted
+    """Cycles of operations and collectives, which transfers may hide."""
+    energy: float
+    """pJ of collectives."""
+
+    def with_crossing(self, read: float, written: float) -> ProgramBound:
+        """Return the bounds for mappings that move so many bytes at the root memory."""
+        crossing, energy = crossing_bound(read, written, self.hardware, self.model)
+        moved = f"bytes across {self.hardware.levels[0].name}"
+        latency, latency_by = max((crossing, moved), self.latency, key=itemgetter(0))
+        energy_by = moved if energy >= self.energy else COLLECTIVES
+        return ProgramBound(latency, energy + self.energy, latency_by, energy_by)
+
+
 def program_bound(
     func: FuncOp,
     system: SystemOp,
     model: ModelName,
-    crossing: tuple[float, float] | None = None,
     *,
     sharded: bool = False,
     sequential: bool = False,
@@ -57,37 +77,51 @@ def program_bound(
     """
     Return lower bounds of latency (cycles) and energy (pJ) for the mappings of `func`.
 
-    They follow from these facts. The arguments and results cross the port of the root
-    memory; `crossing` has the bytes read and written if more is known. Each placed
-    collective takes at least its time and energy as a whole: loops around it only cut
-    its value. The units of a kind compute its ops one after the other. Under `ideal`
-    all ops run one after the other, each at least for the time of its work, and for the
-    transfer of the arguments and results that no other op has. In `sequential` mappings
-    the children of each node run one after the other, so ops and collectives add up. If
-    `func` is `sharded` and has no SPMD region, one instance computes it. It has no dead
-    code.
+    The arguments and results cross the port of the root memory; the rest is that of
+    `program_work`.
+    """
+    work = program_work(func, system, model, sharded=sharded, sequential=sequential)
+    return work.with_crossing(*_argument_and_result_bytes(func))
+
+
+def program_work(
+    func: FuncOp,
+    system: SystemOp,
+    model: ModelName,
+    *,
+    sharded: bool = False,
+    sequential: bool = False,
+) -> ProgramWork:
+    """
+    Return what all mappings of `func` do at least; nothing is known under `tool`.
+
+    It follows from these facts. Each placed collective takes at least its time and
+    energy as a whole: loops around it only cut its value. The units of a kind compute
+    its ops one after the other. Under `ideal` all ops run one after the other, each at
+    least for the time of its work, and for the transfer of the arguments and results
+    that no other op has. In `sequential` mappings the children of each node run one
+    after the other, so ops and collectives add up. If `func` is `sharded` and has no
+    SPMD region, one instance computes it. It has no dead code.
     """
     hardware = hardware_of(system)
-    read, written = crossing or _argument_and_result_bytes(func)
-    latency, energy = crossing_bound(read, written, hardware, model)
-    bytes_moved = f"bytes across {hardware.levels[0].name}"
     if model == "tool":
-        return ProgramBound(latency, energy, bytes_moved, bytes_moved)
+        return ProgramWork(hardware, model, (0.0, OPERATIONS), 0.0)
     instances = prod(system.axes.values())
     cycles = {
         op: op_cycles(op, instances, hardware, sharded=sharded)
         for op in work_of(func.walk())
     }
     prices = tuple(placed_prices(func.walk(), model))
-    exchanged = sum(price.energy for price in prices)
-    energy_by = bytes_moved if energy >= exchanged else COLLECTIVES
     times = tuple(price.time for price in prices)
     if model == "ideal":
         work = [(_one_by_one(func, cycles, hardware), "operations in turn")]
     else:
-        work = list(_work_bounds(cycles, times, sequential=sequential))
-    latency, latency_by = max((latency, bytes_moved), *work, key=itemgetter(0))
-    return ProgramBound(latency, energy + exchanged, latency_by, energy_by)
+        work = [*_work_bounds(cycles, times, sequential=sequential)]
+    latency, energy = (
+        max(work, key=itemgetter(0)),
+        sum(price.energy for price in prices),
+    )
+    return ProgramWork(hardware, model, latency, energy)
 
 
 def _work_bounds(

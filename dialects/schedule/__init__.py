@@ -349,11 +349,12 @@ class SpatialOp(NodeOp):
     @property
     def splitting(self) -> tuple[LoopAttr, ...]:
         """All loops on a grid; on a mesh those whose axis is not idle."""
-        if self.mesh_name is None:
-            return super().splitting
+        loops = super().splitting  # a factor above 1 is the extent of its axis
+        if self.mesh_name is None or all(loop.factor > 1 for loop in loops):
+            return loops
         extents = lookup_mesh(self, self.mesh_name).axis_extents
         return tuple(
-            loop for loop in self.loops if loop.factor == extents.get(loop.axis or "")
+            loop for loop in loops if loop.factor == extents.get(loop.axis or "")
         )
 
     @property

@@ -156,7 +156,8 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
         else:
             local |= op_states(inner, local)
     yielded = [local[value] for value in op.yielded]
-    visit(op, states, tuple(_combiners(op, yielded, axes)))
+    needed = op.combiners if repeats else tuple(_combiners(op, yielded, axes))
+    visit(op, states, needed)
     outside = (
         _outside_state(op, index, state, axes, folded, states)
         for index, state in enumerate(yielded)
@@ -247,8 +248,6 @@ def _outside_state(
 def _combiners(
     op: NodeOp, yielded: Sequence[State], axes: Mapping[str, str]
 ) -> list[Combiner]:
-    if op.init_args():
-        return list(op.combiners)
     if not axes:
         return [Combiner.NONE for _ in yielded]
     return [

@@ -52,7 +52,7 @@ from comet.passes.schedule.fuse.accelerator.auto import (
     notes_of,
     open_strategies,
 )
-from comet.passes.schedule.fuse.accelerator.bound import cost_of_bound, fusion_bound
+from comet.passes.schedule.fuse.accelerator.bound import FusionBounds, cost_of_bound
 from comet.passes.schedule.fuse.strategy import STRATEGY, Chunks, Loops, Strategy
 from comet.passes.schedule.plan_string import (
     PLAN,
@@ -355,9 +355,7 @@ class AcceleratorPipeline(Pipeline):
         func = next(compute_functions(module))
         found: list[Candidate[Trial]] = []
         choices = self.strategies(func)
-        bound_of = partial(
-            fusion_bound, func, system, model=goal.guide, sequential=self.is_sequential
-        )
+        bounds = FusionBounds(func, system, goal.guide, self.is_sequential)
         for name, strategy, plan in different_strategies(func, system, choices):
             if isinstance(plan, PassFailedException):
                 # Without nests, its bound would seem far below those of the others.
@@ -366,7 +364,7 @@ class AcceleratorPipeline(Pipeline):
                 notes = {**sharded.notes, **dict(self.fusion_notes(strategy, choices))}
                 trial = Trial(sharded.passes, notes)
                 price = partial(self.mapped, ctx, module, trial, strategy)
-                floor = higher(bound, bound_of(plan=plan))
+                floor = higher(bound, bounds.of(plan))
             found.append(Candidate(label + name, price, goal.floor(floor)))
         return found
 

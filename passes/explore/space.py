@@ -45,7 +45,7 @@ from comet.passes.pipeline import AUTO, run_settled
 from comet.passes.schedule.fuse.accelerator.auto import (
     different_strategies,
 )
-from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
+from comet.passes.schedule.fuse.accelerator.bound import FusionBounds
 from comet.passes.schedule.plan_string import check_dims
 from comet.passes.search import (
     Candidate,
@@ -275,14 +275,14 @@ class StructureSpace:
             self.contradicted.setdefault(
                 "chunks", f"nothing in {label} folds chunks, so none come from the root"
             )
+        bounds = FusionBounds(func, system, self.goal.model, sequential)
         for name, strategy, plan in different_strategies(func, system, strategies):
             full = f"{label} strategy={name}"
             if isinstance(plan, PassFailedException):
                 self.rejected[full] = str(plan)
                 continue
-            model = self.goal.model
-            fused = fusion_bound(func, system, plan, model, sequential=sequential)
-            structure = Structure(full, copy, passes, strategy, higher(bound, fused))
+            floor = higher(bound, bounds.of(plan))
+            structure = Structure(full, copy, passes, strategy, floor)
             yield from self._bound(structure)
 
     def _bound(self, structure: Structure) -> Iterator[Structure]:

@@ -22,7 +22,7 @@ from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import Figures, estimate_of
-from comet.passes.schedule.fuse.accelerator.bound import fusion_bound
+from comet.passes.schedule.fuse.accelerator.bound import FusionBounds
 from comet.passes.schedule.fuse.accelerator.plan import Fusible
 from comet.passes.schedule.fuse.strategy import Name, Strategy
 from comet.passes.schedule.tile.accelerator import ToolSearch, search
@@ -240,7 +240,7 @@ def test_no_mapping_is_below_the_bound_of_its_sharding(
     region_dce(func.body)
     least = program_bound(func, system, model)
     plan = Fusible.of(func, system).plan(Strategy(strategy))
-    fused = fusion_bound(func, system, plan, model)
+    fused = FusionBounds(func, system, model).of(plan)
     options = f"dim={shared} strategy={strategy} model={model} chunks=shared"
     found = figures(f"{options} stream={'true' if stream else 'false'}")
     assert found.energy is not None

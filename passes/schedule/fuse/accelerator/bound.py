@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
@@ -16,9 +17,10 @@ from comet.cost.accelerator.paper.nest import Stream
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.bounds import (
     ProgramBound,
+    ProgramWork,
     op_cycles,
     placed_prices,
-    program_bound,
+    program_work,
     work_of,
 )
 from comet.cost.from_ir.hardware import hardware_of
@@ -45,33 +47,72 @@ NESTS = "nests in turn"
 """The name of the work that `sequential_cycles` counts."""
 
 
-def fusion_bound(
-    func: FuncOp,
-    system: SystemOp,
-    plan: FusionPlan,
-    model: ModelName,
-    *,
-    sequential: bool = False,
-) -> Cost:
+@dataclass(frozen=True)
+class FusionBounds:
     """
-    Return lower bounds of latency (cycles) and energy (pJ) for the mappings of a plan.
+    Lower bounds for the mappings of each plan of a function.
 
-    They count the values that nodes over the clusters read from the root memory, or
-    write there, and for `sequential` mappings under `paper` also `sequential_cycles`.
-    `func` is sharded, not fused yet, and has no dead code.
+    The function is sharded, not fused yet, and has no dead code.
     """
-    nests = tuple(nests_of(func, system, plan))
-    moves = [move for _, found in nests for move in found]
-    read, written = (
-        sum(move.size for move in moves if move.writes == writes)
-        for writes in (False, True)
-    )
-    crossing = read, written
-    bound = cost_of_bound(program_bound(func, system, model, crossing, sharded=True))
-    if not sequential or model != "paper":
-        return bound
-    cycles = sequential_cycles(system, nests)
-    return higher(bound, Cost(cycles, latency_by=NESTS))
+
+    func: FuncOp
+    system: SystemOp
+    model: ModelName
+    sequential: bool = False
+    """Whether mappings are sequential, so that `sequential_cycles` is a bound."""
+
+    def of(self, plan: FusionPlan) -> Cost:
+        """
+        Return lower bounds of latency (cycles) and energy (pJ) for a plan.
+
+        They count the values that nodes over the clusters read from the root memory, or
+        write there, and for sequential mappings under `paper` also `sequential_cycles`.
+        """
+        nests = tuple(self._nests(plan))
+        moves = [move for _, found in nests for move in found]
+        read, written = (
+            sum(move.size for move in moves if move.writes == writes)
+            for writes in (False, True)
+        )
+        bound = cost_of_bound(self._work.with_crossing(read, written))
+        if not self.sequential or self.model != "paper":
+            return bound
+        cycles = sequential_cycles(self.system, nests)
+        return higher(bound, Cost(cycles, latency_by=NESTS))
+
+    @cached_property
+    def _work(self) -> ProgramWork:
+        return program_work(self.func, self.system, self.model, sharded=True)
+
+    @cached_property
+    def _states(self) -> States:
+        cores = frozenset(memory_chain(self.system).core_axes)
+        return states_in_steps(read_program(self.func), cores)
+
+    def _nests(self, plan: FusionPlan) -> Iterator[tuple[Spatial, tuple[Move, ...]]]:
+        """Yield the nodes over the clusters, with their moves at the root memory."""
+        root, axes = memory_chain(self.system).root, self.system.axes
+        for node, around in _outermost(plan.trees, None):
+            read: dict[SSAValue, Operation] = {}
+            for value, op in reads_of(node, plan.aliases):
+                if plan.levels.at(value, around) == root:
+                    read.setdefault(value, op)
+            written = {
+                value: value.owner
+                for value in live_outs(node, plan.aliases)
+                if plan.levels.leaving(value, node, around) == root
+            }
+            moves = (
+                Move(
+                    value,
+                    _dims(value, op),
+                    writes,
+                    _global_bytes(value, self._states, axes),
+                )
+                for writes, values in ((False, read), (True, written))
+                for value, op in values.items()
+            )
+            yield node, tuple(moves)
 
 
 def cost_of_bound(bound: ProgramBound) -> Cost:
@@ -135,34 +176,6 @@ class Move:
 
 Nests: TypeAlias = Sequence[tuple[Spatial, Sequence[Move]]]
 """The nodes over the clusters, with their moves at the root memory."""
-
-
-def nests_of(
-    func: FuncOp, system: SystemOp, plan: FusionPlan
-) -> Iterator[tuple[Spatial, tuple[Move, ...]]]:
-    """Yield the nodes over the clusters, with their moves at the root memory."""
-    chain, program, axes = memory_chain(system), read_program(func), system.axes
-    states = states_in_steps(program, frozenset(chain.core_axes))
-    for node, around in _outermost(plan.trees, None):
-        read: dict[SSAValue, Operation] = {}
-        for value, op in reads_of(node, plan.aliases):
-            if plan.levels.at(value, around) == chain.root:
-                read.setdefault(value, op)
-        written = {
-            value: value.owner
-            for value in live_outs(node, plan.aliases)
-            if plan.levels.leaving(value, node, around) == chain.root
-        }
-        yield (
-            node,
-            tuple(
-                Move(
-                    value, _dims(value, op), writes, _global_bytes(value, states, axes)
-                )
-                for writes, values in ((False, read), (True, written))
-                for value, op in values.items()
-            ),
-        )
 
 
 def _dims(value: SSAValue, op: Operation | Block) -> frozenset[str]:

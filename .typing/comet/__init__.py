@@ -1,0 +1,1 @@
+../../src/comet/__init__.py

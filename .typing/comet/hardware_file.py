@@ -1,0 +1,1 @@
+../../src/comet/hardware_file.py

@@ -1,0 +1,1 @@
+../../src/comet/kinds.py

@@ -1,0 +1,1 @@
+../../src/comet/op_table.py

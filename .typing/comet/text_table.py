@@ -1,0 +1,1 @@
+../../src/comet/text_table.py

@@ -1,0 +1,1 @@
+../../src/comet/universe.py

@@ -1,0 +1,1 @@
+../../src/comet/yaml_file.py
