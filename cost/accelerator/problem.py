@@ -86,7 +86,9 @@ class Leaf:
     the last one.
     """
     accumulates: bool = False
+    """Whether the unit adds to its result (`rmw`)."""
     special: bool = False
+    """The field `specd`: the GEMM unit shuffles the sums that it adds to."""
 
     @property
     def name(self) -> str:

@@ -103,13 +103,8 @@ def _crossbar(width: int) -> tuple[float, float]:
 @lru_cache(maxsize=64)
 def router_events(width: int) -> RouterEvents:
     """The energy of each event in a router whose channels carry `width` bits."""
-    stages_and_width = LINK_STAGES * 1
-    link = (
-        0.5
-        * (REPEATER * (IN + OUT) + WIRE * LINK_WIDTH / stages_and_width)
-        * EVENT
-        * stages_and_width
-    )
+    stage = REPEATER * (IN + OUT) + WIRE * LINK_WIDTH / LINK_STAGES
+    link = 0.5 * stage * EVENT * LINK_STAGES
     switch, arbitration = _crossbar(width)
     return RouterEvents(
         link=link,

@@ -153,16 +153,12 @@ class _Builder:
                 self._collective(node)
 
     def _leaf(self, leaf: Leaf) -> None:
-        primitive = dict(leaf.primitive)
+        primitive = dict(leaf.primitive).items()
         for tensor, sizes in leaf.steps.items():
             key = tensor, leaf.operation
+            counts = (sizes.get(dim, 0) // size for dim, size in primitive)
             self.extents[key] = dict(sizes)
-            is_gemm = leaf.kind == "gemm"
-            self.steps[key] = (
-                math.prod(sizes.get(d, 0) // p for d, p in primitive.items())
-                if is_gemm
-                else 1
-            )
+            self.steps[key] = math.prod(counts) if leaf.kind == "gemm" else 1
 
     def _entry(self, entry: Entry, tile: Tile) -> _Loops:
         extents = self.extents.setdefault(entry.key, {})

@@ -1,6 +1,7 @@
 """The model `tool` gives what the COMET tool reported, run by run."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from comet.cost.accelerator.problem import walk_tiles
 from comet.cost.accelerator.report import report
 from comet.cost.accelerator.tool.energy import energies
 from comet.cost.accelerator.tool.latency import latencies
+from comet.cost.accelerator.tool.nest import build_nests
 from comet.cost.accelerator.tool.state import node_cycles
 from comet.cost.estimate import CostError
 from comet.yaml_file import FileFormatError
@@ -125,6 +127,27 @@ def test_more_iterations_than_are_priced_one_by_one(
     monkeypatch.setattr("comet.cost.accelerator.tool.latency.MOST_ITERATIONS", limit)
     with pytest.raises(CostError, match=f"make {total} iterations together, and the"):
         price(problem, hardware, "tool")
+
+
+def test_a_spatial_root_has_no_nests() -> None:
+    problem, hardware = parsed(RUNS[0])
+    spatial = replace(problem, root=replace(problem.root, spatial=True))
+    with pytest.raises(CostError, match="is a spatial root; the root of a mapping"):
+        build_nests(spatial, hardware)
+
+
+def test_the_node_above_lists_what_a_spatial_node_moves() -> None:
+    problem, hardware = parsed(RUNS[0])
+    root = problem.root
+    below = next(
+        tile for tile in walk_tiles(root) if problem.parent.get(tile.index) is root
+    )
+    assert below.spatial
+    entry = below.entries[0]
+    others = tuple(each for each in root.entries if each.key != entry.key)
+    reason = f"{below.name} moves tensor {entry.tensor} .* {root.name} does not list; "
+    with pytest.raises(CostError, match=reason):
+        build_nests(replace(problem, root=replace(root, entries=others)), hardware)
 
 
 @runs
