@@ -34,12 +34,15 @@ class RegisterTiles:
     """
     Finds the tiles that take registers; results are cached by value.
 
-    `with_products`: the kernel has contractions. Tiles in shared memory are included.
+    `with_products`: the kernel has contractions; `converts_stores`: what it stores gets
+    another layout than products have. Tiles in shared memory are included.
     """
 
-    def __init__(self, *, with_products: bool):
+    def __init__(self, *, with_products: bool, converts_stores: bool):
         self._with_products = with_products
+        self._converts_stores = with_products and converts_stores
         self._source = cache(_source)
+        self._stored_second = cache(_is_stored_after_its_source)
         self._narrow = cache(_before_widening)
 
     def during(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
@@ -55,7 +58,9 @@ class RegisterTiles:
         tiles = [
             tile
             for tile in different
-            if (needed := source(tile)) is None or needed not in different
+            if (needed := source(tile)) is None
+            or needed not in different
+            or (self._converts_stores and self._stored_second(tile))
         ]
         if not isinstance(op, NodeOp):
             return dict.fromkeys(map(self._narrow, tiles))
@@ -202,6 +207,31 @@ def _source(value: SSAValue) -> SSAValue | None:
         return value if isinstance(user.parent_op(), SpatialOp) else None
     read = isinstance(user, Elementwise | ReduceOp)
     return _computed_from(value) if read else None
+
+
+def _is_stored_after_its_source(value: SSAValue) -> bool:
+    """
+    Return whether an elementwise result and what it is computed from are both stored.
+
+    A product's layout is converted for a store, which takes whole tiles: both are alive
+    when the first is stored. Read in GEMM kernels with bias and GELU that store the
+    argument of GELU, too, compiled by Triton 3.6 for sm_90.
+    """
+    # Of a cast, the operand is the tile that is alive.
+    if not isinstance(value.owner, Elementwise) or isinstance(value.owner, CastOp):
+        return False
+    source = _computed_from(value)
+    return source is not value and _is_stored(value) and _is_stored(source)
+
+
+def _is_stored(value: SSAValue) -> bool:
+    """Return whether a program stores a value, or what casts make of it."""
+    return any(
+        _is_stored(user.results[0])
+        if isinstance(user, CastOp)
+        else isinstance(user, YieldOp) and isinstance(user.parent_op(), SpatialOp)
+        for user in {use.operation for use in value.uses}
+    )
 
 
 def _computed_from(value: SSAValue) -> SSAValue:
