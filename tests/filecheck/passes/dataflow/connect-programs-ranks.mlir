@@ -2,7 +2,7 @@
 // RUN: filecheck %s --input-file %t.mlir
 // RUN: comet-opt %t.mlir -p verify-sync | filecheck %s
 // RUN: comet-opt %t.mlir --print-op-generic | comet-opt | filecheck %s
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},triton-distributed{ranks=2 strategy=full ctas=4}' -t triton | filecheck %s --check-prefix=TRITON
+// RUN: comet-opt %t.mlir -p 'triton-distributed{ranks=2 ctas=4}' -t triton | filecheck %s --check-prefix=TRITON
 
 // Programs of a group exchange on their GPU first, then the root of each group with the other ranks.
 

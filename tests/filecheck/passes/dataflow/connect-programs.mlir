@@ -1,7 +1,7 @@
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full ctas=4 to=dataflow}' -o %t.mlir
 // RUN: filecheck %s --input-file %t.mlir
 // RUN: comet-opt %t.mlir -p verify-sync | filecheck %s
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full ctas=4}' -t triton | filecheck %s --check-prefix=TRITON
+// RUN: comet-opt %t.mlir -p 'triton-distributed{ctas=4}' -t triton | filecheck %s --check-prefix=TRITON
 
 // Programs of a group keep their tile of the product until the statistics of all have arrived.
 

@@ -1,6 +1,7 @@
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{split="S=4" share="sum_kernel"}' | filecheck %s --check-prefix NAME
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{split="S=4" share="f_m_kernel=0"}' | filecheck %s --check-prefix NUMBER
-// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{split="S=4" share="f_m_kernel"}' | filecheck %s --check-prefix MANY
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{split="S=4" share=none to=dataflow}' -o %t.mlir
+// RUN: not comet-opt %t.mlir -p 'share-tiles{kernels="sum_kernel"}' 2>&1 | filecheck %s --check-prefix NAME
+// RUN: not comet-opt %t.mlir -p 'share-tiles{kernels="f_m_kernel=0"}' 2>&1 | filecheck %s --check-prefix NUMBER
+// RUN: not comet-opt %t.mlir -p 'share-tiles{kernels="f_m_kernel"}' 2>&1 | filecheck %s --check-prefix MANY
 // RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split=none share="f_kernel=2"}' | filecheck %s --check-prefix PARTS
 
 !Q = tensor<3x2x3x16xf16>

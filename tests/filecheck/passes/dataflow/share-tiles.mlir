@@ -1,7 +1,8 @@
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split="S=4" merge=last share="f_m_kernel=6" to=dataflow}' | filecheck %s
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split="S=4" merge=last share=all to=dataflow}' | filecheck %s --check-prefix ALL
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split="S=4" merge=last share=none to=dataflow}' -o %t.mlir
+// RUN: comet-opt %t.mlir -p 'share-tiles{kernels="f_m_kernel=6"},annotate-cost' | filecheck %s
+// RUN: comet-opt %t.mlir -p 'share-tiles{kernels=all},annotate-cost' | filecheck %s --check-prefix ALL
 // RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split="S=4" merge=last to=dataflow}' | filecheck %s --check-prefix AUTO
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split="S=4" merge=last share="f_m_kernel=6"}' -t triton | filecheck %s --check-prefix TRITON
+// RUN: comet-opt %t.mlir -p 'triton-distributed{merge=last share="f_m_kernel=6"}' -t triton | filecheck %s --check-prefix TRITON
 
 // Three programs for each of two heads share the tiles of three sequences.
 

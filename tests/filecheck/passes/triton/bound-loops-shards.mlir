@@ -1,5 +1,6 @@
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},triton-distributed{ranks=2 strategy=full split=none to=dataflow},materialize-copies,hoist-copies,bound-loops' | filecheck %s
-// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},triton-distributed{ranks=2 strategy=full split=none}' -t triton | filecheck %s --check-prefix TRITON
+// RUN: comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x8.yaml"},triton-distributed{ranks=2 strategy=full split=none to=dataflow}' -o %t.mlir
+// RUN: comet-opt %t.mlir -p materialize-copies,hoist-copies,bound-loops | filecheck %s
+// RUN: comet-opt %t.mlir -p 'triton-distributed{ranks=2}' -t triton | filecheck %s --check-prefix TRITON
 
 // Ranks have shards of the keys: the loop over a shard begins with the first of its keys, and a shard that no query sees has no iterations.
 

@@ -1,5 +1,6 @@
-// RUN: comet-opt %s --split-input-file -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose{accumulator=f32},stream,fuse{strategy=full},tile,outline-kernels,materialize-copies,hoist-copies,bound-loops' | filecheck %s
-// RUN: comet-opt %s --split-input-file -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full split=none specialize=false}' -t mlir | filecheck %s --check-prefix TRITON
+// RUN: comet-opt %s --split-input-file -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},decompose{accumulator=f32},stream,fuse{strategy=full},tile,outline-kernels' -o %t.mlir
+// RUN: comet-opt %t.mlir --split-input-file -p materialize-copies,hoist-copies,bound-loops | filecheck %s
+// RUN: comet-opt %t.mlir --split-input-file -p triton-distributed -t mlir | filecheck %s --check-prefix TRITON
 
 // A query sees the keys before it: the loop ends after the last one that a program's queries see.
 
