@@ -1,1 +1,0 @@
-../../src/comet/__init__.py

@@ -1,1 +1,0 @@
-../../src/comet/hardware_file.py

@@ -1,1 +1,0 @@
-../../src/comet/kinds.py

@@ -1,1 +1,0 @@
-../../src/comet/op_table.py

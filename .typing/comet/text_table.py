@@ -1,1 +1,0 @@
-../../src/comet/text_table.py

@@ -1,1 +1,0 @@
-../../src/comet/universe.py

@@ -1,1 +1,0 @@
-../../src/comet/yaml_file.py
