@@ -135,6 +135,13 @@ class Pairs(Lengths):
     roughly = least
 
 
+class Gains(Pairs):
+    """The same, for which no kernels are launched: only merges by gain change them."""
+
+    def launched(self, needs: Needs[Kernel]) -> float:
+        return 0.0
+
+
 def three_products() -> tuple[Operation, ...]:
     """Return the ops of a chain of products."""
     p = Program({"M": 4, "K": 8, "N": 4})
@@ -148,9 +155,17 @@ def three_products() -> tuple[Operation, ...]:
 def test_eager_merges_do_not_wait_for_bounds_that_are_a_little_lower():
     ops = three_products()
     first, second, third = ops
-    assert priority_partition(ops, Pairs(ops)) == ((first,), (second, third))
-    eager = priority_partition(ops, Pairs(ops), eager=True)
+    assert priority_partition(ops, Gains(ops)) == ((first,), (second, third))
+    eager = priority_partition(ops, Gains(ops), eager=True)
     assert eager == ((first, second), (third,))
+
+
+def test_merges_that_shut_out_better_ones_are_undone():
+    """An eager merge of the first two products, after which the third is alone."""
+    ops = three_products()
+    first, second, third = ops
+    eager = priority_partition(ops, Pairs(ops), eager=True)
+    assert eager == ((first,), (second, third))
 
 
 def test_merges_that_save_a_launch_stay():

@@ -75,7 +75,8 @@ class KernelGraph:
     def can_merge(self, one: Group, other: Group) -> bool:
         """Return whether both still exist, and their merge is legal."""
         return (
-            all(self._group_of[self._first(each)] == each for each in (one, other))
+            self._exists(one)
+            and self._exists(other)
             and not differ(self._extents(one), self._extents(other))
             and not (self._scatters and meet_in_memory(one, other))
             and not self._passes_third(one, other)
@@ -164,12 +165,16 @@ class KernelGraph:
         self._parts_of[merged] = one, other
         return merged
 
-    def undo(self, group: Group) -> bool:
-        """Undo the merge that made `group`; return False if there was none."""
-        parts = self._parts_of.get(group, ())
+    def undo(self, group: Group) -> Parts:
+        """
+        Undo the merge that made `group`; return the two groups.
+
+        Empty if there was no merge, or there is no such group any more.
+        """
+        parts = self._parts_of.get(group, ()) if self._exists(group) else ()
         for part in parts:
             self._set(part)
-        return bool(parts)
+        return parts
 
     def redo(self, group: Group) -> None:
         """Take back `undo`."""
@@ -239,6 +244,9 @@ class KernelGraph:
     def _groups(self) -> tuple[Group, ...]:
         # All ops of a group have the same tuple, and a hash of it would visit them.
         return tuple({id(group): group for group in self._group_of.values()}.values())
+
+    def _exists(self, group: Group) -> bool:
+        return self._group_of[self._first(group)] == group
 
     def _in_order(self, ops: Iterable[Operation]) -> Group:
         return tuple(sorted(ops, key=self._position.__getitem__))

@@ -12,8 +12,10 @@ which of two almost equal merges comes first is a guess, and the other guess may
 better.
 
 These gains count one launch for each kernel, but kernels that do not depend on each
-other may share one. So then, merges are undone as long as that saves time. At last,
-epilogues move: a kernel of products also computes the ops that read its results, such
+other may share one. So then, merges are undone as long as that saves time. Which merge
+comes first also decides which later ones are legal: so each merge is undone once more,
+and its two kernels are merged with others where that saves time. At last, epilogues
+move: a kernel of products also computes the ops that read its results, such
 as the addition of a residual, where that saves time together with the merges that it
 allows.
 
@@ -41,7 +43,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     Values,
     in_stages,
 )
-from comet.passes.schedule.fuse.gpu.kernel_graph import KernelGraph
+from comet.passes.schedule.fuse.gpu.kernel_graph import KernelGraph, Parts
 
 EAGER = 1.2
 """How far bounds may be above the gain of a merge that is made eagerly."""
@@ -89,6 +91,7 @@ def priority_partition(
     haste = EAGER if eager else 1.0
     _merge_by_gain(graph, prices, haste)
     _undo_merges(graph, prices)
+    _merge_otherwise(graph, prices)
     _move_epilogues(graph, prices, haste)
     return graph.partition()
 
@@ -117,18 +120,20 @@ def _merge_by_gain(
     prices: Prices,
     haste: float,
     changed: Iterable[Group] | None = None,
+    apart: Parts = (),
 ) -> None:
     """
     Merge the two kernels with the largest gain, as long as one is positive.
 
     Gains count `haste` times as much as bounds. If some kernels are `changed`, only
-    merges with these are new.
+    merges with these are new. The two of `apart` are not merged with each other.
     """
     number, pending = count(), list[_Merge]()
     estimates = (prices.roughly, prices.least, prices.seconds)
 
     def propose(one: Group, other: Group) -> None:
-        estimate(_Merge(0.0, next(number), -1, one, other))
+        if {one, other} != set(apart):
+            estimate(_Merge(0.0, next(number), -1, one, other))
 
     def estimate(merge: _Merge) -> None:
         """Put a merge back with its next, closer estimate."""
@@ -177,6 +182,20 @@ def _undo_merges(graph: KernelGraph, prices: Prices) -> None:
             return
         least = undone[best]
         graph.undo(best)
+
+
+def _merge_otherwise(graph: KernelGraph, prices: Prices) -> None:
+    """Undo each merge, and merge the two kernels with others, if that saves time."""
+    least = prices.launched(graph.needs())
+    for group in tuple(graph.kernels()):
+        before, moved = graph.state(), inf
+        if parts := graph.undo(group):
+            _merge_by_gain(graph, prices, 1.0, parts, parts)
+            moved = prices.launched(graph.needs())
+        if moved < least:
+            least = moved
+        else:
+            graph.restore(before)
 
 
 def _move_epilogues(graph: KernelGraph, prices: Prices, haste: float) -> None:
