@@ -39,6 +39,7 @@ from comet.cost.from_ir.vector_costs import loop_cost
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.launch_order import LaunchOrder
+from comet.cost.gpu.peaks import peak_groups
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import DividedEpilogue, Operands, Point, Term
@@ -452,9 +453,9 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         joined_rounds=tuple(walk.joined),
         repeated_rounds=tuple(walk.repeated),
         points=tuple(dict.fromkeys(walk.points)),
-        shared=tuple(walk.shared),
+        shared=peak_groups(walk.shared),
         added=tuple(walk.added),
-        narrow=tuple(walk.narrow),
+        narrow=peak_groups(walk.narrow),
         dot_type=walk.products.type,
         group=group,
         exchanges=exchanges(all_nodes, among_ranks=False),

@@ -27,30 +27,34 @@ LEAST_COLUMNS = 16
 """The fewest columns of a subtile."""
 
 
-def fewest_subtiles(
+def with_fewest_subtiles(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
-) -> Real:
+) -> tuple[LaunchNumbers, Real]:
     """
-    Return the fewest subtiles with which registers suffice, a power of two.
+    Return numbers with the fewest subtiles with which registers suffice, and these.
 
-    Each subtile waits for its loads, so more are no faster. It is 1 if registers never
-    suffice, and for kernels without an epilogue that subtiles can divide.
+    That is a power of two. Each subtile waits for its loads, so more are no faster. It
+    is 1 if registers never suffice, and for kernels without an epilogue that subtiles
+    can divide.
     """
-    found: Real = 1.0
-    if summary.epilogue is None or numbers.specialize:
-        return found
     padded = summary.padded(Evaluated.of(summary, blocks))
+    found: Real = 1.0
+    registers = _needed(found, summary, padded, numbers, gpu)
+    if summary.epilogue is None or numbers.specialize:
+        return replace(numbers, subtiles=found), registers
     limit = register_limit(numbers.warps, gpu)
     columns = _divisible_columns(summary.epilogue, summary, padded, numbers, gpu)
-    missing = _needed(found, summary, padded, numbers, gpu) > limit
+    missing = registers > limit
     for count in _counts(gpu):
         divisible = missing & np.greater_equal(columns, count * LEAST_COLUMNS)
         if not np.any(divisible):
             break
-        enough = divisible & (_needed(count, summary, padded, numbers, gpu) <= limit)
+        needed = _needed(count, summary, padded, numbers, gpu)
+        enough = divisible & (needed <= limit)
         found = np.where(enough, count, found)
+        registers = np.where(enough, needed, registers)
         missing = missing & np.logical_not(enough)
-    return found
+    return replace(numbers, subtiles=found), registers
 
 
 def repeated_waits(summary: KernelSummary, numbers: LaunchNumbers) -> Real:

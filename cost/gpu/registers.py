@@ -53,7 +53,7 @@ def thread_registers(
     if _has_instructions(summary):
         tiles = _peak_registers(summary, blocks, numbers, gpu)
     else:
-        tiles = longest(_bytes(point, blocks) for point in summary.points)
+        tiles = longest(_bytes(point, blocks) for point in summary.peaks)
         tiles = tiles / threads / REGISTER * (rules.f32_multiple if summary.dots else 1)
         tiles = tiles + _loaded_fraction(numbers, gpu) * shared
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
@@ -195,7 +195,7 @@ def _peak_registers(
         read = (1 - layouts.reads_shared) * _operand_registers(point.operands, layouts)
         return tiles + read
 
-    return longest(map(alive, summary.points))
+    return longest(map(alive, summary.peaks))
 
 
 def _tile_registers(tile: Term, layouts: Layouts) -> Real:

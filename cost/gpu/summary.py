@@ -24,6 +24,7 @@ from comet.cost.gpu.launch_order import (
     successive_programs,
     tiles_in_order,
 )
+from comet.cost.gpu.peaks import peak_points
 from comet.cost.gpu.shares import SharedTiles
 from comet.cost.gpu.terms import (
     Blocks,
@@ -163,10 +164,15 @@ class KernelSummary:
     """The epilogue, if subtiles can divide it."""
 
     @cached_property
+    def peaks(self) -> tuple[Point, ...]:
+        """Those of `points` that may need most registers."""
+        return peak_points(self.points)
+
+    @cached_property
     def tiles_alive(self) -> tuple[Point, ...]:
-        """Each of `points` with nothing but its tiles, without repetitions."""
-        tiles = (Point(point.tiles, epilogue=point.epilogue) for point in self.points)
-        return tuple(dict.fromkeys(tiles))
+        """The points that may have most tiles, with nothing but these."""
+        tiles = (Point(point.tiles, epilogue=point.epilogue) for point in self.peaks)
+        return peak_points(tiles)
 
     @_once
     def padded(self, blocks: Blocks) -> Blocks:

@@ -47,15 +47,25 @@ def price(
 
 
 def program_needs(
-    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+    summary: KernelSummary,
+    blocks: Blocks,
+    numbers: LaunchNumbers,
+    gpu: Device,
+    registers: Real | None = None,
 ) -> ProgramNeeds:
-    """Return what a program needs of its multiprocessor."""
+    """
+    Return what a program needs of its multiprocessor.
+
+    `registers` are those of a thread, if they are known.
+    """
     blocks = Evaluated.of(summary, blocks)
-    threads, padded = gpu.warp_threads * numbers.warps, summary.padded(blocks)
-    registers = thread_registers(summary, padded, numbers, gpu) * threads * REGISTER
+    if registers is None:
+        padded = summary.padded(blocks)
+        registers = thread_registers(summary, padded, numbers, gpu)
+    threads = gpu.warp_threads * numbers.warps
     needs = ProgramNeeds(
         numbers.warps,
-        np.minimum(registers, gpu.register_bytes),
+        np.minimum(registers * threads * REGISTER, gpu.register_bytes),
         shared_need(summary, blocks, numbers.stages, gpu),
     )
     if not numbers.specialize:

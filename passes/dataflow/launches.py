@@ -18,12 +18,12 @@ from typing import Generic, TypeVar
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.epilogue import fewest_subtiles
+from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.kernel import KernelWork, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
-from comet.cost.gpu.tiling import kernel_work
+from comet.cost.gpu.tiling import kernel_work, program_needs
 from comet.cost.reals import longest
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective.base import CollectiveOp
@@ -190,9 +190,11 @@ class LaunchPrices(Generic[Kernel]):
         summary, blocks, gpu = tree.summary, tree.blocks, self._gpu
         if numbers == _of_launch(tree.numbers):
             return kernel_work(summary, blocks, tree.numbers, gpu)
-        subtiles = fewest_subtiles(summary, blocks, numbers, gpu)
-        work = kernel_work(summary, blocks, replace(numbers, subtiles=subtiles), gpu)
-        return work if fits(summary, blocks, work.needs, gpu) > 0 else None
+        numbers, registers = with_fewest_subtiles(summary, blocks, numbers, gpu)
+        needs = program_needs(summary, blocks, numbers, gpu, registers)
+        if not fits(summary, blocks, needs, gpu) > 0:
+            return None
+        return kernel_work(summary, blocks, numbers, gpu, needs)
 
 
 def _of_launch(numbers: LaunchNumbers) -> LaunchNumbers:

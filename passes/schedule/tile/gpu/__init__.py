@@ -16,7 +16,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import holds, shared_need
 from comet.cost.gpu.device import Device, SpecializedWarps
-from comet.cost.gpu.epilogue import fewest_subtiles
+from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.registers import (
     REGISTER,
     LaunchNumbers,
@@ -229,9 +229,11 @@ def _with_subtiles(
     given = launch.subtiles
     if given > 1 and (reason := undivided(node, given)):
         raise OpError(node, f"tile: @{node.node_name}: {reason}; leave subtiles out")
-    numbers = launch_numbers(launch)
-    subtiles = given or int(fewest_subtiles(summary, blocks, numbers, gpu))
-    return launch.replaced(subtiles=subtiles if subtiles > 1 else 0)
+    if not given:
+        numbers = launch_numbers(launch)
+        numbers, _ = with_fewest_subtiles(summary, blocks, numbers, gpu)
+        given = int(numbers.subtiles)
+    return launch.replaced(subtiles=given if given > 1 else 0)
 
 
 def _check_threads(node: SpatialOp, warps: int, gpu: Device) -> None:

@@ -7,7 +7,7 @@ Blocks are powers of two, as in Triton; a dimension has one block size in a kern
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import product
 from typing import TypeAlias
@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu.capacity import fits, may_fit
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.epilogue import fewest_subtiles
+from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.kernel import KernelTime, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import Evaluated, KernelSummary
@@ -132,9 +132,12 @@ class PricedTilings:
         self._blocks = Evaluated.of(summary, self._columns)
         warps, stages = self._columns["warps"], self._columns["stages"]
         numbers = LaunchNumbers(warps, stages, specialize)
-        subtiles = fewest_subtiles(summary, self._blocks, numbers, gpu)
-        self._numbers = replace(numbers, subtiles=subtiles)
-        self._needs = program_needs(summary, self._blocks, self._numbers, gpu)
+        self._numbers, registers = with_fewest_subtiles(
+            summary, self._blocks, numbers, gpu
+        )
+        self._needs = program_needs(
+            summary, self._blocks, self._numbers, gpu, registers
+        )
         self._fitting = np.greater(fits(summary, self._blocks, self._needs, gpu), 0)
 
     def any_fits(self) -> bool:
