@@ -3,14 +3,19 @@
 from collections import Counter
 
 import pytest
-from covering import spread
+from covering import EVERY_CASE, spread
 from garbage import look_less_for_garbage
 from hypothesis import settings
 
 from comet.passes.schedule.fuse.gpu import trial
 
 # The same examples in every run, and no failure because a machine is busy.
-settings.register_profile("comet", derandomize=True, deadline=None)
+settings.register_profile(
+    "comet",
+    derandomize=True,
+    deadline=None,
+    max_examples=100 if EVERY_CASE else 40,
+)
 settings.load_profile("comet")
 
 look_less_for_garbage()

@@ -16,6 +16,7 @@ from typing import Any
 
 import plain_yaml
 import pytest
+from covering import one_of
 from paths import ROOT
 from programs import graph_text
 from tool_run import ToolRun, comet_cost, comet_opt
@@ -121,6 +122,7 @@ def test_every_case_has_its_message() -> None:
     assert len(CASES) > 100
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_broken_input_gets_one_sentence(name: str, tmp_path: Path) -> None:
     assert sentence(name, tmp_path) == messages()[name]

@@ -17,9 +17,9 @@ from tool_run import ToolRun
 
 CASES = {
     "mlir": range(6, 7),
-    "hardware": range(5, 10),
+    "hardware": range(5, 8),
     "cost": range(6),
-    "pipeline": range(6, 14),
+    "pipeline": range(10, 14),
     "plan": range(5, 8),
     "elementary": range(2, 4),
     "shared": range(2, 3),
