@@ -44,7 +44,7 @@ def cases() -> dict[str, tuple[str, str]]:
         found[name] = (named_op(op, *size, "f16"), f"strategy={strategy}")
     for op, element in product(OPS, ("bf16", "f32")):
         text = named_op(op, *SIZES[0], element)
-        found[f"{op}-{element}"] = (text, "stream=false")
+        found[f"{op}-{element}"] = (text, "stream=false strategy=full")
     for between in ("recompute", "spill"):
         text = named_op("gemm_softmax", 20, 5000, 24, "f16")
         options = f"strategy=partial between={between}"
