@@ -36,10 +36,10 @@ demo: venv
 
 test: lint checks
 
-# Types are checked with a lower priority: in what lit and pytest, which wait at times,
-# leave of the processors. They end at about the same time.
+# Types are checked once lit has ended, by one process with a lower priority: in what
+# pytest, whose processes wait at times, leaves of the processors.
 checks: venv
-	$(MAKE) --jobs=2 types filecheck pytest
+	$(MAKE) --jobs=2 filecheck pytest types
 
 # Where `make pytest` takes combinations in which all values meet, this takes all of them.
 exhaustive: venv
