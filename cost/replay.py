@@ -193,14 +193,7 @@ class _Tape:
         A known result is another object each time, as without a tape: sums add up the
         terms of one object first, which rounds otherwise.
         """
-        slots = tuple(
-            [
-                operand.place
-                if isinstance(operand, _Recorded) and operand.tape is self
-                else self.slot(operand)
-                for operand in operands
-            ]
-        )
+        slots = tuple([self.slot(operand) for operand in operands])
         key, values = (operator, slots), self.values
         if (place := self.done.get(key)) is None:
             result = cast("Array", operator(*[values[slot] for slot in slots]))

@@ -117,10 +117,8 @@ def program_work(
         work = [(_one_by_one(func, cycles, hardware), "operations in turn")]
     else:
         work = [*_work_bounds(cycles, times, sequential=sequential)]
-    latency, energy = (
-        max(work, key=itemgetter(0)),
-        sum(price.energy for price in prices),
-    )
+    latency = max(work, key=itemgetter(0))
+    energy = sum(price.energy for price in prices)
     return ProgramWork(hardware, model, latency, energy)
 
 
