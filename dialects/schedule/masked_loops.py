@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 
 from comet.dialects.compound import (
@@ -29,7 +30,7 @@ from comet.dialects.compound import (
     ReduceKind,
     ReduceOp,
 )
-from comet.dialects.compound.dims import INTEGER_TENSOR, float_type_of, names_of
+from comet.dialects.compound.dims import INTEGER_TENSOR, element_type_of, names_of
 from comet.dialects.compound.map import COMPARISONS, fold_map, lowest_finite
 from comet.dialects.schedule import CopyOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
@@ -225,9 +226,10 @@ def hides(number: float, value: SSAValue) -> bool:
     Whether `number` is below all scores, also if it is added to one.
 
     Scores are assumed to be within a quarter of the range of the element type, which is
-    that of `value`.
+    that of `value`. Integers and conditions are no scores.
     """
-    return number <= lowest_finite(float_type_of(value)) / 4
+    element = element_type_of(value)
+    return isinstance(element, AnyFloat) and number <= lowest_finite(element) / 4
 
 
 def _is_low(known: Masked | float | None, value: SSAValue) -> bool:

@@ -124,3 +124,59 @@ func.func @sums(%s: !S, %t: !S) -> tensor<64xf32, #compound.dims<M>> {
 
 // CHECK-LABEL: func.func @sums
 // CHECK:         schedule.temporal @r_n [N = {{[0-9]+}}] until 0 ins(
+
+// -----
+
+// A selection makes one condition of two: both must hold.
+!S = tensor<64x512xf32, #compound.dims<M, N>>
+!C = tensor<64x512xi1, #compound.dims<M, N>>
+!M = tensor<64xi32, #compound.dims<M>>
+!N = tensor<512xi32, #compound.dims<N>>
+func.func @window(%s: !S) -> tensor<64xf32, #compound.dims<M>> {
+  %at_m = compound.index : !M
+  %at_n = compound.index : !N
+  %width = compound.fill 128.0 : tensor<i32, #compound.dims<>>
+  %late = compound.map add %at_n, %width : !N, tensor<i32, #compound.dims<>> -> !N
+  %seen = compound.map ge %at_m, %at_n : !M, !N -> !C
+  %near = compound.map ge %late, %at_m : !N, !M -> !C
+  %no = compound.fill 0.0 : tensor<i1, #compound.dims<>>
+  %both = compound.map select %seen, %near, %no : !C, !C, tensor<i1, #compound.dims<>> -> !C
+  %low = compound.fill -1.0e+38 : tensor<f32, #compound.dims<>>
+  %a = compound.map select %both, %s, %low : !C, !S, tensor<f32, #compound.dims<>> -> !S
+  %e = compound.map exp %a : !S -> !S
+  %r = compound.reduce add %e : !S -> tensor<64xf32, #compound.dims<M>>
+  func.return %r : tensor<64xf32, #compound.dims<M>>
+}
+
+// CHECK-LABEL: func.func @window
+// CHECK:         schedule.temporal @r_n [N = {{[0-9]+}}] until 1 ins(%{{[^,]*}}, %at_m
+
+// -----
+
+// Scores are floats: nothing is known of products of integers, however large.
+
+!S = tensor<64x512xf32, #compound.dims<M, N>>
+!I = tensor<64x512xi32, #compound.dims<M, N>>
+!M = tensor<64xi32, #compound.dims<M>>
+!N = tensor<512xi32, #compound.dims<N>>
+!number = tensor<i32, #compound.dims<>>
+func.func @penalty(%s: !S) -> tensor<64xf32, #compound.dims<M>> {
+  %at_m = compound.index : !M
+  %at_n = compound.index : !N
+  %d = compound.map sub %at_m, %at_n : !M, !N -> !I
+  %zero = compound.fill 0.0 : !number
+  %minus = compound.fill -1.0 : !number
+  %much = compound.fill 1.0e+06 : !number
+  %past = compound.map min %d, %zero : !I, !number -> !I
+  %step = compound.map max %past, %minus : !I, !number -> !I
+  %term = compound.map mult %step, %much : !I, !number -> !I
+  %low = compound.cast %term : !I -> !S
+  %a = compound.map add %s, %low : !S, !S -> !S
+  %e = compound.map exp %a : !S -> !S
+  %r = compound.reduce add %e : !S -> tensor<64xf32, #compound.dims<M>>
+  func.return %r : tensor<64xf32, #compound.dims<M>>
+}
+
+// CHECK-LABEL: func.func @penalty
+// CHECK-NOT:     until
+// CHECK:         func.return
