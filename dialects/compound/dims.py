@@ -160,7 +160,8 @@ def dims_attr(value: SSAValue | Attribute) -> DimsAttr:
     """
     Return the dims encoding of a value or type.
 
-    Raises VerifyException if it is not a tensor with one name per axis.
+    Raises VerifyException if it is not a tensor with one name per axis, or if an extent
+    is unknown or less than 1.
     """
     if type(type_ := _type_of(value)) is not TensorType:
         raise VerifyException(f"expected a tensor with named dimensions, got {type_}")
@@ -174,6 +175,8 @@ def dims_attr(value: SSAValue | Attribute) -> DimsAttr:
             f"{type_} names {len(encoding.names)} dimensions for "
             f"{type_.get_num_dims()} axes"
         )
+    if any(extent.data < 1 for extent in type_.shape.data):
+        raise VerifyException(f"{type_} has extents that are not static and positive")
     return encoding
 
 

@@ -19,6 +19,7 @@ from xdsl.dialects.utils import EnumAttribute
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
     Attribute,
+    Operation,
     SpacedOpaqueSyntaxAttribute,
     SSAValue,
 )
@@ -358,11 +359,16 @@ class FillOp(IRDLOperation):
 
     def verify_(self) -> None:
         names_of(self.result)
-        number, element = self.value.value.data, element_type_of(self.result)
-        if isinstance(element, IntegerType) and not is_integer(number, element):
-            raise VerifyException(
-                f"'{self.name}' op {number:g} is not representable in {element}"
-            )
+        check_number(self, self.value.value.data, self.result)
+
+
+def check_number(op: Operation, number: float, value: SSAValue) -> None:
+    """Check that integers or conditions, if a value has any, can hold a number."""
+    element = element_type_of(value)
+    if isinstance(element, IntegerType) and not is_integer(number, element):
+        raise VerifyException(
+            f"'{op.name}' op {number:g} is not representable in {element}"
+        )
 
 
 def is_integer(number: float, element: IntegerType) -> bool:

@@ -34,6 +34,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound.dims import extents_of, with_extents
+from comet.dialects.compound.elementary import check_number
 from comet.dialects.compound.literals import parse_number
 from comet.dialects.number_text import number_text
 
@@ -160,6 +161,7 @@ class PadOp(IRDLOperation):
 
     def verify_(self) -> None:
         before, after = _resized(self, self.input, self.result)
+        check_number(self, self.number, self.result)
         for dim in self.extents:
             if dim not in before:
                 raise VerifyException(

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from semantics import comet_context
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyFloat,
     IntegerType,
     TensorType,
@@ -50,7 +51,7 @@ from comet.dialects.compound.dims import (
 from comet.dialects.compound.map import lowest_finite
 from comet.dialects.compound.named.epilogue import GemmSoftmaxOp
 from comet.dialects.compound.named.normalise import GemmLayernormOp
-from comet.dialects.compound.pad import PaddingAttr
+from comet.dialects.compound.pad import PaddingAttr, PadOp
 
 MK = tensor({"M": 4, "K": 8}, f16)
 KN = tensor({"K": 8, "N": 2}, f16)
@@ -130,6 +131,15 @@ def test_integers_are_filled_with_integers(number: float, element: IntegerType):
     FillOp(1.0, tensor({}, i1)).verify()
     with pytest.raises(VerifyException, match=f"is not representable in {element}"):
         FillOp(number, tensor({}, element)).verify()
+    value = create_ssa_value(tensor({"M": 4}, element))
+    with pytest.raises(VerifyException, match=f"is not representable in {element}"):
+        PadOp(value, number, {"M": 2}, value.type).verify()
+
+
+@pytest.mark.parametrize("extent", [0, DYNAMIC_INDEX])
+def test_extents_are_known(extent: int):
+    with pytest.raises(VerifyException, match="extents that are not static and posit"):
+        extents_of(tensor({"M": 4, "N": extent}, f32))
 
 
 def test_positions_are_no_booleans():

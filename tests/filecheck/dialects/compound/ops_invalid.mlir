@@ -253,3 +253,10 @@
 %c = "test.op"() : () -> tensor<4xi1, #compound.dims<M>>
 // CHECK: tensor<4xi1, #compound.dims<M>> is not a tensor of floats; make one with compound.cast
 %r = compound.map add %c, %c : tensor<4xi1, #compound.dims<M>>, tensor<4xi1, #compound.dims<M>> -> tensor<4xi1, #compound.dims<M>>
+
+// -----
+
+!M = tensor<0xf32, #compound.dims<M>>
+%a = "test.op"() : () -> !M
+// CHECK: tensor<0xf32, #compound.dims<M>> has extents that are not static and positive
+%b = compound.map exp %a : !M -> !M

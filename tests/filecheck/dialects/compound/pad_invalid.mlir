@@ -126,3 +126,10 @@
 %a = "test.op"() : () -> !MN
 // CHECK: 'compound.concat' op joins 6 positions along N, and its result has 7
 %b = compound.concat "N" %a, %a : !MN, !MN -> tensor<4x7xf32, #compound.dims<M, N>>
+
+// -----
+
+!M = tensor<4xi32, #compound.dims<M>>
+%a = "test.op"() : () -> !M
+// CHECK: 'compound.pad' op -inf is not representable in i32
+%b = compound.pad %a <-inf from M = 3> : !M -> !M
