@@ -175,6 +175,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
 
         Raises PassFailedException if there is none, or none in time.
         """
+        from comet.passes.explore.lowering import lowered
         from comet.passes.explore.search import Exploration
         from comet.passes.explore.space import StructureSpace
 
@@ -199,6 +200,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             names = function_names(module)
             choice = Choice("exact search", names, current.within, (row,), 0)
             current.choices.append(choice)
+            best, _ = lowered(found, best)
         return best.passes
 
     def constraints(self) -> Constraints:

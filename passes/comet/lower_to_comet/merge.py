@@ -189,7 +189,9 @@ def _check_collectives(tile: TileOp, other: TileOp) -> None:
             "lower-to-comet: the COMET tool can price "
             f"{', '.join(sorted(_tensors(tile)))} only together with "
             f"{', '.join(sorted(_tensors(other)))}, whose loops would repeat the "
-            "collectives between them; fuse with loops=shared"
+            "collectives between them; give them the same loops, as fuse does with "
+            "loops=shared, or lower with model=paper, which prices them apart, but has "
+            "no files"
         )
 
 

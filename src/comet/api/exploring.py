@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
-from math import inf, isclose
+from math import inf
 from pathlib import Path
 from typing import TypeAlias
-
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.api.answer import Answer, Progress
 from comet.api.program import installed_context, parsed
@@ -22,7 +17,6 @@ from comet.api.versions import versions
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.attach_hardware import AttachHardwarePass, attach_hardware
-from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.branch_and_bound import BranchAndBound
 from comet.passes.explore.certificate import (
     MOST_BYTES,
@@ -32,12 +26,12 @@ from comet.passes.explore.certificate import (
     key_text,
 )
 from comet.passes.explore.constraints import ConstraintError, read_constraints
-from comet.passes.explore.quick import priced
+from comet.passes.explore.lowering import lowered
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
 from comet.passes.explore.state import Best, Item, State
 from comet.passes.explore.structure import REJECTED
-from comet.passes.pipeline import run_passes, spelled
+from comet.passes.pipeline import spelled
 from comet.passes.search import Goal
 from comet.tools.diagnostics import UsageError, errors_as_sentences
 from comet.yaml_file import read_yaml
@@ -143,7 +137,7 @@ def _closed(state: State) -> int:
 
 def _answer(question: Question, state: Exploration, best: Best) -> Answer:
     """Map the program by the best passes; return the mapping with its figures."""
-    best, mapped = _lowered(state, best)
+    best, mapped = lowered(state, best)
     hardware = AttachHardwarePass(question.hardware.name)
     return Answer(
         latency_cycles=best.cost.latency,
@@ -175,39 +169,6 @@ def _answer(question: Question, state: Exploration, best: Best) -> Answer:
 def _value(state: State, best: Best) -> float:
     """Return the objective of a mapping, also of an artifact."""
     return state.goal.rank(best.cost.latency, best.cost.energy)[0]
-
-
-def _lowered(state: State, best: Best) -> tuple[Best, ModuleOp]:
-    """
-    Return `best` and its mapping.
-
-    It is lowered for the model of the search only if the COMET tool cannot price it, or
-    only with nodes of a pipeline merged, which takes longer.
-    """
-    model = state.goal.model
-    *passes, estimate, _ = best.passes
-    try:
-        lowered, mapped = _rebuilt(state, best, (*passes, estimate, LowerToCometPass()))
-        if model == "tool" or _costs(mapped, best):
-            return lowered, mapped
-    except PassFailedException:
-        if model == "tool":
-            raise
-    return _rebuilt(state, best, (*passes, LowerToCometPass(model), estimate))
-
-
-def _rebuilt(
-    state: State, best: Best, passes: tuple[ModulePass, ...]
-) -> tuple[Best, ModuleOp]:
-    """Return `best` with other passes, and the mapping that they make."""
-    mapped = state.space.module.clone()
-    run_passes(passes, state.space.ctx, mapped)
-    return replace(best, passes=passes), mapped
-
-
-def _costs(mapped: ModuleOp, best: Best) -> bool:
-    """Return whether a mapping costs what its tree costs."""
-    return isclose(priced((), mapped).cost.latency, best.cost.latency, rel_tol=1e-9)
 
 
 def _certificate(question: Question, state: State, best: Best) -> Certificate:

@@ -10,6 +10,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
+from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.pipeline import run_settled
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.search import session
@@ -55,6 +56,16 @@ def test_options_limit_the_search():
     passes = run_settled([options], comet_context(), module)
     dims = [each.dim for each in passes if isinstance(each, DistributePass)]
     assert dims == ["N"]
+
+
+def test_a_mapping_that_the_tool_cannot_price_is_lowered_for_the_model():
+    module = attached(graph_text("gemm_softmax", (16, 512, 2048)))
+    search = CometAcceleratorPass(
+        search="exact", dim=("N",), strategy="full", stream=False, loops="separate"
+    )
+    *_, last, _ = run_settled([search], comet_context(), module)
+    assert last == LowerToCometPass(model="paper")
+    assert latency_of(module) > 0
 
 
 @pytest.mark.parametrize(
