@@ -64,7 +64,7 @@ class Progress:
     best: float
     """The best known value of the objective; infinite if no mapping is known."""
     lower_bound: float
-    """No mapping has a lower objective."""
+    """No mapping has a lower objective; 0 if no bound is known."""
     gap: float
     """By which fraction of its objective the best mapping may be improved."""
     structures: int
@@ -75,10 +75,11 @@ class Progress:
 
     def __str__(self) -> str:
         """Return one line."""
+        bound = f"bound {self.lower_bound:,.0f}, gap {100 * self.gap:.1f} %"
         return (
-            f"best {self.objective} {self.best:,.0f}, bound {self.lower_bound:,.0f}, "
-            f"gap {100 * self.gap:.1f} %, {self.closed} of {self.structures} "
-            "structures closed"
+            f"best {self.objective} {self.best:,.0f}, "
+            f"{bound if self.lower_bound else 'no bound'}, "
+            f"{self.closed} of {self.structures} structures closed"
         )
 
     def _repr_html_(self) -> str:

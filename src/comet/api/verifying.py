@@ -41,9 +41,10 @@ def verified(file: Source) -> str:
     bound = f"no mapping below {figure_text(lower_bound)} (gap {gap:.2f} %)"
     if lower_bound == 0:
         bound = "and nothing is said of other mappings"
+    count = len(certificate.claims)
     return (
         f"{file.name}: true; model {certificate.model}, {certificate.objective} "
-        f"{figure_text(value)}, {bound}, {len(certificate.claims)} structures"
+        f"{figure_text(value)}, {bound}, {count} structure{'' if count == 1 else 's'}"
     )
 
 

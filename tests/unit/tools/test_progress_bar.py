@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from time import sleep
@@ -141,3 +142,8 @@ def test_ctrl_c_in_a_batch_says_how_to_go_on(
     with pytest.raises(SystemExit, match="130"):
         comet_explore.main(["--batch", "layers.yaml"])
     assert capsys.readouterr().err == f"comet-explore: {NOT_ALL}\n"
+
+
+def test_a_search_without_a_bound_says_so():
+    unbounded = replace(HALF, lower_bound=0.0, gap=1.0)
+    assert str(unbounded) == "best latency 200, no bound, 1 of 4 structures closed"
