@@ -189,7 +189,8 @@ class _Given:
         """Return the kinds of bindings; `all` are all of them."""
         if self.values.get("bindings") == ALL:
             return KINDS
-        return self.several("bindings", _one_of({str(kind): kind for kind in KINDS}))
+        kinds = {str(kind): kind for kind in KINDS}
+        return self.several("bindings", _one_of(kinds, f", or {ALL} for all of these"))
 
     def _parsed(self, steps: Steps, value: Yaml, parse: Callable[[str], T]) -> T:
         """Return the value at `steps`, its key first; errors name its own line."""
@@ -202,10 +203,10 @@ class _Given:
             raise self.file.error(place, f"'{key}': {error}") from error
 
 
-def _one_of(values: dict[str, T]) -> Callable[[str], T]:
+def _one_of(values: dict[str, T], more: str = "") -> Callable[[str], T]:
     def parse(text: str) -> T:
         if text not in values:
-            raise PassFailedException(f"'{text}' is none of {', '.join(values)}")
+            raise PassFailedException(f"'{text}' is none of {', '.join(values)}{more}")
         return values[text]
 
     return parse

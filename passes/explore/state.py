@@ -20,6 +20,9 @@ from comet.passes.search import Cost, Found, Goal, session
 REFUSED = "refused by a pass"
 """The reason, besides bounds, why a structure is closed."""
 
+CONSTRAINED = "factors of a constraint"
+"""The reason, if fixed factors do not divide its extents."""
+
 
 @dataclass(frozen=True)
 class Best:
@@ -241,6 +244,9 @@ class State:
                 self.space.rejected[item.label] = str(error)
                 item.bound, item.finished, item.counted = inf, True, REFUSED
                 return None
+            if item.space.fixed and not item.space.size:
+                item.bound, item.finished, item.counted = inf, True, CONSTRAINED
+                return item.space
             bound = float(Exact(item.space, self.goal).bounds(item.space.whole)[0])
             if bound > item.bound:
                 item.bound, item.counted = bound, LOWER_BOUND

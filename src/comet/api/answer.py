@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from os import PathLike
 from pathlib import Path
 
@@ -75,12 +76,14 @@ class Progress:
 
     def __str__(self) -> str:
         """Return one line."""
-        bound = f"bound {self.lower_bound:,.0f}, gap {100 * self.gap:.1f} %"
-        return (
-            f"best {self.objective} {self.best:,.0f}, "
-            f"{bound if self.lower_bound else 'no bound'}, "
-            f"{self.closed} of {self.structures} structures closed"
+        best, gap = "no mapping yet", ""
+        if self.best < inf:
+            best = f"best {self.objective} {self.best:,.0f}"
+            gap = f", gap {100 * self.gap:.1f} %"
+        known = (
+            f"bound {self.lower_bound:,.0f}{gap}" if self.lower_bound else "no bound"
         )
+        return f"{best}, {known}, {self.closed} of {self.structures} structures closed"
 
     def _repr_html_(self) -> str:
         return f"<code>{self}</code>"

@@ -81,7 +81,11 @@ def test_a_search_starts_from_the_quick_one_among_what_constraints_leave(text: s
         ("at: {a: b}", "c.yaml:1: 'at' has a nested value; write a text"),
         ("stream: []", "c.yaml:1: 'stream' has an empty list; give it a value"),
         ("dim: []", "c.yaml:1: 'dim' has an empty list; give it a value"),
-        ("bindings: none", "c.yaml:1: 'bindings': 'none' is none of sequential, pipe"),
+        (
+            "bindings: none",
+            "c.yaml:1: 'bindings': 'none' is none of sequential, pipeline, parallel, "
+            "or all for all of these",
+        ),
         ("\nstrategy: all", "c.yaml:2: 'strategy': 'all' is none of full, partial"),
         ("kind:\n- auto\n- rings", "c.yaml:3: 'kind': 'rings' is none of auto, "),
         ("dim: 'M:1'", "c.yaml:1: 'dim': the option 'dim' names dimensions"),

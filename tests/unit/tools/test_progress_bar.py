@@ -147,3 +147,8 @@ def test_ctrl_c_in_a_batch_says_how_to_go_on(
 def test_a_search_without_a_bound_says_so():
     unbounded = replace(HALF, lower_bound=0.0, gap=1.0)
     assert str(unbounded) == "best latency 200, no bound, 1 of 4 structures closed"
+
+
+def test_a_search_without_a_mapping_says_so():
+    empty = replace(HALF, best=inf, gap=0.0)
+    assert str(empty) == "no mapping yet, bound 100, 1 of 4 structures closed"
