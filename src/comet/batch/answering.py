@@ -11,11 +11,14 @@ from comet.api.exploring import explore
 from comet.api.question import Question
 from comet.batch.engines import Engine
 from comet.batch.record import read, written
-from comet.batch.store import Store
+from comet.batch.store import Store, digest
 from comet.tools.diagnostics import CometError
 
 Result: TypeAlias = Answer | CometError
 """An answer, or the error that says why there is none."""
+
+_Key: TypeAlias = tuple[str, float]
+"""The digest of a question, and its time limit."""
 
 Count: TypeAlias = Callable[[int, int], None]
 """Called with the numbers of answered questions, and of all."""
@@ -46,19 +49,37 @@ def results(
     Every answer is written to `store` as soon as it is known, so a later call continues
     an interrupted one.
     """
-    distinct = dict.fromkeys(questions)
-    answers: dict[Question, Result] = {}
+    distinct: dict[_Key, Question] = {}
+    for question in questions:
+        distinct.setdefault(_key(question), question)
+    answers: dict[_Key, Result] = {}
     if store is not None:
-        found = ((question, store.find(question)) for question in distinct)
-        answers.update((question, answer) for question, answer in found if answer)
+        found = ((key, store.find(question)) for key, question in distinct.items())
+        answers.update((key, answer) for key, answer in found if answer)
     count(len(answers), len(distinct))
-    if open_ := [question for question in distinct if question not in answers]:
+    if open_ := [each for key, each in distinct.items() if key not in answers]:
         for reply in engine.results(_reply, open_):
-            result = answers[reply.question] = reply.result()
+            result = answers[_key(reply.question)] = reply.result()
             if store is not None and isinstance(result, Answer):
                 store.keep(reply.question, result)
             count(len(answers), len(distinct))
-    return [answers[question] for question in questions]
+    return [_answer_to(each, distinct, answers) for each in questions]
+
+
+def _key(question: Question) -> _Key:
+    """Return what equal questions have in common, whatever their files are called."""
+    return digest(question), question.time_limit
+
+
+def _answer_to(
+    question: Question, asked: dict[_Key, Question], answers: dict[_Key, Result]
+) -> Result:
+    """Return the result of a question, which names its own files."""
+    key = _key(question)
+    result = answers[key]
+    if isinstance(result, CometError) or asked[key] == question:
+        return result
+    return read(written(result), question)
 
 
 def _reply(question: Question) -> _Reply:

@@ -81,6 +81,24 @@ def test_several_processes_give_the_same_bytes(expected: list[object]):
     assert texts(found) == expected
 
 
+def test_questions_that_differ_in_the_names_of_files_are_searched_once():
+    machine = "elsewhere/edge.yaml"
+    elsewhere = replace(
+        QUESTIONS[0], hardware=replace(QUESTIONS[0].hardware, name=machine)
+    )
+    counts: list[tuple[int, int]] = []
+
+    def note(answered: int, questions: int) -> None:
+        counts.append((answered, questions))
+
+    pair = results([QUESTIONS[0], elsewhere], Engine(jobs=1), None, note)
+    assert counts == [(0, 1), (1, 1)]
+    first, second = (each for each in pair if isinstance(each, Answer))
+    assert first.pipeline != second.pipeline
+    assert machine in second.pipeline
+    assert first.certificate() == second.certificate()
+
+
 WAITING = """
 from time import sleep
 from comet.batch.engines import Engine
