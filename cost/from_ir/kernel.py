@@ -99,10 +99,7 @@ class _Walk:
         self.divided = divided
         """The ops of an epilogue that subtiles can divide."""
         self.with_products = with_products
-        self.tiles = RegisterTiles(
-            with_products=with_products,
-            converts_stores=gpu.compiled.stores_converted,
-        )
+        self.tiles = RegisterTiles(with_products=with_products)
         self.shared_out = shared_out
         """Dimensions of groups of programs, whose loops count as programs."""
         self.gpu = gpu

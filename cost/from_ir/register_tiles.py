@@ -34,13 +34,11 @@ class RegisterTiles:
     """
     Finds the tiles that take registers; results are cached by value.
 
-    `with_products`: the kernel has contractions; `converts_stores`: what it stores gets
-    another layout than products have. Tiles in shared memory are included.
+    `with_products`: the kernel has contractions. Tiles in shared memory are included.
     """
 
-    def __init__(self, *, with_products: bool, converts_stores: bool):
+    def __init__(self, *, with_products: bool):
         self._with_products = with_products
-        self._converts_stores = with_products and converts_stores
         self._source = cache(_source)
         self._stored_second = cache(_is_stored_after_its_source)
         self._narrow = cache(_before_widening)
@@ -60,7 +58,7 @@ class RegisterTiles:
             for tile in different
             if (needed := source(tile)) is None
             or needed not in different
-            or (self._converts_stores and self._stored_second(tile))
+            or (self._with_products and self._stored_second(tile))
         ]
         if not isinstance(op, NodeOp):
             return dict.fromkeys(map(self._narrow, tiles))
@@ -213,9 +211,10 @@ def _is_stored_after_its_source(value: SSAValue) -> bool:
     """
     Return whether an elementwise result and what it is computed from are both stored.
 
-    A product's layout is converted for a store, which takes whole tiles: both are alive
-    when the first is stored. Read in GEMM kernels with bias and GELU that store the
-    argument of GELU, too, compiled by Triton 3.6 for sm_90.
+    Both are alive when the first is stored: for sm_90 a product's layout is converted
+    for a store, which takes whole tiles, and for gfx942 LLVM keeps the order of ops on
+    whole tiles. Read in GEMM kernels with bias and GELU that store the argument of
+    GELU, too, compiled by Triton 3.6 for sm_90 and by 3.9 for gfx942.
     """
     # Of a cast, the operand is the tile that is alive.
     if not isinstance(value.owner, Elementwise) or isinstance(value.owner, CastOp):

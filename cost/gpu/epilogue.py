@@ -43,10 +43,10 @@ def with_fewest_subtiles(
     if summary.epilogue is None or numbers.specialize:
         return replace(numbers, subtiles=found), registers
     limit = register_limit(numbers.warps, gpu)
-    columns = _divisible_columns(summary.epilogue, summary, padded, numbers, gpu)
+    most = _most_subtiles(summary.epilogue, summary, padded, numbers, gpu)
     missing = registers > limit
     for count in _counts(gpu):
-        divisible = missing & np.greater_equal(columns, count * LEAST_COLUMNS)
+        divisible = missing & np.less_equal(count, most)
         if not np.any(divisible):
             break
         needed = _needed(count, summary, padded, numbers, gpu)
@@ -83,7 +83,7 @@ def _needed(
     return thread_registers(summary, blocks, numbers, gpu)
 
 
-def _divisible_columns(
+def _most_subtiles(
     epilogue: DividedEpilogue,
     summary: KernelSummary,
     blocks: Blocks,
@@ -91,15 +91,20 @@ def _divisible_columns(
     gpu: Device,
 ) -> Real:
     """
-    Return the columns of the accumulators if subtiles can divide them, else 0.
+    Return the most subtiles that can divide the accumulators, 1 for none.
 
-    Tiles have to be whole, and a thread has to hold columns of all subtiles: no warps
-    along columns. `tl.split` moves no registers then.
+    Tiles have to be whole, and a thread has to hold columns of all subtiles, so that
+    `tl.split` moves no registers. Where matrix instructions read shared memory, one has
+    all columns of a warp: there are no warps along columns. Others have few columns,
+    and those of all warps alternate along a row. Read in the TTGIR of Triton 3.9.
     """
     layouts, dim = Layouts.once(summary, blocks, numbers.warps, gpu), epilogue.dim
     dot = layouts.product_of(epilogue.accumulators[0].dims)
     if dim not in dot.columns:
-        return 0.0
-    whole = np.equal(np.mod(summary.extents[dim], blocks[dim]), 0)
-    in_thread = np.less_equal(layouts.of[dot].columns, 1)
-    return np.where(whole & in_thread, blocks[dim], 0.0)
+        return 1.0
+    warps, columns = layouts.of[dot].columns, blocks[dim]
+    alternating = warps * layouts.fragments[dot].columns
+    contiguous = np.where(np.less_equal(warps, 1), 1.0, columns)
+    least = np.where(np.greater(layouts.reads_shared, 0), contiguous, alternating)
+    whole = np.equal(np.mod(summary.extents[dim], columns), 0)
+    return np.where(whole, columns / np.maximum(least, LEAST_COLUMNS), 1.0)

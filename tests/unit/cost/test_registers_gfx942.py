@@ -9,9 +9,13 @@ with seed 1, of which the figures in the hardware file were made, and others wit
 import numpy as np
 import pytest
 from covering import one_of
+from paths import ROOT
+from register_ops import BEFORE, kernel_of
 from register_table import Table
 
+import comet
 from comet.cost.gpu.layouts import Layout, Layouts
+from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 
 TABLE = Table("registers_gfx942.csv", "mi300x8")
 CORRELATION = 0.7
@@ -20,6 +24,34 @@ The least rank correlation: that of flash decode, eight kernels of 66 to 150 reg
 """
 UNROLLED = "gated_mlp"
 """Two loops: LLVM unrolls the inner one, and a tiling is admitted that spills."""
+
+BOTH_STORED = """
+!c = tensor<512x512xbf16, #compound.dims<M, N>>
+!f = tensor<512x512xf32, #compound.dims<M, N>>
+func.func @f(%a: tensor<512x256xbf16, #compound.dims<M, K>>,
+             %b: tensor<256x512xbf16, #compound.dims<K, N>>) -> (!c, !c) {
+  %p = compound.contract %a, %b
+      : tensor<512x256xbf16, #compound.dims<M, K>>,
+        tensor<256x512xbf16, #compound.dims<K, N>> -> !f
+  %e = compound.map exp %p : !f -> !f
+  %y = compound.cast %e : !f -> !c
+  %o = compound.cast %p : !f -> !c
+  func.return %y, %o : !c, !c
+}
+"""
+
+
+@pytest.mark.parametrize(("subtiles", "compiled"), [(1, 295), (2, 225)])
+def test_a_result_and_what_it_is_computed_of_are_both_alive(
+    subtiles: int, compiled: int
+) -> None:
+    """Compiled by Triton 3.9 for gfx942, in tiles of 256 x 128, nothing spilled."""
+    hardware = ROOT / "samples" / "hardware" / "mi300x8.yaml"
+    module = comet.compile(comet.parse(BOTH_STORED), hardware, BEFORE).module
+    _, summary, gpu = kernel_of(module)
+    numbers = LaunchNumbers(4, 2, subtiles=subtiles)
+    found = thread_registers(summary, {"M": 256, "N": 128, "K": 32}, numbers, gpu)
+    assert float(found) == pytest.approx(compiled, abs=20)
 
 
 def test_a_product_takes_the_largest_instruction_that_it_fills() -> None:

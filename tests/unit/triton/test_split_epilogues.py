@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from gpu_graphs import H200, SOFTMAX
-from gpu_ranks import H200X8, SHARED_TEXTS
+from gpu_ranks import H200X8, MI300X8, SHARED_TEXTS
 from triton_modules import check_all, compile_all, emitted
 from xdsl.utils.exceptions import PassFailedException
 
@@ -65,6 +65,23 @@ func.func @f(%a: tensor<512x256xbf16, #compound.dims<M, K>>,
 """
 """GELU of a product with a bias, and what it is taken of: a layer in training."""
 
+RESIDUAL = """
+!c = tensor<2048x2048xbf16, #compound.dims<M, N>>
+!f = tensor<2048x2048xf32, #compound.dims<M, N>>
+!v = tensor<2048xf32, #compound.dims<N>>
+func.func @f(%a: tensor<2048x1024xbf16, #compound.dims<M, K>>,
+             %b: tensor<1024x2048xbf16, #compound.dims<K, N>>, %x: !c, %v: !v) -> !c {
+  %p = compound.contract %a, %b
+      : tensor<2048x1024xbf16, #compound.dims<M, K>>,
+        tensor<1024x2048xbf16, #compound.dims<K, N>> -> !f
+  %w = compound.map add %p, %v : !f, !v -> !f
+  %wide = compound.cast %x : !c -> !f
+  %s = compound.map add %w, %wide : !f, !f -> !f
+  %y = compound.cast %s : !f -> !c
+  func.return %y : !c
+}
+"""
+
 TILES = 'strategy=full factors="early: M=3 N=2 warps={} stages=2 {}; p_k: K=3"'
 
 
@@ -91,17 +108,39 @@ def test_meaning(tmp_path: Path):
         assert facts["ok"], facts
 
 
-def test_registers_suffice_with_the_subtiles_that_are_chosen(tmp_path: Path):
-    """A tile of 128 x 256 and what is computed beside it, compiled for sm_90."""
-    large = {"M": 2048, "K": 1024, "N": 2048}
-    tiles = 'factors="early: M=16 N=8 warps=8 stages=3 group=8{}; p_k: K=16"'
-    options = {"chosen": "", "whole": " subtiles=1"}
+@pytest.mark.parametrize(
+    ("text", "hardware", "target", "tiles"),
+    [
+        pytest.param(
+            EPILOGUE.format(M=2048, K=1024, N=2048),
+            H200,
+            "sm_90",
+            "early: M=16 N=8 warps=8 stages=3 group=8{}; p_k: K=16",
+            id="sm_90",
+        ),
+        pytest.param(
+            RESIDUAL,
+            MI300X8,
+            "gfx942",
+            "y: M=8 N=8 warps=8 stages=2 group=8{}; p_k: K=32",
+            id="gfx942",
+        ),
+    ],
+)
+def test_registers_suffice_with_the_subtiles_that_are_chosen(
+    tmp_path: Path, text: str, hardware: str, target: str, tiles: str
+):
+    """A tile of 128 x 256 or 256 x 256 and what is computed beside it, compiled."""
     sources = {
-        name: module(f"strategy=full {tiles.format(text)}", **large)
-        for name, text in options.items()
+        name: emitted(
+            text,
+            f"{hardware},triton-distributed{{ranks=1 strategy=full "
+            f'factors="{tiles.format(subtiles)}"}}',
+        )
+        for name, subtiles in {"chosen": "", "whole": " subtiles=1"}.items()
     }
     assert "tl.split(" in sources["chosen"]
-    chosen, whole = compile_all(sources, tmp_path, "sm_90")
+    chosen, whole = compile_all(sources, tmp_path, target)
     assert chosen["spills"] == 0
     assert whole["spills"] != 0
 
