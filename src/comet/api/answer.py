@@ -27,6 +27,7 @@ from comet.passes.explore.constraints import ALL, read_constraints
 from comet.passes.explore.state import bound_text
 from comet.passes.pipelines.comet_accelerator import CometAcceleratorPass
 from comet.passes.search import Objective
+from comet.tools.diagnostics import errors_as_sentences
 
 FIGURES = (
     "latency_cycles",
@@ -192,22 +193,24 @@ class Answer:
 
     def emit(self, folder: str | PathLike[str]) -> tuple[str, ...]:
         """
-        Write the four COMET files into a folder; raises OSError if it cannot.
+        Write the four COMET files into a folder; raises CometError if it cannot.
 
         If the COMET tool cannot price the mapping, or does not know its meshes, the
         files have the mapping of `comet-accelerator` instead. Returns sentences that
         say so, and which instances are left out; that is a comment in the files, too.
         """
-        folder = Path(folder)
+        with errors_as_sentences():
+            files, instead = self._files()
+            write_folder(Path(folder), write_files(files))
+            return left_out(attached_system(files)) or instead
+
+    def _files(self) -> tuple[ModuleOp, tuple[str, ...]]:
+        """Return the mapping that the files have, and why it is another one."""
         try:
             check_tool(self.module)
         except DiagnosticException as error:
-            files = self._for_tool()
-            write_folder(folder, write_files(files))
-            noted = left_out(attached_system(files))
-            return noted or (f"{error}; the files have another mapping",)
-        write_folder(folder, write_files(self.module))
-        return left_out(attached_system(self.module))
+            return self._for_tool(), (f"{error}; the files have another mapping",)
+        return self.module, ()
 
     def _for_tool(self) -> ModuleOp:
         """Return the program mapped for the COMET tool, by a quick search."""

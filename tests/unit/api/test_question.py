@@ -81,6 +81,12 @@ def test_what_an_answer_writes(answer: Answer, tmp_path: Path):
     assert read_certificate(answer.certificate(), "proof.json") == answer.proof
 
 
+def test_a_folder_that_is_a_file_is_an_error(answer: Answer, tmp_path: Path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(CometError, match=r"target comet: cannot write into .*out"):
+        answer.emit(tmp_path / "out")
+
+
 def test_a_mesh_of_any_shape_is_priced_and_files_use_one_that_the_tool_knows(
     tmp_path: Path,
 ):
