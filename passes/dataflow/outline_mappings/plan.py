@@ -128,6 +128,7 @@ def check_graph(graph: Graph) -> None:
             "sharded one by one; leave the shardings out, and distribute in each "
             "module",
         )
+    _check_views(graph)
     computed = set(graph.computing)
     for value in yielded_by(graph.func.body.block):
         if not defining_ops((value,), set(graph.needed)) & computed:
@@ -137,3 +138,18 @@ def check_graph(graph: Graph) -> None:
                 f"%{value.name_hint or 'a value'}, which no operation computes; return "
                 "what is computed, and no more",
             )
+
+
+def _check_views(graph: Graph) -> None:
+    """Raise PassFailedException for a view of what no mapping stores."""
+    for op in graph.views:
+        for value in op.operands:
+            source = value.owner
+            if isinstance(source, Operation) and is_repeated(source):
+                raise OpError(
+                    op,
+                    f"{NAME}: '{op.name}' shows %{value.name_hint or 'a value'}, which "
+                    f"is in no memory, as each op that reads a '{source.name}' does it "
+                    "itself; show what it reads, or make it an argument of @"
+                    f"{graph.func.sym_name.data}",
+                )
