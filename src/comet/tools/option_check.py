@@ -62,7 +62,8 @@ def checked(kind: str, spec: ArgSpec, class_: type[MadeT]) -> MadeT:
             f"{kind} '{spec.name}': {_readable(error, options, class_)}"
         ) from error
     except PassFailedException as error:  # a pass checks the text of its options
-        raise UsageError(f"{kind} '{spec.name}': {error}") from error
+        reason = str(error).removeprefix(f"{spec.name}: ")
+        raise UsageError(f"{kind} '{spec.name}': {reason}") from error
 
 
 def with_lists(spec: ArgSpec, class_: type[ArgSpecConvertible]) -> ArgSpec:
@@ -99,6 +100,7 @@ def _readable(
             )
             expected = re.sub(r"<class '(\w+)'>", _type_name, expected)
             expected = re.sub(r"typing\.Union\[(.*)\]", _alternatives, expected)
+            expected = expected.replace("int | float", "a number")
             written = ",".join(str(value) for value in values)
             return (
                 f"the option '{option}' is {expected}, not {written}{new_name(written)}"

@@ -74,7 +74,8 @@ def test_a_mapping_that_the_tool_cannot_price_is_lowered_for_the_model():
         ("op=contract", "search=exact has no choice of 'op'"),
         ('factors="c_dram: M=2"', "search=exact has no choice of 'factors'"),
         ("bind=auto", "search=exact has no choice of 'bind'"),
-        ("time_limit=0", "time_limit is a positive number of seconds"),
+        ("time_limit=nan", "the option 'time_limit' is a number, not nan"),
+        ("time_limit=0", "'comet-accelerator': time_limit is a positive number of"),
     ],
 )
 def test_what_it_does_not_search_is_refused(options: str, message: str):
