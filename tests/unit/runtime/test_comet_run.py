@@ -8,7 +8,7 @@ import pytest
 import torch
 from covering import one_of
 from torch_python import run_python
-from triton_modules import LOWER, emitted
+from triton_modules import LOWER, emitted, hardware
 from triton_schedules import schedule
 
 from comet.runtime import command
@@ -90,6 +90,20 @@ def test_module_runs_itself(module: Path):
     done = run_python([module])
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("right: largest relative error ")
+
+
+def test_infinite_numbers_are_no_warnings(tmp_path: Path):
+    path, tensor = tmp_path / "infinite.py", "tensor<5xf32, #compound.dims<M>>"
+    text = f"""
+    func.func @infinite(%x: {tensor}) -> {tensor} {{
+      %none = compound.map sub %x, %x : {tensor}, {tensor} -> {tensor}
+      %y = compound.map div %x, %none : {tensor}, {tensor} -> {tensor}
+      func.return %y : {tensor}
+    }}"""
+    path.write_text(emitted(text, f"{hardware('h200x1.yaml')},triton-distributed"))
+    done = run(path, "--backend", "interpreter")
+    assert done.stdout.startswith("right: ")
+    assert not done.stderr
 
 
 @one_of(2)
