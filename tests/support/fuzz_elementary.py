@@ -396,7 +396,7 @@ def scattering(p: Program) -> None:
         sums |= {new: rows} if name == dim else {name: extent}
     if prod(sums.values()) <= LARGEST:
         p.extents[new] = rows
-        ids = _some_ids(p, [dim], rows)
+        ids = _some_ids(p, {dim: value.extents[dim]}, rows)
         value = p.cast(value, "f32" if value.element == "bf16" else value.element)
         p.add(f'scatter_add $ into "{new}"', [value, ids], sums, value.element)
 
@@ -414,14 +414,15 @@ def _ids(p: Program, table: Value, rows: int) -> Value:
     while len(names) < 2:
         names.append(f"T{len(p.extents)}")
         p.extents[names[-1]] = p.random.choice(EXTENTS)
-    return _some_ids(p, p.random.sample(names, p.random.choice((0, 1, 1, 1, 2))), rows)
+    dims = p.random.sample(names, p.random.choice((0, 1, 1, 1, 2)))
+    return _some_ids(p, {dim: p.extents[dim] for dim in dims}, rows)
 
 
-def _some_ids(p: Program, dims: Sequence[str], rows: int) -> Value:
-    """Return ids below `rows` of these dimensions, an argument or computed."""
+def _some_ids(p: Program, dims: Mapping[str, int], rows: int) -> Value:
+    """Return ids below `rows` of these extents, an argument or computed."""
     if len(dims) != 1 or p.random.random() < 0.5:
         element = p.random.choice(("i32", "i32", "i64"))
-        ids = p.value(f"%i{len(p.arguments)}", dims, element)
+        ids = Value(f"%i{len(p.arguments)}", dims, element)
         p.arguments.append(ids)
         return ids
     element = p.random.choice(("i32", "i32", "i64"))
