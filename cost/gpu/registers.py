@@ -58,7 +58,7 @@ def thread_registers(
         tiles = tiles + _loaded_fraction(numbers, gpu) * shared
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
     passed = rules.passed_fraction * shared
-    outer = rules.outer_loop_registers * _outer_loops(summary, blocks)
+    outer = _outer_registers(summary, blocks, numbers, gpu)
     return _constant(summary, gpu) + outer + tiles + narrow + passed
 
 
@@ -68,18 +68,66 @@ def _constant(summary: KernelSummary, gpu: Device) -> int:
     return rules.thread_registers if summary.dots else rules.vector_registers
 
 
-def _outer_loops(summary: KernelSummary, blocks: Blocks) -> Real:
+def _outer_registers(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> Real:
     """
-    Return how many loops of several iterations are around the loop of a product.
+    Return the registers of a thread for loops around the loop of a product.
 
     What their iterations change, and what does not change in any, stays in registers
-    while the loop inside runs: addresses, mostly.
+    while the loop inside runs: addresses, mostly. Each iteration also starts the
+    pipeline of that loop anew, and LLVM computes the offset of each copy that it starts
+    with before all loops.
     """
-    counts = [
-        total(summary.is_looped((dim,), blocks) for dim in each.loops)
-        for each in dict.fromkeys(summary.products)
-    ]
-    return np.maximum(longest((1.0, *counts)) - 1, 0.0)
+    layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
+
+    def added(dot: Product) -> Real:
+        looped = total(summary.is_looped((dim,), blocks) for dim in dot.loops)
+        outer = np.maximum(looped - 1, 0.0)
+        registers = gpu.compiled.outer_loop_registers * outer
+        ahead = _ahead(numbers, gpu)
+        if not (np.any(outer) and np.any(ahead)):
+            return registers
+        return registers + np.minimum(outer, 1.0) * ahead * _loaded_copies(dot, layouts)
+
+    several = (dot for dot in dict.fromkeys(summary.products) if len(dot.loops) > 1)
+    return longest((0.0, *map(added, several)))
+
+
+def second_part_registers(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> Real:
+    """
+    Return the registers of a thread for loops in two parts, see `unmask-loops`.
+
+    If two such loops load the same tiles, their second parts start at the same ones:
+    the offsets with which the pipeline of the first one started are in registers until
+    that of the other one has, in all of its first part.
+    """
+    bytes_at_once = numbers.warps * gpu.warp_threads * gpu.load_bytes
+    again = total(
+        np.ceil(tile.per_tile(blocks) / bytes_at_once)
+        * summary.is_looped(tile.repeated, blocks)
+        for tile in summary.loads
+        if tile.repeated and len(tile.dims) > 1
+    )
+    return gpu.compiled.second_loop_registers + _ahead(numbers, gpu) * again
+
+
+def _ahead(numbers: LaunchNumbers, gpu: Device) -> Real:
+    """Return how many iterations a loop starts to copy before its first one."""
+    return 0.0 if gpu.compiled.copies_pass_registers else numbers.stages - 1
+
+
+def _loaded_copies(dot: Product, layouts: Layouts) -> Real:
+    """Return the copies to shared memory of a thread in an iteration of a product."""
+    bytes_at_once = layouts.warps * layouts.gpu.warp_threads * layouts.gpu.load_bytes
+
+    @cache
+    def copies(tile: Term) -> Real:
+        return np.ceil(_loaded(tile, dot, layouts) / bytes_at_once)
+
+    return longest(total(map(copies, each)) for each in layouts.summary.shared)
 
 
 def register_bound(
@@ -257,14 +305,18 @@ def _loaded_registers(dot: Product, layouts: Layouts) -> Real:
     before it stores any, as it waits once for all (benchmarks/figures/kernels.md).
     """
 
-    @cache
-    def loaded(tile: Term) -> Real:
-        alive = layouts.summary.peak([[tile]], layouts.blocks, invariant=0.0)
-        return choose(layouts.in_one_body(dot.loops, tile.loops), alive, 0.0)
-
     threads = layouts.warps * layouts.gpu.warp_threads
-    tiles = longest(total(map(loaded, each)) for each in layouts.summary.shared)
+    tiles = longest(
+        total(_loaded(tile, dot, layouts) for tile in each)
+        for each in layouts.summary.shared
+    )
     return tiles / threads / REGISTER
+
+
+def _loaded(tile: Term, dot: Product, layouts: Layouts) -> Real:
+    """Return the bytes of a tile if each iteration of a product's loop loads it."""
+    alive = layouts.summary.peak([[tile]], layouts.blocks, invariant=0.0)
+    return choose(layouts.in_one_body(dot.loops, tile.loops), alive, 0.0)
 
 
 def _transposed_registers(operands: Operands, layouts: Layouts) -> Real:

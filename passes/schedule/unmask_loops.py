@@ -22,7 +22,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import register_limit
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.registers import thread_registers
+from comet.cost.gpu.registers import second_part_registers, thread_registers
 from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
 from comet.dialects.arch import attached_system
@@ -95,9 +95,9 @@ def _is_faster(
     launch, blocks = grid.launch or LaunchAttr(), tile_blocks(grid)
     numbers = launch_numbers(launch)
     summary = summarize(grid, levels, gpu)
-    rules, registers = gpu.compiled, thread_registers(summary, blocks, numbers, gpu)
-    room = register_limit(numbers.warps, gpu) + rules.spare_registers
-    if registers + rules.second_loop_registers > room:
+    registers = thread_registers(summary, blocks, numbers, gpu)
+    registers = registers + second_part_registers(summary, blocks, numbers, gpu)
+    if registers > register_limit(numbers.warps, gpu) + gpu.compiled.spare_registers:
         return False
 
     def seconds(dims: frozenset[str]) -> Real:

@@ -28,8 +28,6 @@ STACK = 64
 
 CORRELATION = 0.9
 """The least rank correlation."""
-NESTED = ("gated_mlp", "gemm_gemm")
-"""The ops with a loop around the loop of a product; the second was held out."""
 
 
 def spills(row: Row) -> bool:
@@ -57,19 +55,28 @@ def test_a_loop_of_one_trip_is_none() -> None:
     assert layouts.of[gate] == layouts.of[down] == Layout(4, 1)
 
 
-@pytest.mark.parametrize("op", NESTED)
-def test_a_loop_around_another_one_takes_registers(op: str) -> None:
-    """The mean error of kernels that have registers left is less with the term."""
+@pytest.mark.parametrize(
+    ("op", "mean", "low"), [("gated_mlp", 0.45, 0.5), ("gemm_gemm", 0.9, 0.55)]
+)
+def test_a_loop_around_another_one_takes_registers(
+    op: str, mean: float, low: float
+) -> None:
+    """
+    Of kernels that have registers left, relative to the errors without the terms.
+
+    That is the mean error, and the most by which an estimate is too low.
+    """
     summary, gpu = TABLE.kernel(op)
-    free = replace(gpu.compiled, outer_loop_registers=0)
+    none = replace(gpu.compiled, outer_loop_registers=0, copies_pass_registers=True)
     errors: dict[int, list[float]] = {0: [], 1: []}
     for row in TABLE.rows(op):
         if row.registers < 250:
-            for index, rules in enumerate((free, gpu.compiled)):
+            for index, rules in enumerate((none, gpu.compiled)):
                 numbers = row.blocks, row.numbers, replace(gpu, compiled=rules)
                 found = float(thread_registers(summary, *numbers))
-                errors[index].append(abs(row.registers - found))
-    assert np.mean(errors[1]) < 0.85 * np.mean(errors[0])
+                errors[index].append(row.registers - found)
+    assert np.mean(np.abs(errors[1])) < mean * np.mean(np.abs(errors[0]))
+    assert max(errors[1]) < low * max(errors[0])
 
 
 def test_the_table_has_enough_tilings() -> None:

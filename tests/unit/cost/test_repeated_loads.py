@@ -1,10 +1,12 @@
 """A tile that two loops of one trip load is loaded once."""
 
 import pytest
+from hardware import H200
 from paths import SAMPLES
 from register_ops import ROWS, kernel_of
 
 import comet
+from comet.cost.gpu.registers import LaunchNumbers, second_part_registers
 from comet.cost.gpu.summary import KernelSummary
 
 LOOPS = "stream,fuse{strategy=partial}"
@@ -38,3 +40,14 @@ def test_a_loop_that_loads_nothing_else_does_not_wait(layernorm: KernelSummary):
     halves = {"M": 1.0, "N": COLUMNS / 2}
     loops = sum(load.dims == ("M", "N") for load in layernorm.loads)
     assert layernorm.exposed(halves) == 2 * loops
+
+
+@pytest.mark.parametrize(("columns", "loads"), [(COLUMNS, 0), (COLUMNS / 8, 1)])
+def test_second_parts_of_loops_start_at_the_same_offsets(
+    layernorm: KernelSummary, columns: float, loads: int
+):
+    """128 threads copy 8 x 1024 numbers of 16 bits in 8 pieces, two tiles ahead."""
+    again = loads * (sum(load.dims == ("M", "N") for load in layernorm.loads) - 1)
+    blocks, numbers = {"M": 8.0, "N": columns}, LaunchNumbers(4, 3)
+    found = second_part_registers(layernorm, blocks, numbers, H200)
+    assert found == H200.compiled.second_loop_registers + 2 * 8 * again
