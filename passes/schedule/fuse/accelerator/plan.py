@@ -7,6 +7,7 @@ from typing import Self
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
+from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
@@ -206,11 +207,14 @@ def _check_cast(op: CastOp) -> None:
     for user in readers_of(op.result):
         if not isinstance(user, ComputeOp | FoldOp | CastOp):
             name = op.result.name_hint or "a value"
+            reader, way_out = f"'{user.name}'", f"give '{user.name}'"
+            if user.has_trait(IsTerminator):
+                reader, way_out = "the caller", "return"
             raise OpError(
                 op,
-                f"fuse: '{user.name}' reads the cast %{name}, and accelerators cast "
-                "only operands of compute ops, and results without other uses; give "
-                f"'{user.name}' the value before the cast",
+                f"fuse: {reader} reads the cast %{name}, and accelerators cast only "
+                "operands of compute ops, and results without other uses; "
+                f"{way_out} the value before the cast",
             )
 
 

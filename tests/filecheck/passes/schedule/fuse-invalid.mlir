@@ -202,4 +202,4 @@ func.func @two_types(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> (tensor<4x8xf
   func.return %e, %narrow : tensor<4x8xf32, #compound.dims<M, N>>, tensor<4x8xf16, #compound.dims<M, N>>
 }
 
-// CHECK: fuse: 'func.return' reads the cast %narrow, and accelerators cast only operands of compute ops, and results without other uses; give 'func.return' the value before the cast
+// CHECK: fuse: the caller reads the cast %narrow, and accelerators cast only operands of compute ops, and results without other uses; return the value before the cast
