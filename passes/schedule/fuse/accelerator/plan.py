@@ -33,7 +33,7 @@ from comet.dialects.errors import OpError
 from comet.passes.analysis.addresses import check_addresses
 from comet.passes.analysis.hardware_mesh import check_mesh
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
-from comet.passes.analysis.padding import is_border, is_resizing
+from comet.passes.analysis.padding import argument_of, is_border, is_resizing
 from comet.passes.schedule.fuse.accelerator.borders import (
     dissolved_collectives,
     follows_gather,
@@ -234,9 +234,10 @@ def _check_gather(op: AllGatherOp | GatherOp) -> None:
 
 
 def _check_results(program: Program) -> None:
-    """Raise PassFailedException if a result is an argument or a constant."""
+    """Raise PassFailedException if a result is an argument, padded, or a constant."""
     for value in program.outputs:
-        is_argument = value.owner is program.func.body.block
+        source = argument_of(value)
+        is_argument = source is not None and source.owner is program.func.body.block
         if is_argument or isinstance(value.owner, FillOp):
             raise PassFailedException(
                 f"fuse: @{program.func.sym_name.data} returns the "

@@ -203,3 +203,12 @@ func.func @two_types(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> (tensor<4x8xf
 }
 
 // CHECK: fuse: the caller reads the cast %narrow, and accelerators cast only operands of compute ops, and results without other uses; return the value before the cast
+
+// -----
+
+func.func @padded(%x: tensor<6x4xf32, #compound.dims<M, N>>) -> tensor<8x4xf32, #compound.dims<M, N>> {
+  %y = compound.pad %x <0.0 from M = 6> : tensor<6x4xf32, #compound.dims<M, N>> -> tensor<8x4xf32, #compound.dims<M, N>>
+  func.return %y : tensor<8x4xf32, #compound.dims<M, N>>
+}
+
+// CHECK: fuse: @padded returns the argument %y, and accelerators have no operation that only stores one; return computed values only
