@@ -62,10 +62,11 @@ def explore(
         exploration.notify(exploration)
         if exploration.best is None:
             seconds = min(exploration.seconds, question.time_limit)
-            so_far = exploration.rejection and f"; so far {exploration.rejection}"
+            reason = exploration.refused or exploration.rejection
             raise UsageError(
                 f"no valid mapping was found in {seconds:.3g} s; give a longer time "
-                f"limit, more samples, or fewer constraints{so_far}"
+                f"limit, more samples, or fewer constraints{reason and '; so far '}"
+                f"{reason}"
             )
         return _answer(question, exploration, exploration.best)
 

@@ -16,6 +16,7 @@ from comet.api.question import Question
 from comet.api.source import Source
 from comet.codegen.comet import write_files
 from comet.passes.explore.certificate import read_certificate
+from comet.passes.explore.search import Exploration
 from comet.tools.diagnostics import CometError, UsageError
 
 EDGE = Source.read("samples/hardware/edge.yaml")
@@ -79,6 +80,18 @@ def test_what_an_answer_writes(answer: Answer, tmp_path: Path):
     assert found == write_files(answer.module)
     assert write_files(parse_module(answer.mlir())) == found
     assert read_certificate(answer.certificate(), "proof.json") == answer.proof
+
+
+def test_the_start_says_why_there_is_no_mapping_yet(monkeypatch: pytest.MonkeyPatch):
+    """The first structure may lack one for a reason of its own."""
+
+    def run(search: Exploration) -> None:
+        search.refused = "nothing fits"
+        search.space.rejected["kind=gather"] = "the files have no gather"
+
+    monkeypatch.setattr(Exploration, "run", run)
+    with pytest.raises(CometError, match=r"or fewer constraints; so far nothing fits$"):
+        explore(QUESTION)
 
 
 def test_a_folder_that_is_a_file_is_an_error(answer: Answer, tmp_path: Path):
