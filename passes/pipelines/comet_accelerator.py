@@ -22,6 +22,7 @@ from comet.passes.explore.config import ShardingConfig, Trial
 from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.expand_maps import ExpandMapsPass, needs_expansion
+from comet.passes.graph.sink_casts import SinkCastsPass, shows_casts
 from comet.passes.pipeline import AUTO, run_passes
 from comet.passes.schedule.tile.misfit import NothingFits
 from comet.passes.search import Goal, session
@@ -90,6 +91,8 @@ class CometAcceleratorPass(AcceleratorPipeline):
         if expands:
             yield ExpandMapsPass()
         if is_chain:
+            if shows_casts(module):
+                yield SinkCastsPass()
             (func,) = compute_functions(module)
             yield from self.chain(ctx, Graph(func), self.mappings)
         elif self.search == "quick":
