@@ -21,14 +21,14 @@ from typing import Literal
 
 from xdsl.dialects.builtin import I64, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.spmd import rank_count
-from comet.dialects.compound import ReduceKind
+from comet.dialects.compound import ReduceKind, RenameOp
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of, names_of
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.errors import OpError
@@ -107,8 +107,10 @@ def descriptor_copies(
 
 
 def _is_only_read(source: SSAValue) -> bool:
-    """Return whether a tile is of a parameter of a kernel of one rank."""
+    """Return whether a tile is of a parameter, or a rename, in a kernel of one rank."""
     value = outside(source)
+    while isinstance(value, OpResult) and isinstance(value.owner, RenameOp):
+        value = outside(value.owner.input)
     kernel = value.block.parent_op() if isinstance(value, BlockArgument) else None
     return isinstance(kernel, KernelOp) and rank_count(kernel) == 1
 

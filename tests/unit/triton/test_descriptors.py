@@ -30,6 +30,16 @@ func.func @f(%a: tensor<{M}x{K}xf16>, %b: tensor<{K}x{N}xf16>) -> tensor<{M}x{N}
 }}
 """
 
+FLAT = """
+!q = tensor<2x4x256x64xf16>
+!k = tensor<2x2x256x64xf16>
+func.func @f(%q: !q, %k: !k, %v: !k) -> !q {
+  %o = compound.attention %q, %k, %v causal : (!q, !k, !k) -> !q
+  func.return %o : !q
+}
+"""
+"""Two query heads share each of two heads of keys."""
+
 
 def copied(extents: Mapping[str, int], factors: str) -> str:
     """Return the names of the operands of a product that descriptors copy."""
@@ -103,15 +113,18 @@ def test_specialized_loops(tmp_path: Path):
     """
     Some warps load, the others multiply: no spills, and the same meaning.
 
-    The positions that the mask of causal attention compares are loaded by none. A loop
-    with one product is left: it computed nothing finite on an H200.
+    The positions that the mask of causal attention compares are loaded by none. Query
+    heads in one dimension are a view of a parameter. A loop with one product is left:
+    it computed nothing finite on an H200.
     """
     extents = {"B": 2, "H": 2, "M": 256, "N": 256, "D": 64, "E": 64}
     attention = 'factors="y: B=2 H=2 M=2 warps=4 stages=2; m_n: N=2"'
+    flat = 'factors="o: B=2 H=2 G=2 M=2 warps=4 stages=2; m_n: N=2"'
     gemm = 'factors="c: M=2 N=2 warps=4 stages=3; c_k: K=4"'
     sources = {
         "attention": emitted(ATTENTION.text(extents), f"{SPECIALIZED} {attention}}}"),
         "causal": emitted(CAUSAL.text(extents), f"{SPECIALIZED} {attention}}}"),
+        "flat": emitted(FLAT, f"{SPECIALIZED} {flat}}}"),
         "gemm": emitted(GEMM.format(M=256, K=256, N=256), f"{SPECIALIZED} {gemm}}}"),
     }
     for name, source in sources.items():
