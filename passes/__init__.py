@@ -20,6 +20,7 @@ PASSES = {
     "sink-scales": "graph.sink_scales:SinkScalesPass",
     "use-ge": "graph.use_ge:UseGePass",
     "use-exp2": "graph.use_exp2:UseExp2Pass",
+    "group-sums": "graph.group_sums:GroupSumsPass",
     "use-reciprocals": "graph.use_reciprocals:UseReciprocalsPass",
     "split": "graph.split:SplitPass",
     "expand-maps": "graph.expand_maps:ExpandMapsPass",

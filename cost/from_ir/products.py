@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Operands, Point, Product, Term
 from comet.dialects.arch.gpu import rate_name
-from comet.dialects.compound import ContractOp, FoldOp, MapKind, MapOp
+from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import (
     bits_of,
     element_type_of,
@@ -24,7 +24,12 @@ from comet.dialects.compound.dims import (
     joined_extents,
     names_of,
 )
-from comet.dialects.schedule.accumulators import is_fused, is_transposed
+from comet.dialects.schedule.accumulators import (
+    is_accumulated,
+    is_addition,
+    is_transposed,
+    sum_with,
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class ReadProduct:
     """Whether `order-operands` makes its right operand the left one."""
     added: bool
     """Whether it is only added to other values."""
+    summed: bool
+    """Whether it is part of a sum of products."""
 
     @classmethod
     def of(cls, op: ContractOp) -> Self:
@@ -62,7 +69,8 @@ class ReadProduct:
             operations_of(op),
             rate_of(op),
             turned,
-            any(adds(use.operation) for use in op.result.uses),
+            any(is_addition(use.operation) for use in op.result.uses),
+            sum_with(op.result) is not None,
         )
 
     def point(self, loops: Collection[str]) -> Point:
@@ -84,6 +92,7 @@ class Products:
         self.dots: list[Term] = []
         self.results: list[tuple[str, ...]] = []
         self.reads: list[Term] = []
+        self.sums: list[Term] = []
         self.dims: set[str] = set()
         self.rows: set[str] = set()
         self.depths: set[str] = set()
@@ -98,7 +107,9 @@ class Products:
         self.products.append(sides.product.inside(loops))
         self.dots.append(Term(read.dims, 2, loops, single=tuple(sorted(batch))))
         self.results.append(read.result.dims)
-        self.reads += [side._replace(loops=loops) for side in (sides.left, sides.right)]
+        read_here = [side._replace(loops=loops) for side in (sides.left, sides.right)]
+        self.reads += read_here
+        self.sums += read_here if read.summed else ()
         self.dims |= set(read.dims) - batch
         self.rows |= (result_dims & summed) - batch
         self.depths |= summed - result_dims
@@ -169,11 +180,6 @@ def products_in(op: Operation) -> Iterator[ContractOp]:
     yield from (each for each in ops if isinstance(each, ContractOp))
 
 
-def adds(op: Operation) -> bool:
-    """Whether an op is an addition; a product can accumulate into its other operand."""
-    return isinstance(op, MapOp) and op.kind.data is MapKind.ADD
-
-
 def tile_bytes(value: SSAValue, loops: tuple[str, ...] = ()) -> Term:
     """Return the bytes of a tile of `value` as a term inside `loops`."""
     return Term(names_of(value), bits_of(value) / 8, loops)
@@ -197,4 +203,4 @@ def _product_of(op: ContractOp, *, turned: bool) -> Product:
 
 def _is_turned(op: ContractOp) -> bool:
     """Whether `order-operands` makes the right operand of a product the left one."""
-    return is_fused(op) and is_transposed(op)
+    return is_accumulated(op) and is_transposed(op)

@@ -12,7 +12,6 @@ from functools import cache
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from comet.cost.from_ir.products import adds
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -23,7 +22,12 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import is_boolean, level_of, names_of
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
-from comet.dialects.schedule.accumulators import is_continued
+from comet.dialects.schedule.accumulators import (
+    is_addition,
+    is_continued,
+    sum_with,
+    summands,
+)
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.node import NodeOp
@@ -42,6 +46,7 @@ class RegisterTiles:
         self._source = cache(_source)
         self._stored_second = cache(_is_stored_after_its_source)
         self._narrow = cache(_before_widening)
+        self._accumulator = cache(_accumulator)
 
     def during(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
         """Return the tiles that take registers during `op`: `alive`, and results."""
@@ -52,7 +57,7 @@ class RegisterTiles:
 
     def before(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
         """Return those of the tiles `alive` that take registers just before `op`."""
-        different, source = dict.fromkeys(alive), self._source
+        different, source = dict.fromkeys(map(self._accumulator, alive)), self._source
         tiles = [
             tile
             for tile in different
@@ -153,9 +158,18 @@ def accumulators(op: NodeOp) -> Iterator[SSAValue]:
 
 
 def continued(op: NodeOp, inner: NodeOp) -> Iterator[SSAValue]:
-    """Yield the accumulators of a loop that an inner loop continues to sum into."""
-    if isinstance(op, TemporalOp):
-        yield from (value for value in inner.outs if is_continued(op, value))
+    """Yield the accumulators in a node that an inner loop continues to sum into."""
+    for value in inner.outs:
+        if (total := sum_with(value)) is not None:
+            yield from (total, *summands(total))
+        elif isinstance(op, TemporalOp) and is_continued(op, value):
+            yield value
+
+
+def _accumulator(value: SSAValue) -> SSAValue:
+    """Return the sum whose accumulator holds a product, else `value`."""
+    total = sum_with(value)
+    return value if total is None else total
 
 
 def _before_widening(value: SSAValue) -> SSAValue:
@@ -198,7 +212,7 @@ def _source(value: SSAValue) -> SSAValue | None:
         return None
     (user,) = users
     if isinstance(op, ContractOp):
-        return value if adds(user) else None
+        return value if is_addition(user) else None
     if not isinstance(op, Elementwise):
         return None
     if isinstance(user, YieldOp):

@@ -14,6 +14,7 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.terms import LoopCost
 from comet.dialects.compound import ContractOp, MapKind, MapOp
 from comet.dialects.compound.dims import names_of
+from comet.dialects.schedule.accumulators import summands
 
 
 def loop_cost(op: Operation, cost: float, gpu: Device) -> LoopCost | None:
@@ -49,11 +50,11 @@ def _is_contracted(op: Operation) -> bool:
 
 
 def _is_accumulated(op: Operation) -> bool:
-    """Whether an addition is that of a contraction to an accumulator."""
+    """Whether an addition is that of contractions to an accumulator."""
     return (
         isinstance(op, MapOp)
         and op.kind.data is MapKind.ADD
-        and any(map(_is_added, op.operands))
+        and (any(map(_is_added, op.operands)) or bool(summands(op.result)))
     )
 
 

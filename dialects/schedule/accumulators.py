@@ -1,13 +1,20 @@
 """
 The accumulators of loops: which op adds to them, and their layout.
+
+A sum of products has one accumulator, too: each product, or loop that sums products,
+adds to what the one before it in the block left there. The additions cost nothing.
 """
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from collections.abc import Iterator
+from typing import TypeGuard
 
-from comet.dialects.compound import ContractOp
-from comet.dialects.compound.dims import names_of
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Block, Operation, SSAValue
+
+from comet.dialects.compound import ContractOp, MapKind, MapOp
+from comet.dialects.compound.dims import element_type_of, names_of
 from comet.dialects.schedule import TemporalOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner
 
@@ -21,6 +28,24 @@ def is_fused(op: Operation) -> bool:
     )
 
 
+def is_accumulated(op: Operation) -> bool:
+    """Whether `op` is a product in a loop that adds to an accumulator."""
+    if not isinstance(op, ContractOp):
+        return False
+    in_loop = isinstance(op.parent_op(), TemporalOp)
+    return is_fused(op) or (in_loop and sum_with(op.result) is not None)
+
+
+def accumulates(value: SSAValue) -> bool:
+    """Whether sums of products in the type of `value` are exact to add to: f32."""
+    return isinstance(element_type_of(value), Float32Type)
+
+
+def is_addition(op: Operation | Block) -> TypeGuard[MapOp]:
+    """Whether an op adds two values; a product can accumulate into the other one."""
+    return isinstance(op, MapOp) and op.kind.data is MapKind.ADD
+
+
 def is_transposed(op: ContractOp) -> bool:
     """Return whether the result of a product has its columns before its rows."""
     _, _, columns, _ = op.roles
@@ -29,11 +54,16 @@ def is_transposed(op: ContractOp) -> bool:
 
 
 def is_continued(node: TemporalOp, value: SSAValue) -> bool:
-    """Whether a loop inside `node` computes its yielded `value`, with its combiner."""
-    inside = value.owner
+    """
+    Whether the body of `node` adds to the accumulator of its yielded `value`.
+
+    A loop inside does, with the combiner of `node`, and so does a sum of products.
+    """
+    inside, combiner = value.owner, _combiner(node, value)
+    if combiner is Combiner.ADD and summands(value):
+        return True
     if not isinstance(inside, TemporalOp):
         return False
-    combiner = _combiner(node, value)
     combined = combiner in (Combiner.ADD, Combiner.MAX, Combiner.SAME)
     return combined and combiner is inside.combiners[inside.outs.index(value)]
 
@@ -44,3 +74,68 @@ def _combiner(node: TemporalOp, value: SSAValue) -> Combiner | None:
     if len(uses) != 1 or not isinstance(uses[0].operation, YieldOp):
         return None
     return node.combiners[uses[0].index]
+
+
+def summands(value: SSAValue) -> tuple[SSAValue, ...]:
+    """
+    Return the products, and sums of products by loops, that `value` is the sum of.
+
+    In the order of the block, in which each has no other use; empty if anything else
+    is added. The additions may be in any order.
+    """
+    op = value.owner
+    block = op.parent if is_addition(op) and accumulates(value) else None
+    if block is None:
+        return ()
+    terms = tuple(_terms(value))
+    found = {term.owner: term for term in terms if term is not None}
+    if len(found) < len(terms):
+        return ()
+    return tuple(found[each] for each in block.ops if each in found)
+
+
+def sum_with(term: SSAValue) -> SSAValue | None:
+    """Return the sum of products that `term` is added to, None if there is none."""
+    found = None
+    while (addition := only_added(term)) is not None and summands(addition.result):
+        found = term = addition.result
+    return found
+
+
+def _terms(value: SSAValue) -> Iterator[SSAValue | None]:
+    """Yield what additions add up to `value`, and None for anything unsuitable."""
+    op = value.owner
+    if not is_addition(op):
+        yield value if _is_sum_of_products(value) else None
+        return
+    for operand in op.operands:
+        yield from _terms(operand) if only_added(operand) is op else (None,)
+
+
+def only_added(value: SSAValue) -> MapOp | None:
+    """
+    Return the addition to a value of its type that is the only use of `value`.
+
+    In the same block; None if there is no such addition.
+    """
+    if not value.has_one_use():
+        return None
+    (use,) = value.uses
+    user = use.operation
+    here = isinstance(value.owner, Operation) and user.parent is value.owner.parent
+    if here and is_addition(user) and user.result.type == value.type:
+        return user
+    return None
+
+
+def _is_sum_of_products(value: SSAValue) -> bool:
+    """Whether a value is a product, or what a loop adds up of products."""
+    op = value.owner
+    if not isinstance(op, TemporalOp):
+        return isinstance(op, ContractOp)
+    index = op.outs.index(value)
+    yielded = op.yielded[index]
+    products = summands(yielded) or (yielded,)
+    return op.combiners[index] is Combiner.ADD and all(
+        map(_is_sum_of_products, products)
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -24,6 +24,7 @@ from comet.dialects.compound import (
     ReduceOp,
 )
 from comet.dialects.compound.dims import iteration_dims, names_of
+from comet.dialects.schedule.accumulators import accumulates, is_addition
 from comet.dialects.schedule.attributes import Combiner
 
 
@@ -143,6 +144,8 @@ class _Phases:
     inside: AbstractSet[Operation]
     """The ops that have the dimension."""
     of: dict[Operation | Block, int]
+    added: AbstractSet[SSAValue] = frozenset()
+    """The products that a sum in the same loop adds up."""
 
     @property
     def loops(self) -> int:
@@ -155,12 +158,17 @@ class _Phases:
             return 0
         return phase + (op in self.inside and self.dim not in names_of(value))
 
+    def is_complete_after_loop(self, value: SSAValue) -> bool:
+        """Return whether a loop reduces `value`, and nothing in it reads the result."""
+        return self.dim not in names_of(value) and value not in self.added
+
     def producer_in_loop(self, value: SSAValue) -> Operation | None:
         """Return the op that computes `value` tile by tile in a loop, None if none."""
         op = value.owner
         if not isinstance(op, Operation) or op not in self.of:
             return None
-        return op if self.dim in names_of(value) else None
+        inside = self.dim in names_of(value) or value in self.added
+        return op if inside else None
 
 
 def _phases(ops: Sequence[Operation], *dims: str) -> Iterator[_Phases]:
@@ -199,6 +207,34 @@ def crossing_values(ops: Sequence[Operation], dim: str) -> tuple[SSAValue, ...]:
     return tuple(crossing)
 
 
+def _with_sums(
+    ops: Sequence[Operation], phases: _Phases, stored: Collection[SSAValue]
+) -> _Phases:
+    """
+    Move the sums of products that one loop computes into this loop.
+
+    It adds up the sum instead of each product: one accumulator does for all of them.
+    Products that are `stored`, or have other uses, stay apart.
+    """
+    sums, added, of = set[Operation](), set[SSAValue](), dict(phases.of)
+
+    def is_term(value: SSAValue) -> bool:
+        op = value.owner
+        product = isinstance(op, ContractOp) and op in phases.inside
+        completed = phases.dim not in names_of(value) and value.has_one_use()
+        return (product or op in sums) and completed and value not in stored
+
+    for op in filter(is_addition, ops):
+        if not accumulates(op.result) or not all(map(is_term, op.operands)):
+            continue
+        places = {of[value.owner] for value in op.operands}
+        if len(places) == 1:
+            sums.add(op)
+            added.update(op.operands)
+            of[op] = places.pop()
+    return replace(phases, inside=phases.inside | sums, of=of, added=added)
+
+
 def plan_reduction_loops(
     ops: Sequence[Operation],
     dim: str,
@@ -212,6 +248,7 @@ def plan_reduction_loops(
     there, unless it is one of `spilled`, which the first loop yields.
     """
     (phases,) = _phases(ops, dim)
+    phases = _with_sums(ops, phases, {*wanted, *spilled})
     outputs = _outputs(ops, phases, wanted, spilled)
     reduction_loops = tuple(
         ReductionLoop(
@@ -243,7 +280,7 @@ def _outputs(
             for value in op.results
             if value in wanted
             or value in spilled
-            or (value in used and phases.dim not in names_of(value))
+            or (value in used and phases.is_complete_after_loop(value))
         )
         if yielded and isinstance(op, FoldOp):
             yielded = tuple(op.outs)

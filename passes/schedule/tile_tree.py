@@ -28,6 +28,7 @@ from comet.dialects.compound.dims import (
     with_level,
 )
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
+from comet.dialects.schedule.accumulators import summands
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.passes.analysis.reduction_loops import (
     combiner_of,
@@ -408,4 +409,14 @@ def _combiner(value: SSAValue, loops: Sequence[LoopAttr]) -> Combiner:
     op = value.owner
     if isinstance(op, Operation) and not set(lost).isdisjoint(reduced_dims(op)):
         return combiner_of(op)
-    return Combiner.SAME
+    return Combiner.ADD if _adds_up(value, set(lost)) else Combiner.SAME
+
+
+def _adds_up(value: SSAValue, dims: AbstractSet[str]) -> bool:
+    """Return whether `value` is a sum of products, each summed over one of `dims`."""
+    terms = summands(value)
+    return bool(terms) and all(
+        isinstance(op := term.owner, Operation)
+        and not dims.isdisjoint(reduced_dims(op))
+        for term in terms
+    )

@@ -18,7 +18,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import Rewriter
 
 from comet.dialects.compound import ContractOp
-from comet.dialects.schedule.accumulators import is_fused, is_transposed
+from comet.dialects.schedule.accumulators import is_accumulated, is_transposed
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 
@@ -42,5 +42,5 @@ class OrderOperandsPass(FunctionPass):
 def transposed_products(function: FuncOp) -> Iterator[ContractOp]:
     """Yield the accumulated products whose columns come before their rows."""
     for op in function.walk():
-        if isinstance(op, ContractOp) and is_fused(op) and is_transposed(op):
+        if isinstance(op, ContractOp) and is_accumulated(op) and is_transposed(op):
             yield op

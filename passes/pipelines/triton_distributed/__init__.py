@@ -32,6 +32,7 @@ from comet.passes.dataflow.place_waits import PlaceWaitsPass
 from comet.passes.dataflow.share_tiles import ShareTilesPass
 from comet.passes.dataflow.verify_sync import VerifySyncPass
 from comet.passes.graph.decompose import DecomposePass
+from comet.passes.graph.group_sums import GroupSumsPass
 from comet.passes.graph.lower_views import LowerViewsPass
 from comet.passes.graph.sink_renames import SinkRenamesPass
 from comet.passes.graph.sink_scales import Scales, SinkScalesPass
@@ -341,6 +342,7 @@ class TritonDistributedPass(Pipeline):
                 yield UseExp2Pass(self.exp)
             if self.reciprocals:
                 yield UseReciprocalsPass()
+            yield GroupSumsPass()
             yield FusePass(
                 strategy=self.strategy,
                 between=self.between,

@@ -46,6 +46,7 @@ from comet.passes.triton.lower_to_triton.ops import (
     accumulator_of,
     contraction,
 )
+from comet.passes.triton.lower_to_triton.sums import added_to_earlier, start_of
 from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import (
     Scope,
@@ -62,12 +63,15 @@ def lower_temporal(op: TemporalOp, scope: Scope) -> None:
     """Write a temporal node as a nest of loops."""
     targets = [target_of(scope, value) for value in op.outs]
     starts = {
-        index: scope.accumulators[value]
+        index: start
         for index, value in enumerate(op.outs)
-        if value in scope.accumulators
+        if (start := start_of(value, scope)) is not None
     }
     results = TemporalLowering(op, targets).lower(scope, starts)
-    scope.values |= dict(zip(op.outs, results, strict=True))
+    for value, result in zip(op.outs, results, strict=True):
+        if isinstance(result, Tile):
+            result = added_to_earlier(value, result, scope)
+        scope.values[value] = result
     finish_stores(op, scope)
 
 

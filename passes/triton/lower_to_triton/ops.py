@@ -44,6 +44,12 @@ from comet.dialects.tl.types import (
 )
 from comet.dialects.tl.types import ReduceKind as BlockReduceKind
 from comet.passes.triton.lower_to_triton.buffers import Buffer
+from comet.passes.triton.lower_to_triton.sums import (
+    added_to_earlier,
+    is_last_term,
+    start_of,
+    sum_of_products,
+)
 from comet.passes.triton.lower_to_triton.table import lower_ops, lowers
 from comet.passes.triton.lower_to_triton.values import (
     Scope,
@@ -143,7 +149,13 @@ def dot_form(op: ContractOp, blocks: BlocksAttr) -> DotForm | None:
 @lowers(ContractOp)
 def lower_contract(op: ContractOp, scope: Scope) -> Tile | None:
     """Write a contraction, unless the loop around it adds it to its accumulator."""
-    return None if is_fused(op) else contraction(op, scope)
+    if is_fused(op):
+        return None
+    start = start_of(op.result, scope)
+    product = contraction(op, scope, None if start is None else start.value)
+    if not is_last_term(op.result):
+        product.value.name_hint = op.result.name_hint
+    return added_to_earlier(op.result, product, scope)
 
 
 def contraction(op: ContractOp, scope: Scope, acc: SSAValue | None = None) -> Tile:
@@ -257,6 +269,8 @@ def lower_map(op: MapOp, scope: Scope) -> Tile:
     Floats are computed in f32, integers and conditions in their own type.
     """
     check_size(names_of(op.result), scope)
+    if (total := sum_of_products(op.result, scope)) is not None:
+        return total
     kind, axes = op.kind.data, scope.axes(names_of(op.result))
     if op.result in scope.true:
         return Tile(scope.constant(1.0, i1), ())

@@ -30,6 +30,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.dims import iteration_dims, joined_extents
 from comet.dialects.compound.map import constant_of, neutral_operand
+from comet.dialects.schedule.accumulators import is_addition
 from comet.passes.analysis.reduction_loops import reduced_dims
 from comet.passes.schedule.fuse.gpu.narrow import UNROUNDED
 from comet.passes.schedule.tile_tree import chunks_of, iter_args_of, resolve
@@ -192,7 +193,9 @@ def _may_be_free(op: Operation) -> bool:
         users = (use.operation for use in op.result.uses)
         return any(isinstance(user, MapOp) and user.kind.data in ADDS for user in users)
     return op.kind.data in ADDS and any(
-        isinstance(value.owner, ContractOp) for value in op.operands
+        isinstance(owner := value.owner, ContractOp)
+        or (is_addition(owner) and _may_be_free(owner))
+        for value in op.operands
     )
 
 
