@@ -111,13 +111,53 @@ func.func @rmsnorm(%x: !x, %gamma: !g) -> !x {
 """,
 }
 """Operations on rows, without products."""
+SUMS: Mapping[str, str] = {
+    "sum_of_gemms": """
+!a = tensor<4096x4096xbf16, #compound.dims<M, K>>
+!b = tensor<4096x4096xbf16, #compound.dims<K, N>>
+!w = tensor<4096x4096xf32, #compound.dims<M, N>>
+!y = tensor<4096x4096xbf16, #compound.dims<M, N>>
+func.func @sum_of_gemms(%a: !a, %b: !b, %c: !a, %d: !b) -> !y {
+  %p = compound.contract %a, %b : !a, !b -> !w
+  %q = compound.contract %c, %d : !a, !b -> !w
+  %s = compound.map add %p, %q : !w, !w -> !w
+  %y = compound.cast %s : !w -> !y
+  func.return %y : !y
+}
+""",
+    "gemm_of_heads": """
+!a = tensor<8x4x2048x128xbf16, #compound.dims<K, R, M, E>>
+!b = tensor<4096x8x4x128xbf16, #compound.dims<N, K, R, E>>
+!w = tensor<2048x4096xf32, #compound.dims<M, N>>
+!y = tensor<2048x4096xbf16, #compound.dims<M, N>>
+func.func @gemm_of_heads(%a: !a, %b: !b) -> !y {
+  %p = compound.contract %a, %b : !a, !b -> !w
+  %y = compound.cast %p : !w -> !y
+  func.return %y : !y
+}
+""",
+    "sum_of_heads": """
+!a = tensor<8x2048x128xbf16, #compound.dims<K, M, E>>
+!b = tensor<4096x8x128xbf16, #compound.dims<N, K, E>>
+!w = tensor<2048x4096xf32, #compound.dims<M, N>>
+!y = tensor<2048x4096xbf16, #compound.dims<M, N>>
+func.func @sum_of_heads(%a: !a, %b: !b, %c: !a, %d: !b) -> !y {
+  %p = compound.contract %a, %b : !a, !b -> !w
+  %q = compound.contract %c, %d : !a, !b -> !w
+  %s = compound.map add %p, %q : !w, !w -> !w
+  %y = compound.cast %s : !w -> !y
+  func.return %y : !y
+}
+""",
+}
+"""Sums of products, and products that are summed over several dimensions."""
 BEFORE = "decompose{accumulator=f32},sink-renames,stream,fuse{strategy=full}"
 
 
 def fused(op: str, hardware: str) -> ModuleOp:
     """Return an op as one kernel without tiles."""
     path = SAMPLES / "hardware" / f"{hardware}.yaml"
-    text = GRAPHS.get(op) or ROWS.get(op) or resized(op, OPS[op])
+    text = GRAPHS.get(op) or ROWS.get(op) or SUMS.get(op) or resized(op, OPS[op])
     return comet.compile(comet.parse(text), path, BEFORE).module
 
 

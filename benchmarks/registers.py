@@ -5,6 +5,8 @@ Compiles random tilings of ops, and writes what registers each of them takes.
         [--target sm_90] > tests/data/registers.csv
     python benchmarks/registers.py --each 30 --ops softmax layernorm rmsnorm \\
         > tests/data/row_registers.csv
+    python benchmarks/registers.py --each 25 --ops sum_of_gemms gemm_of_heads \\
+        sum_of_heads > tests/data/sum_registers.csv
 
 Tilings are drawn by the seed from the space of `tile`, those included that its register
 model rejects, as long as their tiles alone fit a multiprocessor. A line holds the op,
@@ -26,7 +28,7 @@ from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 
-from register_ops import OPS, ROWS, fused, kernel_of
+from register_ops import OPS, ROWS, SUMS, fused, kernel_of
 from xdsl.dialects.builtin import ModuleOp
 
 import comet
@@ -109,7 +111,8 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=1, help="of the tilings")
     parser.add_argument("--each", type=int, default=70, help="tilings of each op")
-    parser.add_argument("--ops", nargs="+", choices=(*OPS, *ROWS), default=list(OPS))
+    ops = (*OPS, *ROWS, *SUMS)
+    parser.add_argument("--ops", nargs="+", choices=ops, default=list(OPS))
     parser.add_argument("--target", choices=MACHINES, default="sm_90")
     options = parser.parse_args()
     if os.environ.get("TRITON_INTERPRET", "0") == "1":

@@ -99,6 +99,8 @@ def _compiled(figures: Fields) -> Compiled:
         warps_along_rows=integer(figures, "warps_along_rows", 0) > 0,
         second_loop_registers=count("second_loop_registers"),
         outer_loop_registers=count("outer_loop_registers"),
+        nested_address_registers=integer(figures, "nested_address_registers", 0),
+        summed_address_registers=integer(figures, "summed_address_registers", 0),
         least_group_elements=count("least_group_elements"),
         most_group_elements=count("most_group_elements"),
         copy_bytes=count("copy_bytes"),

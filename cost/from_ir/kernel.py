@@ -451,6 +451,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         repeated_rounds=tuple(walk.repeated),
         points=tuple(dict.fromkeys(walk.points)),
         shared=peak_groups(walk.shared),
+        sums=tuple(walk.products.sums),
         added=tuple(walk.added),
         narrow=peak_groups(walk.narrow),
         dot_type=walk.products.type,

@@ -100,6 +100,13 @@ class Compiled:
     """The additional registers of a loop that is written in two parts."""
     outer_loop_registers: int
     """The additional registers of a loop around another one, or over tiles."""
+    nested_address_registers: int
+    """
+    The registers for each copy of an operand to shared memory, if several loops change
+    its address, of which one takes a single index at a time.
+    """
+    summed_address_registers: int
+    """The same of a sum of products, in any loop."""
     least_group_elements: int
     """The fewest elements of a row that a program of a group gets."""
     most_group_elements: int

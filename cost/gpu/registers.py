@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
+from operator import mul
 
 import numpy as np
 
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.layouts import Layouts
+from comet.cost.gpu.layouts import Layouts, reads_shared
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks, Operands, Point, Product, Term, elements
 from comet.cost.reals import Real, choose, longest, product, total
@@ -58,8 +59,9 @@ def thread_registers(
         tiles = tiles + _loaded_fraction(numbers, gpu) * shared
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
     passed = rules.passed_fraction * shared
-    outer = _outer_registers(summary, blocks, numbers, gpu)
-    return _constant(summary, gpu) + outer + tiles + narrow + passed
+    loops = _outer_registers(summary, blocks, numbers, gpu)
+    loops = np.maximum(loops, _summed_registers(summary, blocks, threads, gpu))
+    return _constant(summary, gpu) + loops + tiles + narrow + passed
 
 
 def _constant(summary: KernelSummary, gpu: Device) -> int:
@@ -77,18 +79,22 @@ def _outer_registers(
     What their iterations change, and what does not change in any, stays in registers
     while the loop inside runs: addresses, mostly. Each iteration also starts the
     pipeline of that loop anew, and LLVM computes the offset of each copy that it starts
-    with before all loops.
+    with before all loops. If several loops change what is copied, of which one takes a
+    head or another single index at a time, the rest of the address is the same in all
+    loops: each copy keeps that, and where the inner loop starts.
     """
-    layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
+    layouts, rules = Layouts.once(summary, blocks, numbers.warps, gpu), gpu.compiled
+    ahead = _ahead(numbers, gpu)
+    nested = np.maximum(rules.nested_address_registers, ahead)
 
     def added(dot: Product) -> Real:
         looped = total(summary.is_looped((dim,), blocks) for dim in dot.loops)
         outer = np.maximum(looped - 1, 0.0)
-        registers = gpu.compiled.outer_loop_registers * outer
-        ahead = _ahead(numbers, gpu)
-        if not (np.any(outer) and np.any(ahead)):
+        registers = rules.outer_loop_registers * outer
+        if not (np.any(outer) and np.any(nested)):
             return registers
-        return registers + np.minimum(outer, 1.0) * ahead * _loaded_copies(dot, layouts)
+        addresses = _copy_registers(dot, layouts, ahead, nested)
+        return registers + np.minimum(outer, 1.0) * addresses
 
     several = (dot for dot in dict.fromkeys(summary.products) if len(dot.loops) > 1)
     return longest((0.0, *map(added, several)))
@@ -119,15 +125,43 @@ def _ahead(numbers: LaunchNumbers, gpu: Device) -> Real:
     return 0.0 if gpu.compiled.copies_pass_registers else numbers.stages - 1
 
 
-def _loaded_copies(dot: Product, layouts: Layouts) -> Real:
-    """Return the copies to shared memory of a thread in an iteration of a product."""
+def _copy_registers(dot: Product, layouts: Layouts, one: Real, several: Real) -> Real:
+    """
+    Return the registers of a thread for its copies in an iteration of a product.
+
+    A copy to shared memory has `one` of them, or `several` if more than one loop
+    changes what it copies, and one of these takes a single index at a time.
+    """
+    summary, blocks = layouts.summary, layouts.blocks
     bytes_at_once = layouts.warps * layouts.gpu.warp_threads * layouts.gpu.load_bytes
 
     @cache
-    def copies(tile: Term) -> Real:
-        return np.ceil(_loaded(tile, dot, layouts) / bytes_at_once)
+    def registers(tile: Term) -> Real:
+        copies = np.ceil(_loaded(tile, dot, layouts) / bytes_at_once)
+        loops = [dim for dim in tile.loops if dim in tile.dims]
+        looped = [summary.is_looped((dim,), blocks) for dim in loops]
+        single = [np.equal(blocks[dim], 1) * 1.0 for dim in loops]
+        indexed = total(map(mul, looped, single))
+        nested = np.greater(total(looped), 1) & np.greater(indexed, 0)
+        return copies * choose(nested, several, one)
 
-    return longest(total(map(copies, each)) for each in layouts.summary.shared)
+    return longest(total(map(registers, each)) for each in summary.shared)
+
+
+def _summed_registers(
+    summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
+) -> Real:
+    """
+    Return the registers of a thread for the addresses of products that are added up.
+
+    Each of their copies to shared memory has an address, where instructions read
+    operands there. The constant has those of one product, whose copies differ by
+    immediate offsets.
+    """
+    rules = gpu.compiled
+    copied = summary.peak([summary.sums], blocks, invariant=0.0)
+    copies = copied / threads / gpu.load_bytes
+    return rules.summed_address_registers * reads_shared(summary, blocks, gpu) * copies
 
 
 def register_bound(

@@ -134,6 +134,8 @@ class KernelSummary:
     """Those of `rounds` that are none if the loops that stand second have one trip."""
     shared: tuple[tuple[Term, ...], ...] = ()
     """The tiles that shared memory holds at the same time, in each node, bytes."""
+    sums: tuple[Term, ...] = ()
+    """The operands of products that are added to one accumulator, bytes."""
     added: tuple[Term, ...] = ()
     """The tiles of kernels with products that programs add to memory, bytes."""
     narrow: tuple[tuple[Term, ...], ...] = ()

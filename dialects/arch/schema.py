@@ -261,6 +261,8 @@ GPU: Rules = {
     "spare_registers": COUNT,
     "epilogue_subtiles": COUNT,
     "launch_registers": COUNT,
+    "nested_address_registers": NATURAL,
+    "summed_address_registers": NATURAL,
     "operand_fraction": FRACTION,
     "operand_terms": COUNT,
     "load_fraction": FRACTION,

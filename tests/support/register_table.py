@@ -67,7 +67,7 @@ class Table:
     def correlation(self, op: str) -> float:
         """Return the rank correlation of registers (Spearman)."""
         compiled = [float(row.registers) for row in self.rows(op)]
-        return float(np.corrcoef(_ranks(compiled), _ranks(self.predicted(op)))[0, 1])
+        return correlation(compiled, self.predicted(op))
 
     def arrays(self, op: str) -> tuple[Blocks, LaunchNumbers]:
         """Return the block sizes and launch numbers of all tilings."""
@@ -98,6 +98,11 @@ def _lines(file: str) -> list[tuple[str, str, str, str]]:
     with (ROOT / "tests" / "data" / file).open() as lines:
         found = list(csv.reader(each for each in lines if not each.startswith("#")))
     return [(op, tiling, used, spilled) for op, tiling, used, spilled, _ in found[1:]]
+
+
+def correlation(values: list[float], others: list[float]) -> float:
+    """Return the rank correlation of two lists (Spearman)."""
+    return float(np.corrcoef(_ranks(values), _ranks(others))[0, 1])
 
 
 def _ranks(values: list[float]) -> list[float]:
