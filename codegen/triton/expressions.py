@@ -216,8 +216,9 @@ def _where(op: tl_math.WhereOp, read: Read) -> Expr:
 @prints(tl_math.CastOp)
 def _cast(op: tl_math.CastOp, read: Read) -> Expr:
     type_ = f"tl.{type_name(op.result.type)}"
-    if element_of(op.result.type) != i64 and _is_of_loop(op.input):
-        # It may be a Python integer in Triton's interpreter.
+    is_number = isinstance(op.input.owner, blocks.ConstantOp)
+    if is_number or (element_of(op.result.type) != i64 and _is_of_loop(op.input)):
+        # It is a Python number, or may be one in Triton's interpreter.
         return call("tl.cast", read(op.input).text, type_)
     return Expr(f"{read(op.input).at(Precedence.ATOM)}.to({type_})")
 

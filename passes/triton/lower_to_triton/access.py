@@ -31,6 +31,7 @@ from comet.passes.triton.lower_to_triton.values import (
     both,
     check_size,
     converted,
+    literal,
 )
 from comet.passes.triton.lower_to_triton.workarounds import (
     before_cast,
@@ -248,6 +249,8 @@ def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
         first = add(scope, offsets, first)
     position = offsets if first is None else first
     assert position is not None
+    if (number := literal(position)) is not None:
+        return Tile(scope.constant(number, element), axes)
     if axes and element == element_of(position.type):
         return Tile(position, axes)
     # The variable of a loop may be a Python integer in Triton's interpreter.

@@ -266,6 +266,37 @@ def test_positions_of_single_elements_are_converted(tmp_path: Path):
     assert report["ok"], report
 
 
+@pytest.mark.parametrize("element", ["f32", "i32", "i64"])
+def test_a_position_that_a_slice_takes_is_a_number(element: str, tmp_path: Path):
+    text = f"""
+    !x = tensor<5x{element}, #compound.dims<M>>
+    !n = tensor<1x{element}, #compound.dims<N>>
+    !y = tensor<5x1x{element}, #compound.dims<M, N>>
+    func.func @main(%x: !x) -> (!y, !n) {{
+      %i = compound.index : tensor<3x{element}, #compound.dims<N>>
+      %two = compound.slice %i "N" [2, 1] : tensor<3x{element}, #compound.dims<N>> -> !n
+      %y = compound.map add %x, %two : !x, !n -> !y
+      %four = compound.map mult %two, %two : !n, !n -> !n
+      func.return %y, %four : !y, !n
+    }}"""
+    source = emitted(text, f"{hardware('h200x1.yaml')},triton-distributed")
+    (report,) = check_all({"position": source}, tmp_path).values()
+    assert report["ok"], report
+
+
+def test_a_row_beyond_32_bits_has_an_address_of_64_bits():
+    text = """
+    !y = tensor<1x40000xf16, #compound.dims<M, N>>
+    func.func @main(%x: tensor<70000x40000xf16, #compound.dims<M, N>>) -> !y {
+      %last = compound.slice %x "M" [69999, 1]
+          : tensor<70000x40000xf16, #compound.dims<M, N>> -> !y
+      %y = compound.map exp %last : !y -> !y
+      func.return %y : !y
+    }"""
+    source = emitted(text, f"{hardware('h200x1.yaml')},triton-distributed")
+    assert "x_ptr + tl.cast(69999, tl.int64) * N" in source
+
+
 def test_extents_have_their_element_type(tmp_path: Path):
     text = """
     !x = tensor<37xf16, #compound.dims<M>>
