@@ -24,7 +24,11 @@ from comet.dialects.compound import (
     ReduceOp,
 )
 from comet.dialects.compound.dims import iteration_dims, names_of
-from comet.dialects.schedule.accumulators import accumulates, is_addition
+from comet.dialects.schedule.accumulators import (
+    accumulates,
+    is_addition,
+    only_added,
+)
 from comet.dialects.schedule.attributes import Combiner
 
 
@@ -214,15 +218,15 @@ def _with_sums(
     Move the sums of products that one loop computes into this loop.
 
     It adds up the sum instead of each product: one accumulator does for all of them.
-    Products that are `stored`, or have other uses, stay apart.
+    Products that are `stored`, have other uses or fewer dimensions stay apart.
     """
     sums, added, of = set[Operation](), set[SSAValue](), dict(phases.of)
 
     def is_term(value: SSAValue) -> bool:
         op = value.owner
         product = isinstance(op, ContractOp) and op in phases.inside
-        completed = phases.dim not in names_of(value) and value.has_one_use()
-        return (product or op in sums) and completed and value not in stored
+        completed = phases.dim not in names_of(value) and value not in stored
+        return (product or op in sums) and completed and only_added(value) is not None
 
     for op in filter(is_addition, ops):
         if not accumulates(op.result) or not all(map(is_term, op.operands)):

@@ -10,15 +10,16 @@ SUMMED = ("K", "HE", "HRE", "HG", "GK")
 
 
 def program(seed: int, element: str = "f32", terms: int = 6) -> str:
-    """Return the sum of that many terms of M x N, in a random order."""
+    """Return the sum of that many terms of M x N or less, in a random order."""
     random, p = Random(seed), Program(SIZES, element, "f32")
     values: list[str] = []
     for number in range(terms):
         dims = random.choice(("", *SUMMED, *SUMMED))
         if dims:
+            made = random.choice(("MN", "MN", "MN", "M"))
             lhs = p.argument(f"a{number}", f"M{dims}")
-            rhs = p.argument(f"b{number}", f"N{dims}")
-            values.append(p.contract(f"p{number}", lhs, rhs, "MN"))
+            rhs = p.argument(f"b{number}", f"N{dims}" if "N" in made else dims)
+            values.append(p.contract(f"p{number}", lhs, rhs, made))
         else:
             argument = p.argument(f"x{number}", random.choice(("MN", "NM", "N")))
             values.append(p.map(f"y{number}", "exp", argument))

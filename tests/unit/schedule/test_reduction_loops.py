@@ -138,3 +138,40 @@ def test_all_results_of_a_fold_leave_its_loop() -> None:
 
 def test_crossing_values() -> None:
     assert hints(crossing_values(softmax(), "N")) == ["c", "e"]
+
+
+SUM = """
+!A = tensor<4x6xf32, #compound.dims<M, K>>
+!B = tensor<5x6xf32, #compound.dims<N, K>>
+!V = tensor<6xf32, #compound.dims<K>>
+!R = tensor<4xf32, #compound.dims<M>>
+!Y = tensor<4x5xf32, #compound.dims<M, N>>
+func.func @main(%a: !A, %b: !B, %v: !V, %x: !Y) -> (!Y, !Y) {
+  %p = compound.contract %a, %b : !A, !B -> !Y
+  %q = compound.contract %a, %b : !A, !B -> !Y
+  %r = compound.contract %a, %v : !A, !V -> !R
+  %s = compound.map add %p, %q : !Y, !Y -> !Y
+  %t = compound.map add %s, %r : !Y, !R -> !Y
+  %u = compound.map add %t, %x : !Y, !Y -> !Y
+  func.return %u, %t : !Y, !Y
+}
+"""
+
+
+def test_a_sum_of_products_is_in_their_loop() -> None:
+    """Not with a product of fewer dimensions, nor with what is no product."""
+    ops = body(parse_module(SUM))
+    wanted = (named(ops, "u"), named(ops, "t"))
+    plan = plan_reduction_loops(ops, "K", wanted)
+    (loop,) = plan.reduction_loops
+    assert made(loop) == ["p", "q", "r", "s"]
+    assert hints(loop.outputs) == ["r", "s"]
+    assert [op.results[0].name_hint for op in plan.between[1]] == ["t", "u"]
+
+
+def test_a_product_that_is_stored_is_summed_apart() -> None:
+    ops = body(parse_module(SUM))
+    wanted = (named(ops, "u"), named(ops, "t"), named(ops, "q"))
+    plan = plan_reduction_loops(ops, "K", wanted)
+    (loop,) = plan.reduction_loops
+    assert made(loop) == ["p", "q", "r"]
