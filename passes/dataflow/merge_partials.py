@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import ClassVar
 
@@ -27,10 +28,18 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
-from comet.cost.gpu.tiling import kernel_work, merging_work, tensor_traffic
+from comet.cost.gpu.terms import Blocks
+from comet.cost.gpu.tiling import (
+    kernel_work,
+    merging_work,
+    program_needs,
+    tensor_traffic,
+)
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.spmd import rank_count
@@ -63,6 +72,7 @@ from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.retile import retile_node, set_loops
 from comet.passes.schedule.tile.gpu.space import (
+    LAUNCHES,
     KernelTiling,
     block_sizes,
     launches_that_fit,
@@ -193,36 +203,65 @@ def _node(kernel: KernelOp) -> SpatialOp | None:
 def _plan(
     producer: KernelOp, consumer: KernelOp, levels: GpuLevels, gpu: Device
 ) -> Merge | None:
-    """Return how the last program of `producer` does `consumer`, None if it cannot."""
+    """
+    Return how the last program of `producer` does `consumer`, None if it cannot.
+
+    Of the numbers of warps with which the tiles of both nodes fit, those of the fastest
+    launch.
+    """
     split, node = _node(producer), _node(consumer)
     if split is None or node is None or split.launch is None or node.launch is None:
         return None
     if (counters := _counters(split, node, producer)) is None:
         return None
     arrivals = split.trip_count // prod(counters.values())
-    numbers = launch_numbers(split.launch)
-    summary = summarize(node, levels, gpu)
-    tiling = _tiling(summary, split, node, counters, gpu)
-    if arrivals < 2 or tiling is None:
+    if arrivals < 2:
         return None
-    consumer_numbers = launch_numbers(node.launch)
-    blocks = tile_blocks(split)
-    first = kernel_work(summarize(split, levels, gpu), blocks, numbers, gpu)
-    second = kernel_work(summary, tile_blocks(node), consumer_numbers, gpu)
-    parts = partial_operands(node, producer)
+    blocks, summary = tile_blocks(split), summarize(split, levels, gpu)
+    work = partial(kernel_work, summary, blocks, gpu=gpu)
+    merging = summarize(node, levels, gpu)
+    apart = kernel_work(merging, tile_blocks(node), launch_numbers(node.launch), gpu)
+    works = work(numbers=launch_numbers(split.launch)), apart
+    two = sum(float(kernel_time(each, gpu).seconds) for each in works)
+    found: list[Merge] = []
+    for launch in _launches(split.launch, summary, blocks, gpu):
+        tiling = _tiling(merging, split, launch, node, counters, gpu)
+        if tiling is not None:
+            numbers = launch_numbers(launch)
+            last = _merging(merging, tiling, numbers, node, producer, gpu)
+            one = merged_seconds(work(numbers=numbers), last, gpu)
+            plan = Merge(producer, consumer, counters, arrivals, tiling, two, one)
+            found.append(plan)
+    return min(found, key=lambda plan: plan.seconds, default=None)
+
+
+def _launches(
+    own: LaunchAttr, summary: KernelSummary, blocks: Blocks, gpu: Device
+) -> Iterator[LaunchAttr]:
+    """Yield the launch numbers of a node, and those with other warps that fit."""
+    yield own
+    for warps in LAUNCHES["warps"]:
+        numbers = LaunchNumbers(warps, own.stages)
+        needs = program_needs(summary, blocks, numbers, gpu)
+        others = warps != own.warps and not own.subtiles
+        if others and fits(summary, blocks, needs, gpu) > 0:
+            yield own.replaced(warps=warps)
+
+
+def _merging(
+    summary: KernelSummary,
+    tiling: KernelTiling,
+    numbers: LaunchNumbers,
+    node: SpatialOp,
+    producer: KernelOp,
+    gpu: Device,
+) -> KernelWork:
+    """Return the work of the merging node, whose partial results are in L2."""
     traffic = tensor_traffic(summary, tiling.blocks, gpu)
     read = dict(zip(dict.fromkeys((*node.ins, *node.outs)), traffic, strict=False))
-    merged = kernel_work(summary, tiling.blocks, numbers, gpu)
-    merged = merging_work(merged, sum(float(read[value]) for value in parts), gpu)
-    return Merge(
-        producer,
-        consumer,
-        counters,
-        arrivals,
-        tiling,
-        sum(float(kernel_time(work, gpu).seconds) for work in (first, second)),
-        merged_seconds(first, merged, gpu),
-    )
+    partials = sum(float(read[part]) for part in partial_operands(node, producer))
+    work = kernel_work(summary, tiling.blocks, numbers, gpu)
+    return merging_work(work, partials, gpu)
 
 
 def merged_seconds(first: KernelWork, merge: KernelWork, gpu: Device) -> float:
@@ -287,12 +326,17 @@ def _counters(
 def _tiling(
     summary: KernelSummary,
     split: SpatialOp,
+    launch: LaunchAttr,
     node: SpatialOp,
     counters: Mapping[str, int],
     gpu: Device,
 ) -> KernelTiling | None:
-    """Return the tiles of a merging node, None if it has none that fit."""
-    if summary.dots or summary.group or split.launch is None:
+    """
+    Return the tiles of a merging node, None if it has none that fit.
+
+    Its programs have the warps and stages of `launch`.
+    """
+    if summary.dots or summary.group:
         return None
     tiles = joined_extents(split.yielded)
     sizes: dict[str, Sequence[int]] = {}
@@ -304,7 +348,7 @@ def _tiling(
             sizes[dim] = [1 << n for n in range(size.bit_length())]
         else:
             sizes[dim] = block_sizes(summary, dim)
-    numbers = {"warps": split.launch.warps, "stages": split.launch.stages}
+    numbers = {"warps": launch.warps, "stages": launch.stages}
     priced = launches_that_fit(summary, sizes, numbers, gpu)
     if priced is None:
         return None
@@ -326,6 +370,8 @@ def merge_partials(program: ProgramOp, plans: Sequence[Merge]) -> None:
 def _arrive(kernel: KernelOp, plan: Merge) -> None:
     """Let programs of the first node arrive, and the last one run the second."""
     split, node = kernel.nodes
+    assert split.launch is not None
+    split.launch = split.launch.replaced(warps=plan.tiling.launch.warps)
     _set_tiles(node, plan)
     loops = ArrayAttr(LoopAttr(dim, n) for dim, n in plan.counters.items())
     counters = CountersOp(CountersType(loops))

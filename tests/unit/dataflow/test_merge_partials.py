@@ -197,3 +197,40 @@ def test_what_could_merge_too_early_is_rejected(old: str, new: str, reason: str)
     assert old in text
     with pytest.raises(PassFailedException, match=reason):
         run_passes(parse_module(text.replace(old, new)), "verify-sync")
+
+
+LARGE = """
+!A = tensor<128x1024xf16>
+!B = tensor<1024x256xf16>
+!C = tensor<128x256xf16>
+func.func @f(%a: !A, %b: !B, %d: tensor<256xf16>) -> !C {
+  %c = compound.gemm_bias_relu %a, %b, %d : (!A, !B, tensor<256xf16>) -> !C
+  func.return %c : !C
+}
+"""
+
+
+def test_programs_get_as_many_warps_as_merging_needs():
+    """
+    Tiles of 128 x 128 are 128 registers of four warps, and parts come beside them.
+
+    With eight warps both fit, and all programs of the launch have eight.
+    """
+    plan = "c_contract: K_part=4 M=1 N=2 warps=4 stages=4; c_k_in: K_in=4; c_cast: N=8"
+    passes = (
+        f"{H200},decompose{{accumulator=f32}},stream,split{{dim=K parts=4}},"
+        f'fuse{{strategy=auto}},tile{{factors="{plan}"}},outline-kernels'
+    )
+    before = run_passes(parse_module(LARGE), passes)
+    after = run_passes(before, "merge-partials{merge=last}")
+    assert kernel_warps(before)[0] == 4
+    assert kernel_warps(after) == [8, 8]
+    assert launches(after) == 1
+    assert_same_meaning(before, after, "f")
+
+
+def kernel_warps(module: ModuleOp) -> list[int]:
+    """Return the warps of the nodes of all kernels, in order."""
+    kernels = [op for op in module.walk() if isinstance(op, KernelOp)]
+    found = [node.launch for kernel in kernels for node in kernel.nodes]
+    return [launch.warps for launch in found if launch is not None]
