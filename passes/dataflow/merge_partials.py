@@ -6,8 +6,9 @@ and the next launch merges them. Here the last program to arrive at a tile merge
 the same launch, as the fix-up of split-K and stream-K does: each program adds to the
 counter of its tile after its stores, and none waits. The merging kernel gets the tiles
 of the first one, and may take the parts one after the other; its tiles, with the whole
-kernel of a program, have to fit. `auto` does it where it is faster: a launch less, an
-exchange through L2 more, and fewer, larger tiles that are merged.
+kernel of a program, have to fit. All programs may get other warps for that. `auto` does
+it where it is faster: a launch less, an exchange through L2 more, and fewer, larger
+tiles that are merged.
 
 Needs launch numbers, on one GPU. Launch plans of several ranks stay as they are.
 """
