@@ -3,6 +3,7 @@
 import re
 import shlex
 from dataclasses import MISSING, Field, fields
+from textwrap import dedent
 
 import pytest
 from covering import one_of
@@ -10,6 +11,7 @@ from named_ops import NAMED_OPS, NamedOp
 from paths import ROOT
 from semantics import parse_module, run_passes
 from tool_run import comet_opt, comet_opt_command
+from triton_modules import emitted, hardware
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
@@ -127,3 +129,17 @@ def test_the_readme_shows_the_mapping_that_is_chosen():
     figures = estimate_of(mapping)
     assert figures is not None
     assert format_figures(figures) in readme
+
+
+def test_the_readme_shows_the_kernel_that_is_written():
+    readme = (ROOT / "README.md").read_text()
+    sample = (ROOT / "samples/gemm_softmax.mlir").read_text()
+    passes = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
+    shown = re.findall(r"^```python\n(.*?)^```", readme, re.M | re.S)[0]
+    assert shown in dedent(kernel_body(emitted(sample, passes))) + "\n"
+
+
+def kernel_body(module: str) -> str:
+    """Return what the first kernel of an emitted module does, without its header."""
+    start = module.index("    offs_m =")
+    return module[start : module.index("\n\n\n", start)]
