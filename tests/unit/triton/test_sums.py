@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from covering import one_of, some
+from graph_text import Program
 from semantics import assert_same_meaning, parse_module, run_passes
 from sum_programs import program
-from triton_modules import emitted, hardware, wrong
+from triton_modules import compile_all, emitted, hardware, wrong
 
 ONE = f"{hardware('h200x1.yaml')},triton-distributed"
 
@@ -66,3 +67,27 @@ def test_loops_over_other_dimensions_continue_the_sum(tmp_path: Path):
     assert kernel.count("for ") == 2
     assert not re.search(r"= \w+ \+ \w+  # compound.map add", kernel)
     assert not wrong({"two_loops": source}, tmp_path)
+
+
+def gradients() -> str:
+    """Return X^T dY + Z^T dW, whose right operands have the rows of the result."""
+    p = Program({"M": 256, "D": 256, "F": 256}, "bf16", "f32")
+    terms = [
+        p.contract(f"p{n}", p.argument(f"dy{n}", "MF"), p.argument(f"x{n}", "MD"), "DF")
+        for n in range(2)
+    ]
+    return p.returning(p.map("dw", "add", *terms))
+
+
+def test_transposed_products_of_a_sum_have_one_accumulator(tmp_path: Path):
+    """128 x 128 numbers are 64 registers of 256 threads, and four times as many 256."""
+    factors = "dw_bf16: D=2 F=2 warps=8 stages=3; dw_m: M=8"
+    passes = (
+        f"{hardware('h200x1.yaml')},decompose,fuse{{strategy=full}},"
+        f'tile{{factors="{factors}"}},outline-kernels,materialize-copies,hoist-copies,'
+        "order-operands,pad-blocks,map-grid,mask-copies,lower-to-triton"
+    )
+    (found,) = compile_all({"sum": emitted(gradients(), passes)}, tmp_path, "sm_90")
+    assert found["spills"] == 0
+    assert isinstance(found["registers"], int)
+    assert found["registers"] < 160
