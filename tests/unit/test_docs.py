@@ -29,6 +29,7 @@ from comet.tools.mapping_table import format_table, mapping_rows
 EXAMPLES = re.findall(r"```mlir\n(.*?)```", (ROOT / "docs/ir.md").read_text(), re.S)
 HARDWARE = f'attach-hardware{{path="{ROOT}/samples/hardware'
 OPS = (ROOT / "docs/ops.md").read_text()
+TOOLS = (ROOT / "docs/tools.md").read_text()
 ROWS = {
     row[0].strip(" `"): row[1].strip()
     for line in (ROOT / "docs/passes.md").read_text().splitlines()
@@ -143,3 +144,42 @@ def kernel_body(module: str) -> str:
     """Return what the first kernel of an emitted module does, without its header."""
     start = module.index("    offs_m =")
     return module[start : module.index("\n\n\n", start)]
+
+
+def test_the_tools_page_shows_what_a_pipeline_expands_to(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    (command, shown) = re.findall(
+        r"^\$ comet-opt (--expand .*\n.*)\n((?:.+\n)*?)```", TOOLS, re.M
+    )[0]
+    monkeypatch.chdir(ROOT)
+    done = comet_opt_command(shlex.split(command.replace("\\\n", " ")))
+    assert done.code == 0, done.err
+    assert "".join(done.out.split()) == "".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    "passes", ["tile", 'decompose,fuse,tile{factors="c_dram: M=7"}']
+)
+def test_the_tools_page_shows_errors_as_they_are(passes: str):
+    sample = (ROOT / "samples/gemm.mlir").read_text().replace("@gemm", "@main")
+    done = comet_opt(sample, f'{HARDWARE}/edge.yaml"}},{passes}')
+    assert f"{done.sentence}\n" in TOOLS
+
+
+def test_the_page_of_named_ops_shows_a_decomposition():
+    rule = (ROOT / "passes/graph/decompose/rules/gemm_bias_relu.py").read_text()
+    shown = re.findall(r"^```python\n(.*?)^```", OPS, re.M | re.S)[0]
+    assert shown in rule
+
+
+def test_every_script_of_benchmarks_is_listed():
+    listed = set(
+        re.findall(r"`(\w+\.py)`", (ROOT / "benchmarks/README.md").read_text())
+    )
+    scripts = {
+        file.name
+        for file in (ROOT / "benchmarks").glob("*.py")
+        if "__main__" in file.read_text()
+    }
+    assert scripts <= listed
