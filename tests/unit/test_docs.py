@@ -10,6 +10,7 @@ from covering import one_of
 from named_ops import NAMED_OPS, NamedOp
 from paths import ROOT
 from semantics import parse_module, run_passes
+from shown_pages import pattern
 from tool_run import comet_opt, comet_opt_command
 from triton_modules import emitted, hardware
 from xdsl.context import Context
@@ -18,6 +19,8 @@ from xdsl.dialects.func import Func
 from xdsl.parser import Parser
 from xdsl.utils.hints import isa
 
+import comet
+from comet.api.answer import FIGURES
 from comet.dialects import get_all_dialects
 from comet.dialects.comet import MappingOp
 from comet.dialects.compound.named import named_ops
@@ -29,6 +32,7 @@ from comet.tools.mapping_table import format_table, mapping_rows
 EXAMPLES = re.findall(r"```mlir\n(.*?)```", (ROOT / "docs/ir.md").read_text(), re.S)
 HARDWARE = f'attach-hardware{{path="{ROOT}/samples/hardware'
 OPS = (ROOT / "docs/ops.md").read_text()
+EXPLORE = (ROOT / "docs/explore.md").read_text()
 TOOLS = (ROOT / "docs/tools.md").read_text()
 ROWS = {
     row[0].strip(" `"): row[1].strip()
@@ -183,3 +187,17 @@ def test_every_script_of_benchmarks_is_listed():
         if "__main__" in file.read_text()
     }
     assert scripts <= listed
+
+
+def test_the_page_of_the_search_shows_an_answer(monkeypatch: pytest.MonkeyPatch):
+    command = "comet-explore samples/gemm.mlir --hardware samples/hardware/edge.yaml"
+    shown = re.findall(rf"^\$ {command}\n((?:.+\n)*?)```", EXPLORE, re.M)[0]
+    monkeypatch.chdir(ROOT)
+    answer = comet.explore("samples/gemm.mlir", "samples/hardware/edge.yaml")
+    assert pattern(shown).fullmatch(f"{answer}\n")
+
+
+def test_the_keys_of_an_answer_are_listed():
+    table = re.findall(r"^\| key of `--json` .*\n.*\n((?:\|.*\n)+)", EXPLORE, re.M)[0]
+    cells = "".join(row.split("|")[1] for row in table.splitlines())
+    assert sorted(re.findall(r"`(\w+)`", cells)) == sorted(FIGURES)
