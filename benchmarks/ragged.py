@@ -38,7 +38,7 @@ SIZE = 128
 """Elements of a key and of a value, in 16 bits."""
 QUERIES = 8
 """Query heads of a key head, each of which has a partial result."""
-PARTS = (1, 4, 8, 16, 32)
+PARTS = (1, 2, 4, 8, 16, 32)
 MOST = 16
 """The most parts of a sequence of a flat list, `split="S=16"`."""
 DONE = 1e-6
