@@ -3,10 +3,12 @@
 import re
 import shlex
 from dataclasses import MISSING, Field, fields
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from covering import one_of
+from ladder_programs import resized
 from named_ops import NAMED_OPS, NamedOp
 from paths import ROOT
 from semantics import parse_module, run_passes
@@ -142,6 +144,44 @@ def test_the_readme_shows_the_kernel_that_is_written():
     passes = f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1}}"
     shown = re.findall(r"^```python\n(.*?)^```", readme, re.M | re.S)[0]
     assert shown in dedent(kernel_body(emitted(sample, passes))) + "\n"
+
+
+HEADS = {1: 4, 8: 32, 128: 4096, 256: 4096, 64: 128, 32: 128}
+"""4 x 32 x 4096 x 128, by the extents of the samples of attention."""
+SQUARE = dict.fromkeys((128, 64, 256), 4096)
+EXPLAINED = {
+    "warps for @o": (resized("attention", HEADS).replace("f16", "bf16"), ""),
+    "program order for @o": (
+        resized("attention_causal", HEADS).replace("f16", "bf16"),
+        " persist=none",
+    ),
+    "stores for @gemm_kernel": (
+        resized("gemm", SQUARE),
+        ' stores=all persist=all factors="c: M=32 N=16 warps=8 stages=4 group=8;'
+        ' c_k: K=64"',
+    ),
+}
+"""Tables of docs/passes.md: the program, and the options that it names."""
+
+
+@pytest.mark.parametrize("title", EXPLAINED)
+def test_the_passes_show_what_is_explained(title: str, tmp_path: Path):
+    program, options = EXPLAINED[title]
+    (tmp_path / "in.mlir").write_text(program)
+    passes = f"{hardware('h200x1.yaml')},triton-distributed{{to=dataflow{options}}}"
+    done = comet_opt_command([f"{tmp_path}/in.mlir", "-p", passes, "--explain"])
+    assert done.code == 0, done.err
+    text = (ROOT / "docs/passes.md").read_text()
+    (shown,) = re.findall(rf"^```\n({title}\n.*?)^```", text, re.M | re.S)
+    assert f"{shown}\n" in done.err
+
+
+def test_groups_of_programs_have_the_mesh_that_is_shown():
+    text = (ROOT / "docs/gpu-groups.md").read_text()
+    sample = (ROOT / "samples/gemm_softmax.mlir").read_text()
+    done = comet_opt(sample, f"{hardware('h200x1.yaml')},add-ctas{{ctas=4}}")
+    (shown,) = re.findall(r"^collective\.mesh .*$", text, re.M)
+    assert shown in done.out
 
 
 def kernel_body(module: str) -> str:
