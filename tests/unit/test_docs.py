@@ -148,7 +148,7 @@ def test_the_readme_shows_the_kernel_that_is_written():
 
 HEADS = {1: 4, 8: 32, 128: 4096, 256: 4096, 64: 128, 32: 128}
 """4 x 32 x 4096 x 128, by the extents of the samples of attention."""
-SQUARE = dict.fromkeys((128, 64, 256), 4096)
+SQUARE = {128: 4096, 64: 4096, 256: 4096}
 EXPLAINED = {
     "warps for @o": (resized("attention", HEADS).replace("f16", "bf16"), ""),
     "program order for @o": (
