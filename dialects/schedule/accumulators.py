@@ -84,12 +84,11 @@ def summands(value: SSAValue) -> tuple[SSAValue, ...]:
     is added. The additions may be in any order.
     """
     op = value.owner
-    block = op.parent if is_addition(op) and accumulates(value) else None
-    if block is None:
+    if not is_addition(op) or not accumulates(value) or (block := op.parent) is None:
         return ()
-    terms = tuple(_terms(value))
-    found = {term.owner: term for term in terms if term is not None}
-    if len(found) < len(terms):
+    terms = tuple(addends(op))
+    found = {term.owner: term for term in terms}
+    if len(found) < len(terms) or not all(map(_is_term, terms)):
         return ()
     return tuple(found[each] for each in block.ops if each in found)
 
@@ -102,14 +101,14 @@ def sum_with(term: SSAValue) -> SSAValue | None:
     return found
 
 
-def _terms(value: SSAValue) -> Iterator[SSAValue | None]:
-    """Yield what additions add up to `value`, and None for anything unsuitable."""
-    op = value.owner
-    if not is_addition(op):
-        yield value if _is_sum_of_products(value) else None
-        return
-    for operand in op.operands:
-        yield from _terms(operand) if only_added(operand) is op else (None,)
+def addends(addition: MapOp) -> Iterator[SSAValue]:
+    """Yield what an addition, and those whose results it alone adds, add up."""
+    for operand in addition.operands:
+        op = operand.owner
+        if is_addition(op) and only_added(operand) is addition:
+            yield from addends(op)
+        else:
+            yield operand
 
 
 def only_added(value: SSAValue) -> MapOp | None:
@@ -126,6 +125,11 @@ def only_added(value: SSAValue) -> MapOp | None:
     if here and is_addition(user) and user.result.type == value.type:
         return user
     return None
+
+
+def _is_term(value: SSAValue) -> bool:
+    """Whether a value is a product, or a sum of some, that is only added to others."""
+    return only_added(value) is not None and _is_sum_of_products(value)
 
 
 def _is_sum_of_products(value: SSAValue) -> bool:

@@ -23,6 +23,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from comet.dialects.compound import ContractOp, MapKind, MapOp
 from comet.dialects.schedule.accumulators import (
     accumulates,
+    addends,
     is_addition,
     only_added,
 )
@@ -82,39 +83,29 @@ def _additions(last: MapOp) -> Iterator[MapOp]:
             yield from _additions(op)
 
 
-def _terms(last: MapOp, added: set[SSAValue]) -> Iterator[SSAValue]:
-    """Yield what an addition, and those of which `added` are results, add up."""
-    for value in last.operands:
-        if value in added and is_addition(op := value.owner):
-            yield from _terms(op, added)
-        else:
-            yield value
-
-
 def _groups(additions: Sequence[MapOp]) -> tuple[tuple[SSAValue, ...], ...] | None:
     """Return what additions add in its groups, or None if these are added already."""
-    added = set[SSAValue](op.result for op in additions)
-    terms = tuple(_terms(additions[0], added))
+    last, terms = additions[0], tuple(addends(additions[0]))
     products: dict[frozenset[str], tuple[SSAValue, ...]] = {}
     for term in terms:
-        alone = term.has_one_use() and term.type == additions[0].result.type
+        alone = term.has_one_use() and term.type == last.result.type
         if alone and isinstance(op := term.owner, ContractOp):
             summed = frozenset(op.contracted)
             products[summed] = (*products.get(summed, ()), term)
     grouped = set(chain.from_iterable(products.values()))
     others = ((term,) for term in terms if term not in grouped)
     groups = (*products.values(), *others)
-    same = _nested(additions[0], added) == _of_left(map(_of_left, groups))
+    same = _nested(last) == _of_left(map(_of_left, groups))
     return None if len(grouped) < 2 or same else groups
 
 
-def _nested(op: MapOp, added: set[SSAValue]) -> Nested:
-    """Return what an addition adds, with what others of `added` add in pairs."""
+def _nested(last: MapOp) -> Nested:
+    """Return what an addition adds, in pairs, as `addends` flattens it."""
     pair = (
-        _nested(value.owner, added)
-        if value in added and is_addition(value.owner)
+        _nested(value.owner)
+        if is_addition(value.owner) and only_added(value) is last
         else value
-        for value in op.operands
+        for value in last.operands
     )
     return tuple(pair)
 

@@ -46,7 +46,7 @@ def test_a_loop_that_loads_nothing_else_does_not_wait(layernorm: KernelSummary):
 def test_second_parts_of_loops_start_at_the_same_offsets(
     layernorm: KernelSummary, columns: float, loads: int
 ):
-    """128 threads copy 8 x 1024 numbers of 16 bits in 8 pieces, two tiles ahead."""
+    """128 threads copy 8 x 1024 numbers of 16 bits by 8 copies, two tiles ahead."""
     again = loads * (sum(load.dims == ("M", "N") for load in layernorm.loads) - 1)
     blocks, numbers = {"M": 8.0, "N": columns}, LaunchNumbers(4, 3)
     found = second_part_registers(layernorm, blocks, numbers, H200)

@@ -4,6 +4,7 @@ import pytest
 from covering import one_of
 from programs import graph_text
 from semantics import comet_context, parse_module, run_passes
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.api.exploring import explore
 from comet.api.question import Question
@@ -13,7 +14,9 @@ from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.constraints import Constraints, read_constraints
 from comet.passes.explore.meets import unmet
 from comet.passes.explore.quick import priced
+from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
+from comet.passes.explore.state import CONSTRAINED
 from comet.passes.pipeline import run_settled
 from comet.passes.schedule.bind import KINDS, BindPass
 from comet.passes.search import Goal
@@ -118,3 +121,16 @@ def test_mistakes_that_depend_on_the_program_name_the_line(wrong: str, message: 
     with pytest.raises(CometError) as error:
         explore(Question(program, hardware, constraints))
     assert str(error.value).startswith(f"c.yaml:2: {message}")
+
+
+def test_fixed_factors_that_divide_nothing_close_a_structure_unsearched():
+    module = run_passes(
+        parse_module(graph_text("gemm", (8, 8, 32))),
+        'attach-hardware{path="samples/hardware/edge.yaml"}',
+    )
+    text = 'dim: N\nstrategy: full\nloops: shared\nfactors: "y_dram: M=3"\n'
+    fixed = read_constraints(text, "c.yaml")
+    search = Exploration(StructureSpace(comet_context(), module, Goal(), fixed))
+    with pytest.raises(PassFailedException, match="in all of 1 structures"):
+        search.run()
+    assert search.closed_by == {CONSTRAINED: 1}

@@ -28,7 +28,7 @@ from comet.passes.explore import branch_and_bound
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
-from comet.passes.explore.state import CONSTRAINED, State
+from comet.passes.explore.state import State
 from comet.passes.graph.pad import PadPass
 from comet.passes.schedule.bind import KINDS
 from comet.passes.schedule.plan_string import parse_plan
@@ -435,19 +435,6 @@ def test_the_first_rejection_is_named():
 def test_contradictions_are_no_full_buffers(limits: Constraints, message: str):
     with pytest.raises(PassFailedException, match=message):
         Exploration(space_of("gemm", (8, 8, 32), limits)).run()
-
-
-def test_fixed_factors_that_divide_nothing_close_a_structure_unsearched():
-    fixed = replace(
-        SHARED,
-        dim=(BY_N,),
-        strategy=("full",),
-        factors=tuple(parse_plan("y_dram: M=3")),
-    )
-    search = Exploration(space_of("gemm", (8, 8, 32), fixed))
-    with pytest.raises(PassFailedException, match="in all of 1 structures"):
-        search.run()
-    assert search.closed_by == {CONSTRAINED: 1}
 
 
 def test_bindings_that_no_node_can_have_are_named():
