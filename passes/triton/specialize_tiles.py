@@ -93,19 +93,39 @@ def specialized_plan(
     None if there are none. Those that can are specialised `always`, or where that is
     faster; with `keep` in the tiles that they have.
     """
-    gpu = device_of(system)
-    chosen: dict[SpatialOp, KernelTiling] = {}
+    gpu, levels = device_of(system), gpu_levels(system)
+    found: dict[SpatialOp, KernelTiling] = {}
     for node in grid_nodes(func):
-        summary = summarize(node, gpu_levels(system), gpu)
-        if may_specialize(summary, gpu) and node.launch is not None:
-            tiling = _best_tiling(node, summary, gpu, keep=keep)
-            if tiling and (always or _is_faster(node, summary, tiling, gpu)):
-                chosen[node] = tiling
-    if not chosen:
+        kept: Sizes | None = _kept_sizes(node, gpu) if keep else {}
+        if node.launch is not None and kept is not None:
+            summary = summarize(node, levels, gpu)
+            if tiling := _best_tiling(summary, gpu, kept):
+                found[node] = tiling
+    if not found:
         return None
-    loading = _loading(func, _with(func, chosen), system)
-    chosen = {node: t for node, t in chosen.items() if node.node_name in loading}
+    loading = _loading(func, _with(func, found), system)
+    chosen = {
+        node: tiling
+        for node, tiling in found.items()
+        if node.node_name in loading and (always or _is_faster(node, tiling, system))
+    }
     return _with(func, chosen) if chosen else None
+
+
+def specialized_tiling(
+    func: FuncOp, node: SpatialOp, system: SystemOp
+) -> KernelTiling | None:
+    """
+    Return the fastest tiling with producer warps of `node`, the only kernel of `func`.
+
+    It need not be tiled so far. None if it cannot have such warps.
+    """
+    gpu = device_of(system)
+    tiling = _best_tiling(summarize(node, gpu_levels(system), gpu), gpu, {})
+    if tiling is None:
+        return None
+    loading = _loading(func, plan_with({node: tiling}), system)
+    return tiling if node.node_name in loading else None
 
 
 def may_specialize(summary: KernelSummary, gpu: Device) -> bool:
@@ -122,32 +142,42 @@ def may_specialize(summary: KernelSummary, gpu: Device) -> bool:
     )
 
 
+def _kept_sizes(node: SpatialOp, gpu: Device) -> Sizes | None:
+    """Return the present tiles of a kernel, None if producer warps cannot use them."""
+    specialized, launch = gpu.compiled.specialized, node.launch
+    if specialized is None or launch is None:
+        return None
+    if launch.warps != specialized.warps or launch.stages > specialized.stages:
+        return None
+    blocks: Sizes = {dim: (size,) for dim, size in tile_blocks(node).items()}
+    return {**blocks, "stages": (launch.stages,)}
+
+
 def _best_tiling(
-    node: SpatialOp, summary: KernelSummary, gpu: Device, *, keep: bool
+    summary: KernelSummary, gpu: Device, kept: Sizes
 ) -> KernelTiling | None:
-    """Return the fastest tiling of a kernel that is specialised, None if none fits."""
+    """
+    Return the fastest tiling with producer warps, with the `kept` sizes.
+
+    None if none fits, or no loop may have such warps.
+    """
+    specialized = gpu.compiled.specialized
+    if specialized is None or not may_specialize(summary, gpu):
+        return None
     sizes: Sizes = {
         dim: block_sizes(summary, dim, None if dim in summary.inner_dims else DEPTHS)
         for dim in summary.extents
     }
-    if (specialized := gpu.compiled.specialized) is None:
-        return None
-    warps, stages = specialized.warps, specialized.stages
-    numbers = {"warps": warps, "stages": stages}
-    if keep and node.launch is not None:
-        sizes = {dim: (size,) for dim, size in tile_blocks(node).items()}
-        numbers |= {"stages": node.launch.stages}
-        if node.launch.warps != warps or node.launch.stages > stages:
-            return None
-    launch = {name: (number,) for name, number in numbers.items()}
-    priced = PricedTilings(summary, {**sizes, **launch}, gpu, specialize=True)
+    numbers: Sizes = {"warps": (specialized.warps,), "stages": (specialized.stages,)}
+    sizes = {**sizes, **numbers, **kept}
+    priced = PricedTilings(summary, sizes, gpu, specialize=True)
     return next(iter(priced.best(1)), None)
 
 
-def _is_faster(
-    node: SpatialOp, summary: KernelSummary, tiling: KernelTiling, gpu: Device
-) -> bool:
+def _is_faster(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> bool:
     """Return whether a kernel is faster with other tiles, in which some warps load."""
+    gpu = device_of(system)
+    summary = summarize(node, gpu_levels(system), gpu)
 
     def present() -> Found[bool]:
         assert node.launch is not None

@@ -349,24 +349,30 @@ class TritonDistributedPass(Pipeline):
                 kernels=self.kernels,
                 narrow=self.narrow,
                 launches=self.launches,
+                specialize=self._may_specialize,
             )
         yield TilePass(factors=self.factors)
-        yield from self._to_specialized()
+        if self._may_specialize:
+            yield self._specialize_tiles()
         yield OutlineKernelsPass()
         if self.ranks == self.ctas == 1:
             if self.merge != "launch":
                 yield MergePartialsPass(self.merge)
             yield MergeLaunchesPass(self.launches)
 
-    def _to_specialized(self) -> Iterator[ModulePass]:
-        """Yield the pass that chooses kernels with producer warps."""
+    @property
+    def _may_specialize(self) -> bool:
+        """Whether kernels may have producer warps."""
         if self.ranks > 1 or self.ctas != 1 or self.copies == "pointers":
-            return
+            return False
         given = self.factors != "auto"
-        if self.specialize is True:
-            yield SpecializeTilesPass("all", "kept" if given else "auto")
-        elif self.specialize == "auto" and not given:
-            yield SpecializeTilesPass()
+        return self.specialize is True or (self.specialize == "auto" and not given)
+
+    def _specialize_tiles(self) -> SpecializeTilesPass:
+        """Return the pass that chooses kernels with producer warps, and their tiles."""
+        if self.specialize is not True:
+            return SpecializeTilesPass()
+        return SpecializeTilesPass("all", "auto" if self.factors == "auto" else "kept")
 
     def _to_channels(self) -> Iterator[ModulePass]:
         """Yield the passes that connect ranks, or programs of a group, by channels."""

@@ -66,6 +66,12 @@ class FuseOptions:
     is priced with a launch of its own, else those that may share a launch with one.
     """
 
+    specialize: bool = False
+    """
+    On GPUs, whether kernels will have producer warps where that is faster, as for
+    `specialize-tiles`: then choices are priced with these.
+    """
+
     model: ModelName = "paper"
     """The cost model for choices that are `auto`, see `annotate-cost`."""
 

@@ -97,7 +97,11 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
     `narrow` name something that is not legal.
     """
     on_one_gpu = spmd_region(func) is None
-    trials = Trials(system, launches_merged=on_one_gpu and options.launches != "none")
+    trials = Trials(
+        system,
+        launches_merged=on_one_gpu and options.launches != "none",
+        specialize=options.specialize,
+    )
     best, narrow = _best(func, trials, options)
     _record(func, best, narrow, options)
     rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
@@ -447,9 +451,10 @@ def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:
     for kernel in fused.kernels:
         if not trials.fits(kernel):
             return _cut(func, trials, fused, kernel, partial(trials.misfit, kernel))
-    slowest = max(fused.kernels, key=trials.seconds, default=None)
-    limit = "" if slowest is None else trials.limit(slowest)
     needs = needs_of(fused.steps, trials)
+    tilings = (trial.tiling for trial in needs.kernels)
+    slowest = max(tilings, key=lambda tiling: tiling.seconds, default=None)
+    limit = "" if slowest is None else slowest.limit
     return Found(fused, Cost(seconds_of_launches(needs, trials.launches)), limit)
 
 

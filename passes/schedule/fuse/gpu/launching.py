@@ -35,7 +35,7 @@ def needs_of(steps: Iterable[Step], trials: Trials) -> Needs[Trial]:
     read: dict[Trial, frozenset[Trial]] = {}
     for step in steps:
         if isinstance(step, Spatial):
-            trial = trials.fitting(step)
+            trial = trials.launched(step)
             ids = (op.ids for value in step.outs for op in scatterings(value))
             read[trial] = _kernels_of((*values_read(step.ops), *ids), producers)
             producers |= dict.fromkeys(step.outs, frozenset((trial,)))

@@ -31,6 +31,7 @@ from comet.dialects.dataflow import KernelOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.launches import (
     LaunchPrices,
     Programs,
@@ -65,6 +66,7 @@ from comet.passes.search.ahead import ahead
 from comet.passes.search.record import Choice
 from comet.passes.triton.lower_to_triton import prepare
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
+from comet.passes.triton.specialize_tiles import specialized_tiling
 
 T = TypeVar("T")
 
@@ -79,6 +81,10 @@ class Known:
     """The work of its programs, None if it may not share a launch."""
     choices: tuple[Choice, ...]
     """The choice of the tiles."""
+    specialized: KernelTiling | None = None
+    """The best tiles with producer warps, if these are faster, see `compared`."""
+    compared: bool = False
+    """Whether it was tried with producer warps."""
     lowered: bool = False
     """Whether it was lowered with its best tiles, without an error."""
 
@@ -145,11 +151,18 @@ class Trials:
     The kernels that were tried on one GPU.
 
     `launches_merged`: kernels that do not depend on each other may share a launch.
+    `specialize`: kernels have producer warps where that is faster.
     """
 
-    def __init__(self, system: SystemOp, *, launches_merged: bool = False):
+    def __init__(
+        self,
+        system: SystemOp,
+        *,
+        launches_merged: bool = False,
+        specialize: bool = False,
+    ):
         self._system, self._levels = system, gpu_levels(system)
-        self._launches_merged = launches_merged
+        self._launches_merged, self._specialize = launches_merged, specialize
         self.gpu = device_of(system)
         self._machine = f"{self.gpu} {self._levels}"
         self.launches = LaunchPrices[Trial](self.gpu, lambda trial: trial.programs)
@@ -236,10 +249,28 @@ class Trials:
         """Return whether any tiles of a kernel fit the GPU."""
         return self._tried(kernel) is not None
 
-    def limit(self, kernel: Spatial) -> str:
-        """Return the resource that limits a kernel with its best tiles."""
-        trial = self._tried(kernel)
-        return "" if trial is None else trial.tiling.limit
+    def launched(self, kernel: Spatial) -> Trial:
+        """
+        Return the trial of a kernel that is known to fit, as it will be launched.
+
+        With producer warps, if these are faster, its tiles are those of that form.
+        """
+        trial = self.fitting(kernel)
+        if not self._specialize:
+            return trial
+        if not trial.known.compared:
+            self._compare(kernel, trial)
+        specialized = trial.known.specialized
+        return trial if specialized is None else Trial(specialized, (), trial.known)
+
+    def _compare(self, kernel: Spatial, trial: Trial) -> None:
+        """Find out whether a kernel is faster with producer warps."""
+        func = standalone_function(kernel, self._levels)
+        (node,) = grid_nodes(func)
+        tiling = specialized_tiling(func, node, self._system)
+        if tiling is not None and tiling.seconds < trial.tiling.seconds:
+            trial.known.specialized = tiling
+        trial.known.compared = True
 
     def misfit(self, kernel: Spatial) -> str:
         """Return why no tiles of a kernel fit the GPU, empty if some do."""

@@ -1,4 +1,4 @@
-// RUN: comet-opt %s --explain -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' -o %t 2>&1 | filecheck %s --check-prefix EXPLAIN
+// RUN: comet-opt %s --explain -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed' -o %t 2>&1 | filecheck %s --check-prefix EXPLAIN
 // RUN: filecheck %s --input-file %t
 // RUN: not comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full factors="o: B=4 H=32 M=64 E=1 warps=4 stages=2 specialize=1; m_n: N=32; products_d: D=1"}' 2>&1 | filecheck %s --check-prefix ROWS
 // RUN: not comet-opt %s -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},triton-distributed{strategy=full factors="o: B=4 H=32 M=32 E=1 warps=4 stages=3 specialize=1; m_n: N=64; products_d: D=1"}' 2>&1 | filecheck %s --check-prefix STAGES
@@ -12,6 +12,9 @@ func.func @attention(%q: !x, %k: !x, %v: !x) -> !x {
   func.return %o : !x
 }
 
+// Fusion counts on these warps: without them, two kernels are as fast as one.
+// EXPLAIN: strategy for @attention
+// EXPLAIN: * full 1,
 // EXPLAIN: warps for @o
 // EXPLAIN: all load
 // EXPLAIN: * some load, B=1 H=1 M=128 E=128 N=128 D=128
