@@ -24,6 +24,7 @@ from comet.dialects.collective.state import (
     States,
     without_axes,
 )
+from comet.dialects.compound import IndexOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.copy import CopyOp
@@ -90,7 +91,7 @@ def _operand_states(root: NodeOp) -> States:
 
 
 def _argument_state(value: SSAValue) -> State:
-    """Return the state of a value that is an argument of an SPMD region."""
+    """Return the state of an argument of an SPMD region, or of the positions in it."""
     while isinstance(value, BlockArgument):
         above = value.owner.parent_op()
         if isinstance(above, SpmdOp):
@@ -98,6 +99,8 @@ def _argument_state(value: SSAValue) -> State:
         if above is None or value.index >= len(above.operands):
             break
         value = above.operands[value.index]
+    if isinstance(value.owner, IndexOp):
+        return transfer(value.owner, {})
     return REPLICATED
 
 

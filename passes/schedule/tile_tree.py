@@ -152,14 +152,28 @@ def loops_below(tree: Tree) -> Iterator[str]:
         yield from loops_below(child)
 
 
-def loops_in(tree: Tree) -> Iterator[str]:
-    """Yield the dimensions of all loops in `tree`, temporal and spatial."""
-    for child in children_of(tree):
-        if isinstance(child, Temporal) and child.loop is not None:
-            yield child.loop
-        if isinstance(child, Spatial):
-            yield from (loop.dim for loop in child.loops)
-        yield from loops_in(child)
+def placed_ops(
+    tree: Tree, loops: frozenset[str] = frozenset()
+) -> Iterator[tuple[Operation, frozenset[str]]]:
+    """
+    Yield each op of a tree wherever it is, with the dimensions of the loops around it.
+
+    These are temporal and spatial loops inside `tree`, and `loops`.
+    """
+    if isinstance(tree, Leaf):
+        yield from ((op, loops) for op in tree.ops)
+        return
+    for child in tree.children:
+        yield from placed_ops(child, loops.union(_own_loops(child)))
+    for fold in folds_of(tree):
+        yield from ((op, loops) for op in (*list(fold.step.block.ops)[-1:], fold))
+
+
+def _own_loops(tree: Tree) -> Iterator[str]:
+    if isinstance(tree, Temporal) and tree.loop is not None:
+        yield tree.loop
+    if isinstance(tree, Spatial):
+        yield from (loop.dim for loop in tree.loops)
 
 
 def iter_args_of(fold: FoldOp) -> tuple[SSAValue, ...]:
@@ -369,14 +383,17 @@ def build(tree: Tree, scope: InsertionScope) -> None:
 
 def _entries(tree: Node, scope: InsertionScope) -> dict[tuple[SSAValue, str], SSAValue]:
     """Return, for each value that enters a body and its level there, the operand."""
-    levels, inside = scope.levels, set(loops_in(tree))
+    levels = scope.levels
+    places: dict[Operation, dict[frozenset[str], None]] = {}
+    for op, loops in placed_ops(tree):
+        places.setdefault(op, {})[loops.intersection(iteration_dims(op))] = None
     entries: dict[tuple[SSAValue, str], SSAValue] = {}
     for value, op in reads_of(tree, scope.aliases):
-        loops = inside.intersection(iteration_dims(op))
-        wanted = levels.entering(value, op, tree, loops)
-        outer = scope.at(value, wanted)
-        present = level_of(outer) or ""
-        entries[value, present if levels.stays(present) else wanted] = outer
+        for loops in places[op]:
+            wanted = levels.entering(value, op, tree, loops)
+            outer = scope.at(value, wanted)
+            present = level_of(outer) or ""
+            entries[value, present if levels.stays(present) else wanted] = outer
     return entries
 
 

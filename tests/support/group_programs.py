@@ -13,10 +13,46 @@ H200 = hardware("h200x1.yaml")
 SIZES = {"M": 37, "N": 43, "K": 19}
 """Ragged for groups of 2, 3 and 4, and for blocks of 16."""
 
+MASKED = """
+!a = tensor<{M}x{K}xf16, #compound.dims<M, K>>
+!b = tensor<{K}x{N}xf16, #compound.dims<K, N>>
+!g = tensor<{N}xf32, #compound.dims<N>>
+!x = tensor<{M}x{N}xf16, #compound.dims<M, N>>
+!m = tensor<{M}xi32, #compound.dims<M>>
+!n = tensor<{N}xi32, #compound.dims<N>>
+!c = tensor<{M}x{N}xi1, #compound.dims<M, N>>
+!w = tensor<{M}x{N}xf32, #compound.dims<M, N>>
+!r = tensor<{M}xf32, #compound.dims<M>>
+!s = tensor<f32, #compound.dims<>>
+func.func @f(%a: !a, %b: !b, %g: !g, %x: !x) -> !x {{
+  %p = compound.contract %a, %b : !a, !b -> !w
+  %wide = compound.cast %x : !x -> !w
+  %added = compound.map add %p, %wide : !w, !w -> !w
+  %biased = compound.map add %added, %g : !w, !g -> !w
+  %m = compound.index : !m
+  %n = compound.index : !n
+  %seen = compound.map ge %m, %n : !m, !n -> !c
+  %low = compound.fill -1.0e+30 : !s
+  %scores = compound.map select %seen, %biased, %low : !c, !w, !s -> !w
+  %top = compound.reduce max %scores : !w -> !r
+  %below = compound.map sub %scores, %top : !w, !r -> !w
+  %e = compound.map exp %below : !w -> !w
+  %l = compound.reduce add %e : !w -> !r
+  %q = compound.map div %e, %l : !w, !r -> !w
+  %y = compound.cast %q : !w -> !x
+  func.return %y : !x
+}}
+"""
+"""
+Softmax of a product with a residual and a bias, of positions up to each row's: what
+comes before the exchange reads values along the row.
+"""
+GROUP_TEXTS = {**TEXTS, "masked": MASKED}
+
 
 def grouped(name: str, ctas: int, options: str = "", ranks: int = 1) -> str:
-    """Return the emitted module of one of `TEXTS` for groups of `ctas` programs."""
-    text = TEXTS[name].format(**SIZES)
+    """Return the emitted module of one of `GROUP_TEXTS` for groups of programs."""
+    text = GROUP_TEXTS[name].format(**SIZES)
     how = f"ctas={ctas} {options}"
     if ranks == 1:
         return emitted(text, f"{H200},triton-distributed{{{how}}}")

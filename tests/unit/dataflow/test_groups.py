@@ -4,8 +4,8 @@ from functools import cache
 
 import pytest
 from covering import fraction, one_of
-from gpu_ranks import H200X8, TEXTS
-from group_programs import H200, SIZES
+from gpu_ranks import H200X8
+from group_programs import GROUP_TEXTS, H200, SIZES
 from paths import ROOT
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -29,13 +29,13 @@ LEVELS = {
 
 def elementary(name: str) -> ModuleOp:
     """Return a function on named dimensions."""
-    module = parse_module(TEXTS[name].format(**SIZES))
+    module = parse_module(GROUP_TEXTS[name].format(**SIZES))
     return run_passes(module, f"{H200},decompose{{accumulator=f32}}")
 
 
 def grouped(name: str, ctas: int, passes: str) -> ModuleOp:
     """Return a function whose programs exchange, after more passes."""
-    module = parse_module(TEXTS[name].format(**SIZES))
+    module = parse_module(GROUP_TEXTS[name].format(**SIZES))
     return run_passes(
         module, f"{H200},add-ctas{{ctas={ctas}}},{SPMD.format()},{passes}"
     )
@@ -43,7 +43,7 @@ def grouped(name: str, ctas: int, passes: str) -> ModuleOp:
 
 def grouped_on_ranks(name: str, ranks: int, ctas: int, passes: str) -> ModuleOp:
     """The same on several ranks, which share the rows, too."""
-    module = parse_module(TEXTS[name].format(**SIZES))
+    module = parse_module(GROUP_TEXTS[name].format(**SIZES))
     spmd = SPMD.format().replace("axes=cta", "axes=rank,cta")
     start = f"{H200X8},select-ranks{{ranks={ranks}}},add-ctas{{ctas={ctas}}}"
     return run_passes(module, f"{start},{spmd},{passes}")
@@ -51,12 +51,14 @@ def grouped_on_ranks(name: str, ranks: int, ctas: int, passes: str) -> ModuleOp:
 
 @one_of(2)
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("name", "ctas"), [("softmax", 3), ("layernorm", 2)])
+@pytest.mark.parametrize(
+    ("name", "ctas"), [("softmax", 3), ("layernorm", 2), ("masked", 3)]
+)
 def test_programs_that_exchange_compute_the_same(name: str, ctas: int, level: str):
     assert_same_meaning(elementary(name), grouped(name, ctas, LEVELS[level]), "f")
 
 
-ON_RANKS = [("softmax", 2, 3), ("layernorm", 2, 2), ("softmax", 4, 2)]
+ON_RANKS = [("softmax", 2, 3), ("layernorm", 2, 2), ("softmax", 4, 2), ("masked", 2, 2)]
 
 
 @pytest.mark.parametrize(("case", "level"), fraction(ON_RANKS, [*LEVELS]))
@@ -252,7 +254,7 @@ def test_programs_signal_and_wait_in_one_body():
 
 def test_statistics_without_rows_are_rejected():
     passes = f"{H200},add-ctas{{ctas=2}},{SPMD.format()}".replace("{counts=false}", "")
-    module = parse_module(TEXTS["layernorm"].format(**SIZES))
+    module = parse_module(GROUP_TEXTS["layernorm"].format(**SIZES))
     with pytest.raises(PassFailedException, match="exchange %n, which has no M"):
         run_passes(module, f"{passes},{KERNELS},connect-programs")
 
@@ -281,6 +283,35 @@ def test_programs_split_one_dimension():
         run_passes(parse_module(TWO_DIMS), f"{H200},add-ctas{{ctas=2}},{shards},fuse")
 
 
+ALONE = """
+!X = tensor<8x6xf16, #compound.dims<M, N>>
+func.func @f(%x: !X) -> !X {
+  %s = compound.map exp %x : !X -> !X
+  func.return %s : !X
+}
+"""
+WHOLE = """
+!X = tensor<8x6xf16, #compound.dims<M, N>>
+!R = tensor<8xf16, #compound.dims<M>>
+func.func @f(%x: !X) -> !R {
+  %r = compound.reduce max %x : !X -> !R
+  func.return %r : !R
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (ALONE, "split N and have nothing to exchange, so they are no groups; compile"),
+        (WHOLE, "%r has no N, so all programs of a group have all of it, and none a p"),
+    ],
+)
+def test_programs_of_a_group_exchange_and_store_parts(text: str, reason: str):
+    with pytest.raises(PassFailedException, match=reason):
+        run_passes(parse_module(text), f"{H200},triton-distributed{{ctas=2}}")
+
+
 @pytest.mark.parametrize("options", ['kernels="p"', "narrow=c"])
 def test_programs_that_exchange_are_one_kernel(options: str):
     with pytest.raises(PassFailedException, match="exchange values in one kernel, and"):
@@ -288,7 +319,7 @@ def test_programs_that_exchange_are_one_kernel(options: str):
 
 
 def test_options_of_groups():
-    module = parse_module(TEXTS["softmax"].format(**SIZES))
+    module = parse_module(GROUP_TEXTS["softmax"].format(**SIZES))
     for options, reason in (
         ("ctas=0", "a number of programs or auto, not 0"),
         ("ctas=2 dim=M,N", 'use dim="M:cta"'),

@@ -16,6 +16,7 @@ PROGRAMS = {
     "softmax": ("softmax", 3, ""),
     "layernorm": ("layernorm", 2, ""),
     **({"rmsnorm": ("rmsnorm", 4, "")} if EVERY_CASE else {}),
+    "masked": ("masked", 3, ""),
     "two exchanges": ("softmax", 2, "stream=false"),
     "turns": ("softmax", 2, 'factors="p: M=1 warps=4 stages=2 group=1; p_m: M=3"'),
 }

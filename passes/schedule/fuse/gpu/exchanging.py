@@ -30,8 +30,8 @@ from comet.dialects.collective.spmd import (
     sharding_attr,
     sharding_of,
 )
-from comet.dialects.compound import Elementwise, FoldOp, View
-from comet.dialects.compound.dims import joined_extents, names_of
+from comet.dialects.compound import Elementwise, FoldOp, IndexOp, View
+from comet.dialects.compound.dims import joined_extents, names_of, with_extents
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.slices import even_tile
@@ -106,8 +106,10 @@ def fuse_exchanging(func: FuncOp, system: SystemOp) -> None:
             "ctas=1",
         )
     shards = _shards(region, func.sym_name.data, levels)
+    axes = _axes(region, levels)
+    unshard_positions(region, axes)
     if shards.ranks > 1:
-        unshard_boundary(region, _axes(region, levels))
+        unshard_boundary(region, axes)
     rewrite(func, plan_exchanging(func, shards, levels))
     simplify(func)
     name_nodes(func)
@@ -122,6 +124,18 @@ def unshard_boundary(region: SpmdOp, axes: Collection[str]) -> None:
         Rewriter.replace_value_with_new_type(inner, shard)
     region.in_shardings = _without_axes(region.in_shardings, axes)
     region.out_shardings = _without_axes(region.out_shardings, axes)
+
+
+def unshard_positions(region: SpmdOp, axes: Collection[str]) -> None:
+    """Make the positions that a region counts whole along some mesh axes."""
+    mesh = lookup_mesh(region, region.mesh)
+    for op in list(region.walk()):
+        if isinstance(op, IndexOp) and not set(axes).isdisjoint(op.axis_names):
+            kept = tuple(axis for axis in op.axis_names if axis not in axes)
+            extents = {op.dim: even_tile(op.extent, mesh.size(kept))}
+            counted = with_extents(op.result.type, extents)
+            of = op.extent if kept else None
+            Rewriter.replace_op(op, IndexOp(counted, of, kept))
 
 
 def _without_axes(
@@ -143,30 +157,43 @@ def without_axes(sharding: Sharding, axes: Collection[str]) -> Sharding:
 def plan_exchanging(func: FuncOp, shards: GroupShards, levels: GpuLevels) -> FusionPlan:
     """Plan the kernel that replaces the region, or its ops if it stays for ranks."""
     program, ops = read_program(func), elementary_ops(func)
-    for op in ops:
-        if isinstance(op, View):
-            raise OpError(
-                op,
-                f"fuse: %{op.result.name_hint or 'a value'} of @{func.sym_name.data} "
-                "is a view, which programs that exchange do not have in registers; "
-                "compile without ctas",
-            )
+    _check_ops(func, ops, shards)
+    positions = Leaf(tuple(op for op in program.ops if isinstance(op, IndexOp)))
     if program.region is not None and shards.ranks > 1:
         outs = program.region.yielded
         return FusionPlan(
             program.region.body.block,
-            (_kernel(ops, tuple(dict.fromkeys(outs)), shards),),
+            (positions, _kernel(ops, tuple(dict.fromkeys(outs)), shards)),
             outs,
             KernelLevels(levels),
             chunks_of(ops),
         )
     return FusionPlan(
         func.body.block,
-        (_kernel(ops, program.outputs, shards),),
+        (positions, _kernel(ops, program.outputs, shards)),
         tuple(program.returned.operands),
         KernelLevels(levels),
         chunks_of(ops) | {**program.inputs, **program.leaving},
     )
+
+
+def _check_ops(func: FuncOp, ops: Stage, shards: GroupShards) -> None:
+    """Raise an error for ops that programs of a group cannot have, or need not have."""
+    name = func.sym_name.data
+    for op in ops:
+        if isinstance(op, View):
+            raise OpError(
+                op,
+                f"fuse: %{op.result.name_hint or 'a value'} of @{name} is a view, "
+                "which programs that exchange do not have in registers; compile "
+                "without ctas",
+            )
+    if not any(isinstance(op, CollectiveOp) for op in ops):
+        raise OpError(
+            func,
+            f"fuse: programs of @{name} split {shards.loop.dim} and have nothing to "
+            "exchange, so they are no groups; compile without ctas",
+        )
 
 
 def _shards(region: SpmdOp, name: str, levels: GpuLevels) -> GroupShards:
@@ -212,6 +239,7 @@ def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spat
 
     With the loop there are few enough programs that all run at the same time.
     """
+    _check_parts_of(outs, ops, shards.loop.dim)
     cut = {shards.loop.dim, *(dim for op in ops for dim in reduced_dims(op))}
     kept = [dim for dim in names_of(outs[0]) if dim not in cut]
     grid = [dim for dim in kept if all(dim in names_of(out) for out in outs)]
@@ -225,6 +253,19 @@ def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spat
     rows = Temporal(REGISTERS, stages, grid[0], (), ops, outs)
     group = Spatial(REGISTERS, shards.mesh, (shards.loop,), (rows,), ops, outs)
     return grid_node(grid, (group,), ops, outs)
+
+
+def _check_parts_of(outs: Sequence[SSAValue], ops: Stage, dim: str) -> None:
+    """Check that programs that share `dim` have parts of all results to store."""
+    for op in ops:
+        for value in op.results:
+            if value in outs and dim not in names_of(value):
+                raise OpError(
+                    op,
+                    f"fuse: %{value.name_hint or 'a result'} has no {dim}, so all "
+                    "programs of a group have all of it, and none a part to store; "
+                    "compile without ctas, or split another dimension with dim",
+                )
 
 
 def _stages(
