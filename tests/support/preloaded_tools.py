@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 
 SUPPORT = Path(__file__).parent
 
@@ -29,15 +30,17 @@ def started_server(
 
     It ends, and the folder with it, when this process does.
     """
-    folder = TemporaryDirectory(prefix=prefix)
+    folder = mkdtemp(prefix=prefix)
     server = subprocess.Popen(
-        [sys.executable, str(SUPPORT / script), f"{folder.name}/socket"],
+        [sys.executable, str(SUPPORT / script), f"{folder}/socket"],
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     assert server.stdout is not None
     server.stdout.readline()
-    atexit.register(folder.cleanup)
+    # Not TemporaryDirectory: processes that lit forks forget what ends with this one,
+    # since Python 3.13, and would remove the folder with their copy of the object.
+    atexit.register(rmtree, folder)
     atexit.register(server.communicate)
-    return folder.name
+    return folder
