@@ -65,14 +65,17 @@ def with_tile_loop(work: KernelWork, summary: KernelSummary, gpu: Device) -> Ker
     return replace(work, registers=registers)
 
 
-def staged_work(work: KernelWork, staged: Real, loops_over_tiles: bool) -> KernelWork:
+def staged_work(work: KernelWork, staged: Real, beside: bool) -> KernelWork:
     """
     Return the work of a kernel whose results pass through `staged` bytes.
 
-    In a loop over tiles they are beside the buffers of the software pipeline, else in
-    their place: as Triton 3.9 compiles for sm_90, benchmarks/figures/kernels.md.
+    They are `beside` the buffers of the software pipeline in a loop over tiles, and
+    where they are what a loop sums: Triton allocates a block right after what it holds,
+    so before it frees the buffers of that loop (ReorderInstructions.cpp). Else they
+    take their place: as Triton 3.6 and 3.9 compile for sm_90,
+    benchmarks/figures/kernels.md.
     """
-    kept = work.shared if loops_over_tiles else 0.0
+    kept = work.shared if beside else 0.0
     return replace(work, shared=np.maximum(work.shared, kept + staged))
 
 

@@ -4,9 +4,10 @@
 A store by descriptor (TMA, see `use-descriptors`) reads a block from shared memory: no
 registers for addresses, and no masks. In a loop over tiles this block is beside the
 buffers of the software pipeline, because Triton waits for a store only when the program
-uses the block again (TMAStoresPipeline.cpp). In two parts, half of the columns each, a
-tile needs half of it, so that a stage more or a second program may fit. It is what
-EPILOGUE_SUBTILE does in Triton's tutorial on persistent products.
+uses the block again (TMAStoresPipeline.cpp); so it is where the sum of a loop is stored
+as it is, in f32. In two parts, half of the columns each, a tile needs half of it, so
+that a stage more or a second program may fit. It is what EPILOGUE_SUBTILE does in
+Triton's tutorial on persistent products.
 
 Needs launch numbers, which get `parts`. Takes results of kernels of one rank with a
 single node, which no program reads; others are stored by pointers.
@@ -36,7 +37,7 @@ from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import element_type_of, names_of
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.errors import OpError
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.functions import in_copy
 from comet.passes.analysis.hardware_kind import require_gpu
@@ -192,7 +193,14 @@ def _staged(kernel: KernelOp, parts: int, gpu: _Gpu) -> KernelWork:
     (node,) = kernel.nodes
     launch = node.launch or LaunchAttr()
     staged = _tile_bytes(node) / parts
-    return staged_work(_work(node, launch, gpu), staged, bool(launch.persistent))
+    beside = bool(launch.persistent) or (parts == 1 and _leaves_loop(node))
+    return staged_work(_work(node, launch, gpu), staged, beside)
+
+
+def _leaves_loop(node: SpatialOp) -> bool:
+    """Return whether a result is what a loop sums or stores, without further ops."""
+    owners = (value.owner for value in node.yielded)
+    return any(isinstance(op, TemporalOp) and op.trip_count > 1 for op in owners)
 
 
 def _work(node: SpatialOp, launch: LaunchAttr, gpu: _Gpu) -> KernelWork:

@@ -104,9 +104,9 @@ def test_other_stores_stay(text: str, options: str):
 
 def test_the_bytes_are_beside_the_pipeline_of_a_loop_over_tiles():
     work = KernelWork(1, 0, 0, 0, 0, 0, 0, shared=1000)
-    assert staged_work(work, 400, loops_over_tiles=True).shared == 1400
-    assert staged_work(work, 400, loops_over_tiles=False).shared == 1000
-    assert staged_work(work, 1400, loops_over_tiles=False).shared == 1400
+    assert staged_work(work, 400, beside=True).shared == 1400
+    assert staged_work(work, 400, beside=False).shared == 1000
+    assert staged_work(work, 1400, beside=False).shared == 1400
 
 
 def test_meaning(tmp_path: Path):
@@ -155,6 +155,35 @@ def test_a_further_stage_fits_in_halves(tmp_path: Path):
         assert (shared <= 232448) == (count != "1")
         assert facts["spills"] == 0
         assert not facts["slow"]
+
+
+SUMS = """
+!A = tensor<256x4096xbf16, #compound.dims<M, K>>
+!B = tensor<4096x512xbf16, #compound.dims<K, N>>
+!C = tensor<256x512xf32, #compound.dims<M, N>>
+func.func @f(%a: !A, %b: !B) -> !C {
+  %c = compound.contract %a, %b : !A, !B -> !C
+  func.return %c : !C
+}
+"""
+"""A product in f32, which its loop sums as it is stored."""
+
+
+def test_a_sum_is_beside_the_pipeline_of_its_loop(tmp_path: Path):
+    """A tile of 128 KiB does not fit beside three stages of 48 KiB; its halves do."""
+    tiles = 'split=none factors="c: M=2 N=2 warps=8 stages=3 group=1; c_k: K=64"'
+    assert parts(SUMS, f"stores=all {tiles}") == [2]
+    sources = {
+        str(n): staged(SUMS, f"stores={stores} {tiles}")
+        for n, stores in enumerate(('"f_kernel=1"', "all"))
+    }
+    pipeline, tile = 3 * (128 + 256) * 64 * 2, 128 * 256 * 4
+    expected = [pipeline + tile, max(pipeline, tile // 2)]
+    compiled = compile_all(sources, tmp_path, "sm_90")
+    for shared, facts in zip(expected, compiled, strict=True):
+        found = facts["shared"]
+        assert isinstance(found, int)
+        assert 0 <= found - shared < 64
 
 
 def test_a_second_program_that_no_longer_fits_is_not_launched():
