@@ -56,11 +56,16 @@ def copy(source, target, turns, SIZE: tl.constexpr):
 
 
 @triton.jit
-def read(source, target, turns, SIZE: tl.constexpr):
-    """Add up `turns` blocks with each program, and store their sum alone."""
+def read(source, target, turns, APART: tl.constexpr, SIZE: tl.constexpr):
+    """
+    Add up `turns` blocks with each program, and store their sum alone.
+
+    In each turn a program reads the block `APART` after that of the program before it:
+    with 0 all programs read the same one.
+    """
     value = tl.zeros((SIZE,), dtype=tl.float32)
     for turn in range(turns):
-        block = (tl.program_id(0) + turn) % tl.num_programs(0)
+        block = (APART * tl.program_id(0) + turn) % tl.num_programs(0)
         place = block.to(tl.int64) * SIZE + tl.arange(0, SIZE)
         value += tl.load(source + place, cache_modifier=".cg")
     tl.store(target + tl.program_id(0), tl.sum(value, axis=0))
