@@ -217,6 +217,22 @@ def test_a_product_may_be_named_twice():
     assert once == stored(text, f'{given}"c; p_1" narrow="c %c"') == [2 * 37 * 150]
 
 
+@pytest.mark.parametrize("strategy", ["auto", "priority", "none"])
+def test_a_product_that_is_cast_anyway_is_not_named(strategy: str):
+    text = """
+    !A = tensor<32x16xf16, #compound.dims<M, K>>
+    !B = tensor<16x64xf16, #compound.dims<K, N>>
+    !C = tensor<32x64xf32, #compound.dims<M, N>>
+    !Y = tensor<32x64xf16, #compound.dims<M, N>>
+    func.func @f(%a: !A, %b: !B) -> !Y {
+      %c = compound.contract %a, %b : !A, !B -> !C
+      %y = compound.cast %c : !C -> !Y
+      func.return %y : !Y
+    }"""
+    with pytest.raises(PassFailedException, match="%c, which all readers cast to f16"):
+        narrow(text, f"strategy={strategy} narrow=c")
+
+
 def test_a_name_that_no_value_has_is_rejected():
     with pytest.raises(PassFailedException, match="narrow names %q, which no op comp"):
         narrow(LARGE, "narrow=q")

@@ -115,7 +115,8 @@ def named_products(ops: Sequence[Operation], names: str) -> tuple[SSAValue, ...]
     """
     Return the products with the given `names`, which spaces separate.
 
-    Raises PassFailedException if no value has a name, or if it has no narrower type.
+    Raises PassFailedException if no value has a name, or if it has no narrower type
+    than those that read it take.
     """
     values = {name: value for value, name in value_names(ops).items()}
     words = dict.fromkeys(name.removeprefix("%") for name in names.split())
@@ -128,10 +129,15 @@ def _named(values: Mapping[str, SSAValue], name: str) -> SSAValue:
             f"fuse: narrow names %{name}, which no op computes; values are called "
             f"{', '.join(values)}"
         )
-    if narrow_type(value) is None:
+    if (type_ := narrow_type(value)) is None:
         raise PassFailedException(
             f"fuse: narrow names %{name}, which has no narrower type to be stored in; "
             "name a product of f16 or bf16 operands that is neither returned nor sent"
+        )
+    if _is_only_cast(value, type_):
+        raise PassFailedException(
+            f"fuse: narrow names %{name}, which all readers cast to {type_} anyway; "
+            "leave it out"
         )
     return value
 
