@@ -118,6 +118,8 @@ class LaunchPlanPrinter:
         arguments.append(f"num_stages={op.stages.value.data}")
         if op.registers is not None:
             arguments.append(f"maxnreg={op.registers.value.data}")
+        if op.cluster is not None:
+            arguments.append(f"num_ctas={op.cluster.value.data}")
         self._emit(f"{kernel.sym_name.data}[{grid}]({', '.join(arguments)})")
 
 

@@ -222,6 +222,8 @@ class RankPlanPrinter:
         arguments.append(f"num_stages={op.stages.value.data}")
         if op.registers is not None:
             arguments.append(f"maxnreg={op.registers.value.data}")
+        if op.cluster is not None:
+            arguments.append(f"num_ctas={op.cluster.value.data}")
         if op.cooperative is not None:
             arguments.append("launch_cooperative_grid=True")
         return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)

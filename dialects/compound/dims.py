@@ -57,7 +57,9 @@ SPECIALIZE = "specialize"
 """The launch number of kernels with producer warps: 1, or not there."""
 SUBTILES = "subtiles"
 """The launch number of kernels whose epilogue has several subtiles, or not there."""
-ALL_LAUNCH_NUMBERS = (*LAUNCH_NUMBERS, SPECIALIZE, SUBTILES)
+CLUSTER = "cluster"
+"""The launch number of kernels whose programs are clusters of blocks, or not there."""
+ALL_LAUNCH_NUMBERS = (*LAUNCH_NUMBERS, SPECIALIZE, SUBTILES, CLUSTER)
 
 
 @irdl_attr_definition

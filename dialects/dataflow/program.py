@@ -232,7 +232,13 @@ class KernelOp(IRDLOperation):
         specialize = all(launch.specialize for launch in wanted)
         limits = [launch.registers for launch in wanted if launch.registers]
         registers = min(limits, default=0)
-        return LaunchAttr(warps, stages, specialize=specialize, registers=registers)
+        return LaunchAttr(
+            warps,
+            stages,
+            specialize=specialize,
+            registers=registers,
+            cluster=max(launch.cluster for launch in wanted),
+        )
 
     def launch_of(self, node: SpatialOp) -> LaunchAttr:
         """
@@ -249,6 +255,7 @@ class KernelOp(IRDLOperation):
         _verify_types(self, "region yields", _yielded(self, block), self.outs)
         _verify_types(self, "results are", self.results_, self.outs)
         self._verify_ranks()
+        self._verify_clusters()
         shared = ChannelType | FlagsType | CountersType
         memory = [v for v in self.ins if isinstance(v.type, shared)]
         if len(set(memory)) < len(memory):
@@ -263,6 +270,15 @@ class KernelOp(IRDLOperation):
             raise VerifyException(
                 f"'{self.name}' op @{self.sym_name.data} has programs that wait for "
                 f"each other, at least 2, not {self.coresident.value.data}"
+            )
+
+    def _verify_clusters(self) -> None:
+        """Check that all programs of a launch are clusters of as many blocks."""
+        launch = self.launch
+        if launch is not None and launch.cluster > 1 and len(self.nodes) > 1:
+            raise VerifyException(
+                f"'{self.name}' op @{self.sym_name.data} has several nodes, and its "
+                "programs are clusters; leave cluster out, or launch them one by one"
             )
 
     def _verify_ranks(self) -> None:

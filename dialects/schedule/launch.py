@@ -11,7 +11,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, SUBTILES
+from comet.dialects.compound.dims import CLUSTER, LAUNCH_NUMBERS, SPECIALIZE, SUBTILES
 
 PERSISTENT = "persistent"
 """The keyword before the number of persistent programs."""
@@ -37,7 +37,8 @@ class LaunchAttr(ParametrizedAttribute):
     has so many `subtiles`, see `split-epilogues`; without it, one. Descriptors
     store results in so many `parts`, see `stage-stores`; without it pointers do. A
     thread has `registers` at most, so that as many programs run at a time as are
-    launched; without it, as many as the compiler takes.
+    launched; without it, as many as the compiler takes. A program is a `cluster` of so
+    many thread blocks, each with a part of the columns; without it, one thread block.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>
@@ -47,6 +48,7 @@ class LaunchAttr(ParametrizedAttribute):
     #schedule.launch<warps = 4, stages = 2, group = 1, specialize, persistent = 132>
     #schedule.launch<warps = 8, stages = 4, group = 8, persistent = 132, parts = 2>
     #schedule.launch<warps = 4, stages = 2, group = 1, persistent = 660, registers = 96>
+    #schedule.launch<warps = 8, stages = 3, group = 1, cluster = 4>
     ```
     """
 
@@ -61,6 +63,7 @@ class LaunchAttr(ParametrizedAttribute):
     parts_: IntAttr = param_def()
     subtiles_: IntAttr = param_def()
     registers_: IntAttr = param_def()
+    cluster_: IntAttr = param_def()
 
     def __init__(
         self,
@@ -74,9 +77,10 @@ class LaunchAttr(ParametrizedAttribute):
         parts: int = 0,
         subtiles: int = 0,
         registers: int = 0,
+        cluster: int = 1,
     ):
         flags = int(specialize), persistent, int(resident), parts, subtiles, registers
-        super().__init__(*map(IntAttr, (warps, stages, group, *flags)))
+        super().__init__(*map(IntAttr, (warps, stages, group, *flags, cluster)))
 
     @property
     def warps(self) -> int:
@@ -124,11 +128,17 @@ class LaunchAttr(ParametrizedAttribute):
         return self.registers_.data
 
     @property
+    def cluster(self) -> int:
+        """The thread blocks of a program."""
+        return self.cluster_.data
+
+    @property
     def numbers(self) -> dict[str, int]:
-        """The launch numbers that plans name; those that are 0 are left out."""
+        """The launch numbers that plans name; those that are not given are left out."""
         values = self.warps, self.stages, self.group
         numbers = dict(zip(LAUNCH_NUMBERS, values, strict=True))
         found = {SPECIALIZE: int(self.specialize), SUBTILES: self.subtiles}
+        found[CLUSTER] = self.cluster if self.cluster > 1 else 0
         return numbers | {name: number for name, number in found.items() if number}
 
     def replaced(self, **numbers: int) -> LaunchAttr:
@@ -144,10 +154,17 @@ class LaunchAttr(ParametrizedAttribute):
             raise VerifyException(f"registers are 1 or more, got {self.registers}")
         if self.resident and not self.persistent:
             raise VerifyException("only persistent programs are resident")
+        if self.cluster > 1 and (self.specialize or self.persistent):
+            raise VerifyException(
+                "programs that are clusters are not persistent, and have no producer "
+                "warps"
+            )
         if self.parts < 0 or self.parts & (self.parts - 1):
             raise VerifyException(f"parts is a power of two, got {self.parts}")
         if self.subtiles < 0 or self.subtiles & (self.subtiles - 1):
             raise VerifyException(f"subtiles is a power of two, got {self.subtiles}")
+        if self.cluster < 1 or self.cluster & (self.cluster - 1):
+            raise VerifyException(f"cluster is a power of two, got {self.cluster}")
         if self.warps & (self.warps - 1):
             raise VerifyException(f"warps is a power of two, got {self.warps}")
 
@@ -177,14 +194,16 @@ class LaunchAttr(ParametrizedAttribute):
             texts.append(f"{PARTS} = {self.parts}")
         if self.registers:
             texts.append(f"{REGISTERS} = {self.registers}")
+        if self.cluster > 1:
+            texts.append(f"{CLUSTER} = {self.cluster}")
         with printer.in_angle_brackets():
             printer.print_string(", ".join(texts))
 
 
 def _parse_flags(parser: AttrParser) -> Iterable[int]:
-    """Parse what may follow the launch numbers; return 0 for what does not."""
+    """Parse what may follow the launch numbers; what does not is the default."""
     names = SPECIALIZE, PERSISTENT, RESIDENT, PARTS, SUBTILES, REGISTERS
-    found = dict.fromkeys(names, 0)
+    found = dict.fromkeys(names, 0) | {CLUSTER: 1}
     while parser.parse_optional_punctuation(",") is not None:
         if (name := parser.parse_identifier()) not in found:
             parser.raise_error(f"expected one of {', '.join(found)}")

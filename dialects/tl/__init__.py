@@ -321,7 +321,8 @@ class LaunchOp(IRDLOperation):
     """
     Run a kernel on a grid of programs; launches of one function run in order. All
     programs of a `cooperative` launch run at the same time, or it is an error. A
-    thread has `registers` at most, if they are given.
+    thread has `registers` at most, if they are given. A program is a `cluster` of so
+    many thread blocks, by default one.
 
     ```mlir
     tl.launch @kernel grid [8, 2] warps 4 stages 3 on %a, %c
@@ -335,13 +336,14 @@ class LaunchOp(IRDLOperation):
     warps = prop_def(IntegerAttr[I64], default_value=IntegerAttr(4, i64))
     stages = prop_def(IntegerAttr[I64], default_value=IntegerAttr(2, i64))
     registers = opt_prop_def(IntegerAttr[I64])
+    cluster = opt_prop_def(IntegerAttr[I64])
     cooperative = opt_prop_def(UnitAttr)
     arguments = var_operand_def()
     traits = traits_def(LaunchedKernel())
     assembly_format = (
         "$kernel `grid` $grid (`warps` $warps^)? (`stages` $stages^)? "
-        "(`registers` $registers^)? (`cooperative` $cooperative^)? "
-        "`on` $arguments attr-dict `:` type($arguments)"
+        "(`registers` $registers^)? (`cluster` $cluster^)? "
+        "(`cooperative` $cooperative^)? `on` $arguments attr-dict `:` type($arguments)"
     )
 
     def __init__(
@@ -352,6 +354,7 @@ class LaunchOp(IRDLOperation):
         warps: int = 4,
         stages: int = 2,
         registers: int = 0,
+        cluster: int = 1,
         cooperative: bool = False,
     ):
         super().__init__(
@@ -362,6 +365,7 @@ class LaunchOp(IRDLOperation):
                 "warps": IntegerAttr(warps, i64),
                 "stages": IntegerAttr(stages, i64),
                 "registers": IntegerAttr(registers, i64) if registers else None,
+                "cluster": IntegerAttr(cluster, i64) if cluster > 1 else None,
                 "cooperative": UnitAttr() if cooperative else None,
             },
         )
@@ -380,6 +384,11 @@ class LaunchOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op needs at least one stage")
         if self.registers is not None and self.registers.value.data < 1:
             raise VerifyException(f"'{self.name}' op needs at least one register")
+        cluster = 1 if self.cluster is None else self.cluster.value.data
+        if cluster < 1 or cluster & (cluster - 1):
+            raise VerifyException(
+                f"'{self.name}' op a cluster of {cluster} blocks: not a power of two"
+            )
 
 
 Tl = Dialect(

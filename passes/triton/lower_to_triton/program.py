@@ -251,6 +251,7 @@ def lower_launch(op: dataflow.KernelOp, scope: Steps) -> None:
             launch.warps,
             launch.stages,
             launch.registers,
+            launch.cluster,
             cooperative=lowered.coresident > 0,
         )
     )

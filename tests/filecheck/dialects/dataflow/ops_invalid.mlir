@@ -186,3 +186,30 @@ func.func @adds_to_what_was_there(%x: !T, %i: !I) -> !V {
   func.return %y : !V
 }
 // CHECK: 'dataflow.kernel' op @k adds to its output, so the dataflow.buffer of it is zeroed
+
+// -----
+
+!A = tensor<8xf32, #compound.dims<M @HBM>>
+!t = tensor<4xf32, #compound.dims<M @HBM>>
+func.func @f(%a: !A) -> (!A, !A) {
+  %r, %s = dataflow.program ins(%a : !A) {
+  ^bb0(%a1: !A):
+    %b = dataflow.buffer : !A
+    %c = dataflow.buffer : !A
+    // CHECK: 'dataflow.kernel' op @k has several nodes, and its programs are clusters; leave cluster out, or launch them one by one
+    %x, %y = dataflow.kernel @k ins(%a1 : !A) outs(%b, %c : !A, !A) {
+    ^bb0(%a2: !A):
+      %u = schedule.spatial on grid [g0: M = 2] ins(%a2 : !A) outs(!A) attributes {schedule.launch = #schedule.launch<warps = 4, stages = 2, group = 1, cluster = 2>} {
+      ^bb0(%t: !t):
+        schedule.yield %t : !t
+      }
+      %v = schedule.spatial on grid [g0: M = 2] ins(%a2 : !A) outs(!A) {
+      ^bb0(%t: !t):
+        schedule.yield %t : !t
+      }
+      dataflow.yield %u, %v : !A, !A
+    } -> !A, !A
+    dataflow.yield %x, %y : !A, !A
+  } -> !A, !A
+  func.return %r, %s : !A, !A
+}

@@ -45,6 +45,21 @@
 
 // -----
 
+// CHECK: cluster is a power of two, got 3
+"test.op"() {launch = #schedule.launch<warps = 4, stages = 1, group = 1, cluster = 3>} : () -> ()
+
+// -----
+
+// CHECK: programs that are clusters are not persistent, and have no producer warps
+"test.op"() {launch = #schedule.launch<warps = 4, stages = 1, group = 1, persistent = 4, cluster = 2>} : () -> ()
+
+// -----
+
+// CHECK: programs that are clusters are not persistent, and have no producer warps
+"test.op"() {launch = #schedule.launch<warps = 4, stages = 1, group = 1, specialize, cluster = 2>} : () -> ()
+
+// -----
+
 // CHECK: warps is a power of two, got 3
 "test.op"() {launch = #schedule.launch<warps = 3, stages = 1, group = 1>} : () -> ()
 

@@ -37,10 +37,17 @@ func.func @g(%a: !A, %b: !B) -> !C {
   func.return %c : !C
 }
 
+// A program of these is a cluster of two thread blocks.
+"test.op"() {launch = #schedule.launch<warps = 4, stages = 2, group = 1, cluster = 2>} : () -> ()
+"test.op"() {launch = #schedule.launch<warps = 4, stages = 2, group = 1, cluster = 1>} : () -> ()
+
 // CHECK: schedule.launch = #schedule.launch<warps = 4, stages = 2, group = 1, persistent = 2, resident>
 // CHECK: %b2 = schedule.copy %b1 mask ["K"] resident : tensor<16x4xf16, #compound.dims<K, N @HBM>> -> tensor<16x4xf16, #compound.dims<K, N @SMEM>>
 
 // CHECK: schedule.launch = #schedule.launch<warps = 4, stages = 2, group = 1, persistent = 2, registers = 96>
+
+// CHECK: "test.op"() {launch = #schedule.launch<warps = 4, stages = 2, group = 1, cluster = 2>}
+// CHECK-NEXT: "test.op"() {launch = #schedule.launch<warps = 4, stages = 2, group = 1>}
 
 // GENERIC: %b2 = "schedule.copy"(%b1) <{mask = ["K"], resident}> :
 // GENERIC: schedule.launch = #schedule.launch<warps = 4, stages = 2, group = 1, persistent = 2, resident>

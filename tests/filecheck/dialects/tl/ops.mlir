@@ -82,6 +82,8 @@ func.func @host(%a: tensor<16x40xf16>, %b: tensor<40x16xf16>) -> tensor<16xf32> 
   tl.launch @gemm grid [1, 2] warps 8 stages 3 on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
   // CHECK-NEXT:    tl.launch @gemm grid [4] warps 8 stages 3 registers 96 on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
   tl.launch @gemm grid [4] warps 8 stages 3 registers 96 on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
+  // CHECK-NEXT:    tl.launch @gemm grid [4] warps 8 stages 3 cluster 2 on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
+  tl.launch @gemm grid [4] warps 8 stages 3 cluster 2 on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
   // CHECK-NEXT:    tl.launch @gemm grid [4] cooperative on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
   tl.launch @gemm grid [4] cooperative on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
   // CHECK-NEXT:    tl.launch @gemm grid [4] on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>

@@ -260,6 +260,15 @@ func.func @host(%a: tensor<4xf32>) {
 
 tl.kernel @k(%x: !tl.ptr<f32>) {}
 func.func @host(%a: tensor<4xf32>) {
+  tl.launch @k grid [4] cluster 3 on %a : tensor<4xf32>
+  // CHECK: 'tl.launch' op a cluster of 3 blocks: not a power of two
+  func.return
+}
+
+// -----
+
+tl.kernel @k(%x: !tl.ptr<f32>) {}
+func.func @host(%a: tensor<4xf32>) {
   tl.launch @k grid [4] stages 0 on %a : tensor<4xf32>
   // CHECK: 'tl.launch' op needs at least one stage
   func.return
