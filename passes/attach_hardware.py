@@ -4,7 +4,7 @@ attach-hardware: put the description of a machine into the module.
 Level: any -> the same, with an `arch.system` and its `collective.mesh`. Rejects: a file
 that cannot be read or breaks the schema, a module that already has hardware, a mesh of
 the machine's name that differs from the machine's, but for fewer ranks of GPUs,
-measured rates that are not there.
+measured rates that are not there, text that is no version of Triton.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import ArchError, LevelOp, Path, SystemOp, find_system
+from comet.dialects.arch.fields import described
+from comet.dialects.arch.schema import VERSION
 from comet.dialects.arch.yaml import system_of_fields
 from comet.dialects.collective import MeshOp
 from comet.hardware_file import hardware_text, read_hardware_text
@@ -45,6 +47,7 @@ def plan_hardware(
     rates: Rates | None = None,
     lengths: float | None = None,
     sharing: int | None = None,
+    triton: str | None = None,
 ) -> HardwarePlan:
     """
     Read the text of a hardware file and compare it with the module.
@@ -63,6 +66,8 @@ def plan_hardware(
         _expect_lengths(system, path, lengths)
     if sharing is not None:
         _share(system, path, sharing)
+    if triton is not None:
+        _set_triton(system, path, triton)
     name_axes(system)
     return HardwarePlan(system, _missing_mesh(module, system))
 
@@ -118,6 +123,19 @@ def _share(system: SystemOp, path: str, ranks: int) -> None:
     system.gpu.set_figure("sharing_ranks", ranks)
 
 
+def _set_triton(system: SystemOp, path: str, version: str) -> None:
+    if system.gpu is None:
+        raise PassFailedException(
+            f"{path}: triton is the version that compiles GPU kernels, and @"
+            f"{system.system_name} has no GPU; leave the option out"
+        )
+    if not VERSION.holds(version):
+        raise PassFailedException(
+            f"triton is {VERSION.expected}, not {described(version)}"
+        )
+    system.gpu.set_figure("triton", version)
+
+
 def name_axes(system: SystemOp) -> None:
     """
     Name the mesh axes of an accelerator whose file names none: GB_x and GB_y at GB.
@@ -159,17 +177,18 @@ def attach_hardware(
     rates: Rates | None = None,
     lengths: float | None = None,
     sharing: int | None = None,
+    triton: str | None = None,
 ) -> None:
     """
     Put the machine of a hardware file into the module; the path's stem names it.
 
     Measured rates take the place of those of the data sheet, unless `rates` says so.
     `lengths` is what estimates expect of lengths that are known at run time, `sharing`
-    the number of ranks on one GPU.
+    the number of ranks on one GPU, `triton` the version that compiles kernels.
 
     Raises PassFailedException or FileFormatError as the pass does.
     """
-    plan = plan_hardware(module, text, path, rates, lengths, sharing)
+    plan = plan_hardware(module, text, path, rates, lengths, sharing, triton)
     new = [plan.system] if plan.mesh is None else [plan.system, plan.mesh]
     Rewriter.insert_op(new, InsertPoint.at_start(module.body.block))
 
@@ -194,7 +213,14 @@ class AttachHardwarePass(ModulePass):
     """
     sharing: int | None = None
     """The number of ranks that run on one GPU; 1 if it is not given."""
+    triton: str | None = None
+    """
+    The version of Triton that will compile GPU kernels, such as "3.8"; the oldest that
+    is supported, 3.6, if it is not given. Some kernels need a newer one.
+    """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         text = hardware_text(self.path)
-        attach_hardware(op, text, self.path, self.rates, self.lengths, self.sharing)
+        attach_hardware(
+            op, text, self.path, self.rates, self.lengths, self.sharing, self.triton
+        )

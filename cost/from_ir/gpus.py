@@ -20,6 +20,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.fields import Fields, integer, number
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
+from comet.dialects.schedule.clusters import FULL_ROWS_STORED, OLDEST_TRITON
 
 INSTRUCTIONS = "matrix_instructions"
 SHARING = "sharing_ranks"
@@ -64,6 +65,8 @@ def device_of(system: SystemOp) -> Device:
         dependent=figure("dependent_us") * 1e-6,
         exchange=figure("exchange_us") * 1e-6,
         rank_exchange=sum(map(figure, RANK_EXCHANGE)) * 1e-6,
+        most_cluster_blocks=_most_cluster_blocks(figures),
+        cluster_exchange=figure("cluster_exchange_us") * 1e-6,
         mean_length=figure("mean_length"),
         compiled=_compiled(figures),
     )
@@ -107,6 +110,7 @@ def _compiled(figures: Fields) -> Compiled:
         free_load_bytes=count("free_load_bytes"),
         epilogue_subtiles=integer(figures, "epilogue_subtiles", 1),
         launch_registers=integer(figures, "launch_registers", 0),
+        stores_full_rows=_triton(figures) >= FULL_ROWS_STORED,
         descriptor_bytes=integer(figures, "descriptor_bytes", 0),
         specialized=_specialized(figures),
         stores_converted=integer(figures, "stores_converted", 1) > 0,
@@ -161,6 +165,18 @@ def _figures(system: SystemOp) -> Fields:
 def _specialized(figures: Fields) -> SpecializedWarps | None:
     numbers = cast(Mapping[str, int] | None, figures.get("specialized"))
     return None if numbers is None else SpecializedWarps(**numbers)
+
+
+def _most_cluster_blocks(figures: Fields) -> int:
+    """Return the most thread blocks of a cluster that Triton compiles, 1 for none."""
+    most = integer(figures, "most_cluster_blocks", 1)
+    return most if _triton(figures) >= OLDEST_TRITON else 1
+
+
+def _triton(figures: Fields) -> tuple[int, int]:
+    """Return the version of Triton, major and minor."""
+    major, minor = map(int, cast(str, figures["triton"]).split("."))
+    return major, minor
 
 
 def _rates(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:

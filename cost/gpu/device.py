@@ -122,6 +122,8 @@ class Compiled:
     What the most registers of a thread that a launch may give are a multiple of; 0 if
     launches do not give it.
     """
+    stores_full_rows: bool
+    """Whether stores of clusters have the layout of whole rows, see `clusters`."""
     descriptor_bytes: int
     """
     The alignment of rows (bytes) that copies by tensor descriptors need; 0 if the GPU
@@ -195,6 +197,10 @@ class Device:
     """From storing a value for other programs of the same GPU until they load it."""
     rank_exchange: float
     """The same for programs of other GPUs."""
+    most_cluster_blocks: int
+    """The most thread blocks of a cluster, 1 if the GPU or Triton has no clusters."""
+    cluster_exchange: float
+    """From storing a value for other blocks of a cluster, past a barrier, to a load."""
     mean_length: float
     """The mean of lengths that are known at run time, over the longest."""
     compiled: Compiled

@@ -11,6 +11,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.arch.fields import (
+    Field,
     Fields,
     FieldsDirective,
     dictionary_of,
@@ -47,8 +48,8 @@ class GpuOp(IRDLOperation):
             fields[name] = figure
         self.properties["fields"] = dictionary_of(fields)
 
-    def set_figure(self, name: str, figure: float) -> None:
-        """Give a field another number."""
+    def set_figure(self, name: str, figure: Field) -> None:
+        """Give a field another value."""
         fields = {**fields_of(self.fields), name: figure}
         self.properties["fields"] = dictionary_of(fields)
 

@@ -88,6 +88,10 @@ FUNCTION_NAMES = Rule(
 )
 FLAG = Rule("true or false", lambda v: isinstance(v, bool))
 TEXT = Rule("text", lambda v: isinstance(v, str))
+VERSION = Rule(
+    "a version in quotes, such as '3.8'",
+    lambda v: isinstance(v, str) and re.fullmatch(r"\d+\.\d+", v) is not None,
+)
 ANY = Rule("a list or a map", lambda v: True)
 
 
@@ -261,6 +265,9 @@ GPU: Rules = {
     "spare_registers": COUNT,
     "epilogue_subtiles": COUNT,
     "launch_registers": COUNT,
+    "most_cluster_blocks": COUNT,
+    "cluster_exchange_us": AMOUNT,
+    "triton": VERSION,
     "nested_address_registers": NATURAL,
     "summed_address_registers": NATURAL,
     "operand_fraction": FRACTION,
@@ -304,6 +311,7 @@ GPU_DEFAULTS: Fields = {
     "dependent_us": 0,  # assumed: other programs hide it
     "flag_latency_us": 0.6,  # assumed: as long as a load
     "exchange_us": 1.5,  # assumed: a store, a flag and two loads, all through L2
+    "cluster_exchange_us": 0.25,  # of an H200: benchmarks/figures/h200.md
     "warps": 64,  # of H100: docs.rs/oxicuda-launch, SmVersion::max_warps_per_sm
     "warp_threads": 32,  # of NVIDIA: docs.rs/oxicuda-launch, SmVersion::warp_size
     "vector_warps": 4,  # assumed: one for each scheduler
@@ -350,6 +358,7 @@ GPU_DEFAULTS: Fields = {
     "flag_rows": 64,  # assumed: waits for fewer rows start earlier, and poll more flags
     "exposed_fraction": 0.1,  # assumed
     "mean_length": 1,  # of the inputs, not of the machine: all are the longest
+    "triton": "3.6",  # of the software, not of the machine: the oldest supported
     "sharing_ranks": 1,  # of the launch, not of the machine: each rank has its GPU
 }
 """

@@ -10,7 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException, PassFailedException
 
-from comet.cost.from_ir.gpus import machine_of
+from comet.cost.from_ir.gpus import device_of, machine_of
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import MeshOp
 from comet.passes.attach_hardware import AttachHardwarePass
@@ -214,6 +214,28 @@ def test_ranks_on_one_gpu_have_a_part_of_it_each():
         AttachHardwarePass(path, sharing=0).apply(Context(), ModuleOp([]))
     with pytest.raises(PassFailedException, match="@edge has no GPU; leave the option"):
         AttachHardwarePass(str(HARDWARE / "edge.yaml"), sharing=8).apply(
+            Context(), ModuleOp([])
+        )
+
+
+@pytest.mark.parametrize(
+    ("triton", "blocks"), [(None, 1), ("3.7", 1), ("3.8", 16), ("3.10", 16)]
+)
+def test_the_version_of_triton_says_what_it_compiles(triton: str | None, blocks: int):
+    module, path = ModuleOp([]), str(HARDWARE / "h200x1.yaml")
+    AttachHardwarePass(path, triton=triton).apply(Context(), module)
+    module.verify()
+    device = device_of(attached_system(module))
+    assert device.most_cluster_blocks == blocks
+    assert device.compiled.stores_full_rows == (triton == "3.10")
+
+
+def test_what_is_no_version_of_triton_is_rejected():
+    path = str(HARDWARE / "h200x1.yaml")
+    with pytest.raises(PassFailedException, match="a version in quotes, such as"):
+        AttachHardwarePass(path, triton="newest").apply(Context(), ModuleOp([]))
+    with pytest.raises(PassFailedException, match="@edge has no GPU; leave the option"):
+        AttachHardwarePass(str(HARDWARE / "edge.yaml"), triton="3.8").apply(
             Context(), ModuleOp([])
         )
 

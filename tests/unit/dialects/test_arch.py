@@ -166,7 +166,7 @@ def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
     derived |= {"descriptor_bytes", "stages_converted", "warps_along_rows", "measured"}
     derived |= {"passed_fraction", "special_units", "specialized", "launch_registers"}
     derived |= {"nested_address_registers", "summed_address_registers"}
-    derived |= {"vector_registers", "epilogue_subtiles"}
+    derived |= {"vector_registers", "epilogue_subtiles", "most_cluster_blocks"}
     optional = {name for name, rule in GPU.items() if not rule.required}
     assert optional == {*GPU_DEFAULTS, *derived}
     gpu(**GPU_DEFAULTS).verify_()
@@ -187,6 +187,10 @@ def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
         ("special_units", ["tan"], "a list of some of exp, exp2,"),
         ("special_units", 1, "a list of some of exp, exp2,"),
         ("specialized", 4, "a map of"),
+        ("most_cluster_blocks", 0, "a positive integer"),
+        ("cluster_exchange_us", -1, "not negative"),
+        ("triton", 3.8, "a version in quotes"),
+        ("triton", "3", "a version in quotes"),
     ],
 )
 def test_figures_out_of_range_are_rejected(field: str, value: Field, wanted: str):
