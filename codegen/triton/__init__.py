@@ -23,14 +23,18 @@ from comet.codegen.triton.plan import RankPlanPrinter, rank_plan
 from comet.dialects import tl
 from comet.dialects.errors import OpError
 from comet.dialects.reference import is_reference, reference_name
+from comet.dialects.schedule.clusters import OLDEST_TRITON, version_text
 
 IMPORTED = {
     *("PROGRAM", "Program", "Rank", "RankProgram", "Tensor", "comet_run"),
-    *("allow_descriptors", "dot_operand", "expect_tensor"),
+    *("allow_descriptors", "dot_operand", "expect_tensor", "expect_triton"),
     *("math", "np", "sys", "tl", "torch", "triton"),
     *("function_of", *REMOTE.values()),
 }
 """Names of the emitted module that are not its functions."""
+
+CLUSTERS_FROM = version_text(OLDEST_TRITON)
+"""The oldest version of Triton that compiles clusters."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ def _header(parts: _Parts) -> list[str]:
         f"Triton kernels of @{name}, emitted by comet.",
         "",
         *(_usage(name) if plan is None else _usage_of_ranks(plan, parts)),
+        *(_CLUSTERS if _has_clusters(parts) else ()),
         '"""',
         "",
         *(["import math"] if needs_math else []),
@@ -139,6 +144,7 @@ def _header(parts: _Parts) -> list[str]:
         "import triton.language as tl",
         "",
         *_runtime_imports(parts, plan),
+        *(["", f'expect_triton("{CLUSTERS_FROM}")'] if _has_clusters(parts) else []),
     ]
 
 
@@ -159,6 +165,19 @@ _MERGING = (
     "one to arrive merges them, and sets the counter to 0 for the next launch. No",
     "program waits for another.",
 )
+
+
+_CLUSTERS = (
+    "",
+    f"Programs are clusters of thread blocks (num_ctas), for Triton {CLUSTERS_FROM} or",
+    "newer. Each block has a part of the columns; reductions of rows read the others'.",
+)
+
+
+def _has_clusters(parts: _Parts) -> bool:
+    """Whether programs of a launch are clusters of thread blocks."""
+    launches = (op for op in parts.plan.walk() if isinstance(op, tl.LaunchOp))
+    return any(launch.cluster is not None for launch in launches)
 
 
 def _waits(parts: _Parts) -> bool:
@@ -195,8 +214,10 @@ def _runtime_imports(parts: _Parts, plan: tl.PlanOp | None) -> list[str]:
         tl.DotOperandOp: "dot_operand",
         tl.MakeDescriptorOp: "allow_descriptors",
     }
-    if names := sorted(name for op, name in language.items() if op in ops):
-        lines += _import("comet.runtime.language", names)
+    names = [name for op, name in language.items() if op in ops]
+    names += ["expect_triton"] * _has_clusters(parts)
+    if names:
+        lines += _import("comet.runtime.language", sorted(names))
     if plan is not None:
         if plan.ranks.value.data == 1:
             lines.append("from comet.runtime.one_rank import function_of")

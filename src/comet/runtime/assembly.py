@@ -119,6 +119,8 @@ class Gpu:
     """A matrix instruction."""
     bulk: re.Pattern[str] | None
     """A copy of a block by a tensor descriptor; None if there are none."""
+    remote: re.Pattern[str] | None
+    """A load from another thread block of a cluster; None if there are no clusters."""
     copies: bool
     """Whether loops can load to shared memory asynchronously."""
     drains: bool
@@ -137,6 +139,7 @@ GPUS: Mapping[str, Gpu] = {
         ),
         matrix=re.compile(r"^\s*(wgmma\.mma_async|mma\.sync)", re.MULTILINE),
         bulk=re.compile(r"^\s*(@\S+ )?cp\.async\.bulk\.tensor", re.MULTILINE),
+        remote=re.compile(r"^\s*(@\S+ )?ld\.shared::cluster", re.MULTILINE),
         copies=True,
         drains=False,
     ),
@@ -151,6 +154,7 @@ GPUS: Mapping[str, Gpu] = {
         ),
         matrix=re.compile(r"^\s*v_mfma", re.MULTILINE),
         bulk=None,
+        remote=None,
         copies=False,
         drains=True,
     ),
@@ -198,6 +202,11 @@ class Code:
         """Return the number of copies by tensor descriptors."""
         bulk = self.gpu.bulk
         return 0 if bulk is None else len(bulk.findall(self.assembly))
+
+    def remote_loads(self) -> int:
+        """Return the number of loads from other thread blocks of a cluster."""
+        remote = self.gpu.remote
+        return 0 if remote is None else len(remote.findall(self.assembly))
 
 
 def _before(events: Sequence[Event], index: int) -> list[Event]:

@@ -54,7 +54,7 @@ POINTERS = {
     torch.int32: "*i32",
     torch.int64: "*i64",
 }
-OPTIONS = ("num_warps", "num_stages", "maxnreg", "launch_cooperative_grid")
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "launch_cooperative_grid")
 """The keywords of a launch that are no constexprs."""
 WRITE_THROUGH = ".wt"
 """The cache modifier of stores that a signal publishes, on AMD GPUs."""
@@ -98,6 +98,8 @@ class Compiled:
     """Matrix instructions in the assembly."""
     bulk: int
     """Copies by tensor descriptors in the assembly."""
+    remote: int
+    """Loads from other thread blocks of a cluster in the assembly."""
     programs: int
     """Programs in the grid of its launch."""
     resident: int
@@ -230,8 +232,14 @@ def compiled(
     """
     Compile the kernel of a launch and read its usage off the assembly.
 
-    `scope` is that of its flags, `others` are those of other flags.
+    `scope` is that of its flags, `others` are those of other flags. Raises `ValueError`
+    for clusters on a target without them.
     """
+    if launch.options.get("num_ctas", 1) > 1 and GPUS[target].remote is None:
+        raise ValueError(
+            f"programs of {launch.kernel.__name__} are clusters of thread blocks, and "
+            f"{target} has none; compile it for sm_90"
+        )
     result = compile_launch(launch, target)
     read = _cuda_usage if target.startswith("sm_") else _hip_usage
     registers, spills = read(result.asm)
@@ -247,6 +255,7 @@ def compiled(
         others=others,
     )
     resident = DEVICES[target].resident(launch.options["num_warps"], registers, shared)
+    resident //= launch.options.get("num_ctas", 1)
     return Compiled(
         launch.kernel.__name__,
         target,
@@ -255,6 +264,7 @@ def compiled(
         shared,
         code.matrix_instructions(),
         code.bulk_copies(),
+        code.remote_loads(),
         launch.programs,
         resident,
         (*faults(code), *_too_many(launch, resident, target)),

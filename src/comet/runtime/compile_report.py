@@ -30,12 +30,20 @@ def text_of(kernels: Iterable[Compiled]) -> str:
     return "\n".join(line for kernel in kernels for line in _lines(kernel))
 
 
+def _remote(kernel: Compiled) -> str:
+    """Return what to say of loads from other thread blocks, if there are any."""
+    if not kernel.remote:
+        return ""
+    return f", {kernel.remote} loads from other thread blocks of a cluster"
+
+
 def _lines(kernel: Compiled) -> list[str]:
     verdict = "WRONG" if kernel.faults else "right"
     return [
         f"{verdict}: {kernel.kernel} on {kernel.target}: {kernel.registers} registers, "
         f"{kernel.spills} bytes spilled, {kernel.shared} bytes of shared memory, "
-        f"{kernel.matrix} matrix instructions, {kernel.bulk} copies by descriptors; "
+        f"{kernel.matrix} matrix instructions, {kernel.bulk} copies by descriptors"
+        f"{_remote(kernel)}; "
         f"{kernel.programs} programs, of which {kernel.resident} fit at a time",
         *(f"  fault: {fault}" for fault in kernel.faults),
         *(f"  slow: {path}" for path in kernel.slow),

@@ -38,6 +38,28 @@ def _allocate(size: int, alignment: int, stream: int | None) -> torch.Tensor:
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
+def expect_triton(version: str) -> None:
+    """
+    Raise `ValueError` if this Triton is older than the kernels of a module need.
+
+    Triton's interpreter ignores how programs are divided, so there any version will do.
+    """
+    if INTERPRETED:
+        return
+    found = triton.__version__
+    if _numbers(found) < _numbers(version):
+        raise ValueError(
+            f"programs of this module are clusters of thread blocks, which Triton "
+            f"{version} or newer compiles, and this is {found}; install that, or emit "
+            "the module without the option triton of attach-hardware"
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the major and the minor number of a version."""
+    return tuple(int(number) for number in version.split(".")[:2])
+
+
 @triton.jit
 def dot_operand(block):
     """

@@ -72,6 +72,7 @@ def test_faults_of_kernels_are_reported():
         shared=8,
         matrix=0,
         bulk=0,
+        remote=0,
         programs=6,
         resident=5,
         faults=("bad",),
@@ -84,6 +85,13 @@ def test_faults_of_kernels_are_reported():
         "  fault: bad",
         "  slow: late",
     ]
+
+
+def test_loads_from_other_thread_blocks_are_reported():
+    kernel = Compiled("f", "sm_90", 9, 0, 8, 4, 0, 2, 6, 5, faults=(), slow=())
+    assert (
+        ", 0 copies by descriptors, 2 loads from other thread blocks of a cluster; 6"
+    ) in text_of([kernel])
 
 
 def test_module_runs_itself(module: Path):
