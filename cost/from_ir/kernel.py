@@ -10,6 +10,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from comet.cost.from_ir.clusters import program_blocks, row_split
 from comet.cost.from_ir.epilogues import divided_epilogue
 from comet.cost.from_ir.exchanges import exchanges, group_blocks
 from comet.cost.from_ir.loop_bounds import loop_bounds, run_time_lengths
@@ -53,7 +54,6 @@ from comet.dialects.compound import (
     ReduceOp,
 )
 from comet.dialects.compound.dims import (
-    extents_of,
     iteration_dims,
     joined_extents,
     level_of,
@@ -62,7 +62,7 @@ from comet.dialects.compound.dims import (
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.dataflow.transfer import PushOp, ReadTileOp, WaitOp
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule.attributes import power_of_two
+from comet.dialects.schedule.clusters import split_dims
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.liveness import alive_before
@@ -387,23 +387,21 @@ def _spilled(nodes: Sequence[NodeOp], levels: GpuLevels) -> Iterator[SSAValue]:
 def launch_numbers(launch: LaunchAttr) -> LaunchNumbers:
     """Return the launch numbers that registers depend on."""
     subtiles = max(launch.subtiles, 1)
-    return LaunchNumbers(launch.warps, launch.stages, launch.specialize, subtiles)
+    return LaunchNumbers(
+        launch.warps, launch.stages, launch.specialize, subtiles, launch.cluster
+    )
 
 
 def tile_blocks(node: SpatialOp) -> dict[str, int]:
-    """Return the block size of each dimension, for its largest tile."""
-    blocks: dict[str, int] = {}
-    for op in node.walk():
-        if not isinstance(op, NodeOp):
-            continue
-        for outer, tile in zip(op.ins, op.tiles, strict=True):
-            for dim, extent in extents_of(tile).items():
-                blocks.setdefault(dim, power_of_two(extents_of(outer)[dim]))
-                if dim in op.factors:
-                    blocks[dim] = power_of_two(extent)
-    for value in node.outs:
-        for dim, extent in extents_of(value).items():
-            blocks.setdefault(dim, power_of_two(extent))
+    """
+    Return the block size of each dimension, for its largest tile.
+
+    Of a program that is a cluster, it is that of one thread block.
+    """
+    blocks = program_blocks(node)
+    if node.launch is not None and node.launch.cluster > 1:
+        _, column = split_dims(node)
+        blocks[column] //= node.launch.cluster
     return blocks
 
 
@@ -424,12 +422,11 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     nodes = [op for op in all_nodes if isinstance(op, TemporalOp)]
     nodes = [op for op in nodes if not shared_out & op.factors.keys()]
     extents = _extents(node, nodes)
-    loops = dict.fromkeys(dim for op in nodes for dim in op.factors)
     bounds = loop_bounds(nodes, extents)
     return KernelSummary(
         extents=extents,
         grid=(*node.factors, *group),
-        loops=tuple(loops),
+        loops=tuple(dict.fromkeys(dim for op in nodes for dim in op.factors)),
         dot_dims=frozenset(walk.products.dims),
         dot_rows=frozenset(walk.products.rows),
         dot_depths=frozenset(walk.products.depths),
@@ -466,6 +463,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         order=launch_order(node, bounds.values()),
         unmasked=_unmasked(nodes),
         epilogue=next(iter(divided.values()), None),
+        split=row_split(node),
     )
 
 

@@ -6,7 +6,7 @@ Products are known before the tile tree is built, and rule out tiles early.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Self
@@ -14,7 +14,7 @@ from typing import Self
 from xdsl.ir import Operation, SSAValue
 
 from comet.cost.gpu.summary import KernelSummary
-from comet.cost.gpu.terms import Operands, Point, Product, Term
+from comet.cost.gpu.terms import Operands, Point, Product, RowSplit, Term
 from comet.dialects.arch.gpu import rate_name
 from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import (
@@ -160,7 +160,18 @@ def summary_of_products(
         products=tuple(products.products),
         points=tuple(points),
         dot_type=products.type,
+        split=_possible_split(products.products, (*grid, *loops)),
     )
+
+
+def _possible_split(products: Sequence[Product], cut: Sequence[str]) -> RowSplit | None:
+    """Return how clusters may divide whole rows of a product, as far as it says."""
+    if len(products) != 1:
+        return None
+    rows, columns = products[0].rows, products[0].columns
+    if len(rows) != 1 or len(columns) != 1 or not columns.isdisjoint(cut):
+        return None
+    return RowSplit(*rows, *columns, reductions=0)
 
 
 def rate_of(op: ContractOp) -> str:

@@ -97,6 +97,13 @@ class KernelWork:
     """How often a program waits for values of other programs of its group."""
     rank_exchanges: Real = 0
     """How often a group waits for values of other ranks."""
+    cluster: Real = 1
+    """
+    The programs that run at the same time on as many multiprocessors, as the thread
+    blocks of a cluster: each counts as a program.
+    """
+    cluster_exchanges: Real = 0
+    """How often a thread block waits for values of others of its cluster."""
     loads_ahead: bool = False
     """
     Whether programs are persistent and warp-specialized: producer warps load the next
@@ -234,10 +241,11 @@ def kernel_time(
     waiting = waiting or waiting_time(work, device)
     resident = resident_programs(work, device)
     fits = np.greater_equal(resident, 1) * 1.0
-    slots = device.multiprocessors * np.maximum(resident, 1)
+    used = device.multiprocessors // work.cluster * work.cluster
+    slots = used * np.maximum(resident, 1)
     waves = wave_count(work.programs, slots)
     # A multiprocessor runs its programs in turn: the one with most programs counts.
-    turns = wave_count(work.programs, device.multiprocessors) * device.multiprocessors
+    turns = wave_count(work.programs, used) * device.multiprocessors
     shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
     alone = turns * work.uneven_bytes / device.l2_bandwidth
     full = np.floor(work.programs / slots) * slots / work.programs
@@ -257,7 +265,8 @@ def kernel_time(
         np.where(np.less(full, 1), running + waiting.filling, 0.0),
         full,
         waves * (device.exchange * work.exchanges)
-        + waves * (device.rank_exchange * work.rank_exchanges),
+        + waves * (device.rank_exchange * work.rank_exchanges)
+        + waves * (device.cluster_exchange * work.cluster_exchanges),
         fits,
     )
 

@@ -14,6 +14,7 @@ from operator import mul
 
 import numpy as np
 
+from comet.cost.gpu.clusters import repeated_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.layouts import Layouts, reads_shared
 from comet.cost.gpu.summary import KernelSummary
@@ -34,6 +35,8 @@ class LaunchNumbers:
     """Whether producer warps load, see `cost/gpu/specialized.py`."""
     subtiles: Real = 1
     """The subtiles of the epilogue, see `cost/gpu/epilogue.py`."""
+    cluster: Real = 1
+    """The thread blocks of a program, see `cost/gpu/clusters.py`."""
 
 
 def thread_registers(
@@ -43,7 +46,8 @@ def thread_registers(
     Return the registers that a thread needs.
 
     A constant, the tiles alive at the same time, and a fraction of a contraction's
-    operands unless matrix instructions read them from shared memory. Narrow loads need
+    operands unless matrix instructions read them from shared memory. Where stores of
+    clusters repeat elements, all that a thread stores is alive, too. Narrow loads need
     registers for addresses, and so do loops around that of a product; without a
     software pipeline, the tiles that an iteration loads pass through registers to
     shared memory, and on some GPUs always. Products in f32 use no matrix instructions:
@@ -53,6 +57,8 @@ def thread_registers(
     shared = summary.peak(summary.shared, blocks) / threads / REGISTER
     if _has_instructions(summary):
         tiles = _peak_registers(summary, blocks, numbers, gpu)
+        stored = repeated_bytes(summary, blocks, numbers.warps, numbers.cluster, gpu)
+        tiles = np.maximum(tiles, stored / threads / REGISTER)
     else:
         tiles = longest(_bytes(point, blocks) for point in summary.peaks)
         tiles = tiles / threads / REGISTER * (rules.f32_multiple if summary.dots else 1)

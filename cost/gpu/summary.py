@@ -31,6 +31,7 @@ from comet.cost.gpu.terms import (
     DividedEpilogue,
     Point,
     Product,
+    RowSplit,
     Term,
     Tiles,
 )
@@ -164,6 +165,8 @@ class KernelSummary:
     """The loops that are written in two parts, one of them without the mask."""
     epilogue: DividedEpilogue | None = None
     """The epilogue, if subtiles can divide it."""
+    split: RowSplit | None = None
+    """How clusters divide its tiles, None if they cannot."""
 
     @cached_property
     def peaks(self) -> tuple[Point, ...]:

@@ -142,6 +142,18 @@ class Operands:
 
 
 @dataclass(frozen=True)
+class RowSplit:
+    """How the thread blocks of a cluster divide the tile of a program."""
+
+    row: str
+    """The rows of the product, all of which each block has."""
+    column: str
+    """The columns, whose parts the blocks have."""
+    reductions: int
+    """The reductions of rows."""
+
+
+@dataclass(frozen=True)
 class DividedEpilogue:
     """What a program computes after its loops, if subtiles can divide it."""
 

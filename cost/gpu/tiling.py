@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from comet.cost.gpu.capacity import shared_need
+from comet.cost.gpu.clusters import cluster_exchanges
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import repeated_waits
 from comet.cost.gpu.kernel import (
@@ -90,17 +91,20 @@ def kernel_work(
     dots, vectors, looped = operations(summary, blocks, numbers.warps, gpu)
     ids = [size_of(term, summary) for term in summary.ids]
     again = repeated_waits(summary, numbers)
+    programs = summary.programs(blocks) * numbers.cluster
     if summary.dot_type == "f32":
         # Exact f32 products run on vector lanes, two operations an instruction.
         dots, vectors, looped = 0.0, vectors + dots / 2, looped + dots / 2
     work = KernelWork(
-        programs=summary.programs(blocks),
+        programs=programs,
         tensor_operations=dots,
         vector_operations=vectors,
         shared_reads=summary.per_program(summary.dot_reads, blocks),
         moved_bytes=summary.moved(blocks),
         uneven_bytes=summary.uneven(blocks),
-        device_bytes=total((*tensor_traffic(summary, blocks, gpu), *ids)),
+        device_bytes=total(
+            (*tensor_traffic(summary, blocks, gpu, numbers.cluster), *ids)
+        ),
         rounds=summary.iterations(blocks) + again,
         element=summary.dot_type,
         stages=numbers.stages,
@@ -116,9 +120,13 @@ def kernel_work(
         exposed_bytes=loaded_outside(summary, blocks),
         read_operations=read_operations(summary, blocks, numbers.warps, gpu),
         stored_bytes=total(summary.moved_by_stores(blocks)),
-        written_bytes=written_bytes(summary, blocks),
+        written_bytes=written_bytes(summary, blocks, numbers.cluster),
         exchanges=summary.exchanges,
         rank_exchanges=summary.rank_exchanges,
+        cluster=numbers.cluster,
+        cluster_exchanges=cluster_exchanges(
+            summary, blocks, numbers.warps, numbers.cluster, gpu
+        ),
     )
     if not numbers.specialize:
         return work
@@ -178,7 +186,7 @@ def operations(
 
 
 def tensor_traffic(
-    summary: KernelSummary, blocks: Blocks, gpu: Device
+    summary: KernelSummary, blocks: Blocks, gpu: Device, cluster: Real = 1
 ) -> tuple[Real, ...]:
     """
     Return the bytes of device memory moved for each tensor, then for each spilled tile.
@@ -187,10 +195,11 @@ def tensor_traffic(
     if that holds what was loaded since, see `reloads`; once in a wave at most. A
     spilled tile is stored; it is loaded from device memory if L2 cannot hold the
     spilled tiles of one wave. What lies beyond the lengths of sequences is not loaded,
-    and parts of a list are different tiles of it.
+    and parts of a list are different tiles of it. A program has `cluster` blocks.
     """
     blocks = Evaluated.of(summary, blocks)
-    waves = wave_count(summary.programs(blocks), gpu.multiprocessors * gpu.sharing)
+    programs = summary.programs(blocks) * cluster
+    waves = wave_count(programs, gpu.multiprocessors * gpu.sharing)
     traffic: list[Real] = []
     shares, loaded = summary.shares, loaded_by_tensor(summary, blocks)
     repeating = [d for d in summary.grid if shares is None or d != shares.part]
@@ -216,14 +225,14 @@ def times_spilled(size: float, programs: Real, gpu: Device) -> Real:
     return 1 + np.greater(size * running, gpu.l2_bytes)
 
 
-def written_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
+def written_bytes(summary: KernelSummary, blocks: Blocks, cluster: Real = 1) -> Real:
     """
-    Return the bytes that all programs store.
+    Return the bytes that all programs store, each of `cluster` thread blocks.
 
     Tiles may be larger than what is left of a tensor, or of a loop that a mask bounds.
     """
     moved = summary.moved_by_stores(blocks)
-    programs = summary.programs(blocks)
+    programs = summary.programs(blocks) * cluster
     return total(
         np.minimum(programs * tile, size_of(store, summary))
         for store, tile in zip(summary.stores, moved, strict=True)

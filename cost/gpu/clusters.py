@@ -1,0 +1,102 @@
+"""
+Programs that are clusters of thread blocks: what blocks have, and what they exchange.
+
+Blocks of a kernel are those of one thread block: of a row that a cluster divides, its
+part of the columns. Blocks and launch numbers may be arrays, one element per choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.layouts import Layouts
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks
+from comet.cost.reals import Real, total
+
+MOST_ROWS = 128
+"""The most rows of a tile whose columns Triton distributes: PlanCTA, getCTATiling."""
+LEAST_COLUMNS = 64
+"""The fewest columns of a thread block, see there."""
+
+EXCHANGES = 2
+"""
+The exchanges of a step of a reduction: Triton has a barrier of the cluster before the
+loads from other blocks, and one after them. Read in kernels compiled for sm_90.
+"""
+
+
+def cluster_sizes(summary: KernelSummary, gpu: Device) -> Sequence[int]:
+    """Return the thread blocks that a program of a kernel may have, 1 first."""
+    most = 1 if summary.split is None else gpu.most_cluster_blocks
+    return [2**power for power in range(most.bit_length())]
+
+
+def block_of(summary: KernelSummary, blocks: Blocks, cluster: Real) -> Blocks:
+    """Return the blocks of one thread block, of those of a whole program."""
+    if summary.split is None:
+        return blocks
+    column = summary.split.column
+    return {**blocks, column: blocks[column] / cluster}
+
+
+def is_divided(summary: KernelSummary, blocks: Blocks, cluster: Real) -> Real:
+    """Return 1 if Triton divides the columns of a program as `blocks` say, else 0."""
+    if summary.split is None:
+        return np.less_equal(cluster, 1) * 1.0
+    rows = np.less_equal(blocks[summary.split.row], MOST_ROWS)
+    columns = np.greater_equal(blocks[summary.split.column], LEAST_COLUMNS)
+    return np.where(np.greater(cluster, 1), rows & columns, True) * 1.0
+
+
+def cluster_exchanges(
+    summary: KernelSummary, blocks: Blocks, warps: Real, cluster: Real, gpu: Device
+) -> Real:
+    """Return how often a block waits for values of others of its cluster."""
+    if summary.split is None or not np.any(np.greater(cluster, 1)):
+        return 0.0
+    steps = reduction_steps(summary, blocks, warps, cluster, gpu)
+    found = EXCHANGES * steps * summary.split.reductions
+    return np.where(np.greater(cluster, 1), found, 0.0)
+
+
+def reduction_steps(
+    summary: KernelSummary, blocks: Blocks, warps: Real, cluster: Real, gpu: Device
+) -> Real:
+    """
+    Return the steps in which the blocks of a cluster reduce a row.
+
+    The lanes that hold a row reduce as many parts of it in a step: those of the warps
+    along columns, of all blocks (`tests/data/cluster_registers.csv`).
+    """
+    layouts = Layouts.once(summary, summary.padded(blocks), warps, gpu)
+    (dot,) = dict.fromkeys(summary.products)
+    parts = cluster * layouts.of[dot].columns
+    return np.where(np.greater(parts, layouts.fragments[dot].lanes), 2.0, 1.0)
+
+
+def repeated_bytes(
+    summary: KernelSummary, blocks: Blocks, warps: Real, cluster: Real, gpu: Device
+) -> Real:
+    """
+    Return the bytes that the threads of a block hold to store matrices, 0 if once each.
+
+    Threads of a warp, and then warps, are along whole rows, whose columns they have in
+    vectors; those beyond the columns of a block hold the same ones again.
+    """
+    if summary.split is None or not gpu.compiled.stores_full_rows:
+        return 0.0
+    column, threads = summary.split.column, gpu.warp_threads * warps
+
+    def held(dims: tuple[str, ...], weight: float, size: Real) -> Real:
+        spread = np.minimum(threads * gpu.load_bytes / weight, cluster * blocks[column])
+        return size * np.maximum(spread / blocks[column], 1.0)
+
+    matrices = (store for store in summary.stores if column in store.dims)
+    held_bytes = total(
+        held(store.dims, store.weight, store.per_tile(blocks)) for store in matrices
+    )
+    return np.where(np.greater(cluster, 1), held_bytes, 0.0)
