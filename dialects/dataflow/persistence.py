@@ -26,6 +26,11 @@ def unfit_for_tiles(kernel: KernelOp) -> str | None:
             f"{name} has groups of programs that wait for each other, and each group "
             "does its rows in turns already; leave it out, or use ctas=1"
         )
+    if kernel.launch is not None and kernel.launch.cluster > 1:
+        return (
+            f"{name} has programs that are clusters of thread blocks, which are not "
+            "persistent; leave it out, or leave cluster out of its factors"
+        )
     for node in kernel.nodes:
         if set(_channels(node, SignalOp)) & set(_channels(node, WaitOp)):
             return (

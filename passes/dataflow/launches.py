@@ -134,10 +134,16 @@ class LaunchPrices(Generic[Kernel]):
         self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
 
     def can_share(self, group: Sequence[Kernel]) -> bool:
-        """Return whether kernels may share launches, and agree on their extents."""
+        """
+        Return whether kernels may share launches, and agree on their extents.
+
+        One whose programs are clusters has a launch of its own.
+        """
         extents: dict[str, int] = {}
         for kernel in group:
             trees = self._programs_of(kernel)
+            if len(group) > 1 and any(tree.numbers.cluster != 1 for tree in trees):
+                return False
             pairs = (pair for tree in trees for pair in tree.extents.items())
             if not trees or any(extents.setdefault(dim, n) != n for dim, n in pairs):
                 return False

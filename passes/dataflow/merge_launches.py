@@ -150,8 +150,8 @@ def _groups_in_text(
             names = " and ".join(kernel.sym_name.data for kernel in group)
             raise PassFailedException(
                 f"merge-launches: {names} cannot be one launch: they have two extents "
-                "of a dimension, or too large tiles for one number of warps and "
-                "stages; launch them one after the other"
+                "of a dimension, clusters, or too large tiles for one number of warps "
+                "and stages; launch them one after the other"
             )
     return groups
 

@@ -33,6 +33,7 @@ from comet.dialects.compound.dims import element_type_of, extents_of, level_of, 
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp, SpatialOp, YieldOp
+from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import nodes_around, outside
 from comet.dialects.tl.descriptors import MAX_AXES, MAX_ROWS, MIN_BYTES
 from comet.passes.analysis.grid import grid_nodes
@@ -79,9 +80,9 @@ class UseDescriptorsPass(FunctionPass):
                 _store_in_parts(kernel, parts, levels, alignment)
 
     def _takes(self, grid: SpatialOp) -> bool:
-        """Whether copies of a kernel are looked at."""
-        specialized = grid.launch is not None and grid.launch.specialize
-        return self.kernels == "all" or specialized
+        """Whether copies of a kernel are looked at: not those to several blocks."""
+        launch = grid.launch or LaunchAttr()
+        return launch.specialize or (self.kernels == "all" and launch.cluster == 1)
 
 
 def descriptor_copies(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, isfinite, prod
@@ -22,6 +22,7 @@ from xdsl.ir import SSAValue
 
 from comet.cost.from_ir.products import ReadProduct, summary_of_products
 from comet.cost.gpu.capacity import may_fit
+from comet.cost.gpu.clusters import block_of, cluster_sizes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import (
     KernelWork,
@@ -189,11 +190,35 @@ class _Least:
         }
         all_blocks = {**smallest, **blocks}
         work = self._work(summary, all_blocks, parts)
-        fits = may_fit(summary, all_blocks, work.warps, gpu)
-        dependent = self._depends(summary)
-        times = self._least(work, gpu if dependent else kernel.gpu_of_loops)
-        least = float(np.min(np.where(np.greater(fits, 0), times, inf)))
+        device = gpu if self._depends(summary) else kernel.gpu_of_loops
+        least = inf
+        for cluster in cluster_sizes(summary, gpu):
+            block = block_of(summary, all_blocks, cluster)
+            fits = may_fit(summary, block, work.warps, gpu)
+            times = self._least(self._divided(work, summary, block, cluster), device)
+            least = min(least, float(np.min(np.where(np.greater(fits, 0), times, inf))))
         return max(least * ROUNDED, kernel.moving_seconds())
+
+    def _divided(
+        self, work: KernelWork, summary: KernelSummary, block: Blocks, cluster: int
+    ) -> KernelWork:
+        """Return the least work of a thread block of a cluster: its part of all."""
+        if cluster == 1:
+            return work
+        gpu = self.kernel.gpu
+        threads = gpu.warp_threads * work.warps
+        registers = register_bound(summary, block, work.warps, gpu) * threads
+        return replace(
+            work,
+            programs=work.programs * cluster,
+            tensor_operations=work.tensor_operations / cluster,
+            vector_operations=work.vector_operations / cluster,
+            looped_operations=work.looped_operations / cluster,
+            moved_bytes=work.moved_bytes / cluster,
+            stored_bytes=work.stored_bytes / cluster,
+            registers=np.minimum(registers * REGISTER, gpu.register_bytes),
+            cluster=cluster,
+        )
 
     def _least(self, work: KernelWork, gpu: Device) -> Real:
         """

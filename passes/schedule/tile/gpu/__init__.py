@@ -12,9 +12,11 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import VerifyException
 
+from comet.cost.from_ir.clusters import program_blocks
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.from_ir.kernel import launch_numbers, summarize
 from comet.cost.gpu.capacity import holds, shared_need
+from comet.cost.gpu.clusters import LEAST_COLUMNS, MOST_ROWS, block_of, is_divided
 from comet.cost.gpu.device import Device, SpecializedWarps
 from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.registers import (
@@ -24,6 +26,7 @@ from comet.cost.gpu.registers import (
     thread_registers,
 )
 from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
@@ -32,6 +35,12 @@ from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, SUBTILES
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.clusters import (
+    OLDEST_TRITON,
+    split_dims,
+    unsplit,
+    version_text,
+)
 from comet.dialects.schedule.epilogue import undivided
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, repeats_programs
@@ -181,9 +190,11 @@ def finish_kernel(
     Raises VerifyException if a number is not legal, PassFailedException if the tiles do
     not fit.
     """
-    summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
+    summary, blocks = summarize(node, levels, gpu), program_blocks(node)
     _check_products(node, summary, blocks)
     launch = _launch(node, summary, blocks, gpu, _fixed_numbers(node, fixed))
+    _check_cluster(node, launch.cluster, summary, blocks, gpu)
+    blocks = block_of(summary, blocks, launch.cluster)
     node.launch = _with_subtiles(node, launch, summary, blocks, gpu)
     numbers = launch_numbers(node.launch)
     _check_threads(node, node.launch.warps, gpu)
@@ -218,7 +229,7 @@ def _with_subtiles(
     node: SpatialOp,
     launch: LaunchAttr,
     summary: KernelSummary,
-    blocks: Mapping[str, int],
+    blocks: Blocks,
     gpu: Device,
 ) -> LaunchAttr:
     """
@@ -243,6 +254,38 @@ def _check_threads(node: SpatialOp, warps: int, gpu: Device) -> None:
             node,
             f"tile: @{node.node_name} has {warps} warps of {gpu.warp_threads} threads, "
             f"and a program has at most {MOST_THREADS}; give it fewer warps",
+        )
+
+
+def _check_cluster(
+    node: SpatialOp,
+    cluster: int,
+    summary: KernelSummary,
+    blocks: Mapping[str, int],
+    gpu: Device,
+) -> None:
+    """Raise PassFailedException for a program that cannot be so many thread blocks."""
+    if cluster == 1:
+        return
+    what = f"tile: @{node.node_name} cannot have cluster={cluster}:"
+    if cluster > gpu.most_cluster_blocks:
+        raise OpError(
+            node,
+            f"{what} a program has at most {gpu.most_cluster_blocks} thread blocks "
+            f"here; clusters need Triton {version_text(OLDEST_TRITON)} or newer, which "
+            "the option triton of attach-hardware says, and most_cluster_blocks in the "
+            "hardware file",
+        )
+    if (reason := unsplit(node)) is not None:
+        raise OpError(node, f"{what} {reason}; leave it out")
+    if not is_divided(summary, block_of(summary, blocks, cluster), cluster):
+        row, column = split_dims(node)
+        raise OpError(
+            node,
+            f"{what} its tiles have {blocks[row]} of {row} and {blocks[column]} of "
+            f"{column}, and Triton divides the columns of at most {MOST_ROWS} rows, "
+            f"{LEAST_COLUMNS} or more for each thread block; give it fewer of them, or "
+            f"other factors",
         )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.gpu.capacity import fits, may_fit
+from comet.cost.gpu.clusters import block_of, cluster_sizes, is_divided
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.kernel import KernelTime, kernel_time
@@ -25,6 +26,7 @@ from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, program_needs, rank
 from comet.cost.reals import Real
 from comet.cost.reals import product as product_of
+from comet.dialects.compound.dims import CLUSTER
 from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.slices import even_tile
@@ -102,7 +104,7 @@ class KernelTiling:
     """The block sizes and launch numbers of one kernel, and its estimated time."""
 
     blocks: Mapping[str, int]
-    """The block size (elements) of each dimension."""
+    """The block size (elements) of each dimension, of one thread block."""
     launch: LaunchAttr
     seconds: float
     """The time of one launch, with its start."""
@@ -129,16 +131,20 @@ class PricedTilings:
         self._summary, self._sizes, self._gpu = summary, sizes, gpu
         self._specialize = specialize
         self._columns = dict(zip(sizes, rows.T, strict=True))
-        self._blocks = Evaluated.of(summary, self._columns)
         warps, stages = self._columns["warps"], self._columns["stages"]
-        numbers = LaunchNumbers(warps, stages, specialize)
+        self._cluster = self._columns.get(CLUSTER, np.ones(1))
+        block = block_of(summary, self._columns, self._cluster)
+        self._blocks = Evaluated.of(summary, block)
+        numbers = LaunchNumbers(warps, stages, specialize, cluster=self._cluster)
         self._numbers, registers = with_fewest_subtiles(
             summary, self._blocks, numbers, gpu
         )
         self._needs = program_needs(
             summary, self._blocks, self._numbers, gpu, registers
         )
-        self._fitting = np.greater(fits(summary, self._blocks, self._needs, gpu), 0)
+        legal = is_divided(summary, self._blocks, self._cluster)
+        fitting = fits(summary, self._blocks, self._needs, gpu) * legal
+        self._fitting = np.greater(fitting, 0)
 
     def any_fits(self) -> bool:
         """Return whether any tiling fits the GPU."""
@@ -154,7 +160,7 @@ class PricedTilings:
     @cached_property
     def _ranks(self) -> NDArray[np.float64]:
         """The sort key of each tiling, infinite if it does not fit."""
-        programs = self._summary.programs(self._blocks)
+        programs = self._summary.programs(self._blocks) * self._cluster
         order = rank(self._time, programs, self._gpu)
         return np.where(self._fitting, order, np.inf)
 
@@ -195,8 +201,13 @@ class PricedTilings:
         """Return the names of the numbers to list: of the grid, of loops, or launch."""
         for names in (self._summary.grid, self._summary.loops):
             if any(len(self._sizes[name]) > 1 for name in names):
-                return names
-        return tuple(LAUNCHES)
+                return (*names, *self._clusters)
+        return (*LAUNCHES, *self._clusters)
+
+    @property
+    def _clusters(self) -> Sequence[str]:
+        """The name of the launch number of clusters, if there are several of these."""
+        return [CLUSTER] if len(self._sizes.get(CLUSTER, ())) > 1 else []
 
     def _best_with(self, name: str, number: int) -> int | None:
         """Return the best row in which `name` is `number`, None if none fits."""
@@ -210,6 +221,9 @@ class PricedTilings:
 
         blocks = {name: int(column[row]) for name, column in self._columns.items()}
         warps, stages = blocks.pop("warps"), blocks.pop("stages")
+        cluster = blocks.pop(CLUSTER, 1)
+        for dim, size in block_of(self._summary, blocks, cluster).items():
+            blocks[dim] = int(size)
         limit = int(np.argmax(self._parts[:, row]))
         subtiles = int(at(self._numbers.subtiles))
         return KernelTiling(
@@ -220,6 +234,7 @@ class PricedTilings:
                 int(at(self._summary.swizzle(self._blocks))),
                 specialize=self._specialize,
                 subtiles=subtiles if subtiles > 1 else 0,
+                cluster=cluster,
             ),
             at(self._seconds),
             tuple(self._time.parts)[limit],
@@ -281,6 +296,9 @@ def launches_that_fit(
         pipelined = launches is not SINGLE_STAGE
         if summary.group and pipelined and "stages" not in fixed:
             tried["stages"] = GROUP_STAGES
+        sizes = (fixed[CLUSTER],) if CLUSTER in fixed else cluster_sizes(summary, gpu)
+        if len(sizes) > 1 or sizes[0] > 1:
+            tried[CLUSTER] = sizes
         if (found := PricedTilings(summary, {**blocks, **tried}, gpu)).any_fits():
             return found
     return None
@@ -298,6 +316,7 @@ def may_have_tiling(summary: KernelSummary, gpu: Device) -> bool:
         summary, {dim: (size,) for dim, size in smallest.items()}
     ):
         return False
+    smallest = block_of(summary, smallest, cluster_sizes(summary, gpu)[-1])
     return any(may_fit(summary, smallest, warps, gpu) > 0 for warps in ALL_WARPS)
 
 
