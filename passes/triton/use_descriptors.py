@@ -139,7 +139,8 @@ def not_stored(kernel: KernelOp, alignment: int) -> str:
     return (
         f"no descriptor can store what @{kernel.sym_name.data} computes: it takes "
         "blocks of results that no program reads, by all warps of one rank, with rows "
-        f"at multiples of {alignment} bytes; leave it out, or use stores=none"
+        f"at multiples of {alignment} bytes, and whole ones in clusters; leave it out, "
+        "or use stores=none"
     )
 
 
@@ -150,12 +151,15 @@ def stored_copies(
     Return the copies of the results of a kernel, if descriptors store all in parts.
 
     Not in kernels of several nodes or with producer warps. What a node inside the one
-    on the launch grid stores, as in groups of programs, is no copy of that.
+    on the launch grid stores, as in groups of programs, is no copy of that. Clusters
+    store whole tiles: parts would pass between their thread blocks.
     """
     if rank_count(kernel) != 1 or len(kernel.nodes) != 1:
         return ()
     (node,) = kernel.nodes
     if node.launch is None or node.launch.specialize or not _are_results(kernel, node):
+        return ()
+    if node.launch.cluster > 1 and parts > 1:
         return ()
     copies = tuple(value.owner for value in node.yielded)
     slices = kernel_slices(node)

@@ -299,6 +299,15 @@ def test_descriptors_store_and_do_not_load_for_several_blocks():
     assert stores.count("make_tensor_descriptor") == 1
 
 
+def test_descriptors_do_not_store_parts_for_several_blocks():
+    """Rows of 512 are too wide for one part, and two would pass between the blocks."""
+    text, options = SOFTMAX.format(M=256, N=512, K=64), given("p", 2, 2)
+    stores = emitted(text, f"{NEW},triton-distributed{{{options} stores=all}}")
+    assert "make_tensor_descriptor" not in stores
+    with pytest.raises(PassFailedException, match="and whole ones in clusters"):
+        emitted(text, f'{NEW},triton-distributed{{{options} stores="f_kernel=2"}}')
+
+
 TWO = """
 !a = tensor<256x64xf16>
 !b = tensor<64x256xf16>
