@@ -35,7 +35,6 @@ BROKEN = (
     NotImplementedError,
     TypeError,
     ValueError,
-    struct.error,
 )
 """The exceptions of parsers and constructors of ops for unexpected text."""
 
@@ -87,6 +86,12 @@ class LocatedParser(Parser):
         location, start = self._location_at(self.pos), self.pos
         try:
             op = super().parse_operation()
+        except struct.error:
+            self.raise_error(
+                "a number has more bits than its type; write a smaller one",
+                start,
+                self.pos,
+            )
         except BROKEN as error:
             reason = str(error) or "it is of no type that xDSL stores"
             self.raise_error(
