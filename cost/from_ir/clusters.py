@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.terms import RowSplit
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.schedule import SpatialOp
@@ -10,9 +11,9 @@ from comet.dialects.schedule.clusters import row_reductions, split_dims, unsplit
 from comet.dialects.schedule.node import NodeOp
 
 
-def row_split(node: SpatialOp) -> RowSplit | None:
+def row_split(node: SpatialOp, gpu: Device) -> RowSplit | None:
     """Return how clusters divide the tiles of a kernel, None if they cannot."""
-    if unsplit(node) is not None:
+    if gpu.most_cluster_blocks == 1 or unsplit(node) is not None:
         return None
     return RowSplit(*split_dims(node), len(row_reductions(node)))
 

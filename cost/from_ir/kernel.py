@@ -463,7 +463,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         order=launch_order(node, bounds.values()),
         unmasked=_unmasked(nodes),
         epilogue=next(iter(divided.values()), None),
-        split=row_split(node),
+        split=row_split(node, gpu),
     )
 
 

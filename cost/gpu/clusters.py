@@ -14,7 +14,7 @@ import numpy as np
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.layouts import Layouts
 from comet.cost.gpu.summary import KernelSummary
-from comet.cost.gpu.terms import Blocks
+from comet.cost.gpu.terms import Blocks, Term
 from comet.cost.reals import Real, total
 
 MOST_ROWS = 128
@@ -89,14 +89,12 @@ def repeated_bytes(
     """
     if summary.split is None or not gpu.compiled.stores_full_rows:
         return 0.0
-    column, threads = summary.split.column, gpu.warp_threads * warps
+    column = summary.split.column
+    bytes_along = gpu.warp_threads * warps * gpu.load_bytes
 
-    def held(dims: tuple[str, ...], weight: float, size: Real) -> Real:
-        spread = np.minimum(threads * gpu.load_bytes / weight, cluster * blocks[column])
-        return size * np.maximum(spread / blocks[column], 1.0)
+    def held(store: Term) -> Real:
+        spread = np.minimum(bytes_along / store.weight, cluster * blocks[column])
+        return store.per_tile(blocks) * np.maximum(spread / blocks[column], 1.0)
 
-    matrices = (store for store in summary.stores if column in store.dims)
-    held_bytes = total(
-        held(store.dims, store.weight, store.per_tile(blocks)) for store in matrices
-    )
-    return np.where(np.greater(cluster, 1), held_bytes, 0.0)
+    stored = total(held(store) for store in summary.stores if column in store.dims)
+    return np.where(np.greater(cluster, 1), stored, 0.0)
