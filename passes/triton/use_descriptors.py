@@ -151,15 +151,15 @@ def stored_copies(
     Return the copies of the results of a kernel, if descriptors store all in parts.
 
     Not in kernels of several nodes or with producer warps. What a node inside the one
-    on the launch grid stores, as in groups of programs, is no copy of that. Clusters
-    store whole tiles: parts would pass between their thread blocks.
+    on the launch grid stores, as in groups of programs, is no copy of that. Each thread
+    block of a cluster stores its columns: parts of all would pass between blocks.
     """
     if rank_count(kernel) != 1 or len(kernel.nodes) != 1:
         return ()
     (node,) = kernel.nodes
     if node.launch is None or node.launch.specialize or not _are_results(kernel, node):
         return ()
-    if node.launch.cluster > 1 and parts > 1:
+    if (cluster := node.launch.cluster) > 1 and parts > 1:
         return ()
     copies = tuple(value.owner for value in node.yielded)
     slices = kernel_slices(node)
@@ -169,7 +169,7 @@ def stored_copies(
         if isinstance(copy, CopyOp)
         and level_of(copy.source) != levels.memory
         and level_of(copy.result) == levels.memory
-        and is_block(copy, result, slices, alignment, parts)
+        and is_block(copy, result, slices, alignment, parts * cluster)
         and ends_with_tensor(copy, result, slices)
     ]
     return tuple(found) if len(found) == len(copies) else ()

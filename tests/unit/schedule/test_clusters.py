@@ -84,6 +84,10 @@ def test_clusters_compute_the_same(tmp_path: Path):
         for name, (text, out) in kernels.items()
         for cluster in (2, 4)
     }
+    options = f"{given('p', 2)} stores=all"
+    staged = SOFTMAX.format(M=37, N=512, K=45)
+    sources["staged 2"] = emitted(staged, f"{NEW},triton-distributed{{{options}}}")
+    assert "make_tensor_descriptor" in sources["staged 2"]
     assert all(f"num_ctas={name[-1]}" in text for name, text in sources.items())
     assert all(report["ok"] for report in check_all(sources, tmp_path).values())
 
@@ -299,12 +303,16 @@ def test_descriptors_store_and_do_not_load_for_several_blocks():
     assert stores.count("make_tensor_descriptor") == 1
 
 
-def test_descriptors_do_not_store_parts_for_several_blocks():
-    """Rows of 512 are too wide for one part, and two would pass between the blocks."""
-    text, options = SOFTMAX.format(M=256, N=512, K=64), given("p", 2, 2)
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [(512, "in 1 parts; give one of these"), (1024, "and whole ones in clusters")],
+)
+def test_descriptors_store_the_columns_of_each_block(columns: int, reason: str):
+    """At most 256 of them; parts of all columns would pass between the blocks."""
+    text, options = SOFTMAX.format(M=256, N=columns, K=64), given("p", 2, 4)
     stores = emitted(text, f"{NEW},triton-distributed{{{options} stores=all}}")
-    assert "make_tensor_descriptor" not in stores
-    with pytest.raises(PassFailedException, match="and whole ones in clusters"):
+    assert ("make_tensor_descriptor" in stores) == (columns == 512)
+    with pytest.raises(PassFailedException, match=reason):
         emitted(text, f'{NEW},triton-distributed{{{options} stores="f_kernel=2"}}')
 
 
