@@ -21,9 +21,9 @@ from comet.codegen.triton.host import LaunchPlanPrinter, program_lines
 from comet.codegen.triton.kernels import KernelPrinter
 from comet.codegen.triton.plan import RankPlanPrinter, rank_plan
 from comet.dialects import tl
+from comet.dialects.arch.triton_version import CLUSTERS_SINCE, version_text
 from comet.dialects.errors import OpError
 from comet.dialects.reference import is_reference, reference_name
-from comet.dialects.schedule.clusters import OLDEST_TRITON, version_text
 
 IMPORTED = {
     *("PROGRAM", "Program", "Rank", "RankProgram", "Tensor", "comet_run"),
@@ -33,7 +33,7 @@ IMPORTED = {
 }
 """Names of the emitted module that are not its functions."""
 
-CLUSTERS_FROM = version_text(OLDEST_TRITON)
+CLUSTERS_FROM = version_text(CLUSTERS_SINCE)
 """The oldest version of Triton that compiles clusters."""
 
 

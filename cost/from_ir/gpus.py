@@ -20,7 +20,12 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.fields import Fields, integer, number
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
-from comet.dialects.schedule.clusters import FULL_ROWS_STORED, OLDEST_TRITON
+from comet.dialects.arch.triton_version import (
+    CLUSTERS_SINCE,
+    FULL_ROWS_STORED,
+    Version,
+    read_version,
+)
 
 INSTRUCTIONS = "matrix_instructions"
 SHARING = "sharing_ranks"
@@ -170,13 +175,14 @@ def _specialized(figures: Fields) -> SpecializedWarps | None:
 def _most_cluster_blocks(figures: Fields) -> int:
     """Return the most thread blocks of a cluster that Triton compiles, 1 for none."""
     most = integer(figures, "most_cluster_blocks", 1)
-    return most if _triton(figures) >= OLDEST_TRITON else 1
+    return most if _triton(figures) >= CLUSTERS_SINCE else 1
 
 
-def _triton(figures: Fields) -> tuple[int, int]:
-    """Return the version of Triton, major and minor."""
-    major, minor = map(int, cast(str, figures["triton"]).split("."))
-    return major, minor
+def _triton(figures: Fields) -> Version:
+    """Return the version of Triton that compiles the kernels."""
+    version = read_version(cast(str, figures["triton"]))
+    assert version is not None, "checked by the schema"
+    return version
 
 
 def _rates(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:

@@ -9,6 +9,11 @@ from difflib import get_close_matches
 from typing import TypeAlias, cast
 
 from comet.dialects.arch.fields import Field, Fields, described, fits, number
+from comet.dialects.arch.triton_version import (
+    OLDEST_TRITON,
+    read_version,
+    version_text,
+)
 
 ELEMENT_TYPES = ("f64", "f32", "f16", "bf16", "f8", "i8")
 """The element types for which a file may have rates."""
@@ -89,8 +94,8 @@ FUNCTION_NAMES = Rule(
 FLAG = Rule("true or false", lambda v: isinstance(v, bool))
 TEXT = Rule("text", lambda v: isinstance(v, str))
 VERSION = Rule(
-    "a version in quotes, such as '3.8'",
-    lambda v: isinstance(v, str) and re.fullmatch(r"\d+\.\d+", v) is not None,
+    f"a version of Triton in quotes, '{version_text(OLDEST_TRITON)}' or newer",
+    lambda v: isinstance(v, str) and (read_version(v) or (0, 0)) >= OLDEST_TRITON,
 )
 ANY = Rule("a list or a map", lambda v: True)
 
@@ -358,7 +363,7 @@ GPU_DEFAULTS: Fields = {
     "flag_rows": 64,  # assumed: waits for fewer rows start earlier, and poll more flags
     "exposed_fraction": 0.1,  # assumed
     "mean_length": 1,  # of the inputs, not of the machine: all are the longest
-    "triton": "3.6",  # of the software, not of the machine: the oldest supported
+    "triton": version_text(OLDEST_TRITON),  # of the software, not of the machine
     "sharing_ranks": 1,  # of the launch, not of the machine: each rank has its GPU
 }
 """

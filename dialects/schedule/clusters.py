@@ -26,19 +26,6 @@ from comet.dialects.schedule.transfers import loads
 
 OpT = TypeVar("OpT", bound=Operation)
 
-OLDEST_TRITON = (3, 8)
-"""The oldest version of Triton that compiles row reductions of clusters."""
-FULL_ROWS_STORED = (3, 9)
-"""
-From this version on, the stores of a cluster have the layout of whole rows: threads
-beyond the columns of a block hold the same ones as others.
-"""
-
-
-def version_text(version: tuple[int, int]) -> str:
-    """Return a version as text: 3.8."""
-    return ".".join(map(str, version))
-
 
 def split_dims(node: SpatialOp) -> tuple[str, str]:
     """Return the rows and the columns of the product of a kernel, which has one."""

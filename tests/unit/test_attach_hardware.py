@@ -232,7 +232,7 @@ def test_the_version_of_triton_says_what_it_compiles(triton: str | None, blocks:
 
 def test_what_is_no_version_of_triton_is_rejected():
     path = str(HARDWARE / "h200x1.yaml")
-    with pytest.raises(PassFailedException, match="a version in quotes, such as"):
+    with pytest.raises(PassFailedException, match="a version of Triton in quotes"):
         AttachHardwarePass(path, triton="newest").apply(Context(), ModuleOp([]))
     with pytest.raises(PassFailedException, match="@edge has no GPU; leave the option"):
         AttachHardwarePass(str(HARDWARE / "edge.yaml"), triton="3.8").apply(

@@ -189,8 +189,9 @@ def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
         ("specialized", 4, "a map of"),
         ("most_cluster_blocks", 0, "a positive integer"),
         ("cluster_exchange_us", -1, "not negative"),
-        ("triton", 3.8, "a version in quotes"),
-        ("triton", "3", "a version in quotes"),
+        ("triton", 3.8, "a version of Triton in quotes"),
+        ("triton", "3", "a version of Triton in quotes"),
+        ("triton", "3.5", "a version of Triton in quotes, '3.6' or newer"),
     ],
 )
 def test_figures_out_of_range_are_rejected(field: str, value: Field, wanted: str):

@@ -31,16 +31,12 @@ from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
+from comet.dialects.arch.triton_version import CLUSTERS_SINCE, version_text
 from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, SUBTILES
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
-from comet.dialects.schedule.clusters import (
-    OLDEST_TRITON,
-    split_dims,
-    unsplit,
-    version_text,
-)
+from comet.dialects.schedule.clusters import split_dims, unsplit
 from comet.dialects.schedule.epilogue import undivided
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, repeats_programs
@@ -272,9 +268,9 @@ def _check_cluster(
         raise OpError(
             node,
             f"{what} a program has at most {gpu.most_cluster_blocks} thread blocks "
-            f"here; clusters need Triton {version_text(OLDEST_TRITON)} or newer, which "
-            "the option triton of attach-hardware says, and most_cluster_blocks in the "
-            "hardware file",
+            f"here; clusters need Triton {version_text(CLUSTERS_SINCE)} or newer, "
+            "which the option triton of attach-hardware says, and most_cluster_blocks "
+            "in the hardware file",
         )
     if (reason := unsplit(node)) is not None:
         raise OpError(node, f"{what} {reason}; leave it out")
