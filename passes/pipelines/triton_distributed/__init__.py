@@ -50,6 +50,8 @@ from comet.passes.pipelines.triton_distributed.over_ranks import (
 )
 from comet.passes.pipelines.triton_distributed.start import (
     NAME,
+    WORDS,
+    check_requests,
     check_single,
     plan_start,
 )
@@ -223,6 +225,13 @@ class TritonDistributedPass(Pipeline):
             )
         if self.split not in ("none", "auto"):
             parse_split(self.split)
+        given = {name: getattr(self, name) for name in WORDS}
+        check_requests(given, self.ranks, self.group)
+        if self.specialize is True and self.copies == "pointers":
+            raise PassFailedException(
+                "the option 'specialize' is true, and producer warps load by "
+                "descriptors; leave copies=pointers out"
+            )
 
     def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """

@@ -1,10 +1,12 @@
-"""Where a module starts in the pipeline: its level, and for how many ranks."""
+"""Where a module starts in the pipeline: its level, its ranks, what may be asked."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.mesh import lookup_mesh
@@ -21,6 +23,37 @@ from comet.passes.sharding.boundary import says_sharding
 
 NAME = "triton-distributed"
 """The name of the pipeline, for its errors."""
+
+
+WORDS: Mapping[str, frozenset[str]] = {
+    "merge": frozenset(("auto", "last", "launch")),
+    "launches": frozenset(("auto", "none")),
+    "share": frozenset(("auto", "all", "none")),
+    "split": frozenset(("auto", "none")),
+}
+"""The values of options that are no request for certain kernels or parts."""
+
+
+def check_requests(given: Mapping[str, str], ranks: int, ctas: int) -> None:
+    """
+    Raise PassFailedException for options that name what no pass would look at.
+
+    `given` are values of the options of `WORDS`. Those about launches are for one rank,
+    and all of them for programs that are in no groups (`ctas` is 1).
+    """
+    asked = {name: value for name, value in given.items() if value not in WORDS[name]}
+    for name, value in asked.items():
+        reason = None
+        if ctas > 1:
+            reason = f"programs are in groups; use ctas=1, or leave {name} out"
+        elif ranks > 1 and name != "split":
+            reason = f"there are {ranks} ranks; use ranks=1, or leave {name} out"
+        elif name == "share" and given["merge"] == "launch":
+            reason = "merge=launch merges parts in a launch of its own; leave one out"
+        if reason is not None:
+            raise PassFailedException(
+                f"the option '{name}' asks for {value}, and {reason}"
+            )
 
 
 def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:

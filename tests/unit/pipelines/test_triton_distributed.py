@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from choice_notes import without_notes
@@ -363,6 +364,33 @@ def test_a_split_may_be_said() -> None:
     assert splits(DECODING.format(S=65536), 4, "none") == []
     with pytest.raises(PassFailedException, match="'split' is DIM=PARTS, such as S=64"):
         splits(text, 4, "8")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"ranks": 2, "share": "f_m_kernel"}, "'share' asks for f_m_kernel, and there"),
+        ({"ranks": 2, "merge": "f_m_kernel"}, "there are 2 ranks; use ranks=1, or lea"),
+        ({"ranks": 2, "launches": "a b"}, "'launches' asks for a b, and there are 2"),
+        ({"ctas": 2, "split": "K=4"}, "programs are in groups; use ctas=1, or leave s"),
+        (
+            {"merge": "launch", "share": "f_m_kernel"},
+            "merge=launch merges parts in a l",
+        ),
+        ({"specialize": True, "copies": "pointers"}, "leave copies=pointers out"),
+    ],
+)
+def test_what_no_pass_would_look_at_is_not_asked_for(
+    options: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(PassFailedException, match=reason):
+        TritonDistributedPass(**options)
+
+
+def test_parts_are_asked_for_on_ranks_and_forms_by_words() -> None:
+    TritonDistributedPass(ranks=2, split="S=4", share="all", merge="last")
+    TritonDistributedPass(ctas=2, split="none", merge="launch", launches="none")
+    TritonDistributedPass(ctas="auto", split="K=4")
 
 
 STEPS = re.compile(
