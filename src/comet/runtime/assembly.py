@@ -421,4 +421,12 @@ def _unpipelined(code: Code) -> Iterator[str]:
         )
 
 
-SLOW_PATHS: Sequence[Rule] = (_spilled, _unpipelined)
+def _unspecialized(code: Code) -> Iterator[str]:
+    if "tt.warp_specialize" in code.ttir and "setmaxnreg" not in code.assembly:
+        yield (
+            "a loop is to have warps that load what others multiply, and the compiler "
+            "made none; give the kernel four warps, or use specialize=false"
+        )
+
+
+SLOW_PATHS: Sequence[Rule] = (_spilled, _unpipelined, _unspecialized)

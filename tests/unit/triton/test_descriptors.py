@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -134,6 +135,18 @@ def test_specialized_loops(tmp_path: Path):
     for facts in compile_all(sources, tmp_path, "sm_90"):
         assert facts["spills"] == 0
         assert not facts["slow"]
+
+
+def test_a_compiler_that_ignores_producer_warps_is_noticed(tmp_path: Path):
+    """Triton makes none for eight warps, and without `setmaxnreg` there are none."""
+    extents = {"B": 2, "H": 2, "M": 256, "N": 256, "D": 64, "E": 64}
+    factors = 'factors="y: B=2 H=2 M=2 warps=4 stages=2; m_n: N=2"'
+    source = emitted(ATTENTION.text(extents), f"{SPECIALIZED} {factors}}}")
+    wide = source.replace("num_warps=4", "num_warps=8")
+    made, ignored = compile_all({"four": source, "eight": wide}, tmp_path, "sm_90")
+    assert not made["slow"]
+    (reason,) = cast(list[str], ignored["slow"])
+    assert "warps that load what others multiply, and the compiler made none" in reason
 
 
 @one_of(2)
