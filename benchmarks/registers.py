@@ -7,6 +7,8 @@ Compiles random tilings of ops, and writes what registers each of them takes.
         > tests/data/row_registers.csv
     python benchmarks/registers.py --each 25 --ops sum_of_gemms gemm_of_heads \\
         sum_of_heads > tests/data/sum_registers.csv
+    python benchmarks/registers.py --deep --each 16 --ops gemm gemm_softmax \\
+        gemm_rmsnorm gemm_residual sum_of_gemms > tests/data/deep_registers.csv
 
 Tilings are drawn by the seed from the space of `tile`, those included that its register
 model rejects, as long as their tiles alone fit a multiprocessor. A line holds the op,
@@ -37,7 +39,12 @@ from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import format_plan
 from comet.passes.schedule.tile.gpu import plan_with
-from comet.passes.schedule.tile.gpu.space import LAUNCHES, KernelTiling, block_sizes
+from comet.passes.schedule.tile.gpu.space import (
+    LAUNCHES,
+    LONG_DEPTH,
+    KernelTiling,
+    block_sizes,
+)
 from comet.runtime.compile_check import Compiled, compiled, recorded_launches
 
 MACHINES = {"sm_90": "h200x1", "gfx942": "mi300x8"}
@@ -58,12 +65,19 @@ class Drawn:
         return f"{self.op},{tiling},{found.registers},{found.spills},{found.shared}"
 
 
-def drawn(op: str, module: ModuleOp, seed: int, count: int) -> list[Drawn]:
-    """Return random tilings whose tiles a multiprocessor holds."""
+def drawn(
+    op: str, module: ModuleOp, seed: int, count: int, *, deep: bool
+) -> list[Drawn]:
+    """
+    Return random tilings whose tiles a multiprocessor holds.
+
+    If they are `deep`, they sum a dimension in the longest blocks.
+    """
     _, summary, gpu = kernel_of(module)
     dims = (*summary.grid, *summary.loops)
+    summed = summary.dot_depths.intersection(summary.loops)
     sizes: dict[str, Sequence[int]] = {
-        dim: block_sizes(summary, dim) for dim in summary.extents
+        dim: block_sizes(summary, dim, long=deep) for dim in summary.extents
     }
     sizes |= LAUNCHES
     rows: list[dict[str, int]] = [
@@ -73,6 +87,7 @@ def drawn(op: str, module: ModuleOp, seed: int, count: int) -> list[Drawn]:
         Drawn(op, {name: row[name] for name in (*dims, *LAUNCHES)})
         for row in rows
         if holds(summary, row, shared_need(summary, row, row["stages"], gpu), gpu)
+        and (not deep or any(row[dim] == LONG_DEPTH for dim in summed))
     ]
     return random.Random(seed).sample(held, min(count, len(held)))
 
@@ -97,10 +112,10 @@ def compiled_kernel(text: str, target: str) -> Compiled:
         return compiled(launch, target)
 
 
-def lines(op: str, target: str, seed: int, count: int) -> Iterator[str]:
+def lines(op: str, target: str, seed: int, count: int, *, deep: bool) -> Iterator[str]:
     """Compile tilings of an op; yield their lines."""
     module = fused(op, MACHINES[target])
-    for tiling in drawn(op, module, seed, count):
+    for tiling in drawn(op, module, seed, count, deep=deep):
         yield tiling.line(compiled_kernel(module_text(module, tiling), target))
 
 
@@ -113,6 +128,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=70, help="tilings of each op")
     ops = (*OPS, *ROWS, *SUMS)
     parser.add_argument("--ops", nargs="+", choices=ops, default=list(OPS))
+    parser.add_argument("--deep", action="store_true", help="those with long blocks")
     parser.add_argument("--target", choices=MACHINES, default="sm_90")
     options = parser.parse_args()
     if os.environ.get("TRITON_INTERPRET", "0") == "1":
@@ -122,7 +138,9 @@ def main() -> int:
     versions = f"Triton {version('triton')} for {options.target}, seed {options.seed}"
     print(f"# {versions}", "op,tiling,registers,spilled,shared", sep="\n")
     for op in options.ops:
-        for line in lines(op, options.target, options.seed, options.each):
+        for line in lines(
+            op, options.target, options.seed, options.each, deep=options.deep
+        ):
             print(line, flush=True)
     return 0
 

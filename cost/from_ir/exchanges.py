@@ -1,4 +1,4 @@
-"""Groups of programs: the blocks that they split, and how often they exchange."""
+"""What kernels get of other ranks, and what groups of programs split and exchange."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from comet.dialects.collective import CollectiveOp
-from comet.dialects.compound.dims import joined_extents
+from comet.dialects.collective import AllGatherOp, CollectiveOp
+from comet.dialects.compound.dims import extents_of, joined_extents
 from comet.dialects.dataflow.channel import channel_op
 from comet.dialects.dataflow.transfer import WaitOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.schedule.node import NodeOp
+
+
+def gathered_shards(node: SpatialOp) -> dict[str, int]:
+    """Return the extent of a shard of each dimension that is gathered for a kernel."""
+    gathers = (op for op in (v.owner for v in node.ins) if isinstance(op, AllGatherOp))
+    return {op.dim.data: extents_of(op.input).get(op.dim.data, 1) for op in gathers}
 
 
 def group_blocks(nodes: Sequence[NodeOp]) -> dict[str, int]:

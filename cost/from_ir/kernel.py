@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.clusters import program_blocks, row_split
 from comet.cost.from_ir.epilogues import divided_epilogue
-from comet.cost.from_ir.exchanges import exchanges, group_blocks
+from comet.cost.from_ir.exchanges import exchanges, gathered_shards, group_blocks
 from comet.cost.from_ir.loop_bounds import loop_bounds, run_time_lengths
 from comet.cost.from_ir.memory import (
     ids_of,
@@ -407,11 +407,10 @@ def tile_blocks(node: SpatialOp) -> dict[str, int]:
 
 def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     """Return the summary of the kernel under a grid node, for any factors."""
-    ops = tuple(node.walk())
-    all_nodes = [op for op in ops if isinstance(op, NodeOp)]
+    all_nodes = [op for op in node.walk() if isinstance(op, NodeOp)]
     group = group_blocks(all_nodes)
     shared_out = frozenset((*node.factors, *group) if group else ())
-    with_products = any(isinstance(op, ContractOp) for op in ops)
+    with_products = any(isinstance(op, ContractOp) for op in node.walk())
     tensors = tuple(dict.fromkeys((*node.ins, *node.outs)))
     divided = divided_epilogue(node, gpu)
     walk = _Walk(
@@ -453,6 +452,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         narrow=peak_groups(walk.narrow),
         dot_type=walk.products.type,
         group=group,
+        shards=gathered_shards(node),
         exchanges=exchanges(all_nodes, among_ranks=False),
         rank_exchanges=exchanges(all_nodes, among_ranks=True),
         bounds=bounds,

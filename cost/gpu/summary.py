@@ -165,6 +165,8 @@ class KernelSummary:
     """The loops that are written in two parts, one of them without the mask."""
     epilogue: DividedEpilogue | None = None
     """The epilogue, if subtiles can divide it."""
+    shards: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The extent of each rank's shard of the dimensions that are gathered."""
     split: RowSplit | None = None
     """How clusters divide its tiles, None if they cannot."""
 

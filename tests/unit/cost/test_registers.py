@@ -24,6 +24,8 @@ ROW_TABLE = Table("row_registers.csv", "h200x1")
 """Kernels without products."""
 SUM_TABLE = Table("sum_registers.csv", "h200x1")
 """Sums of products, and products that are summed over several dimensions."""
+DEEP_TABLE = Table("deep_registers.csv", "h200x1")
+"""Kernels that sum a dimension in blocks of 128."""
 STACK = 64
 """Bytes of a stack that kernels have without spilling, for what is indexed."""
 
@@ -210,3 +212,12 @@ def test_a_sum_of_products_has_one_accumulator() -> None:
     found = float(thread_registers(summary, blocks, LaunchNumbers(8, 3), gpu))
     # Triton 3.6 for sm_90 takes 182.
     assert found == pytest.approx(182, abs=5)
+
+
+@pytest.mark.parametrize("op", DEEP_TABLE.ops())
+def test_kernels_with_long_blocks_need_no_more_registers_than_expected(op: str) -> None:
+    rows, expected = DEEP_TABLE.rows(op), DEEP_TABLE.predicted(op)
+    assert len(rows) == 16
+    assert not any(DEEP_TABLE.admits(op, row) for row in rows if row.spilled)
+    fitting = [(row.registers, e) for row, e in zip(rows, expected) if not spills(row)]
+    assert max(registers - e for registers, e in fitting) <= 15

@@ -39,7 +39,11 @@ from comet.passes.schedule.fuse.gpu.groups import (
     elementary_ops,
     partition_of,
 )
-from comet.passes.schedule.fuse.gpu.launching import needs_of, seconds_of_launches
+from comet.passes.schedule.fuse.gpu.launching import (
+    launched_tilings,
+    needs_of,
+    seconds_of_launches,
+)
 from comet.passes.schedule.fuse.gpu.narrow import (
     Narrowed,
     named_products,
@@ -107,8 +111,9 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
     rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
     simplify(func)
     name_nodes(func)
-    kernels = map(trials.tiling, best.kernels)
-    tilings = dict(zip(grid_nodes(func), kernels, strict=True))
+    tilings = dict(
+        zip(grid_nodes(func), launched_tilings(best.steps, trials), strict=True)
+    )
     func.attributes[PLAN] = StringAttr(format_plan(plan_with(tilings)))
     for node, tiling in tilings.items():
         set_estimate(node, tiling.seconds - trials.gpu.launch)
@@ -451,7 +456,7 @@ def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:
     for kernel in fused.kernels:
         if not trials.fits(kernel):
             return _cut(func, trials, fused, kernel, partial(trials.misfit, kernel))
-    needs = needs_of(fused.steps, trials)
+    needs = needs_of(fused.steps, trials.launched)
     tilings = (trial.tiling for trial in needs.kernels)
     slowest = max(tilings, key=lambda tiling: tiling.seconds, default=None)
     limit = "" if slowest is None else slowest.limit

@@ -6,7 +6,7 @@ Kernels that do not depend on each other may share one launch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
@@ -15,6 +15,7 @@ from comet.passes.dataflow.launches import LaunchPrices, Needs, cheapest_launche
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.plan import Step
 from comet.passes.schedule.fuse.gpu.trial import Trial, Trials
+from comet.passes.schedule.tile.gpu import KernelTiling
 from comet.passes.schedule.tile_tree import Spatial
 
 
@@ -29,13 +30,36 @@ def seconds_of_launches(needs: Needs[Trial], prices: LaunchPrices[Trial]) -> flo
     return one_each - sum(saved)
 
 
-def needs_of(steps: Iterable[Step], trials: Trials) -> Needs[Trial]:
-    """Return the kernels among `steps`, and which each one reads from."""
+def launched_tilings(steps: Sequence[Step], trials: Trials) -> list[KernelTiling]:
+    """
+    Return the tilings of the kernels among `steps`: with long blocks, if faster.
+
+    Kernels are merged without long blocks of summed dimensions: with them, products are
+    so fast alone that merges are not made which save more together with others.
+    """
+    kernels = [step for step in steps if isinstance(step, Spatial)]
+    longer = trials.lengthened(kernels)
+
+    def longest(kernel: Spatial) -> Trial:
+        return longer.get(kernel) or trials.launched(kernel)
+
+    def seconds(trial_of: Callable[[Spatial], Trial]) -> float:
+        return seconds_of_launches(needs_of(steps, trial_of), trials.launches)
+
+    if seconds(longest) >= seconds(trials.launched):
+        longer = {}
+    return [longer.get(each, trials.fitting(each)).tiling for each in kernels]
+
+
+def needs_of(
+    steps: Iterable[Step], trial_of: Callable[[Spatial], Trial]
+) -> Needs[Trial]:
+    """Return the trials of the kernels among `steps`, and which each one reads from."""
     producers: dict[SSAValue, frozenset[Trial]] = {}
     read: dict[Trial, frozenset[Trial]] = {}
     for step in steps:
         if isinstance(step, Spatial):
-            trial = trials.launched(step)
+            trial = trial_of(step)
             ids = (op.ids for value in step.outs for op in scatterings(value))
             read[trial] = _kernels_of((*values_read(step.ops), *ids), producers)
             producers |= dict.fromkeys(step.outs, frozenset((trial,)))

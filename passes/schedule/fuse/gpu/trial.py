@@ -53,7 +53,7 @@ from comet.passes.schedule.tile.gpu import (
     misfit,
     plan_with,
 )
-from comet.passes.schedule.tile.gpu.space import may_have_tiling
+from comet.passes.schedule.tile.gpu.space import may_be_long, may_have_tiling
 from comet.passes.schedule.tile_tree import (
     InsertionScope,
     Spatial,
@@ -219,7 +219,7 @@ class Trials:
             return None, None
         node = self._nodes[kernel] = self._built(kernel)
         summary = summarize(node, self._levels, self.gpu)
-        tiling = best_tiling(node, summary, self.gpu)
+        tiling = best_tiling(node, summary, self.gpu, long=False)
         if tiling is None or waits(node) or any(map(scatterings, kernel.outs)):
             return tiling, None
         numbers = launch_numbers(tiling.launch)
@@ -262,6 +262,27 @@ class Trials:
             self._compare(kernel, trial)
         specialized = trial.known.specialized
         return trial if specialized is None else Trial(specialized, (), trial.known)
+
+    def lengthened(self, kernels: Iterable[Spatial]) -> dict[Spatial, Trial]:
+        """Return the trials of kernels that are faster with long blocks of terms."""
+        found: dict[Spatial, Trial] = {}
+        for kernel in kernels:
+            trial = self.launched(kernel)
+            if trial is not self.fitting(kernel):
+                continue
+            node = self._built(kernel)
+            summary = summarize(node, self._levels, self.gpu)
+            if not any(may_be_long(summary, dim) for dim in summary.dot_depths):
+                continue
+            tiling = best_tiling(node, summary, self.gpu)
+            if tiling is not None and tiling.seconds < trial.tiling.seconds:
+                numbers, blocks = launch_numbers(tiling.launch), tiling.blocks
+                programs = (
+                    replace(each, blocks=blocks, numbers=numbers)
+                    for each in trial.programs
+                )
+                found[kernel] = Trial(tiling, tuple(programs), trial.known)
+        return found
 
     def _compare(self, kernel: Spatial, trial: Trial) -> None:
         """Find out whether a kernel is faster with producer warps."""

@@ -144,10 +144,14 @@ def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Numbers:
 
 
 def best_tiling(
-    node: SpatialOp, summary: KernelSummary, gpu: Device
+    node: SpatialOp, summary: KernelSummary, gpu: Device, *, long: bool = True
 ) -> KernelTiling | None:
-    """Return the fastest tiling of a kernel, None if none fits."""
-    priced = tilings_that_fit(summary, gpu)
+    """
+    Return the fastest tiling of a kernel, None if none fits.
+
+    `long`: blocks of summed dimensions may be long.
+    """
+    priced = tilings_that_fit(summary, gpu, long=long)
     if priced is None:
         return None
     candidates = priced.candidates(priced.varied())

@@ -56,7 +56,13 @@ three, on an H200 (benchmarks/figures).
 
 DOT_BLOCKS = (16, 32, 64, 128, 256)
 DOT_DEPTHS = (32, 64)
-"""Blocks of summed dimensions: longer ones need registers and save little."""
+"""Blocks of summed dimensions."""
+LONG_DEPTH = 128
+"""
+A longer one, with which products of few rows wait less often for loads: in loops inside
+no others, if no operand is computed, as the addresses and operands of others would take
+many registers (`tests/data/deep_registers.csv`). It never crosses shards of two ranks.
+"""
 SHORT_DEPTHS = (16,)
 """Tried if nothing else fits: 32-byte rows are half of what memory moves at a time."""
 WHOLE_DEPTH = 128
@@ -263,18 +269,22 @@ def _refused() -> Found[KernelTiling]:
     raise PassFailedException("does not fit registers or shared memory")
 
 
-def tilings_that_fit(summary: KernelSummary, gpu: Device) -> PricedTilings | None:
+def tilings_that_fit(
+    summary: KernelSummary, gpu: Device, *, long: bool = True
+) -> PricedTilings | None:
     """
     Return the candidate tile sizes of a kernel, None if none fits.
 
     Also None if with each of them a product is no dot although it is large enough for
-    one, or could be padded to one.
+    one, or could be padded to one. `long`: summed dimensions may have `LONG_DEPTH`.
     """
     if not may_have_tiling(summary, gpu):
         return None
     tried: list[Sizes] = []
     for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
-        sizes = {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
+        sizes = {
+            dim: block_sizes(summary, dim, depths, long=long) for dim in summary.extents
+        }
         if sizes in tried or wasted_product(summary, sizes):
             continue
         tried.append(sizes)
@@ -354,13 +364,18 @@ def smallest_blocks(summary: KernelSummary) -> dict[str, int]:
 
 
 def block_sizes(
-    summary: KernelSummary, dim: str, depths: Sequence[int] | None = None
+    summary: KernelSummary,
+    dim: str,
+    depths: Sequence[int] | None = None,
+    *,
+    long: bool = False,
 ) -> Sequence[int]:
     """
     Return the candidate block sizes of one dimension, smallest first.
 
     `depths` are those for dimensions that 16-bit contractions sum. None is
-    `DOT_DEPTHS`, or the whole extent for a loop inside another one, see `WHOLE_DEPTH`.
+    `DOT_DEPTHS`, with `long` also `LONG_DEPTH`, or the whole extent for a loop inside
+    another one, see `WHOLE_DEPTH`.
     """
     if dim in summary.group:
         return (summary.group[dim],)
@@ -379,4 +394,13 @@ def block_sizes(
         if depths is None and dim in summary.inner_dims and full <= WHOLE_DEPTH:
             return (full,)
         sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else depths or DOT_DEPTHS
+        if long and sizes is DOT_DEPTHS and may_be_long(summary, dim):
+            sizes = (*sizes, LONG_DEPTH)
     return [size for size in sizes if size <= full] or [full]
+
+
+def may_be_long(summary: KernelSummary, dim: str) -> bool:
+    """Return whether a summed dimension may have long blocks, see `LONG_DEPTH`."""
+    computed = any(dim in dot.rows | dot.columns for dot in summary.products)
+    shard = summary.shards.get(dim, summary.extents[dim])
+    return dim not in summary.inner_dims and not computed and shard >= LONG_DEPTH
