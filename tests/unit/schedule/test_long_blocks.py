@@ -90,7 +90,7 @@ def test_fusion_is_no_slower_with_long_blocks(monkeypatch: pytest.MonkeyPatch):
     assert long < short
 
 
-def test_blocks_cross_no_shards_of_two_ranks():
+def test_long_blocks_cross_no_shards_of_two_ranks():
     plan, _ = planned(gemm(64, 8192, ranks=8), ranks=8)
     assert f"c_k: K={8192 // LONG_DEPTH}" in plan
     plan, _ = planned(gemm(64, 512, ranks=8), ranks=8)

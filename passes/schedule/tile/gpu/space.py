@@ -61,7 +61,8 @@ LONG_DEPTH = 128
 """
 A longer one, with which products of few rows wait less often for loads: in loops inside
 no others, if no operand is computed, as the addresses and operands of others would take
-many registers (`tests/data/deep_registers.csv`). It never crosses shards of two ranks.
+many registers (`tests/data/deep_registers.csv`). Nor where a dimension is gathered from
+shorter shards: a tile is computed once for each shard of another rank that it crosses.
 """
 SHORT_DEPTHS = (16,)
 """Tried if nothing else fits: 32-byte rows are half of what memory moves at a time."""
@@ -402,5 +403,5 @@ def block_sizes(
 def may_be_long(summary: KernelSummary, dim: str) -> bool:
     """Return whether a summed dimension may have long blocks, see `LONG_DEPTH`."""
     computed = any(dim in dot.rows | dot.columns for dot in summary.products)
-    shard = summary.shards.get(dim, summary.extents[dim])
-    return dim not in summary.inner_dims and not computed and shard >= LONG_DEPTH
+    least = min((summary.extents[dim], *summary.shards.values()))
+    return dim not in summary.inner_dims and not computed and least >= LONG_DEPTH
