@@ -1,9 +1,13 @@
 """Long blocks of summed dimensions: which products get them, and what fusion makes."""
 
+import re
+from pathlib import Path
+
 import pytest
 from gpu_graphs import H200
 from gpu_ranks import H200X8
 from semantics import parse_module, run_passes
+from triton_modules import emitted, wrong
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize
@@ -35,11 +39,11 @@ func.func @mlp(%x: tensor<64x512xbf16>, %g: tensor<512x1024xbf16>,
 """
 
 
-def gemm(rows: int, terms: int, ranks: int = 1) -> str:
+def gemm(rows: int, terms: int, ranks: int = 1, columns: int = 4096) -> str:
     """Return a product of few rows, whose terms several ranks may hold in shards."""
     sharded = ' {collective.shard = {K = ["rank"]}}'
     op, shard = ("gemm", "") if ranks == 1 else ("ag_gemm", sharded)
-    return GEMM.format(M=rows, N=4096, K=terms, op=op, shard=shard)
+    return GEMM.format(M=rows, N=columns, K=terms, op=op, shard=shard)
 
 
 def planned(text: str, ranks: int = 1) -> tuple[str, float]:
@@ -95,6 +99,20 @@ def test_long_blocks_cross_no_shards_of_two_ranks():
     assert f"c_k: K={8192 // LONG_DEPTH}" in plan
     plan, _ = planned(gemm(64, 512, ranks=8), ranks=8)
     assert f"c_k: K={512 // DOT_DEPTHS[-1]}" in plan
+
+
+def test_long_blocks_of_odd_sizes_are_right(tmp_path: Path):
+    sources: dict[str, str] = {}
+    for rows, terms in ((20, 300), (5, 128), (64, 1111)):
+        text = gemm(rows, terms, columns=43)
+        sources[f"{rows} {terms}"] = emitted(text, f"{H200},triton-distributed")
+    for ranks, pattern in ((2, "fused"), (3, "push"), (4, "pull")):
+        text = gemm(20, 132 * ranks, ranks, columns=43)
+        options = f"{ranks=!s} {pattern=!s}"
+        pipeline = f"{H200X8},triton-distributed{{{options}}}"
+        sources[f"{ranks} {pattern}"] = emitted(text, pipeline)
+    assert all(re.search(r"BLOCK_K\w*=128", text) for text in sources.values())
+    assert wrong(sources, tmp_path) == []
 
 
 def test_loops_with_computed_operands_and_loops_inside_have_short_blocks():
