@@ -10,7 +10,12 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
-from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
+from comet.codegen.triton.kernels import (
+    IMPORTED,
+    comment_of,
+    launch_options,
+    parameter_names,
+)
 from comet.codegen.triton.tensors import (
     drawn_between,
     output_texts,
@@ -114,12 +119,7 @@ class LaunchPlanPrinter:
             f"{parameters[position]}={value}"
             for position, value in kernel.constexprs().items()
         ]
-        arguments.append(f"num_warps={op.warps.value.data}")
-        arguments.append(f"num_stages={op.stages.value.data}")
-        if op.registers is not None:
-            arguments.append(f"maxnreg={op.registers.value.data}")
-        if op.cluster is not None:
-            arguments.append(f"num_ctas={op.cluster.value.data}")
+        arguments += launch_options(op)
         self._emit(f"{kernel.sym_name.data}[{grid}]({', '.join(arguments)})")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import Block, Operation, SSAValue
@@ -77,6 +78,19 @@ def _decorator(kernel: tl.KernelOp) -> str:
     if not integers:
         return "@triton.jit"
     return f"@triton.jit(do_not_specialize=[{', '.join(integers)}])"
+
+
+def launch_options(op: tl.LaunchOp) -> Iterator[str]:
+    """Yield the options of a launch for Triton's compiler, as keyword arguments."""
+    numbers = {
+        "num_warps": op.warps,
+        "num_stages": op.stages,
+        "maxnreg": op.registers,
+        "num_ctas": op.cluster,
+    }
+    for name, number in numbers.items():
+        if number is not None:
+            yield f"{name}={number.value.data}"
 
 
 def parameter_names(kernel: tl.KernelOp) -> list[str]:

@@ -13,7 +13,12 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
 from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
-from comet.codegen.triton.kernels import IMPORTED, comment_of, parameter_names
+from comet.codegen.triton.kernels import (
+    IMPORTED,
+    comment_of,
+    launch_options,
+    parameter_names,
+)
 from comet.codegen.triton.tensors import (
     drawn_between,
     output_texts,
@@ -218,12 +223,7 @@ class RankPlanPrinter:
                 case _:
                     continue
             arguments.append(f"{names[parameter.index]}={value}")
-        arguments.append(f"num_warps={op.warps.value.data}")
-        arguments.append(f"num_stages={op.stages.value.data}")
-        if op.registers is not None:
-            arguments.append(f"maxnreg={op.registers.value.data}")
-        if op.cluster is not None:
-            arguments.append(f"num_ctas={op.cluster.value.data}")
+        arguments += launch_options(op)
         if op.cooperative is not None:
             arguments.append("launch_cooperative_grid=True")
         return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)
