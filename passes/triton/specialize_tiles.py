@@ -36,6 +36,7 @@ from comet.passes.schedule.tile import tile_function
 from comet.passes.schedule.tile.gpu import plan_with
 from comet.passes.schedule.tile.gpu.space import (
     DOT_DEPTHS,
+    LONG_DEPTH,
     KernelTiling,
     PricedTilings,
     Sizes,
@@ -46,7 +47,7 @@ from comet.passes.triton.mask_copies import mask_copies
 from comet.passes.triton.specialize_warps import specialized_loops
 from comet.passes.triton.use_descriptors import descriptor_copies
 
-DEPTHS = (*DOT_DEPTHS, 128)
+DEPTHS = (*DOT_DEPTHS, LONG_DEPTH)
 """
 Blocks of summed dimensions: with long ones, groups wait for each other less often.
 """

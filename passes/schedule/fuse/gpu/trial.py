@@ -264,7 +264,11 @@ class Trials:
         return trial if specialized is None else Trial(specialized, (), trial.known)
 
     def lengthened(self, kernels: Iterable[Spatial]) -> dict[Spatial, Trial]:
-        """Return the trials of kernels that are faster with long blocks of terms."""
+        """
+        Return the trials of kernels that are faster with long blocks of terms.
+
+        Like the others, they can be lowered to Triton.
+        """
         found: dict[Spatial, Trial] = {}
         for kernel in kernels:
             trial = self.launched(kernel)
@@ -275,7 +279,9 @@ class Trials:
             if not any(may_be_long(summary, dim) for dim in summary.dot_depths):
                 continue
             tiling = best_tiling(node, summary, self.gpu)
-            if tiling is not None and tiling.seconds < trial.tiling.seconds:
+            if tiling is None or tiling.seconds >= trial.tiling.seconds:
+                continue
+            if not refusal(node, tiling, self._system):
                 numbers, blocks = launch_numbers(tiling.launch), tiling.blocks
                 programs = (
                     replace(each, blocks=blocks, numbers=numbers)
