@@ -161,7 +161,7 @@ EXPLAINED = {
         ' c_k: K=64"',
     ),
 }
-"""Tables of docs/passes.md: the program, and the options that it names."""
+"""Tables of docs/gpu-passes.md: the program, and the options that it names."""
 
 
 @pytest.mark.parametrize("title", EXPLAINED)
@@ -171,7 +171,7 @@ def test_the_passes_show_what_is_explained(title: str, tmp_path: Path):
     passes = f"{hardware('h200x1.yaml')},triton-distributed{{to=dataflow{options}}}"
     done = comet_opt_command([f"{tmp_path}/in.mlir", "-p", passes, "--explain"])
     assert done.code == 0, done.err
-    text = (ROOT / "docs/passes.md").read_text()
+    text = (ROOT / "docs/gpu-passes.md").read_text()
     (shown,) = re.findall(rf"^```\n({title}\n.*?)^```", text, re.M | re.S)
     assert f"{shown}\n" in done.err
 
