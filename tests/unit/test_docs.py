@@ -125,6 +125,16 @@ def test_the_readme_shows_what_its_pass_writes(monkeypatch: pytest.MonkeyPatch):
     assert shown in done.out
 
 
+def test_the_pass_for_contributors_runs(tmp_path: Path):
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    (text,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    plugin = tmp_path / "count_maps.py"
+    plugin.write_text(text)
+    (args,) = re.findall(r"^`comet-opt (.*count-maps)`", page, re.M)
+    args = args.replace("samples", f"{ROOT}/samples").replace(plugin.name, str(plugin))
+    assert "{sample.maps = 3 : i64}" in comet_opt_command(args.split()).out
+
+
 def test_the_readme_shows_the_mapping_that_is_chosen():
     hardware = ROOT / "samples/hardware/edge.yaml"
     passes = f'attach-hardware{{path="{hardware}"}},comet-accelerator'

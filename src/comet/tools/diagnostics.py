@@ -241,13 +241,17 @@ def _running(error: BaseException) -> ArgSpecConvertible | None:
 def _location_in_plugin(
     class_: type[ArgSpecConvertible], error: BaseException
 ) -> str | None:
-    """Return the last executed line of a plug-in's file; None for comet's classes."""
+    """
+    Return the last executed line of a plug-in's file; None for comet's classes.
+
+    If none was executed, it is the file: its class lacks what a base class needs.
+    """
     if class_.__module__.partition(".")[0] in ("comet", "xdsl"):
         return None
     file = sys.modules[class_.__module__].__file__
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]
-    return f"{file}:{lines[-1]}" if lines else None
+    return f"{file}:{lines[-1]}" if lines else file
 
 
 def _plugin_mistake(

@@ -45,6 +45,18 @@ class FailingPipeline(Pipeline):
     def parts(self, ctx: Context, module: ModuleOp):
         yield FailPass("verify")
 """
+PLUGIN_WITHOUT_LEVELS = """
+from dataclasses import dataclass
+from comet.passes.function_pass import FunctionPass
+
+
+@dataclass(frozen=True)
+class Unfinished(FunctionPass):
+    name = "unfinished"
+
+    def rewrite(self, function, module):
+        pass
+"""
 
 
 def comet_opt(*args: str, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -142,6 +154,15 @@ def test_a_mistake_in_a_plugin_is_the_plugins(
     )
     monkeypatch.setenv("COMET_TRACEBACK", "1")
     assert "Traceback (most recent call last)" in comet_opt(*args).stderr
+
+
+def test_what_a_plugin_lacks_is_its_mistake(good: str, plugin: str):
+    Path(plugin).write_text(PLUGIN_WITHOUT_LEVELS)
+    args = (good, "--load-pass-plugin", plugin, "-p", "unfinished")
+    assert the_sentence(comet_opt(*args)).startswith(
+        f"comet-opt: error: the pass 'unfinished' of a plug-in fails at {plugin}: "
+        "AttributeError: 'Unfinished' object has no attribute 'LEVELS'"
+    )
 
 
 def test_a_mistake_of_comet_below_a_plugin_is_a_bug_in_comet(good: str, plugin: str):
