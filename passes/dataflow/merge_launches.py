@@ -2,10 +2,10 @@
 `merge-launches`: dataflow level -> the same, with fewer launches on one GPU.
 
 Kernels of which none needs what another makes can be one launch, such as the products
-of queries, keys and values, or the gradients of several weights. Where that costs less
-than a launch takes, kernels are merged (`launches`).
-Barriers are then where a kernel reads what was written since the last one. Launch plans
-of several ranks stay as they are.
+of queries, keys and values, or the gradients of several weights (horizontal fusion).
+Where that costs less than a launch takes, kernels are merged (`launches`). Barriers are
+then where a kernel reads what was written since the last one. Launch plans of several
+ranks stay as they are.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """
 `hoist-copies`: loop-invariant copies of tile trees come before their loops.
 
-Takes functions at the schedule or the dataflow level with copies in their nodes. A
-loop-invariant copy moves before the loop; a node is split if the copy has to be between
-its loops. Equal copies at one position become one. Stores stay, and so do loads after a
-loop in the body of their node: before the outer loop, registers would hold the tile
-while the inner loop runs.
+Loop-invariant code motion, for copies. Takes functions at the schedule or the dataflow
+level with copies in their nodes. A loop-invariant copy moves before the loop; a node is
+split if the copy has to be between its loops. Equal copies at one position become one.
+Stores stay, and so do loads after a loop in the body of their node: before the outer
+loop, registers would hold the tile while the inner loop runs.
 
 The loop over the tiles of a persistent program is no op. A copy of an operand of
 products that all tiles read is `resident` instead, if the launch says that programs are

@@ -1,15 +1,15 @@
 """
 `order-programs`: programs with the longest loops are launched first.
 
-A mask ends the loops of some programs early: in causal attention, programs with the
-last rows have the longest loops. Programs start in the order of their ids; if the
-longest start last, other multiprocessors idle at the end of the launch. So the order
-along a dimension is reversed if later rows see more positions (`Bound` in
-`cost/gpu/bounded.py`). If their dimension is the last loop of the grid, the programs of
-one head start after those of another, each with its longest first. Tiles of the other
-loops can advance through it in groups instead: then only the last group ends with short
-programs, as long as L2 holds what a group loads. The size of the group is `group` of
-the launch numbers.
+List scheduling, longest processing time first (Graham, 1969). A mask ends the loops of
+some programs early: in causal attention, programs with the last rows have the longest
+loops. Programs start in the order of their ids; if the longest start last, other
+multiprocessors idle at the end of the launch. So the order along a dimension is
+reversed if later rows see more positions (`Bound` in `cost/gpu/bounded.py`). If their
+dimension is the last loop of the grid, the programs of one head start after those of
+another, each with its longest first. Tiles of the other loops can advance through it in
+groups instead: then only the last group ends with short programs, as long as L2 holds
+what a group loads. The size of the group is `group` of the launch numbers.
 
 Takes functions at the schedule or the dataflow level with tiles; sets the property
 `reversed` where it is not set and the order can be chosen.

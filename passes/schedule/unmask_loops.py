@@ -3,9 +3,9 @@
 
 In causal attention only the tiles on the diagonal need the mask; all tiles before it
 are visible. A loop that a mask bounds (see `dialects/schedule/masked_loops.py`) is
-written as two loops; the one whose positions all rows of the program see has no
-comparison and no selection. Takes functions at the schedule or the dataflow level with
-tiles; sets the property `unmask` of such loops.
+written as two loops (index-set splitting); the one whose positions all rows of the
+program see has no comparison and no selection. Takes functions at the schedule or the
+dataflow level with tiles; sets the property `unmask` of such loops.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 
 Where sequences of a batch have different lengths, parts of equal size are uneven work:
 those beyond the end of a sequence are empty. Here the tiles of all sequences are one
-list, and each program has an equal run of it, wherever that begins and ends: it folds
-the tiles that it has of a sequence, stores a partial result, and goes on to the next
-sequence. The last of the programs that have tiles of a sequence merges them, as
-`merge-partials` wrote it. Programs compute the list from the lengths themselves.
+list, and each program has an equal run of it, as in stream-K, wherever that begins and
+ends: it folds the tiles that it has of a sequence, stores a partial result, and goes on
+to the next sequence. The last of the programs that have tiles of a sequence merges
+them, as `merge-partials` wrote it. Programs compute the list from the lengths
+themselves.
 
 The list is written as `dataflow.shares`, whose results say where the loops of a part
 begin and end, and how many programs arrive at the counter of a sequence; the launch has

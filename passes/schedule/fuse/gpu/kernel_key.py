@@ -1,6 +1,7 @@
 """
 A description of a kernel that is equal for equal kernels of different functions.
 
+What a structural hash of ops is in MLIR (`OperationEquivalence`), with the tile tree.
 Copies of a module have equal kernels, and so have the layers of one function, under
 other names.
 """
