@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def chain(count: int, rows: int = 96, size: int = 64) -> str:
-    """Return a function of `count` products, each normalised, of the one before."""
+    """Return a function of `count` products, each normalized, of the one before."""
     left, right, scale = f"{rows}x{size}", f"{size}x{size}", f"{size}"
     types = [f"tensor<{each}xf16>" for each in (left, right, scale)]
     args = [f"%y0: {types[0]}"]

@@ -1,4 +1,4 @@
-// The embeddings of 128 tokens, rows of a table of 1000, each normalised by RMSNorm over D, scaled and projected to 256 columns.
+// The embeddings of 128 tokens, rows of a table of 1000, each normalized by RMSNorm over D, scaled and projected to 256 columns.
 
 !V_D = tensor<1000x64xf16, #compound.dims<V, D>>
 !T_i32 = tensor<128xi32, #compound.dims<T>>

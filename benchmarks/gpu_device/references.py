@@ -30,7 +30,7 @@ SCORES = 2**28
 """Scores of attention that are computed at a time, in elements: 1 GiB."""
 
 EPSILON = 1e-5
-"""What normalising ops add to a variance by default."""
+"""What normalizing ops add to a variance by default."""
 
 
 @contextmanager

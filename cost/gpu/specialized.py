@@ -1,5 +1,5 @@
 """
-The work of kernels whose warps are specialised.
+The work of kernels whose warps are specialized.
 
 One group of warps loads; others compute, each with a part of the rows. Together they
 get all registers of a multiprocessor. `specialized` of the hardware file has the
@@ -65,7 +65,7 @@ def _fit_groups(
     """
     Return whether groups have whole matrix instructions, and registers suffice.
 
-    Loops inside the specialised one have one iteration.
+    Loops inside the specialized one have one iteration.
     """
     rows = longest(
         product(blocks[dim] for dim in dot.rows - dot.batch) for dot in summary.products

@@ -260,7 +260,7 @@ GPU: Rules = {
     "function_costs": COSTS,
     "special_units": FUNCTION_NAMES,
     "specialized": Rule(
-        "a map of the numbers of specialised warps",
+        "a map of the numbers of specialized warps",
         lambda v: isinstance(v, Mapping),
         within=SPECIALIZED,
     ),

@@ -1,7 +1,7 @@
 """
 The exact way through the structures of a program.
 
-Structures are realised and searched, the lowest bound first, each for a short time,
+Structures are realized and searched, the lowest bound first, each for a short time,
 with the best known cost as the ceiling; then what is unfinished gets more time.
 """
 
@@ -79,21 +79,21 @@ class BranchAndBound:
 
 
 def _search_first(state: State, items: list[Item], end: float) -> None:
-    """Realise items, and search a little in each, the lowest bound first."""
+    """Realize items, and search a little in each, the lowest bound first."""
     while items and monotonic() < end:
         item = min(items, key=lambda item: item.bound)
         if state.is_closed(item) or item.space is not None:
             items.remove(item)
             _explore(state, item, FIRST_PATIENCE, end)
         else:
-            state.realised(item)
+            state.realized(item)
 
 
 def _explore(state: State, item: Item, patience: int, end: float) -> None:
     """Search one structure, up to the work `patience` or the time `end`."""
     if state.is_closed(item) or monotonic() >= end:
         return
-    if (space := state.realised(item)) is None or state.is_closed(item):
+    if (space := state.realized(item)) is None or state.is_closed(item):
         return
     if state.best is None:
         _sample(state, item, space, end)

@@ -35,7 +35,7 @@ from comet.passes.search import Goal
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 
 Option: TypeAlias = tuple[str, tuple[ModulePass, ...]]
-"""An option: its part of a structure's label, and the passes that realise it."""
+"""An option: its part of a structure's label, and the passes that realize it."""
 
 
 @dataclass(frozen=True)

@@ -60,18 +60,18 @@ class Exploration(State):
 
 def _failure(state: State) -> PassFailedException:
     """Return the error that says why there is no mapping."""
-    realised = [item for item in state.items if item.space is not None]
-    if realised and not state.size:
+    realized = [item for item in state.items if item.space is not None]
+    if realized and not state.size:
         return ConstraintError(
             "factors",
             "explore: the constraint 'factors' contradicts the program: in all of "
-            f"{len(realised)} structures its factors do not divide the extents, or "
-            f"what outer nodes leave of them, such as in {realised[0].label}",
+            f"{len(realized)} structures its factors do not divide the extents, or "
+            f"what outer nodes leave of them, such as in {realized[0].label}",
         )
-    for item in realised:
+    for item in realized:
         if (reason := _misfit(item, state.goal)) is not None:
             text = (
-                f"explore: no valid mapping; the tiles of {len(realised)} structures "
+                f"explore: no valid mapping; the tiles of {len(realized)} structures "
                 f"do not fit, such as those of {item.label}: {reason}"
             )
             fails = isinstance(reason, NothingFits)
@@ -82,7 +82,7 @@ def _failure(state: State) -> PassFailedException:
             f"explore: the constraint '{key}' contradicts the program or the other "
             f"constraints: {reason}; change it, or leave it out",
         )
-    if realised:
+    if realized:
         return PassFailedException(
             f"explore: no valid mapping: in each of the {len(state.items)} structures, "
             "the tiles exceed a buffer or the rules of the COMET format; constrain less"

@@ -47,7 +47,7 @@ class Item:
     counted: str
     """The costs that the bound counts."""
     space: FactorSpace | None = None
-    """Its factors and loop orders; None if it has not been realised."""
+    """Its factors and loop orders; None if it has not been realized."""
     finished: bool = False
     evaluated: int = 0
     """How many of its mappings were priced; each search starts with the same ones."""
@@ -143,7 +143,7 @@ class State:
 
     @property
     def size(self) -> int:
-        """How many mappings the realised structures have, whether they fit or not."""
+        """How many mappings the realized structures have, whether they fit or not."""
         return sum(item.space.size for item in self.items if item.space is not None)
 
     @property
@@ -230,7 +230,7 @@ class State:
         open_items = [item for item in self.items if not self.is_closed(item)]
         return sorted(open_items, key=lambda item: item.bound)
 
-    def realised(self, item: Item) -> FactorSpace | None:
+    def realized(self, item: Item) -> FactorSpace | None:
         """
         Return the factors of a structure; None if it has no tile tree.
 

@@ -70,7 +70,7 @@ def plan_unmasked(
     """Yield the loops of a function to write in two parts, one without the mask."""
     for grid in grid_nodes(function) if loops != "none" else ():
         if grid.launch is not None and grid.launch.specialize:
-            continue  # Triton specialises one loop of a kernel.
+            continue  # Triton specializes one loop of a kernel.
         found = [op for op in grid.walk() if isinstance(op, TemporalOp)]
         found = [node for node in found if _can_be_unmasked(node)]
         if loops == "auto":

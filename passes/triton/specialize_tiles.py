@@ -1,7 +1,7 @@
 """
 `specialize-tiles`: kernels that get producer warps, and their tiles.
 
-A kernel whose warps are specialised has other tiles than one whose warps all load. The
+A kernel whose warps are specialized has other tiles than one whose warps all load. The
 pass compares the best of both, for kernels with a loop of several products, and marks
 those that it takes in their launch numbers; `use-descriptors` and `specialize-warps`
 then act on these. Whether they can is tried on a copy that is lowered so far.
@@ -56,7 +56,7 @@ Blocks of summed dimensions: with long ones, groups wait for each other less oft
 @dataclass(frozen=True)
 class SpecializeTilesPass(FunctionPass):
     """
-    Choose the kernels whose warps are specialised, and their tiles.
+    Choose the kernels whose warps are specialized, and their tiles.
 
     Before: a tiled function. After: the same, with `specialize` among the launch
     numbers of some kernels. Needs attached hardware of a GPU.
@@ -91,7 +91,7 @@ def specialized_plan(
     """
     Return the plan of a tiled function, with kernels that have producer warps.
 
-    None if there are none. Those that can are specialised `always`, or where that is
+    None if there are none. Those that can are specialized `always`, or where that is
     faster; with `keep` in the tiles that they have.
     """
     gpu, levels = device_of(system), gpu_levels(system)

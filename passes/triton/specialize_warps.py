@@ -55,7 +55,7 @@ class SpecializeWarpsPass(FunctionPass):
 
     kernels: Kernels = "all"
     """
-    The kernels whose loops are specialised: `all` that can, or those whose launch
+    The kernels whose loops are specialized: `all` that can, or those whose launch
     numbers say `specialize`, which is an error where they cannot.
     """
 
@@ -70,7 +70,7 @@ def plan_specialized(
     func: FuncOp, system: SystemOp, kernels: Kernels = "all"
 ) -> Iterator[TemporalOp]:
     """
-    Yield the loops of a function that are specialised.
+    Yield the loops of a function that are specialized.
 
     Records why others with products are not. Raises PassFailedException for a kernel
     that asks for it and has no such loop.
@@ -88,7 +88,7 @@ def plan_specialized(
 
 
 def _remark(grid: SpatialOp, reason: str) -> None:
-    """Record why a kernel is not specialised, for `--explain`."""
+    """Record why a kernel is not specialized, for `--explain`."""
     rows = (Row("warps that load", None, reason),)
     with session() as current:
         within, place = current.within, f"@{grid.node_name}"
@@ -96,7 +96,7 @@ def _remark(grid: SpatialOp, reason: str) -> None:
 
 
 def specialized_loops(grid: SpatialOp, system: SystemOp) -> Iterator[TemporalOp]:
-    """Yield the loops of a kernel whose warps can be specialised."""
+    """Yield the loops of a kernel whose warps can be specialized."""
     if _kernel_refusal(grid, system):
         return
     memory = gpu_levels(system).memory
@@ -106,7 +106,7 @@ def specialized_loops(grid: SpatialOp, system: SystemOp) -> Iterator[TemporalOp]
 
 
 def _refusal(grid: SpatialOp, system: SystemOp) -> str:
-    """Return why no loop of a kernel is specialised, empty if it has no product."""
+    """Return why no loop of a kernel is specialized, empty if it has no product."""
     loops = [node for node in _loops(grid) if any(_products(node))]
     if not loops:
         return ""
@@ -115,14 +115,14 @@ def _refusal(grid: SpatialOp, system: SystemOp) -> str:
 
 
 def _kernel_refusal(grid: SpatialOp, system: SystemOp) -> str:
-    """Return why no loop of a kernel can be specialised, empty if one may be."""
+    """Return why no loop of a kernel can be specialized, empty if one may be."""
     launch, numbers = (
         grid.launch or LaunchAttr(),
         device_of(system).compiled.specialized,
     )
     if numbers is None:
         return (
-            f"@{system.system_name} has no numbers of specialised warps; say "
+            f"@{system.system_name} has no numbers of specialized warps; say "
             "`specialized` in its hardware file"
         )
     if launch.warps != numbers.warps:
@@ -150,7 +150,7 @@ def _products(node: TemporalOp) -> Iterator[ContractOp]:
 
 def _loop_refusal(node: TemporalOp, memory: str) -> str:
     """
-    Return why a loop cannot be specialised, empty if it can.
+    Return why a loop cannot be specialized, empty if it can.
 
     All that it loads comes by descriptor, for several products in it. Positions, which
     masks compare, are computed and not loaded.

@@ -182,7 +182,7 @@ class TritonDistributedPass(Pipeline):
     """See `order-programs`."""
 
     unmask: Literal["auto", "all", "none"] = "auto"
-    """See `loops` of `unmask-loops`; not where warps are specialised."""
+    """See `loops` of `unmask-loops`; not where warps are specialized."""
 
     persist: str = SPECIALIZED
     """See `kernels` of `persist-programs`."""
@@ -190,7 +190,7 @@ class TritonDistributedPass(Pipeline):
     copies: Literal["pointers", "descriptors", "auto"] = "auto"
     """
     How operands of products come to shared memory: by pointers, by descriptors where
-    `use-descriptors` can, or by descriptors where warps are specialised.
+    `use-descriptors` can, or by descriptors where warps are specialized.
     """
 
     specialize: bool | Literal["auto"] = "auto"

@@ -119,7 +119,7 @@ def breaks_warp_groups(grid: SpatialOp) -> bool:
     Whether Triton would fail to divide a kernel's copies between two groups of warps.
 
     Triton 3.9 fails where a descriptor has axes that the tile lacks; the loops of such
-    a kernel are not specialised.
+    a kernel are not specialized.
     """
     slices = kernel_slices(grid)
     copies = (op for op in grid.walk() if isinstance(op, CopyOp) and op.descriptor)

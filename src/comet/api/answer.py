@@ -112,7 +112,7 @@ class Answer:
     proven: bool
     """Whether no mapping of the space is better."""
     space_size: int
-    """Mappings of the realised structures, whether they fit or not."""
+    """Mappings of the realized structures, whether they fit or not."""
     evaluated: int
     """Mappings that were priced."""
     pruned_by: Mapping[str, int]

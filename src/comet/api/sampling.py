@@ -71,7 +71,7 @@ class Samples:
         study = new_study(self.sampling)
         state.start()
         if not state.is_above(state.rest):
-            _realise_all(state, end)
+            _realize_all(state, end)
         if items := state.open_items():
             names = [*dict.fromkeys(name for item in items for name in _names(item))]
             for _ in range(self.sampling.samples):
@@ -85,12 +85,12 @@ class Samples:
                 study.tell(trial, _value(state, item, trial))
 
 
-def _realise_all(state: State, end: float) -> None:
-    """Realise the structures, which gives each a bound, until the time is up."""
+def _realize_all(state: State, end: float) -> None:
+    """Realize the structures, which gives each a bound, until the time is up."""
     for structure in state.space.structures(state.closes):
         item = state.noted(structure)
         if not state.is_closed(item):
-            state.realised(item)
+            state.realized(item)
         state.notify(state)
         if monotonic() >= end:
             return

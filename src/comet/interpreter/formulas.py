@@ -11,7 +11,7 @@ import numpy as np
 
 from comet.dialects.compound.named import CompoundOp
 from comet.dialects.compound.named.attention import AttentionOp
-from comet.dialects.compound.named.normalise import NormalisingOp
+from comet.dialects.compound.named.normalize import NormalizingOp
 from comet.interpreter.tensor import Array
 
 
@@ -129,5 +129,5 @@ def ssm_scan(op: CompoundOp, x: Array, log_a: Array, b: Array, c: Array) -> Arra
 
 
 def _epsilon(op: CompoundOp) -> float:
-    assert isinstance(op, NormalisingOp)
+    assert isinstance(op, NormalizingOp)
     return op.epsilon.value.data

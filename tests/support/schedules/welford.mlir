@@ -1,7 +1,7 @@
 // scopes: row M; tile M N
 // Mean and variance of rows by Welford's fold, which needs the real extent of a chunk.
 
-func.func @normalise(%x: $whole(MN, f32, HBM)) -> ($whole(M, f32, HBM), $whole(M, f32, HBM)) {
+func.func @normalize(%x: $whole(MN, f32, HBM)) -> ($whole(M, f32, HBM), $whole(M, f32, HBM)) {
   %mean, %var = schedule.spatial on grid [g0: M = $count(M)] ins(%x : $whole(MN, f32, HBM)) outs($whole(M, f32, HBM), $whole(M, f32, HBM)) {
   ^bb0(%x1: $row(MN, f32, HBM)):
     %zero = compound.fill 0.0 : $row(M)
@@ -32,7 +32,7 @@ func.func @normalise(%x: $whole(MN, f32, HBM)) -> ($whole(M, f32, HBM), $whole(M
   }
   func.return %mean, %var : $whole(M, f32, HBM), $whole(M, f32, HBM)
 }
-func.func private @normalise__reference(%x: $ref(MN)) -> ($ref(M), $ref(M)) attributes {comet.reference} {
+func.func private @normalize__reference(%x: $ref(MN)) -> ($ref(M), $ref(M)) attributes {comet.reference} {
   %n = compound.fill $extent(N).0 : $ref()
   %t = compound.reduce add %x : $ref(MN) -> $ref(M)
   %mu = compound.map div %t, %n : $ref(M), $ref() -> $ref(M)

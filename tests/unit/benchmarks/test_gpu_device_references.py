@@ -18,7 +18,7 @@ from gpu_device.references import (
 from semantics import parse_module
 from timed_ops import op_of, operands
 
-from comet.dialects.compound.named.normalise import NormalisingOp
+from comet.dialects.compound.named.normalize import NormalizingOp
 from comet.interpreter import run
 from comet.runtime import Tensor
 from comet.runtime.check import random_inputs, to_float64
@@ -47,7 +47,7 @@ def test_references_mean_what_the_interpreter_says(
 def test_epsilon_is_that_of_the_ops() -> None:
     op = op_of("gemm_layernorm")
     ops = parse_module(op.text(op.odd)).walk()
-    (found,) = (op for op in ops if isinstance(op, NormalisingOp))
+    (found,) = (op for op in ops if isinstance(op, NormalizingOp))
     assert found.epsilon.value.data == references.EPSILON
 
 

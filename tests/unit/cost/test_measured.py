@@ -78,7 +78,7 @@ ATTENTION = {"B": 4, "H": 32, "M": 4096, "N": 4096, "D": 128, "E": 128}
 
 
 def test_the_order_of_causal_tiles():
-    """By hand, specialised: head by head, 8 heads together, and persistent so."""
+    """By hand, specialized: head by head, 8 heads together, and persistent so."""
     program = of_one_rank("attention_causal", ATTENTION, "bfloat16")
     tiles = "B=4 H=32 M=32 E=1 warps=4 stages=2 specialize=1"
     forms = {(1, "none"): 1100.0, (8, "none"): 1085.0, (8, "all"): 1037.0}

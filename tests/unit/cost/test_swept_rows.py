@@ -1,4 +1,4 @@
-"""Programs that store the product of some rows, and read it again to normalise it."""
+"""Programs that store the product of some rows, and read it again to normalize it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_buffers_are_loaded_again_when_they_are_free():
 
 
 def predicted(sample: str, extents: dict[str, int], **options: object) -> float:
-    """Return the microseconds of a launch in tiles of 128 rows, specialised."""
+    """Return the microseconds of a launch in tiles of 128 rows, specialized."""
     program = of_one_rank(sample, extents, "bfloat16")
     compiler = TritonDistributedPass(to="dataflow", **options)  # pyright: ignore[reportArgumentType]
     plan = after_passes(Case("", 1, program.text), program.hardware, [compiler])
@@ -51,7 +51,7 @@ def predicted(sample: str, extents: dict[str, int], **options: object) -> float:
         (64, "specialized", 1938.7),
     ],
 )
-def test_specialised_attention_is_near_what_was_measured(
+def test_specialized_attention_is_near_what_was_measured(
     keys: int, persist: str, measured: float
 ):
     """The third run of benchmarks/figures/h200.md."""
@@ -70,7 +70,7 @@ def test_specialised_attention_is_near_what_was_measured(
         ("attention_causal", LONG, 3786.6),
     ],
 )
-def test_attention_is_specialised_by_default(
+def test_attention_is_specialized_by_default(
     sample: str, extents: dict[str, int], fastest: float
 ):
     """The fastest measured forms; 1231 and 4413 us without it, for causal attention."""

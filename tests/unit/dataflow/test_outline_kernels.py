@@ -16,7 +16,7 @@ HEADS = {"B": 2, "M": 13, "N": 11, "D": 5, "E": 5}
 SCHEDULES = {
     "softmax_recompute": (SIZES, TILES, "gemm_softmax"),
     "softmax_spill": (SIZES, TILES, "gemm_softmax"),
-    "welford": (SIZES, TILES, "normalise"),
+    "welford": (SIZES, TILES, "normalize"),
     "attention": (HEADS, {"B": 1, **TILES}, "attention"),
     "two_kernels": (SIZES, {**TILES, "N": even(11, 3)}, "functions"),
     "contractions": (SIZES, TILES, "contractions"),

@@ -235,7 +235,7 @@ def test_the_gpu_is_full_once(tmp_path: Path):
 
 
 def specialized_attention() -> tuple[str, str]:
-    """Return attention of 512 tiles, and the options that specialise its warps."""
+    """Return attention of 512 tiles, and the options that specialize its warps."""
     op = next(op for op in NAMED_OPS if op.title == "attention")
     text = op.text({"B": 4, "H": 4, "M": 4096, "N": 1024, "D": 128, "E": 128})
     tiles = 'factors="y: B=4 H=4 M=32 warps=4 stages=2; m_n: N=8"'

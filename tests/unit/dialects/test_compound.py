@@ -50,7 +50,7 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.compound.map import lowest_finite
 from comet.dialects.compound.named.epilogue import GemmSoftmaxOp
-from comet.dialects.compound.named.normalise import GemmLayernormOp
+from comet.dialects.compound.named.normalize import GemmLayernormOp
 from comet.dialects.compound.pad import PaddingAttr, PadOp
 
 MK = tensor({"M": 4, "K": 8}, f16)

@@ -23,7 +23,7 @@ SIZES = {"M": 5, "N": 7}
 @pytest.fixture(scope="module")
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Emit a small module."""
-    path = tmp_path_factory.mktemp("run") / "normalise.py"
+    path = tmp_path_factory.mktemp("run") / "normalize.py"
     path.write_text(emitted(schedule("welford", SIZES, {"N": 4}), LOWER))
     return path
 

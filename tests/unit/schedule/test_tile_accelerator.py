@@ -106,7 +106,7 @@ def searched(strategy: str) -> TilePlan:
 
 
 def chain_template(strategy: str, count: int = 5) -> Template:
-    """Return the tile tree of `count` products, each normalised, of the one before."""
+    """Return the tile tree of `count` products, each normalized, of the one before."""
     left, right, scale = "tensor<8x8xf16>", "tensor<8x8xf16>", "tensor<8xf16>"
     types = f"({left}, {right}, {scale}) -> {left}"
     args = [f"%b{i}: {right}, %g{i}: {scale}" for i in range(count)]

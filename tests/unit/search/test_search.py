@@ -159,9 +159,9 @@ def test_the_reason_of_the_last_refusal_is_raised():
         cheapest("choice", "@f", [refused("a", "too large"), refused("b", "too small")])
 
 
-def test_what_cannot_be_cheaper_is_not_realised():
+def test_what_cannot_be_cheaper_is_not_realized():
     def fail() -> Found[str]:
-        raise AssertionError("realised")
+        raise AssertionError("realized")
 
     candidates = [priced("a", 10), Candidate("b", fail, Cost(11))]
     assert cheapest("choice", "@f", candidates).result == "a"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.dialects.compound.named.normalise import GemmLayernormOp
+from comet.dialects.compound.named.normalize import GemmLayernormOp
 from comet.passes.graph.decompose.site import Site
 
 
 def decompose(named: Operation, site: Site) -> SSAValue:
-    """Emit contract, mean, biased variance, normalisation, scale and shift."""
+    """Emit contract, mean, biased variance, normalization, scale and shift."""
     assert isinstance(named, GemmLayernormOp)
     emit, n = site.emit, site.dims["N"]
     a, b, gamma, beta = site.operands

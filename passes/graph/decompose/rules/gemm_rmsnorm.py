@@ -5,12 +5,12 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import MapKind, ReduceKind
-from comet.dialects.compound.named.normalise import GemmRmsnormOp
+from comet.dialects.compound.named.normalize import GemmRmsnormOp
 from comet.passes.graph.decompose.site import Site
 
 
 def decompose(named: Operation, site: Site) -> SSAValue:
-    """Emit contract, square, mean, root, normalisation and scale."""
+    """Emit contract, square, mean, root, normalization and scale."""
     assert isinstance(named, GemmRmsnormOp)
     emit = site.emit
     a, b, gamma = site.operands

@@ -19,7 +19,7 @@ FORMAT = (
 """The syntax of ops with an epsilon."""
 
 
-class NormalisingOp(CompoundOp, ABC):
+class NormalizingOp(CompoundOp, ABC):
     """A named op that adds `epsilon` to a variance or a mean square."""
 
     epsilon = prop_def(FloatAttr[Float64Type], default_value=FloatAttr(1e-5, f64))
@@ -40,7 +40,7 @@ class NormalisingOp(CompoundOp, ABC):
 
 
 @irdl_op_definition
-class GemmLayernormOp(NormalisingOp):
+class GemmLayernormOp(NormalizingOp):
     """
     LayerNorm of `a b` over the last dimension, N, with scale gamma and shift beta.
 
@@ -60,7 +60,7 @@ class GemmLayernormOp(NormalisingOp):
 
 
 @irdl_op_definition
-class GemmRmsnormOp(NormalisingOp):
+class GemmRmsnormOp(NormalizingOp):
     """
     RMSNorm of `a b` over the last dimension, N, with scale gamma.
 
