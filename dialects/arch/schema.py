@@ -70,6 +70,7 @@ COUNT = Rule("a positive integer", lambda v: isinstance(v, int) and RATE.holds(v
 NATURAL = Rule(
     "an integer that is not negative", lambda v: isinstance(v, int) and AMOUNT.holds(v)
 )
+SWITCH = Rule("0 or 1", lambda v: NATURAL.holds(v) and v in (0, 1))
 FRACTION = Rule("a number above 0 and at most 1", _number(lambda n: 0 < n <= 1))
 MULTIPLE = Rule("a number of at least 1", _number(lambda n: n >= 1))
 RATES, COSTS = _positive_for(ELEMENT_TYPES), _positive_for(FUNCTIONS)
@@ -255,8 +256,8 @@ GPU: Rules = {
     "copy_bytes": COUNT,
     "free_load_bytes": COUNT,
     "descriptor_bytes": COUNT,
-    "stages_converted": COUNT,
-    "stores_converted": NATURAL,
+    "stages_converted": SWITCH,
+    "stores_converted": SWITCH,
     "function_costs": COSTS,
     "special_units": FUNCTION_NAMES,
     "specialized": Rule(
@@ -278,14 +279,14 @@ GPU: Rules = {
     "operand_fraction": FRACTION,
     "operand_terms": COUNT,
     "load_fraction": FRACTION,
-    "copies_pass_registers": NATURAL,
+    "copies_pass_registers": SWITCH,
     "passed_fraction": FRACTION,
     "f32_multiple": MULTIPLE,
     "shared_fraction": FRACTION,
     "shared_operand_rows": NATURAL,
     "matrix_instructions": INSTRUCTIONS,
     "warp_instructions": MESH,
-    "warps_along_rows": COUNT,
+    "warps_along_rows": SWITCH,
     "second_loop_registers": COUNT,
     "outer_loop_registers": COUNT,
     "least_group_elements": COUNT,
@@ -302,7 +303,7 @@ GPU: Rules = {
     ),
 }
 """
-Figures of one GPU, in the units of data sheets; docs/tools.md describes them.
+Figures of one GPU, in the units of data sheets; docs/hardware.md describes them.
 
 `cost.gpu` has them in SI units.
 """

@@ -24,6 +24,7 @@ from xdsl.utils.hints import isa
 import comet
 from comet.api.answer import FIGURES
 from comet.dialects import get_all_dialects
+from comet.dialects.arch.schema import GPU
 from comet.dialects.comet import MappingOp
 from comet.dialects.compound.named import named_ops
 from comet.dialects.cost import estimate_of
@@ -225,6 +226,12 @@ def test_the_page_of_named_ops_shows_a_decomposition():
     rule = (ROOT / "passes/graph/decompose/rules/gemm_bias_relu.py").read_text()
     shown = re.findall(r"^```python\n(.*?)^```", OPS, re.M | re.S)[0]
     assert shown in rule
+
+
+def test_every_figure_of_a_gpu_is_described():
+    page = (ROOT / "docs/hardware.md").read_text()
+    fields = re.findall(r"^\| (`.*?) \|", page, re.M)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(fields))) == sorted(GPU)
 
 
 def test_every_script_of_benchmarks_is_listed():

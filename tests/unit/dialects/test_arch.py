@@ -159,6 +159,7 @@ def gpu(**fields: Field) -> GpuOp:
 def test_a_figure_that_a_file_lacks_is_the_default():
     assert gpu().figures["operand_fraction"] == 0.5
     assert gpu(operand_fraction=0.6).figures["operand_fraction"] == 0.6
+    gpu(stages_converted=0, warps_along_rows=0).verify_()
 
 
 def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
@@ -188,6 +189,7 @@ def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
         ("special_units", 1, "a list of some of exp, exp2,"),
         ("specialized", 4, "a map of"),
         ("most_cluster_blocks", 0, "a positive integer"),
+        ("stages_converted", 2, "0 or 1"),
         ("cluster_exchange_us", -1, "not negative"),
         ("triton", 3.8, "a version of Triton in quotes"),
         ("triton", "3", "a version of Triton in quotes"),
