@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -27,6 +27,8 @@ AUTO = "auto"
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*$")
 """A value of an option that needs no quotes."""
+
+PassT = TypeVar("PassT", bound=ModulePass)
 
 Around: TypeAlias = Callable[[ModulePass, ModuleOp], AbstractContextManager[None]]
 """The context that is entered before a pass runs on a module, and left after it."""
@@ -112,6 +114,11 @@ def run_settled(
 
     run_passes(passes, ctx, module, noting)
     return tuple(done)
+
+
+def of_kind(passes: Iterable[ModulePass], kind: type[PassT]) -> list[PassT]:
+    """Return those of some passes that are of a class, in their order."""
+    return [pass_ for pass_ in passes if isinstance(pass_, kind)]
 
 
 def noted(module: ModuleOp, name: str) -> str | None:

@@ -45,6 +45,15 @@ def verify_mask(op: Operation, mask: SSAValue | None, shape: tuple[int, ...]) ->
         raise VerifyException(f"'{op.name}' op mask {mask.type} is larger than {shape}")
 
 
+def verify_written(
+    op: Operation, pointer: SSAValue, value: SSAValue, mask: SSAValue | None
+) -> None:
+    """Raise `VerifyException` unless a masked `value` is what `pointer` points to."""
+    pointee, shape = pointee_of(op, pointer), shape_of(pointer.type)
+    expect_type(op, "value", value.type, block_of(pointee, shape))
+    verify_mask(op, mask, shape)
+
+
 @irdl_op_definition
 class AddPtrOp(InferredTypeOp):
     """
@@ -158,9 +167,7 @@ class StoreOp(IRDLOperation):
         super().__init__(operands=[ptr, value, mask, cache])
 
     def verify_(self) -> None:
-        pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)
-        expect_type(self, "value", self.value.type, block_of(pointee, shape))
-        verify_mask(self, self.mask, shape)
+        verify_written(self, self.ptr, self.value, self.mask)
 
 
 @irdl_op_definition
@@ -191,9 +198,7 @@ class AtomicAddOp(IRDLOperation):
         super().__init__(operands=[ptr, value, mask])
 
     def verify_(self) -> None:
-        pointee, shape = pointee_of(self, self.ptr), shape_of(self.ptr.type)
-        expect_type(self, "value", self.value.type, block_of(pointee, shape))
-        verify_mask(self, self.mask, shape)
+        verify_written(self, self.ptr, self.value, self.mask)
 
 
 @irdl_op_definition

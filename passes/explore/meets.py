@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -19,7 +18,7 @@ from comet.passes.explore.quick import UNPADDED
 from comet.passes.graph.pad import PadPass
 from comet.passes.graph.pad.extents import parse_extents
 from comet.passes.graph.stream import StreamPass
-from comet.passes.pipeline import AUTO, run_passes
+from comet.passes.pipeline import AUTO, of_kind, run_passes
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.plan_string import parse_plan
 from comet.passes.schedule.tile import TilePass
@@ -27,8 +26,6 @@ from comet.passes.sharding.dim_axes import Dims, assign_axes, parts_of
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass, parse_each
 from comet.passes.sharding.select_instances import SelectInstancesPass
-
-PassT = TypeVar("PassT", bound=ModulePass)
 
 
 def unmet(
@@ -40,8 +37,8 @@ def unmet(
     `passes` map `module`, whose hardware is attached. Bindings are not looked at, as a
     search may start from others.
     """
-    fused, tiled = _of(passes, FusePass), _of(passes, TilePass)
-    streamed = any(True for _ in _of(passes, StreamPass))
+    fused, tiled = of_kind(passes, FusePass), of_kind(passes, TilePass)
+    streamed = bool(of_kind(passes, StreamPass))
     met = {
         "mesh": _uses(passes, limits, module),
         "stream": limits.stream is None or streamed in limits.stream,
@@ -56,22 +53,18 @@ def unmet(
     return next((key for key, holds in met.items() if not holds), None)
 
 
-def _of(passes: Sequence[ModulePass], kind: type[PassT]) -> list[PassT]:
-    return [pass_ for pass_ in passes if isinstance(pass_, kind)]
-
-
 def _within(found: Iterable[str], allowed: Sequence[str] | None) -> bool:
     return allowed is None or all(value in allowed for value in found)
 
 
 def _uses(passes: Sequence[ModulePass], limits: Constraints, module: ModuleOp) -> bool:
     """Return whether the passes use the instances that the constraints leave."""
-    mesh = "known" if _of(passes, KnownMeshesPass) else "whole"
+    mesh = "known" if of_kind(passes, KnownMeshesPass) else "whole"
     return mesh in limits.mesh or not any(narrowed(attached_system(module)))
 
 
 def _is_padded(passes: Sequence[ModulePass], pad: str) -> bool:
-    found = [parse_extents(each.to) for each in _of(passes, PadPass)]
+    found = [parse_extents(each.to) for each in of_kind(passes, PadPass)]
     return pad == AUTO or found == ([] if pad == UNPADDED else [parse_extents(pad)])
 
 
@@ -82,8 +75,10 @@ def _is_sharded(
     module: ModuleOp,
 ) -> bool:
     """Return whether the passes shard dimensions as one of the options does."""
-    found = tuple((each.dim, tuple(each.axes)) for each in _of(passes, DistributePass))
-    parts = [each.parts for each in _of(passes, SelectInstancesPass)]
+    found = tuple(
+        (each.dim, tuple(each.axes)) for each in of_kind(passes, DistributePass)
+    )
+    parts = [each.parts for each in of_kind(passes, SelectInstancesPass)]
     later = SelectInstancesPass | DistributePass | PlaceCollectivesPass
     copy = module.clone()
     run_passes(takewhile(lambda each: not isinstance(each, later), passes), ctx, copy)
@@ -104,7 +99,7 @@ def _is_sharded(
 def _placed(passes: Sequence[ModulePass], limits: Constraints) -> dict[str, bool]:
     """Return whether the kinds and the levels of collectives are allowed."""
     pairs: list[tuple[str, str | None]] = []
-    for each in _of(passes, PlaceCollectivesPass):
+    for each in of_kind(passes, PlaceCollectivesPass):
         pairs += parse_each(each.each) if each.each else [(each.kind, each.at)]
     kinds = None if AUTO in limits.kinds else limits.kinds
     levels = None if limits.at == (ALL,) else limits.at

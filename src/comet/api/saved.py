@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TypeVar
 
 import yaml
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -22,6 +21,7 @@ from comet.passes.comet.known_meshes import KnownMeshesPass
 from comet.passes.explore.quick import UNPADDED
 from comet.passes.graph.pad import PadPass
 from comet.passes.graph.stream import StreamPass
+from comet.passes.pipeline import of_kind
 from comet.passes.schedule.bind import (
     KINDS,
     SEQUENTIAL,
@@ -58,8 +58,6 @@ MAPPING_PASSES = (
     "lower-to-comet",
 )
 """The passes that map a program without changing the program or adding hardware."""
-
-PassT = TypeVar("PassT", bound=ModulePass)
 
 
 def mapping_passes(text: str) -> tuple[ModulePass, ...]:
@@ -108,8 +106,8 @@ def saved_constraints(file: Source) -> Source:
         return file
     passes = saved_passes(file)
     parts = _parts_of(passes)
-    pads, placed = _passes_of(passes, PadPass), _passes_of(passes, PlaceCollectivesPass)
-    fused, tiled = _passes_of(passes, FusePass), _passes_of(passes, TilePass)
+    pads, placed = of_kind(passes, PadPass), of_kind(passes, PlaceCollectivesPass)
+    fused, tiled = of_kind(passes, FusePass), of_kind(passes, TilePass)
     if len(fused) != 1 or len(tiled) != 1:
         raise UsageError(
             f"{file.name}: '{PIPELINE}' maps nothing; it needs one 'fuse' and one "
@@ -121,12 +119,12 @@ def saved_constraints(file: Source) -> Source:
             tuple(each.axes),
             tuple(item for item in parts.items() if item[0] in each.axes),
         )
-        for each in _passes_of(passes, DistributePass)
+        for each in of_kind(passes, DistributePass)
     ]
     values: dict[str, object] = {
-        "mesh": "known" if _passes_of(passes, KnownMeshesPass) else "whole",
+        "mesh": "known" if of_kind(passes, KnownMeshesPass) else "whole",
         "pad": pads[0].to if pads else UNPADDED,
-        "stream": bool(_passes_of(passes, StreamPass)),
+        "stream": bool(of_kind(passes, StreamPass)),
         "dim": format_dims(dims),
         **(_placed(placed[0]) if placed else {}),
         "strategy": fused[0].strategy,
@@ -158,18 +156,14 @@ def _placed(place: PlaceCollectivesPass) -> dict[str, object]:
 
 def _parts_of(passes: Sequence[ModulePass]) -> Parts:
     """Return the axes of which the passes select instances."""
-    selected = _passes_of(passes, SelectInstancesPass)
+    selected = of_kind(passes, SelectInstancesPass)
     return {axis: n for each in selected for axis, n in each.parts.items()}
 
 
 def _kinds(passes: Sequence[ModulePass]) -> list[Kinds]:
     """Return the distinct bindings of bodies; none if all are sequential."""
     found: dict[Kinds, None] = {}
-    for bind in _passes_of(passes, BindPass):
+    for bind in of_kind(passes, BindPass):
         kind = next(kind for kind in KINDS if str(kind) == bind.kind)
         found |= dict.fromkeys([(kind,), *parse_bodies(bind.bodies or "").values()])
     return [] if set(found) <= {SEQUENTIAL} else list(found)
-
-
-def _passes_of(passes: Sequence[ModulePass], kind: type[PassT]) -> list[PassT]:
-    return [pass_ for pass_ in passes if isinstance(pass_, kind)]

@@ -185,15 +185,29 @@ def contracted(lhs: Tensor, rhs: Tensor, dims: Sequence[str]) -> Tensor:
     return Tensor(axes, tuple(dims), data, lengths, starts)
 
 
+def _rows_and_ids(
+    rows: Tensor, dims: Sequence[str], ids: Tensor, axes: Sequence[str]
+) -> tuple[tuple[int, ...], Array, NDArray[np.intp]]:
+    """
+    Return the numbers of instances along mesh axes, and rows and ids on all of them.
+
+    The axes of rows are `axes` and `dims`; ids in padding are 0.
+    """
+    data = rows.view(axes, dims)
+    chosen = masked(ids, ids.dims, 0.0).view(axes, ids.dims).astype(np.intp)
+    count = len(axes)
+    instances = np.broadcast_shapes(data.shape[:count], chosen.shape[:count])
+    return (
+        instances,
+        np.broadcast_to(data, (*instances, *data.shape[count:])),
+        np.broadcast_to(chosen, (*instances, *chosen.shape[count:])),
+    )
+
+
 def rows_of(table: Tensor, ids: Tensor, dim: str) -> Tensor:
     """Return the rows of `table` along `dim` that `ids` names; each must exist."""
     axes, others = joined_axes((table, ids)), [d for d in table.dims if d != dim]
-    rows = table.view(axes, (dim, *others))
-    chosen = masked(ids, ids.dims, 0.0).view(axes, ids.dims).astype(np.intp)
-    count = len(axes)
-    instances = np.broadcast_shapes(rows.shape[:count], chosen.shape[:count])
-    rows = np.broadcast_to(rows, (*instances, *rows.shape[count:]))
-    chosen = np.broadcast_to(chosen, (*instances, *chosen.shape[count:]))
+    instances, rows, chosen = _rows_and_ids(table, (dim, *others), ids, axes)
     selected = [rows[instance][chosen[instance]] for instance in np.ndindex(instances)]
     data = np.stack(selected).reshape((*instances, *selected[0].shape))
     at, both = table.dims.index(dim), (table, ids)
@@ -208,13 +222,10 @@ def added_rows(
 ) -> Tensor:
     """Return zeros of `extents` (elements), and rows added where ids say."""
     axes, others = joined_axes((values, ids)), [d for d in extents if d != dim]
-    rows = masked(values, ids.dims, 0.0).view(axes, (*ids.dims, *others))
-    chosen = masked(ids, ids.dims, 0.0).view(axes, ids.dims).astype(np.intp)
-    count = len(axes)
-    instances = np.broadcast_shapes(rows.shape[:count], chosen.shape[:count])
-    rows = np.broadcast_to(rows, (*instances, *rows.shape[count:]))
-    chosen = np.broadcast_to(chosen, (*instances, *chosen.shape[count:]))
-    data = np.zeros((*instances, extents[dim], *rows.shape[count + len(ids.dims) :]))
+    real = masked(values, ids.dims, 0.0)
+    instances, rows, chosen = _rows_and_ids(real, (*ids.dims, *others), ids, axes)
+    row = rows.shape[len(axes) + len(ids.dims) :]
+    data = np.zeros((*instances, extents[dim], *row))
     for instance in np.ndindex(instances):
         np.add.at(data[instance], chosen[instance], rows[instance])
     ordered, dims = Tensor(axes, (dim, *others), data), tuple(extents)

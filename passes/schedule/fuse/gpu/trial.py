@@ -96,7 +96,7 @@ MOST_KNOWN = 512
 """Kernels that are remembered: more than large graphs try, in some megabytes."""
 
 _KNOWN: dict[Hashable, Known] = {}
-"""Those that were used last come last."""
+"""A cache that forgets the least recently used (LRU), which come first."""
 
 
 def _recalled(key: Hashable) -> Known | None:
@@ -107,7 +107,7 @@ def _recalled(key: Hashable) -> Known | None:
 
 
 def _remember(key: Hashable, known: Known) -> None:
-    """Remember what is known of a kernel; forget the one that was used longest ago."""
+    """Remember what is known of a kernel; forget the least recently used one."""
     if len(_KNOWN) >= MOST_KNOWN:
         del _KNOWN[next(iter(_KNOWN))]
     _KNOWN[key] = known
