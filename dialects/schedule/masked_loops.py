@@ -4,11 +4,11 @@ Loops that a mask bounds: their last, or their first, iterations are fully maske
 That is so if a mask compares the positions along the loop with the last visible one
 (causal attention, keys of several lengths) or with the first visible one (loops over
 queries, for the gradients of keys). A mask is a selection by a comparison of positions,
-or a term that grows with their distance. The analysis assumes that every element of an
-iteration is masked, and derives what is known of each value then: a number, so low that
-its exponential is 0 (`LOW`), or unknown. A mask bounds a loop if such an iteration
-changes none of the loop's results. `bound-loops` writes these bounds into the IR; cost
-models use the analysis directly.
+or a term that grows with their distance. The analysis, an abstract interpretation of
+the body, assumes that every element of an iteration is masked, and derives what is
+known of each value then: a number, so low that its exponential is 0 (`LOW`), or
+unknown. A mask bounds a loop if such an iteration changes none of the loop's results.
+`bound-loops` writes these bounds into the IR; cost models use the analysis directly.
 """
 
 from __future__ import annotations

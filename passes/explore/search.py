@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.explore.branch_and_bound import BranchAndBound
+from comet.passes.explore.best_first import BestFirst
 from comet.passes.explore.constraints import ConstraintError
 from comet.passes.explore.state import Item, State
 from comet.passes.explore.structure import REJECTED
@@ -30,7 +30,7 @@ class Exploration(State):
     """Seconds of one call of `run`."""
     keeps_best: bool = True
     """Whether Ctrl-C ends the search once it has a mapping, instead of being raised."""
-    walk: Walk = field(default_factory=BranchAndBound)
+    walk: Walk = field(default_factory=BestFirst)
     seconds: float = field(default=0.0, init=False)
     interrupted: bool = field(default=False, init=False)
     """Whether Ctrl-C has ended a call of `run`."""

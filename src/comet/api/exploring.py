@@ -17,7 +17,7 @@ from comet.api.versions import versions
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.attach_hardware import AttachHardwarePass, attach_hardware
-from comet.passes.explore.branch_and_bound import BranchAndBound
+from comet.passes.explore.best_first import BestFirst
 from comet.passes.explore.certificate import (
     MOST_BYTES,
     Certificate,
@@ -106,7 +106,7 @@ def _exploration(question: Question, progress: Notify) -> Exploration:
         question.tolerance,
         lambda state: progress(_progress(question, state)),
         time_limit=question.time_limit,
-        walk=BranchAndBound() if sampling is None else Samples(sampling),
+        walk=BestFirst() if sampling is None else Samples(sampling),
     )
 
 

@@ -24,7 +24,7 @@ from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.comet.lower_to_comet import LowerToCometPass
-from comet.passes.explore import branch_and_bound
+from comet.passes.explore import best_first
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.search import Exploration
 from comet.passes.explore.space import StructureSpace
@@ -247,7 +247,7 @@ def test_without_a_quick_start_samples_are_the_start(monkeypatch: pytest.MonkeyP
     """Branch and bound of a large structure may reach no mapping in its time."""
 
     monkeypatch.setattr(StructureSpace, "default", no_start)
-    monkeypatch.setattr(branch_and_bound, "FIRST_PATIENCE", 0)
+    monkeypatch.setattr(best_first, "FIRST_PATIENCE", 0)
     fixed = parse_plan("c_dram: M=4")
     constraints = Constraints(stream=(False,), strategy=("none",), factors=(*fixed,))
     space = space_of("gemm_softmax", (64, 64, 128), constraints)

@@ -1,8 +1,9 @@
 """
-The exact way through the structures of a program.
+The exact way through the structures of a program: best-first search.
 
 Structures are realized and searched, the lowest bound first, each for a short time,
-with the best known cost as the ceiling; then what is unfinished gets more time.
+with the best known cost as the ceiling; then what is unfinished gets more time. Within
+a structure the search is branch and bound (`passes/schedule/tile/exact.py`).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ AHEAD = 200
 
 
 @dataclass
-class BranchAndBound:
-    """A walk through the structures, which another call continues."""
+class BestFirst:
+    """A best-first walk through the structures, which another call continues."""
 
     _coming: Iterator[Structure] | None = field(default=None, init=False)
     """The structures that are not among the items yet."""
