@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, fields
+from functools import cache
+from itertools import pairwise
+from textwrap import wrap
 from types import NoneType, UnionType
 from typing import Literal, Union, get_args, get_origin, get_type_hints
 
@@ -12,10 +18,13 @@ from xdsl.passes import ModulePass
 
 from comet.passes.pipeline import spelled_value
 
+WIDTH = 88
+"""The most characters of a line of text."""
+
 
 def listed(available: Mapping[str, Callable[[], type[ModulePass]]]) -> str:
     """
-    Return the passes by name, each with what it does and its options.
+    Return the passes by name, each with what it does and what its options mean.
 
     xDSL's passes come last; one whose imports are not installed is left out.
     """
@@ -28,7 +37,7 @@ def listed(available: Mapping[str, Callable[[], type[ModulePass]]]) -> str:
 
 
 def _lines(pass_type: type[ModulePass]) -> Iterator[str]:
-    """Yield a pass's name and first sentence, then a line for each option."""
+    """Yield a pass's name and first sentence, then its options with their meaning."""
     text = vars(pass_type).get("__doc__") or ""
     if text.startswith(
         f"{pass_type.__name__}("
@@ -38,10 +47,50 @@ def _lines(pass_type: type[ModulePass]) -> Iterator[str]:
     yield ": ".join(
         filter(None, (pass_type.name, first.partition(". ")[0].rstrip(".")))
     )
-    types = get_type_hints(pass_type)
+    types, meanings = get_type_hints(pass_type), _meanings(pass_type)
     for field in fields(pass_type):
         if field.init and field.name != "name":
             yield f"    {field.name}: {_type(types[field.name])}{_default(field)}"
+            indent = " " * 8
+            yield from wrap(
+                meanings.get(field.name, ""),
+                WIDTH,
+                break_on_hyphens=False,
+                initial_indent=indent,
+                subsequent_indent=indent,
+            )
+
+
+def _meanings(pass_type: type[ModulePass]) -> dict[str, str]:
+    """Return the docstrings of options by name, also of those of base classes."""
+    found: dict[str, str] = {}
+    for base in reversed(pass_type.__mro__[:-1]):
+        if (definition := _definitions(base.__module__).get(base.__name__)) is not None:
+            found.update(_field_docstrings(definition))
+    return found
+
+
+@cache
+def _definitions(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes of a module by name; none if it has no source."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError):
+        return {}
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _field_docstrings(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a class that a docstring follows, with that text."""
+    for field, after in pairwise(definition.body):
+        match field, after:
+            case (
+                ast.AnnAssign(target=ast.Name(name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, " ".join(text.split())
+            case _:
+                pass
 
 
 def _type(kind: object) -> str:
