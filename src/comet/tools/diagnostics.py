@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import (
 from comet.cost.estimate import CostError
 from comet.dialects.errors import op_of
 from comet.tools.located_parser import parsed_at
-from comet.tools.renamed import new_name
+from comet.tools.renamed import new_name, similar_op
 
 
 class UsageError(Exception):
@@ -146,8 +146,9 @@ def _described(error: BaseException) -> str | None:
 
 
 def _unregistered(found: re.Match[str]) -> str:
-    name = found[1]
-    return f"there is no operation {name}{new_name(name) or '; correct its name'}"
+    name, similar = found[1], similar_op(found[1])
+    hint = "correct its name" if similar is None else f"did you mean '{similar}'?"
+    return f"there is no operation {name}{new_name(name) or f'; {hint}'}"
 
 
 CLEARER = (
