@@ -1,8 +1,8 @@
 """
-Formulas that are recorded when they are first evaluated, and then repeated.
+Formulas that are traced when they are first evaluated, and then repeated.
 
 The code of a model decides by the structure of a mapping which operations it does, and
-arrays go through these. So for other arrays it need not decide again: the recorded
+arrays go through these. So for other arrays it need not decide again: the traced
 operations, a few array operations for a screen of code, give the same numbers.
 """
 

@@ -1,5 +1,5 @@
 """
-The points of a program at which it may hold most at the same time.
+The points of a program at which register pressure may be highest.
 
 At most points a program holds nothing that it does not also hold at another one. Such
 points are no peaks, whatever the sizes of tiles, and need no evaluation.

@@ -1,4 +1,4 @@
-"""Where a program loads the tiles of a node: before its loops, or after them."""
+"""When a program loads the tiles of a node: before its loops, or after them."""
 
 from __future__ import annotations
 

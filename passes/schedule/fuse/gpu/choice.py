@@ -3,10 +3,10 @@ The choice between fusion strategies on GPUs, by the estimated time of their ker
 
 `none` gives every contraction its own kernel, and the ops between two of them another;
 `partial` makes one kernel with several reduction loops over a row; `full` makes one
-kernel that has a whole row in registers; `priority` merges kernels in the order of what
-that saves; `auto` takes the cheapest of these. A kernel that does not fit the GPU is
-cut in two. Before the cheapest choice is taken, each of its kernels is lowered to
-Triton; one that `lower-to-triton` rejects is cut in two, too.
+kernel that has a whole row in registers; `priority` is priority fusion (`priority.py`);
+`auto` takes the cheapest of these. A kernel that does not fit the GPU is cut in two.
+Before the cheapest choice is taken, each of its kernels is lowered to Triton; one that
+`lower-to-triton` rejects is cut in two, too.
 """
 
 from __future__ import annotations
