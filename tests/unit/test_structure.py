@@ -43,6 +43,7 @@ LAYERS = (
         "tools.located_parser",
         "tools.mapping_table",
         "tools.option_check",
+        "tools.option_types",
         "tools.pass_list",
         "tools.renamed",
     ),

@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
 from comet.tools.diagnostics import UsageError
+from comet.tools.option_types import TEXT, type_in_words
 from comet.tools.renamed import new_name
 
 MadeT = TypeVar("MadeT", bound=ArgSpecConvertible)
@@ -94,33 +95,30 @@ def _readable(
     """Name the option that has a value of the wrong type, and the right type."""
     message, types = str(error), get_type_hints(class_)
     for option, values in given.items():
-        if message == f"Incompatible types: given {values}, expected {types[option]}":
-            expected = re.sub(
-                r"typing\.Literal\[(.*?)\]", r"one of \1", message.split("expected ")[1]
-            )
-            expected = re.sub(r"<class '(\w+)'>", _type_name, expected)
-            expected = re.sub(r"typing\.Union\[(.*)\]", _alternatives, expected)
-            expected = expected.replace("int | float", "a number")
-            written = ",".join(str(value) for value in values)
-            return (
-                f"the option '{option}' is {expected}, not {written}{new_name(written)}"
-            )
+        kind = types[option]
+        if not values and message in (EMPTY, _incompatible(values, kind)):
+            return f"the option '{option}' has no value; it is {type_in_words(kind)}"
+        if message == _incompatible(values, kind):
+            return f"the option '{option}' is {_expected(kind, values)}"
     if (missing := re.search(r"requires argument \"(\w+)\"", message)) is not None:
         return f"the option '{missing[1]}' is missing; write {missing[1]}=.."
     return message
 
 
-def _type_name(found: re.Match[str]) -> str:
-    """Name a Python type in plain words."""
-    numbers = {"int": "a whole number", "float": "a number"}
-    names = {**numbers, "str": "text", "bool": "true or false"}
-    return names.get(found[1], found[1])
+EMPTY = "Argument must contain a value"
+"""What xDSL says of a choice of types, as `_incompatible` of other types."""
 
 
-def _alternatives(found: re.Match[str]) -> str:
-    """Name a choice between types in plain words."""
-    kinds = found[1].replace("bool", "true, false").split(", ")
-    return f"{', '.join(kinds[:-1])} or {kinds[-1].removeprefix('one of ')}"
+def _incompatible(values: ParameterListType, kind: object) -> str:
+    return f"Incompatible types: given {values}, expected {kind}"
+
+
+def _expected(kind: object, values: ParameterListType) -> str:
+    """Return the end of a sentence: a type, the values it is not, and a way out."""
+    written = ",".join(str(value) for value in values)
+    words = type_in_words(kind)
+    way_out = "; put it in quotes" if words == TEXT else new_name(written)
+    return f"{words}, not {written}{way_out}"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
