@@ -44,6 +44,7 @@ from comet.passes.graph.use_ge import UseGePass, plan_comparisons
 from comet.passes.graph.use_reciprocals import UseReciprocalsPass
 from comet.passes.pipeline import AUTO, Pipeline
 from comet.passes.pipelines.triton_distributed.over_ranks import (
+    check_groups,
     distribute_over_programs,
     distribute_over_ranks,
     group_sizes,
@@ -251,6 +252,8 @@ class TritonDistributedPass(Pipeline):
             check_single(module)
         elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
         if elementary:
+            if self.ranks > 1 and self.group > 1:
+                check_groups(module)
             if self.ranks != 1 or is_sharded:
                 yield SelectRanksPass(self.ranks)
             yield from self._to_elementary(module)

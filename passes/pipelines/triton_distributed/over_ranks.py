@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
@@ -20,10 +21,13 @@ from comet.dialects.collective import (
     CollectiveOp,
     ReduceScatterOp,
 )
+from comet.dialects.errors import OpError
+from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.pipelines.triton_distributed.start import NAME, plan_start
 from comet.passes.sharding.add_ctas import AXIS as CTAS
+from comet.passes.sharding.boundary import boundary_of, says_sharding
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     ShardedDim,
@@ -67,6 +71,27 @@ def distribute_over_ranks(
             "collective.shard"
         )
     yield from (DistributePass(dim, axes) for dim, axes in sharded)
+
+
+def check_groups(module: ModuleOp) -> None:
+    """
+    Raise PassFailedException where groups of programs on several ranks cannot exchange.
+
+    What ranks hold is then given by `dim`, and not by functions.
+    """
+    for func in filter(_says_what_ranks_hold, compute_functions(module)):
+        raise OpError(
+            func,
+            f"{NAME}: @{func.sym_name.data} says by collective.shard what ranks hold, "
+            "and with groups of programs only the option 'dim' does; use ctas=1, or "
+            f'leave collective.shard out and say it by dim="M:rank;N:{CTAS}"',
+        )
+
+
+def _says_what_ranks_hold(func: FuncOp) -> bool:
+    boundary = boundary_of(func)
+    stated = (*boundary.arguments, *boundary.results)
+    return says_sharding(func) or any(sharding is not None for sharding in stated)
 
 
 def distribute_over_programs(
@@ -132,8 +157,10 @@ def group_sizes(
     Yield the sizes of groups to try: powers of two that leave each program a tile.
 
     `dims` are those of the option `dim`. Programs share the first one, of which ranks
-    have shards, or the one with their axis.
+    have shards, or the one with their axis. There are none where `check_groups` fails.
     """
+    if ranks > 1 and any(map(_says_what_ranks_hold, compute_functions(module))):
+        return
     shared = next((entry for entry in dims if CTAS in (entry.axes or ())), dims[0])
     over_ranks = 1 if shared.axes == (CTAS,) else ranks
     copy = module.clone()

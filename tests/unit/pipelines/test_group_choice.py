@@ -4,9 +4,10 @@ import re
 
 import pytest
 from covering import one_of
-from gpu_ranks import TEXTS
+from gpu_ranks import H200X8, TEXTS
 from group_programs import H200
 from semantics import comet_context, parse_module, run_passes
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.pipelines.triton_distributed.over_ranks import group_sizes
 from comet.passes.search.record import session
@@ -46,6 +47,17 @@ def test_the_choice_is_explained():
     costs = [row.cost for row in choice.rows if row.cost is not None]
     assert len(costs) == len(labels)
     assert choice.chosen == 1
+
+
+@pytest.mark.parametrize("shards", ['{M = ["rank"]}', "{}"])
+def test_groups_take_no_shards_from_functions_of_several_ranks(shards: str):
+    text = TEXTS["softmax"].format(M=64, N=256, K=32)
+    stated = f"(tensor<64x256xf16> {{collective.shard = {shards}}}) {{"
+    module = parse_module(text.replace("tensor<64x256xf16> {", stated, 1))
+    chosen = f"{H200X8},triton-distributed{{ranks=2 ctas=auto to=dataflow}}"
+    assert "cta = " not in str(run_passes(module.clone(), chosen))
+    with pytest.raises(PassFailedException, match=r'say it by dim="M:rank;N:cta"$'):
+        run_passes(module, f"{H200X8},triton-distributed{{ranks=2 ctas=2}}")
 
 
 def test_the_hardware_file_bounds_the_shares_of_rows():
