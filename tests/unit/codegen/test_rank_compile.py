@@ -263,6 +263,17 @@ def test_an_order_that_the_compiler_drops_is_found():
     )
 
 
+@pytest.mark.parametrize("other", ["", "red.global.sys.relaxed.add.u32 [%rd3], %r1;\n"])
+def test_two_flags_may_share_an_instruction_with_their_order(other: str):
+    """LLVM joins the ends of branches that push keys and values of one shape."""
+    flag = "%0 = tt.atomic_rmw add, release, sys, %1, %2\n"
+    made = "bar.sync 0;\n@%p1 red.global.sys.release.add.u32 [%rd2], %r1;\n" + other
+    asked = 2 * f"ttg.barrier\n{flag}"
+    code = Code("sm_90", ttir=asked, ttgir="", assembly=made, shared=0, spills=0)
+    lost = "of 2 atomics that release at scope sys, the assembly has 1"
+    assert faults(code) == ((lost,) if other else ())
+
+
 @pytest.mark.parametrize("carried", ["", ", !ttg.memdesc<64x32xf16, #shared>"])
 def test_a_pipelined_loop_on_amd_carries_what_it_has_loaded(carried: str):
     """Beside its sum; copies that go on meanwhile are for NVIDIA's GPUs."""
