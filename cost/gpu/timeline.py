@@ -168,6 +168,8 @@ class _Player:
         self.clocks = [0.0 for _ in self.ranks]
         self.segments: list[Segment] = []
         self.arrivals: dict[str, list[_Arrival]] = {}
+        self.links = [0.0 for _ in self.ranks]
+        """When the links of each rank have transferred all that it sent so far."""
         self.step, self.part = "", ""
         self.kernels = 0
 
@@ -305,6 +307,9 @@ class _Player:
         """Record when a node's messages arrive; return when its last store arrives."""
         done, net = self.clocks[rank], self.machine.net
         link = sum(_link_time(send, part, self.machine) for send in part.sends)
+        if link > 0:  # behind what an earlier node of the kernel sent
+            self.links[rank] = max(self.links[rank], begin) + link
+            link = self.links[rank] - begin
         for send in part.sends:
             stored = self.clocks[rank] - begin
             flight = net.latency if send.remote else 0.0

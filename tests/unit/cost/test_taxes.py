@@ -278,6 +278,20 @@ def test_a_persistent_kernel_works_while_it_sends() -> None:
     assert waits(receive) < waits(replace(receive, by_block=False))
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_nodes_of_a_kernel_share_the_links(count: int) -> None:
+    slow = with_net(NODE, bandwidth=7e9)
+    first = producer(True, signals=True)
+    parts = [
+        replace(
+            first, name=f"copy {i}", sends=(replace(first.sends[0], channel=str(i)),)
+        )
+        for i in range(count)
+    ]
+    whole = play((Launch("f", tuple(parts)),), slow).latency
+    assert whole > count * float(send_time(MESSAGE, slow.net))
+
+
 def test_rows_that_have_arrived_hold_nobody_up() -> None:
     sender = producer(True, signals=True)
     blocks = replace(sender, sends=(replace(sender.sends[0], blocks=8),))
