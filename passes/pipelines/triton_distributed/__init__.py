@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Literal
 
 from xdsl.context import Context
@@ -15,7 +16,6 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_gpu
@@ -48,6 +48,10 @@ from comet.passes.pipelines.triton_distributed.over_ranks import (
     distribute_over_programs,
     distribute_over_ranks,
     group_sizes,
+)
+from comet.passes.pipelines.triton_distributed.reductions import (
+    best_reductions,
+    seconds_of,
 )
 from comet.passes.pipelines.triton_distributed.start import (
     NAME,
@@ -132,6 +136,12 @@ class TritonDistributedPass(Pipeline):
 
     sources: Literal["each", "all"] | None = None
     """See `bsp-to-dataflow`."""
+
+    kind: Literal["allreduce", "reduce_scatter_all_gather", "auto"] = "auto"
+    """
+    What all-reduces of ranks become, see `place-collectives`; `auto` takes the faster
+    launch plan.
+    """
 
     split: str = "auto"
     """
@@ -270,7 +280,14 @@ class TritonDistributedPass(Pipeline):
         then += self._to_kernels(level)
         if elementary and self.group == 1:
             yield from self._split(module, then)
-        yield from then
+        for index, part in enumerate(then):
+            if isinstance(part, PlaceCollectivesPass) and self.kind == AUTO:
+                rest = then[index + 1 :]
+                yield best_reductions(
+                    module, part, partial(self._seconds, ctx, module, rest)
+                )
+            else:
+                yield part
         if self.instances > 1:
             yield from self._to_channels()
         if level is IRLevel.DATAFLOW and self.instances == 1:
@@ -291,19 +308,26 @@ class TritonDistributedPass(Pipeline):
         """Return the number of programs in a group with the fastest launch plan."""
 
         def seconds(ctas: int) -> float:
-            tried = replace(self, ctas=ctas)
             copy = module.clone()
-            for part in tried.parts(ctx, copy):
-                part.apply(ctx, copy)
-                if isinstance(part, AnnotateCostPass):
-                    break
-            found = map(estimate_of, compute_functions(copy))
-            return 1e-9 * sum(cost.latency for cost in found if cost is not None)
+            return seconds_of(ctx, copy, replace(self, ctas=ctas).parts(ctx, copy))
 
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
         sizes = (1, *group_sizes(ctx, module, parse_dims(self.dim), self.ranks))
         candidates = [timed(f"ctas={n}", n, partial(seconds, n)) for n in sizes]
         return cheapest("groups", place, candidates).result
+
+    def _seconds(
+        self,
+        ctx: Context,
+        module: ModuleOp,
+        then: Sequence[ModulePass],
+        place: PlaceCollectivesPass,
+    ) -> float:
+        """Return what a launch plan takes that `place` and `then` make."""
+        copy = module.clone()
+        channels = self._to_channels()
+        parts = chain([place], then, channels, self.to_target(copy))
+        return seconds_of(ctx, copy, parts)
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes that make elementary ops of those of `module`."""
@@ -341,7 +365,8 @@ class TritonDistributedPass(Pipeline):
         if level is not IRLevel.SPMD:
             yield InsertCollectivesPass()
         yield MergeCollectivesPass()
-        yield PlaceCollectivesPass(at=shared if self.group > 1 else None)
+        kind = "allreduce" if self.kind == AUTO else self.kind
+        yield PlaceCollectivesPass(shared if self.group > 1 else None, kind)
         yield LowerReductionsPass()
 
     def _to_kernels(self, level: IRLevel) -> Iterator[ModulePass]:

@@ -30,6 +30,7 @@ WORDS: Mapping[str, frozenset[str]] = {
     "launches": frozenset(("auto", "none")),
     "share": frozenset(("auto", "all", "none")),
     "split": frozenset(("auto", "none")),
+    "kind": frozenset(("auto", "allreduce")),
 }
 """The values of options that are no request for certain kernels or parts."""
 
@@ -46,7 +47,7 @@ def check_requests(given: Mapping[str, str], ranks: int, ctas: int) -> None:
         reason = None
         if ctas > 1:
             reason = f"programs are in groups; use ctas=1, or leave {name} out"
-        elif ranks > 1 and name != "split":
+        elif ranks > 1 and name not in ("split", "kind"):
             reason = f"there are {ranks} ranks; use ranks=1, or leave {name} out"
         elif name == "share" and given["merge"] == "launch":
             reason = "merge=launch merges parts in a launch of its own; leave one out"

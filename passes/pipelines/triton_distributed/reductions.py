@@ -1,0 +1,77 @@
+"""
+How ranks add up their terms: each all of them, or each a shard, which it gives to all.
+
+An all-reduce that GPUs carry out sends all terms of a rank to all others. A
+reduce-scatter and an all-gather send a shard of the terms to each, and a shard of the
+sums to all: of R ranks, 2 / R of the bytes, in one exchange more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from comet.cost.from_ir.collective import payload_of
+from comet.cost.from_ir.gpus import machine_of
+from comet.cost.gpu.interconnect import send_time
+from comet.dialects.arch import attached_system
+from comet.dialects.collective import AllReduceOp
+from comet.dialects.cost import estimate_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.search import cheapest, timed
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass
+from comet.passes.sharding.place_collectives.kinds import Kind
+
+FORMS: tuple[Kind, ...] = ("allreduce", "reduce_scatter_all_gather")
+
+
+def seconds_of(ctx: Context, module: ModuleOp, parts: Iterable[ModulePass]) -> float:
+    """Run passes up to `annotate-cost`; return what the launch plans of all take."""
+    for part in parts:
+        part.apply(ctx, module)
+        if isinstance(part, AnnotateCostPass):
+            break
+    found = map(estimate_of, compute_functions(module))
+    return 1e-9 * sum(cost.latency for cost in found if cost is not None)
+
+
+def best_reductions(
+    module: ModuleOp,
+    place: PlaceCollectivesPass,
+    seconds: Callable[[PlaceCollectivesPass], float],
+) -> PlaceCollectivesPass:
+    """
+    Return `place` with the form of all-reduces in `module` that is fastest.
+
+    `seconds` compiles the module with another such pass, and prices the launch plan.
+    """
+    found = [op for op in module.walk() if isinstance(op, AllReduceOp)]
+    if not exchange_may_gain(module, found):
+        return place
+    passes = [replace(place, kind=kind) for kind in FORMS]
+    candidates = [timed(each.kind, each, partial(seconds, each)) for each in passes]
+    values = ", ".join(f"%{op.input.name_hint or 'a value'}" for op in found)
+    return cheapest("all-reduces", values, candidates).result
+
+
+def exchange_may_gain(module: ModuleOp, found: Iterable[AllReduceOp]) -> bool:
+    """
+    Return whether some all-reduces take longer, as they are, than an exchange of flags.
+
+    Of two ranks, each sends the same bytes in both forms.
+    """
+    system, saved, exchange = attached_system(module), 0.0, 0.0
+    for op in found:
+        machine = machine_of(system, op.group_size)
+        net, terms = machine.net, payload_of(op.input).bytes
+        exchange = net.latency + net.signal
+        if op.group_size > 2:
+            loads = op.group_size * terms / machine.device.hbm_bandwidth
+            saved += float(send_time(terms, net)) + loads
+    return saved > exchange
