@@ -32,9 +32,9 @@ TILINGS: Mapping[str, tuple[int, ...]] = {
 }
 
 
-def program(op: str, columns: int) -> str:
+def program(op: str, columns: int, rows: int = ROWS) -> str:
     """Return the text of an op, with 1024 terms in each product."""
-    text = resized(op, {128: ROWS, 64: 1024, 256: columns})
+    text = resized(op, {128: rows, 64: 1024, 256: columns})
     return text.replace("f16", OPS[op])
 
 

@@ -103,7 +103,8 @@ class Compiled:
     nested_address_registers: int
     """
     The registers for each copy of an operand to shared memory, if several loops change
-    its address, of which one takes a single index at a time.
+    its address, of which one takes a single index at a time; and for each load of what
+    programs of a group keep in registers during a product.
     """
     summed_address_registers: int
     """The same of a sum of products, in any loop."""

@@ -23,6 +23,8 @@ from comet.cost.reals import Real, choose, longest, product, total
 
 REGISTER = 4
 """Bytes of a register."""
+ADDRESS_REGISTERS = 2
+"""Registers of an address, which has 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +262,7 @@ def _peak_registers(
     layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
     converted = np.equal(numbers.stages, 1) * (1 - layouts.reads_shared)
     loaded = _loaded_fraction(numbers, gpu) * layouts.reads_shared
+    ahead = _ahead(numbers, gpu)
 
     @cache
     def held(tile: Term) -> Real:
@@ -273,6 +276,8 @@ def _peak_registers(
         )
         if point.operands is None:
             return tiles
+        if summary.group:
+            tiles = tiles + _row_loop_registers(point.operands, layouts, ahead, held)
         if point.before:
             begun = np.greater(layouts.trips_of(point.operands.product), 1)
             tiles = tiles + begun * total(map(held, point.accumulator))
@@ -284,6 +289,27 @@ def _peak_registers(
         return tiles + read
 
     return longest(map(alive, summary.peaks))
+
+
+def _row_loop_registers(
+    operands: Operands, layouts: Layouts, ahead: Real, held: Callable[[Term], Real]
+) -> Real:
+    """
+    Return the registers of a thread in a product, for the loop over rows around it.
+
+    Programs of a group have several blocks of rows, one after the other. As for any
+    loop around that of a product, LLVM computes what is the same in all iterations
+    before it (see `_outer_registers`). That is at least an address of two registers for
+    each copy, and also for each vector that is loaded before the product and read after
+    it.
+    """
+    points = (p for p in layouts.summary.points if p.before and p.operands == operands)
+    kept = longest(total(map(held, point.tiles)) for point in points)
+    rules, vectors = layouts.gpu.compiled, kept * REGISTER / layouts.gpu.load_bytes
+    each = np.maximum(ahead, ADDRESS_REGISTERS)
+    copies = _copy_registers(operands.product, layouts, each, each)
+    addresses = copies + rules.nested_address_registers * vectors
+    return rules.outer_loop_registers + addresses
 
 
 def _tile_registers(tile: Term, layouts: Layouts) -> Real:

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 from paths import ROOT
@@ -16,6 +17,28 @@ from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import kernel_work
 from comet.passes.schedule.tile.gpu.space import block_sizes
+
+STACK = 64
+"""Bytes of a stack that kernels have without spilling, for what is indexed."""
+
+
+class Used(Protocol):
+    """What a thread of a kernel uses."""
+
+    @property
+    def registers(self) -> int:
+        """Its registers."""
+        ...
+
+    @property
+    def spilled(self) -> int:
+        """The bytes of it that are in memory."""
+        ...
+
+
+def spills(kernel: Used) -> bool:
+    """Whether a kernel has no register left and keeps values in memory."""
+    return kernel.spilled > STACK or (kernel.spilled > 0 and kernel.registers == 255)
 
 
 @dataclass(frozen=True)

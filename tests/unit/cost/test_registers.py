@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from covering import one_of
 from register_ops import OPS, ROWS, SUMS
-from register_table import Row, Table, correlation
+from register_table import Table, correlation, spills
 
 from comet.cost.gpu.layouts import Layout, Layouts
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
@@ -26,17 +26,8 @@ SUM_TABLE = Table("sum_registers.csv", "h200x1")
 """Sums of products, and products that are summed over several dimensions."""
 DEEP_TABLE = Table("deep_registers.csv", "h200x1")
 """Kernels that sum a dimension in blocks of 128."""
-STACK = 64
-"""Bytes of a stack that kernels have without spilling, for what is indexed."""
-
-
 CORRELATION = 0.9
 """The least rank correlation."""
-
-
-def spills(row: Row) -> bool:
-    """Whether a kernel has no register left and keeps values in memory."""
-    return row.spilled > STACK or (row.spilled > 0 and row.registers == 255)
 
 
 def test_products_of_each_loop_have_a_layout_of_their_own() -> None:
