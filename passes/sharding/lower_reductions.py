@@ -4,7 +4,8 @@
 For GPUs, after `place-collectives`. The instances of a group exchange their terms,
 concatenated along a new dimension, and each reduces them locally: an all-reduce becomes
 an all-gather and a reduction, a reduce-scatter an all-to-all and a reduction. The
-reduction is an ordinary op, which can be fused. All other collectives stay as they are.
+reduction is an ordinary op, which can be fused. A sum in shards that all ranks gather,
+only to cast it to fewer bits, is cast before. All other collectives stay as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from comet.dialects.collective import (
     AllToAllOp,
     ReduceScatterOp,
 )
-from comet.dialects.compound import ReduceOp
+from comet.dialects.compound import CastOp, ReduceOp
 from comet.dialects.compound.dims import (
     Element,
     element_type_of,
@@ -43,6 +44,8 @@ class LowerReductionsPass(FunctionPass):
     LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        for cast in plan_casts(function):
+            gather_cast(cast)
         for reduction in plan_reductions(function):
             apply_reduction(reduction)
 
@@ -56,6 +59,36 @@ class LoweredReduction:
     """The new dimension, with the terms of one instance per element."""
     terms: TensorType[Element]
     """The type of all terms that an instance reduces."""
+
+
+def plan_casts(func: FuncOp) -> list[CastOp]:
+    """Return the casts to fewer bits that alone read a gathered reduce-scatter."""
+    return [
+        op
+        for op in func.walk()
+        if isinstance(op, CastOp)
+        and op.added_bits < 0
+        and op.input.has_one_use()
+        and isinstance(gather := op.input.owner, AllGatherOp)
+        and isinstance(gather.input.owner, ReduceScatterOp)
+    ]
+
+
+def gather_cast(cast: CastOp) -> None:
+    """Gather what a cast makes of a shard, in place of a cast of what is gathered."""
+    gather = cast.input.owner
+    assert isinstance(gather, AllGatherOp)
+    shard = tensor(extents_of(gather.input), element_type_of(cast.result))
+    narrow = CastOp(gather.input, shard)
+    mesh, dim = gather.mesh.string_value(), gather.dim.data
+    moved = AllGatherOp(
+        narrow.result, mesh, gather.axis_names, cast.result.type, dim=dim
+    )
+    moved.from_level, moved.to_level = gather.from_level, gather.to_level
+    moved.algorithm = gather.algorithm
+    narrow.result.name_hint = moved.result.name_hint = cast.result.name_hint
+    Rewriter.replace_op(cast, [narrow, moved], [moved.result])
+    Rewriter.erase_op(gather)
 
 
 def plan_reductions(func: FuncOp) -> list[LoweredReduction]:

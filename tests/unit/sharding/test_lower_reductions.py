@@ -8,10 +8,11 @@ from paths import SAMPLES
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint, Rewriter
 
-from comet.dialects.collective import CollectiveOp, ReduceScatterOp
-from comet.dialects.compound import ReduceOp
-from comet.dialects.compound.dims import names_of
+from comet.dialects.collective import AllGatherOp, CollectiveOp, ReduceScatterOp
+from comet.dialects.compound import CastOp, ReduceOp
+from comet.dialects.compound.dims import bits_of, names_of
 
 RANKS = (1, 2, 3, 4, 8)
 SHARED = (
@@ -87,6 +88,25 @@ def test_place_collectives_may_have_split_the_reduction(ranks: int):
     after = run_passes(before, "lower-reductions")
     assert_same_meaning(before, after, "main")
     assert remaining(after) == MOVING
+
+
+@pytest.mark.parametrize("ranks", RANKS[1:])
+@pytest.mark.parametrize("has_readers", [False, True])
+def test_a_sum_is_cast_before_all_gather_it(ranks: int, has_readers: bool):
+    """Where something else reads the sum, it is gathered as it is."""
+    text = (SAMPLES / "gemm_all_reduce.mlir").read_text()
+    shared = "insert-collectives,place-collectives{kind=reduce_scatter_all_gather}"
+    before = run_passes(parse_module(mesh_text({"rank": ranks}) + text), "decompose")
+    before = run_passes(before, shared)
+    if has_readers:
+        cast = next(op for op in before.walk() if isinstance(op, CastOp))
+        Rewriter.insert_op(
+            CastOp(cast.input, cast.result.type), InsertPoint.before(cast)
+        )
+    after = run_passes(before, "lower-reductions")
+    assert_same_meaning(before, after, "gemm_all_reduce")
+    (gather,) = (op for op in after.walk() if isinstance(op, AllGatherOp))
+    assert bits_of(gather.input) == (32 if has_readers else 16)
 
 
 def test_a_dimension_that_is_called_so_already():
