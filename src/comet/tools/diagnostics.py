@@ -53,12 +53,11 @@ def location_of_op(op: Operation) -> str:
         return _location_text(op.location)
     names = [f"%{r.name_hint}" for r in op.results if r.name_hint is not None]
     name = " ".join([f"'{op.name}' op", *names[:1]])
-    around = list(_up_from(op))
-    for ancestor in around:
+    for ancestor in _up_from(op):
         symbol = ancestor.get_attr_or_prop("sym_name")
         if isinstance(symbol, StringAttr):
             return _location_within(ancestor, f"in @{symbol.data}, {name}")
-    return next((_location_within(a, name) for a in around if _is_located(a)), name)
+    return _location_within(op, name)
 
 
 def _up_from(op: Operation) -> Iterator[Operation]:
@@ -68,13 +67,16 @@ def _up_from(op: Operation) -> Iterator[Operation]:
         outer = outer.parent_op()
 
 
-def _is_located(op: Operation) -> bool:
-    return isinstance(op.location, FileLineColLoc) and not isinstance(op, ModuleOp)
+def _location_within(op: Operation, name: str) -> str:
+    """
+    Put a location before a name: that of `op`, or of the innermost op around it.
 
-
-def _location_within(outer: Operation, name: str) -> str:
-    if isinstance(outer.location, FileLineColLoc):
-        return f"{_location_text(outer.location)}: {name}"
+    A module that holds all of a file says no more than the file's name.
+    """
+    for outer in _up_from(op):
+        is_whole = isinstance(outer, ModuleOp) and outer.parent is None
+        if isinstance(outer.location, FileLineColLoc) and not is_whole:
+            return f"{_location_text(outer.location)}: {name}"
     return name
 
 

@@ -1,8 +1,10 @@
 """What the tools say of an error: one line, brief, without what the error dumps."""
 
+import re
 from time import perf_counter
 
 import pytest
+from gpu_ranks import H200X8
 from paths import HARDWARE
 from programs import graph_text
 from tool_run import comet_opt
@@ -36,6 +38,14 @@ def test_a_dictionary_in_a_message_is_left_out():
     fields = dictionary_of({f"field{i}": i for i in range(100)})
     text = sentence(PassFailedException(f"expected text, got {fields}; write text"))
     assert text == "error: expected text, got {..}; write text"
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_an_error_in_a_kernel_has_the_location_of_its_function(ranks: int):
+    text = graph_text("gemm", (32, 32, 32)).replace("xf16", "xf64")
+    passes = f"{H200X8},triton-distributed{{ranks={ranks}}}"
+    found = comet_opt(text, passes).sentence
+    assert re.match(r"in.mlir:\d+:\d+: in @main_\w*kernel, 'dataflow.kernel' op", found)
 
 
 def test_what_is_short_stays():
