@@ -32,6 +32,13 @@ from comet.dialects.schedule.launch import PERSISTENT
 NARROW = "comet.narrow"
 """The function attribute with the names of the products that are stored narrow."""
 
+UNROLLED = 4
+"""
+The most iterations of a loop whose end compilers know, and which they unroll.
+
+Longer ones end at a number that is known at run time only, see `lower-to-triton`.
+"""
+
 GRID_AXES = 3
 """The number of axes of a launch grid."""
 
