@@ -16,6 +16,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from comet.cost.from_ir.gpus import device_of, machine_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.launch_plan import (
     Barrier,
@@ -201,12 +202,14 @@ class _Reader:
         work = kernel_work(summary, blocks, numbers, gpu)
         launch = node.launch
         if launch is not None and launch.persistent and receives:
-            work = with_tile_loop(work, summary, gpu)
+            kept = kept_bytes(node, summary, blocks)
+            work = with_tile_loop(work, summary, gpu, kept)
         elif launch is not None and launch.persistent:
-            resident = launch.resident
+            resident, kept = launch.resident, kept_bytes(node, summary, blocks)
             work = replace(work, loads_ahead=launch.specialize)
+            count = launch.persistent
             work = persistent_work(
-                work, summary, blocks, launch.persistent, gpu, resident=resident
+                work, summary, blocks, count, gpu, resident=resident, kept=kept
             )
         return Part(
             name,

@@ -26,15 +26,17 @@ def persistent_work(
     gpu: Device,
     *,
     resident: bool,
+    kept: Real = 0.0,
 ) -> KernelWork:
     """
     Return the work of a kernel whose tiles are computed by so many `programs`.
 
     Without a loop of several iterations in a tile, the software pipeline is that of the
     loop over tiles: it loads the next tile ahead. Programs that are `resident` load the
-    operands that all tiles read once, and have one buffer for each.
+    operands that all tiles read once, and have one buffer for each. `kept` are bytes
+    that stay in registers, see `cost/from_ir/tile_loops.py`.
     """
-    work = with_tile_loop(work, summary, gpu)
+    work = with_tile_loop(work, summary, gpu, kept)
     ahead = work.loads_ahead or bool(pipelines_tiles(summary, blocks))
     if not resident:
         return replace(work, loads_ahead=ahead)
@@ -48,19 +50,22 @@ def persistent_work(
     )
 
 
-def with_tile_loop(work: KernelWork, summary: KernelSummary, gpu: Device) -> KernelWork:
+def with_tile_loop(
+    work: KernelWork, summary: KernelSummary, gpu: Device, kept: Real = 0.0
+) -> KernelWork:
     """
     Return the work of a kernel with the registers that a loop over tiles adds.
 
     What is computed from the number of a program stays alive in the loop, and what does
-    not depend on the tile is hoisted before it; of a loop in two parts, both need it.
+    not depend on the tile is hoisted before it (`kept` bytes); of a loop in two parts,
+    both need it.
     """
     rules, threads = gpu.compiled, gpu.warp_threads * work.warps
     added = rules.outer_loop_registers + rules.second_loop_registers * bool(
         summary.unmasked
     )
     registers = np.minimum(
-        work.registers + added * threads * REGISTER, gpu.register_bytes
+        work.registers + added * threads * REGISTER + kept, gpu.register_bytes
     )
     return replace(work, registers=registers)
 

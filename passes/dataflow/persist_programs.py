@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -35,7 +36,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
-from comet.cost.gpu.capacity import fits
+from comet.cost.from_ir.tile_loops import kept_bytes
+from comet.cost.gpu.capacity import fits, register_limit
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork, kernel_time, resident_programs
 from comet.cost.gpu.persistent import (
@@ -47,6 +49,7 @@ from comet.cost.gpu.persistent import (
 from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
+from comet.cost.reals import Real
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.dataflow import KernelOp
@@ -83,7 +86,7 @@ class PersistProgramsPass(ChoosingPass):
     The kernels, each with the number of its programs if that is not what the GPU runs
     at a time, as in "f_c_kernel f_d_kernel=66"; `all` that can; `none`; `auto`:
     those for which that is faster; or `specialized`: those of them with warps that only
-    load.
+    load. Those that are not named have registers for the loop over tiles.
     """
 
     resident: bool = True
@@ -123,6 +126,8 @@ class PersistentKernel:
     """The nodes whose programs are resident."""
     registers: float
     """Registers that a thread needs, by the model."""
+    most_registers: float
+    """The most that it may need."""
 
     @property
     def is_useful(self) -> bool:
@@ -130,6 +135,11 @@ class PersistentKernel:
         return any(
             node.trip_count > self.programs for node in launched_nodes(self.kernel)
         )
+
+    @property
+    def fits(self) -> bool:
+        """Whether a thread has the registers that the loop over tiles adds."""
+        return self.registers <= self.most_registers
 
 
 def plan_programs(
@@ -152,7 +162,7 @@ def plan_programs(
     return tuple(
         plan
         for plan in plans
-        if plan.is_useful and (kernels == ALL or _gains(plan, gpu))
+        if plan.is_useful and plan.fits and (kernels == ALL or _gains(plan, gpu))
     )
 
 
@@ -204,12 +214,23 @@ def plan_launch(
         programs = gpu.device.multiprocessors * max(int(resident), 1)
     resident_nodes = frozenset(model.node for model in models if model.is_resident)
     registers = max(_thread_registers(work, gpu.device) for work in works)
-    return PersistentKernel(kernel, programs, stages, resident_nodes, registers)
+    most = _most_registers(kernel.launch, gpu.device)
+    return PersistentKernel(kernel, programs, stages, resident_nodes, registers, most)
 
 
 def _thread_registers(work: KernelWork, device: Device) -> float:
     """Return the registers of a thread of a program."""
     return float(work.registers / (device.warp_threads * work.warps) / REGISTER)
+
+
+def _most_registers(launch: LaunchAttr, device: Device) -> float:
+    """
+    Return the most registers that a thread may need.
+
+    Where warps are specialized, the launch divides all of them.
+    """
+    limit = float(register_limit(launch.warps, device))
+    return inf if launch.specialize else limit
 
 
 def _stages(models: Sequence[_NodeModel], stages: int) -> int:
@@ -260,6 +281,11 @@ class _NodeModel:
             return False
         return bool(can_be_resident(self.summary, self.blocks, self.gpu.device))
 
+    @property
+    def kept(self) -> Real:
+        """The bytes that a program keeps in registers from tile to tile."""
+        return kept_bytes(self.node, self.summary, self.blocks)
+
     def work(self, stages: int, summary: KernelSummary | None = None) -> KernelWork:
         """Return the work of programs that compute a tile each, unless `summary`."""
         numbers = replace(launch_numbers(self.launch), stages=stages)
@@ -273,7 +299,7 @@ class _NodeModel:
         )
         work = replace(self.work(stages, summary), loads_ahead=self.launch.specialize)
         if self.waits:
-            return with_tile_loop(work, summary, self.gpu.device)
+            return with_tile_loop(work, summary, self.gpu.device, self.kept)
         return persistent_work(
             work,
             self.summary,
@@ -281,6 +307,7 @@ class _NodeModel:
             programs,
             self.gpu.device,
             resident=self.is_resident,
+            kept=self.kept,
         )
 
     def fits(self, stages: int) -> bool:

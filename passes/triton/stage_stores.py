@@ -28,6 +28,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork, kernel_time, resident_programs
 from comet.cost.gpu.persistent import persistent_work, staged_work
@@ -210,7 +211,10 @@ def _work(node: SpatialOp, launch: LaunchAttr, gpu: _Gpu) -> KernelWork:
     if not launch.persistent:
         return work
     count, resident = launch.persistent, launch.resident
-    return persistent_work(work, summary, blocks, count, gpu.device, resident=resident)
+    kept = kept_bytes(node, summary, blocks)
+    return persistent_work(
+        work, summary, blocks, count, gpu.device, resident=resident, kept=kept
+    )
 
 
 def _tile_bytes(node: SpatialOp) -> float:
