@@ -151,14 +151,34 @@ func.func @sum_of_heads(%a: !a, %b: !b, %c: !a, %d: !b) -> !y {
 """,
 }
 """Sums of products, and products that are summed over several dimensions."""
+SHORT: Mapping[str, str] = {
+    "scores": """
+!q = tensor<4x32x4096x128xbf16, #compound.dims<B, H, M, D>>
+!k = tensor<4x32x4096x128xbf16, #compound.dims<B, H, N, D>>
+!w = tensor<4x32x4096x4096xf32, #compound.dims<B, H, M, N>>
+!s = tensor<4x32x4096x4096xbf16, #compound.dims<B, H, M, N>>
+func.func @scores(%q: !q, %k: !k) -> !s {
+  %p = compound.contract %q, %k : !q, !k -> !w
+  %s = compound.cast %p : !w -> !s
+  func.return %s : !s
+}
+"""
+}
+"""Products of few terms, whose loops are unrolled."""
 BEFORE = "decompose{accumulator=f32},sink-renames,stream,fuse{strategy=full}"
 
 
 def fused(op: str, hardware: str) -> ModuleOp:
     """Return an op as one kernel without tiles."""
     path = SAMPLES / "hardware" / f"{hardware}.yaml"
-    text = GRAPHS.get(op) or ROWS.get(op) or SUMS.get(op) or resized(op, OPS[op])
+    text = _elementary(op) or resized(op, OPS[op])
     return comet.compile(comet.parse(text), path, BEFORE).module
+
+
+def _elementary(op: str) -> str | None:
+    """Return the text of an op that has no sample, else None."""
+    found = (texts.get(op) for texts in (GRAPHS, ROWS, SUMS, SHORT))
+    return next(filter(None, found), None)
 
 
 def kernel_of(module: ModuleOp) -> tuple[FuncOp, KernelSummary, Device]:

@@ -9,6 +9,8 @@ Compiles random tilings of ops, and writes what registers each of them takes.
         sum_of_heads > tests/data/sum_registers.csv
     python benchmarks/registers.py --deep --each 16 --ops gemm gemm_softmax \\
         gemm_rmsnorm gemm_residual sum_of_gemms > tests/data/deep_registers.csv
+    python benchmarks/registers.py --large --target gfx942 --ops gemm gemm_softmax \\
+        gemm_rmsnorm sum_of_gemms scores > tests/data/large_registers_gfx942.csv
 
 Tilings are drawn by the seed from the space of `tile`, those included that its register
 model rejects, as long as their tiles alone fit a multiprocessor. A line holds the op,
@@ -30,11 +32,14 @@ from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 
-from register_ops import OPS, ROWS, SUMS, fused, kernel_of
+from register_ops import OPS, ROWS, SHORT, SUMS, fused, kernel_of
 from xdsl.dialects.builtin import ModuleOp
 
 import comet
 from comet.cost.gpu.capacity import holds, shared_need
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.registers import REGISTER, alive_bytes
+from comet.cost.gpu.summary import KernelSummary
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.schedule.plan_string import format_plan
@@ -42,12 +47,15 @@ from comet.passes.schedule.tile.gpu import plan_with
 from comet.passes.schedule.tile.gpu.space import (
     LAUNCHES,
     LONG_DEPTH,
+    SHORT_DEPTHS,
     KernelTiling,
     block_sizes,
 )
 from comet.runtime.compile_check import Compiled, compiled, recorded_launches
 
 MACHINES = {"sm_90": "h200x1", "gfx942": "mi300x8"}
+LARGE = 128
+"""Registers of a thread for large tiles."""
 AFTER = "outline-kernels,lower-to-triton"
 
 
@@ -66,12 +74,13 @@ class Drawn:
 
 
 def drawn(
-    op: str, module: ModuleOp, seed: int, count: int, *, deep: bool
+    op: str, module: ModuleOp, seed: int, count: int, *, deep: bool, large: bool
 ) -> list[Drawn]:
     """
     Return random tilings whose tiles a multiprocessor holds.
 
-    If they are `deep`, they sum a dimension in the longest blocks.
+    If they are `deep`, they sum a dimension in the longest blocks; if they are `large`,
+    tiles alone take `LARGE` registers of a thread, and summed blocks may be short.
     """
     _, summary, gpu = kernel_of(module)
     dims = (*summary.grid, *summary.loops)
@@ -79,6 +88,8 @@ def drawn(
     sizes: dict[str, Sequence[int]] = {
         dim: block_sizes(summary, dim, long=deep) for dim in summary.extents
     }
+    if large:
+        sizes |= {dim: (*SHORT_DEPTHS, *sizes[dim]) for dim in summed}
     sizes |= LAUNCHES
     rows: list[dict[str, int]] = [
         dict(zip(sizes, row, strict=True)) for row in product(*sizes.values())
@@ -88,8 +99,17 @@ def drawn(
         for row in rows
         if holds(summary, row, shared_need(summary, row, row["stages"], gpu), gpu)
         and (not deep or any(row[dim] == LONG_DEPTH for dim in summed))
+        and (not large or _tile_registers(summary, row, gpu) >= LARGE)
     ]
     return random.Random(seed).sample(held, min(count, len(held)))
+
+
+def _tile_registers(
+    summary: KernelSummary, row: Mapping[str, int], gpu: Device
+) -> float:
+    """Return the registers of a thread for the tiles of a program alone."""
+    threads = gpu.warp_threads * row["warps"]
+    return float(alive_bytes(summary, row, 1)) / threads / REGISTER
 
 
 def module_text(module: ModuleOp, tiling: Drawn) -> str:
@@ -112,11 +132,14 @@ def compiled_kernel(text: str, target: str) -> Compiled:
         return compiled(launch, target)
 
 
-def lines(op: str, target: str, seed: int, count: int, *, deep: bool) -> Iterator[str]:
+def lines(op: str, options: argparse.Namespace) -> Iterator[str]:
     """Compile tilings of an op; yield their lines."""
-    module = fused(op, MACHINES[target])
-    for tiling in drawn(op, module, seed, count, deep=deep):
-        yield tiling.line(compiled_kernel(module_text(module, tiling), target))
+    module = fused(op, MACHINES[options.target])
+    numbers = options.seed, options.each
+    kinds = {"deep": options.deep, "large": options.large}
+    for tiling in drawn(op, module, *numbers, **kinds):
+        kernel = compiled_kernel(module_text(module, tiling), options.target)
+        yield tiling.line(kernel)
 
 
 def main() -> int:
@@ -126,9 +149,10 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=1, help="of the tilings")
     parser.add_argument("--each", type=int, default=70, help="tilings of each op")
-    ops = (*OPS, *ROWS, *SUMS)
+    ops = (*OPS, *ROWS, *SUMS, *SHORT)
     parser.add_argument("--ops", nargs="+", choices=ops, default=list(OPS))
     parser.add_argument("--deep", action="store_true", help="those with long blocks")
+    parser.add_argument("--large", action="store_true", help="those with large tiles")
     parser.add_argument("--target", choices=MACHINES, default="sm_90")
     options = parser.parse_args()
     if os.environ.get("TRITON_INTERPRET", "0") == "1":
@@ -138,9 +162,7 @@ def main() -> int:
     versions = f"Triton {version('triton')} for {options.target}, seed {options.seed}"
     print(f"# {versions}", "op,tiling,registers,spilled,shared", sep="\n")
     for op in options.ops:
-        for line in lines(
-            op, options.target, options.seed, options.each, deep=options.deep
-        ):
+        for line in lines(op, options):
             print(line, flush=True)
     return 0
 

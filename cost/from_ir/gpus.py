@@ -26,6 +26,7 @@ from comet.dialects.arch.triton_version import (
     Version,
     read_version,
 )
+from comet.dialects.schedule.attributes import UNROLLED
 
 INSTRUCTIONS = "matrix_instructions"
 SHARING = "sharing_ranks"
@@ -89,6 +90,7 @@ def _compiled(figures: Fields) -> Compiled:
         ),
         most_registers=count("most_registers"),
         spare_registers=count("spare_registers"),
+        accumulation_registers=integer(figures, "accumulation_registers", 0),
         operand_fraction=figure("operand_fraction"),
         operand_terms=count("operand_terms"),
         load_fraction=figure("load_fraction"),
@@ -107,6 +109,8 @@ def _compiled(figures: Fields) -> Compiled:
         warps_along_rows=integer(figures, "warps_along_rows", 0) > 0,
         second_loop_registers=count("second_loop_registers"),
         outer_loop_registers=count("outer_loop_registers"),
+        most_unrolled=UNROLLED,
+        unrolled_loop_registers=integer(figures, "unrolled_loop_registers", 0),
         nested_address_registers=integer(figures, "nested_address_registers", 0),
         summed_address_registers=integer(figures, "summed_address_registers", 0),
         least_group_elements=count("least_group_elements"),

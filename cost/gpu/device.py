@@ -56,6 +56,11 @@ class Compiled:
     """The most registers that a thread may have."""
     spare_registers: int
     """Registers that an estimate leaves free, because it may be too low."""
+    accumulation_registers: int
+    """
+    How many registers of a thread the accumulators of products may be in; those that
+    fill them are held twice. 0 if they may be in all.
+    """
     operand_fraction: float
     """
     Fraction of a contraction's operands that registers hold at a time, if its matrix
@@ -100,6 +105,10 @@ class Compiled:
     """The additional registers of a loop that is written in two parts."""
     outer_loop_registers: int
     """The additional registers of a loop around another one, or over tiles."""
+    most_unrolled: int
+    """The most iterations of a loop that the compiler unrolls."""
+    unrolled_loop_registers: int
+    """The additional registers of a loop of a product that the compiler unrolls."""
     nested_address_registers: int
     """
     The registers for each copy of an operand to shared memory, if several loops change

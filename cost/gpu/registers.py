@@ -69,6 +69,7 @@ def thread_registers(
     passed = rules.passed_fraction * shared
     loops = _outer_registers(summary, blocks, numbers, gpu)
     loops = np.maximum(loops, _summed_registers(summary, blocks, threads, gpu))
+    loops = loops + _unrolled_registers(summary, blocks, numbers, gpu)
     return _constant(summary, gpu) + loops + tiles + narrow + passed
 
 
@@ -170,6 +171,24 @@ def _summed_registers(
     copied = summary.peak([summary.sums], blocks, invariant=0.0)
     copies = copied / threads / gpu.load_bytes
     return rules.summed_address_registers * reads_shared(summary, blocks, gpu) * copies
+
+
+def _unrolled_registers(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> Real:
+    """
+    Return the registers of a thread for a loop of a product that is unrolled.
+
+    Where instructions read registers, LLVM reads operands of an iteration while the one
+    before multiplies. Of two iterations the first one continues no accumulator.
+    """
+    registers = gpu.compiled.unrolled_loop_registers
+    if not registers:
+        return 0.0
+    layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
+    trips = longest(map(layouts.trips_of, dict.fromkeys(summary.products)))
+    unrolled = np.greater(trips, 2) & np.less_equal(trips, gpu.compiled.most_unrolled)
+    return np.where(unrolled, registers, 0.0)
 
 
 def register_bound(
@@ -280,7 +299,8 @@ def _peak_registers(
             tiles = tiles + _row_loop_registers(point.operands, layouts, ahead, held)
         if point.before:
             begun = np.greater(layouts.trips_of(point.operands.product), 1)
-            tiles = tiles + begun * total(map(held, point.accumulator))
+            sums = begun * total(map(held, point.accumulator))
+            tiles = tiles + sums + _moved(sums, gpu)
             if np.any(loaded):
                 dot = point.operands.product
                 tiles = tiles + loaded * _loaded_registers(dot, layouts)
@@ -310,6 +330,18 @@ def _row_loop_registers(
     copies = _copy_registers(operands.product, layouts, each, each)
     addresses = copies + rules.nested_address_registers * vectors
     return rules.outer_loop_registers + addresses
+
+
+def _moved(accumulators: Real, gpu: Device) -> Real:
+    """
+    Return the registers of a thread to which accumulators are moved, of a loop.
+
+    Instructions read and write them in registers of one kind. If they fill it, LLVM
+    holds the result of an instruction beside what it continues (v_accvgpr_mov_b32 of
+    whole tiles in the loop, for gfx942 by Triton 3.9).
+    """
+    most = gpu.compiled.accumulation_registers
+    return np.greater_equal(accumulators, most) * accumulators if most else 0.0
 
 
 def _tile_registers(tile: Term, layouts: Layouts) -> Real:

@@ -3,8 +3,11 @@ The model of registers against kernels that LLVM compiled for gfx942.
 
 `tests/data/registers_gfx942.csv` was written by `benchmarks/registers.py`: eight ops
 with seed 1, of which the figures in the hardware file were made, and others with seed
-2, that were compiled when these were done.
+2, that were compiled when these were done. `large_registers_gfx942.csv` has all tilings
+of large tiles.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -16,8 +19,12 @@ from register_table import Table
 import comet
 from comet.cost.gpu.layouts import Layout, Layouts
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
+from comet.cost.reals import Real
 
 TABLE = Table("registers_gfx942.csv", "mi300x8")
+LARGE = Table("large_registers_gfx942.csv", "mi300x8")
+FEW: Mapping[Real, int] = {4: 400, 8: 232}
+"""Of kernels with so few registers, by wavefronts, nearly all should be admitted."""
 CORRELATION = 0.7
 """
 The least rank correlation: that of flash decode, eight kernels of 66 to 150 registers.
@@ -102,3 +109,19 @@ def test_few_tilings_that_fit_are_rejected() -> None:
     rows = [(op, row) for op in TABLE.ops() for row in TABLE.rows(op)]
     whole = [TABLE.admits(op, row) for op, row in rows if not row.spilled]
     assert np.mean(whole) > 0.95
+
+
+@one_of(2)
+@pytest.mark.parametrize("op", LARGE.ops())
+def test_no_large_tiling_that_spills_is_admitted(op: str) -> None:
+    """
+    Of those whose tiles alone take at least 128 registers of a thread.
+
+    Accumulators that fill the registers of one kind are moved between both kinds, and
+    in a loop of few iterations operands are read early.
+    """
+    spilling = [row for row in LARGE.rows(op) if row.spilled]
+    few = [row for row in LARGE.rows(op) if row.registers < FEW[row.numbers.warps]]
+    assert spilling
+    assert not any(LARGE.admits(op, row) for row in spilling)
+    assert np.mean([LARGE.admits(op, row) for row in few]) > 0.8

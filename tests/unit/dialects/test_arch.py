@@ -168,6 +168,7 @@ def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
     derived |= {"passed_fraction", "special_units", "specialized", "launch_registers"}
     derived |= {"nested_address_registers", "summed_address_registers"}
     derived |= {"vector_registers", "epilogue_subtiles", "most_cluster_blocks"}
+    derived |= {"accumulation_registers", "unrolled_loop_registers"}
     optional = {name for name, rule in GPU.items() if not rule.required}
     assert optional == {*GPU_DEFAULTS, *derived}
     gpu(**GPU_DEFAULTS).verify_()
