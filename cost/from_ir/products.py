@@ -13,6 +13,7 @@ from typing import Self
 
 from xdsl.ir import Operation, SSAValue
 
+from comet.cost.gpu.contractions import Contraction
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Operands, Point, Product, RowSplit, Term
 from comet.dialects.arch.gpu import rate_name
@@ -73,6 +74,18 @@ class ReadProduct:
             sum_with(op.result) is not None,
         )
 
+    def inside(self, loops: tuple[str, ...]) -> Contraction:
+        """Return it inside `loops`: a dot where the blocks of `batch` are 1."""
+        sides = self.operands
+        return Contraction(
+            sides.product.inside(loops),
+            Term(self.dims, 2, loops, single=tuple(sorted(sides.product.batch))),
+            self.result.dims,
+            (sides.left._replace(loops=loops), sides.right._replace(loops=loops)),
+            self.summed,
+            self.rate,
+        )
+
     def point(self, loops: Collection[str]) -> Point:
         """
         Return the least values in registers during the product.
@@ -82,39 +95,6 @@ class ReadProduct:
         summed = not self.contracted.isdisjoint(loops)
         result = (self.result,) if summed or not self.added else ()
         return Point(result, operands=self.operands)
-
-
-class Products:
-    """Collects the products of a kernel."""
-
-    def __init__(self) -> None:
-        self.products: list[Product] = []
-        self.dots: list[Term] = []
-        self.results: list[tuple[str, ...]] = []
-        self.reads: list[Term] = []
-        self.sums: list[Term] = []
-        self.dims: set[str] = set()
-        self.rows: set[str] = set()
-        self.depths: set[str] = set()
-        self.batch: set[str] = set()
-        self.type = "f32"
-
-    def add(self, read: ReadProduct, loops: tuple[str, ...]) -> None:
-        """Add a contraction, which is a dot where the blocks of `batch` are 1."""
-        sides, batch = read.operands, read.operands.product.batch
-        left = sides.right if read.turned else sides.left
-        result_dims, summed = set(read.result.dims), set(left.dims)
-        self.products.append(sides.product.inside(loops))
-        self.dots.append(Term(read.dims, 2, loops, single=tuple(sorted(batch))))
-        self.results.append(read.result.dims)
-        read_here = [side._replace(loops=loops) for side in (sides.left, sides.right)]
-        self.reads += read_here
-        self.sums += read_here if read.summed else ()
-        self.dims |= set(read.dims) - batch
-        self.rows |= (result_dims & summed) - batch
-        self.depths |= summed - result_dims
-        self.batch |= batch
-        self.type = read.rate
 
 
 def summarize_products(
@@ -141,34 +121,27 @@ def summary_of_products(
     loops: tuple[str, ...],
 ) -> KernelSummary:
     """Return the summary of products that are read, see `summarize_products`."""
-    products, points = Products(), list[Point]()
-    for read in found:
-        products.add(read, ())
-        points.append(read.point(loops))
+    reads = tuple(found)
+    contractions = tuple(read.inside(()) for read in reads)
     return KernelSummary(
+        contractions,
         extents=extents,
         grid=grid,
         loops=loops,
-        dot_dims=frozenset(products.dims),
-        dot_rows=frozenset(products.rows),
-        dot_depths=frozenset(products.depths),
         inner_dims=frozenset(loops[1:]),
-        batch_dims=frozenset(products.batch),
-        dots=tuple(products.dots),
-        dot_results=tuple(products.results),
-        dot_reads=tuple(products.reads),
-        products=tuple(products.products),
-        points=tuple(points),
-        dot_type=products.type,
-        split=_possible_split(products.products, (*grid, *loops)),
+        points=tuple(read.point(loops) for read in reads),
+        split=_possible_split(contractions, (*grid, *loops)),
     )
 
 
-def _possible_split(products: Sequence[Product], cut: Sequence[str]) -> RowSplit | None:
+def _possible_split(
+    contractions: Sequence[Contraction], cut: Sequence[str]
+) -> RowSplit | None:
     """Return how clusters may divide whole rows of a product, as far as it says."""
-    if len(products) != 1:
+    if len(contractions) != 1:
         return None
-    rows, columns = products[0].rows, products[0].columns
+    product = contractions[0].product
+    rows, columns = product.rows, product.columns
     if len(rows) != 1 or len(columns) != 1 or not columns.isdisjoint(cut):
         return None
     return RowSplit(*rows, *columns, reductions=0)

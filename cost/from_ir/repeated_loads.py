@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from xdsl.ir import Operation, SSAValue
 
@@ -11,7 +11,7 @@ from comet.dialects.compound.dims import names_of
 from comet.dialects.dataflow.transfer import PushOp, ReadTileOp, WaitOp
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.schedule.transfers import Border, loads, stores
+from comet.dialects.schedule.transfers import loads, stores
 
 
 def repeated_loads(node: NodeOp) -> Mapping[SSAValue, tuple[str, ...]]:
@@ -28,25 +28,6 @@ def repeated_loads(node: NodeOp) -> Mapping[SSAValue, tuple[str, ...]]:
             if (load.outer, names_of(load.tile)) in known:
                 found.setdefault(load.tile, (*other.factors, *node.factors))
     return found
-
-
-def repeated_waits(
-    borders: Sequence[Border],
-    around: tuple[str, ...],
-    late: Container[SSAValue],
-    repeated: Mapping[SSAValue, tuple[str, ...]],
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """
-    Yield the loops `around` the loads of a node, with those that must have one trip.
-
-    That is for each wait, for early loads and for late ones, all of whose loads are
-    repeated.
-    """
-    for is_late in (False, True):
-        tiles = [load.tile for load in borders if (load.tile in late) is is_late]
-        if tiles and all(tile in repeated for tile in tiles):
-            loops = dict.fromkeys(dim for tile in tiles for dim in repeated[tile])
-            yield around, tuple(loops)
 
 
 def _loops_before(node: NodeOp) -> Iterator[TemporalOp]:

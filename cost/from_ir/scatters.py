@@ -29,6 +29,19 @@ def added_width(op: ScatterAddOp, limit: int) -> int:
     return vector_width(op.result, limit)
 
 
+def additions(node: SpatialOp) -> tuple[ScatterAddOp, ...]:
+    """Return the additions to rows of memory that a kernel's node scatters."""
+    return tuple(op for value in node.outs for op in scatterings(value))
+
+
+def addition_addresses(node: SpatialOp, gpu: Device) -> Iterator[tuple[Term, ...]]:
+    """Yield the registers for addresses of each of the `additions` of a node, bytes."""
+    for op in additions(node):
+        width = added_width(op, gpu.load_bytes)
+        registers = addresses(op.values, width, (), gpu)
+        yield () if registers is None else (registers,)
+
+
 def times_stored(node: SpatialOp) -> Iterator[tuple[SSAValue, int]]:
     """Yield tiles of what a kernel's node scatters, and how often their bytes move."""
     for value, tile in zip(node.outs, node.yielded, strict=True):

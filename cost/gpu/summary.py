@@ -17,6 +17,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar, cast
 import numpy as np
 
 from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips, busiest
+from comet.cost.gpu.contractions import Contractions
 from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
 from comet.cost.gpu.launch_order import (
     LaunchOrder,
@@ -30,7 +31,6 @@ from comet.cost.gpu.terms import (
     Blocks,
     DividedEpilogue,
     Point,
-    Product,
     RowSplit,
     Term,
     Tiles,
@@ -84,34 +84,16 @@ def _once(
 
 
 @dataclass(frozen=True)
-class KernelSummary:
+class KernelSummary(Contractions):
     """The work of one kernel, by block sizes."""
 
     extents: Mapping[str, int]
     grid: tuple[str, ...]
     loops: tuple[str, ...]
-    dot_dims: frozenset[str]
-    """Dimensions of contractions; their blocks have a minimum."""
-    dot_rows: frozenset[str]
-    """Dimensions of the left operands that results keep."""
-    dot_depths: frozenset[str]
-    """Dimensions that contractions sum over."""
     inner_dims: frozenset[str]
     """Dimensions of loops that are inside other loops."""
-    batch_dims: frozenset[str]
-    """Dimensions of which a dot takes one element: blocks of 1, or it is no dot."""
-    dots: tuple[Term, ...]
-    """Floating-point operations of contractions."""
-    dot_results: tuple[tuple[str, ...], ...]
-    """Dimensions of the result of each contraction."""
-    dot_reads: tuple[Term, ...]
-    """Bytes that contractions read from shared memory."""
-    products: tuple[Product, ...]
-    """The contractions."""
     points: tuple[Point, ...]
     """The values that are alive in registers at the same time, for each op."""
-    dot_type: str
-    """Element type of the contractions' operands, by which their rate is found."""
     tensors: tuple[Term, ...] = ()
     """Inputs and results in device memory, bytes."""
     spilled: tuple[Term, ...] = ()
@@ -135,8 +117,6 @@ class KernelSummary:
     """Those of `rounds` that are none if the loops that stand second have one trip."""
     shared: tuple[tuple[Term, ...], ...] = ()
     """The tiles that shared memory holds at the same time, in each node, bytes."""
-    sums: tuple[Term, ...] = ()
-    """The operands of products that are added to one accumulator, bytes."""
     added: tuple[Term, ...] = ()
     """The tiles of kernels with products that programs add to memory, bytes."""
     narrow: tuple[tuple[Term, ...], ...] = ()

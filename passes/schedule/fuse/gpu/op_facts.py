@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.from_ir.kernel import additions_of
 from comet.cost.from_ir.products import ReadProduct, products_in
 from comet.cost.from_ir.vector_costs import loop_cost
+from comet.cost.from_ir.vector_operations import additions_of
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.terms import LoopCost
 from comet.dialects.compound import (
