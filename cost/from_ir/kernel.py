@@ -26,13 +26,14 @@ from comet.cost.from_ir.tile_traffic import (
     stored_tiles,
 )
 from comet.cost.from_ir.vector_operations import vector_operations
-from comet.cost.from_ir.waits import joined_rounds, repeated_rounds, rounds
+from comet.cost.from_ir.waits import waits_for_loads
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.launch_order import LaunchOrder
 from comet.cost.gpu.peaks import peak_groups
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Wait
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.compound import ContractOp
 from comet.dialects.compound.dims import joined_extents
@@ -102,9 +103,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         added=tuple(tile_bytes(op.values) for op in added) if with_products else (),
         converted=tuple(converted(bodies, levels, gpu)),
         vectors=tuple(vector_operations(tree, gpu)),
-        rounds=(*(() for _ in added_ids), *rounds(bodies)),
-        joined_rounds=tuple(joined_rounds(bodies)),
-        repeated_rounds=tuple(repeated_rounds(bodies)),
+        waits=(*(Wait(()) for _ in added_ids), *waits_for_loads(bodies)),
         points=tuple(dict.fromkeys(points.of(tree))),
         narrow=peak_groups(narrow),
         shared=peak_groups(staged_groups(tree, levels, gpu)),

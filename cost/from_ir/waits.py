@@ -2,64 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.bodies import Body
 from comet.cost.from_ir.tile_traffic import gathered_ids
+from comet.cost.gpu.terms import Wait
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.transfers import loads
 
 
-def rounds(bodies: Iterable[Body]) -> Iterator[tuple[str, ...]]:
+def waits_for_loads(bodies: Iterable[Body]) -> Iterator[Wait]:
     """
-    Yield the loops around each point where a program waits for loads.
+    Yield the waits of bodies.
 
-    It waits for the ids of rows that it gathers before it loads these.
+    A body waits for its early loads, and for its late loads; before, for the ids of the
+    rows that it gathers.
     """
     for body in bodies:
         for ids in gathered_ids(body):
-            yield tuple(dim for dim in body.loops if dim in ids.dims)
-        yield from [body.loops] * _waits(body)
+            yield Wait(tuple(dim for dim in body.loops if dim in ids.dims))
+        loaded = [load.tile for load in body.loads]
+        early = [tile for tile in loaded if tile not in body.late]
+        late = [tile for tile in loaded if tile in body.late]
+        if early:
+            joined = () if late else _loops_to_loading(body)
+            yield Wait(body.loops, joined, _repeated(early, body))
+        if late:
+            yield Wait(body.loops, _loops_to_loading(body), _repeated(late, body))
 
 
-def joined_rounds(
-    bodies: Iterable[Body],
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """
-    Yield the loops around each wait that a pipeline has with another, and those inside.
-
-    The latter have one iteration then: the loop around them loads, too.
-    """
-    for body in bodies:
-        waits = _waits(body)
-        yield from [(body.loops, ())] * (waits - 1)
-        if waits and (inner := _loops_to_loading(body)) is not None:
-            yield body.loops, inner
-
-
-def repeated_rounds(
-    bodies: Iterable[Body],
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """
-    Yield the loops around the waits all of whose loads are repeated, see `Body`.
-
-    Each comes with the loops that must have one trip.
-    """
-    for body in bodies:
-        for is_late in (False, True):
-            tiles = [
-                load.tile for load in body.loads if (load.tile in body.late) is is_late
-            ]
-            if tiles and all(tile in body.repeated for tile in tiles):
-                both = (dim for tile in tiles for dim in body.repeated[tile])
-                yield body.loops, tuple(dict.fromkeys(both))
-
-
-def _waits(body: Body) -> int:
-    """Return how often a body waits: for its early loads, and for its late loads."""
-    return len({load.tile in body.late for load in body.loads})
+def _repeated(tiles: Sequence[SSAValue], body: Body) -> tuple[str, ...]:
+    """Return the loops of tiles that are all repeated, see `Body`, else none."""
+    if any(tile not in body.repeated for tile in tiles):
+        return ()
+    return tuple(dict.fromkeys(dim for tile in tiles for dim in body.repeated[tile]))
 
 
 def _loops_to_loading(body: Body) -> tuple[str, ...] | None:

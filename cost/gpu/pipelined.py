@@ -21,10 +21,10 @@ def joined_rounds(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return how many waits in loops of contractions are one with another."""
     loops = {product.loops for product in summary.products}
     return total(
-        product(summary.iterated(dim, blocks) for dim in around)
-        * _run_once(inner, summary, blocks)
-        for around, inner in summary.joined_rounds
-        if around in loops
+        product(summary.iterated(dim, blocks) for dim in wait.loops)
+        * _run_once(wait.joined, summary, blocks)
+        for wait in summary.waits
+        if wait.joined is not None and wait.loops in loops
     )
 
 

@@ -53,8 +53,8 @@ def specialized_work(
     if gpu.compiled.specialized is None:
         return work
     rounds = longest(
-        product(summary.iterated(dim, blocks) for dim in loops)
-        for loops in summary.rounds
+        product(summary.iterated(dim, blocks) for dim in wait.loops)
+        for wait in summary.waits
     )
     return replace(work, rounds=rounds, joined_rounds=0.0, pipelines=work.pipelines + 1)
 

@@ -34,6 +34,7 @@ from comet.cost.gpu.terms import (
     RowSplit,
     Term,
     Tiles,
+    Wait,
 )
 from comet.cost.reals import Real, Truth, choose, longest, product, total
 
@@ -106,15 +107,8 @@ class KernelSummary(Contractions):
     """Tiles that get another layout, through shared memory, bytes."""
     vectors: tuple[Term, ...] = ()
     """Other floating-point operations."""
-    rounds: tuple[tuple[str, ...], ...] = ()
-    """The loops around each point where a program waits for loads."""
-    joined_rounds: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
-    """
-    Those of `rounds` for which a software pipeline waits together with another one, if
-    the loops that stand second have one iteration.
-    """
-    repeated_rounds: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
-    """Those of `rounds` that are none if the loops that stand second have one trip."""
+    waits: tuple[Wait, ...] = ()
+    """The points where a program waits for loads."""
     shared: tuple[tuple[Term, ...], ...] = ()
     """The tiles that shared memory holds at the same time, in each node, bytes."""
     added: tuple[Term, ...] = ()
@@ -395,11 +389,11 @@ class KernelSummary(Contractions):
             iterated = (self.iterated(dim, blocks) for dim in loops)
             return self.turns(loops) * product(iterated)
 
-        all_waits = total(times(loops) for loops in self.rounds if counts(loops))
-        return all_waits - total(
-            times(loops) * (1 - self.is_looped(both, blocks))
-            for loops, both in self.repeated_rounds
-            if counts(loops)
+        waits = [wait for wait in self.waits if counts(wait.loops)]
+        return total(times(wait.loops) for wait in waits) - total(
+            times(wait.loops) * (1 - self.is_looped(wait.repeated, blocks))
+            for wait in waits
+            if wait.repeated
         )
 
     def pipelines(self, blocks: Blocks) -> Real:
@@ -408,7 +402,7 @@ class KernelSummary(Contractions):
 
         That is the innermost of several iterations around a point where it waits.
         """
-        starts = [self._starts(loops, blocks) for loops in self.rounds]
+        starts = [self._starts(wait.loops, blocks) for wait in self.waits]
         turns = self.turns(()) * (1 + len(self.unmasked))
         return longest((1.0, *starts)) * turns
 

@@ -88,6 +88,20 @@ def _all_single(dims: Sequence[str], blocks: Blocks) -> Real:
     return product(np.less_equal(blocks[dim], 1) * 1.0 for dim in dims)
 
 
+class Wait(NamedTuple):
+    """A point where a program waits for loads."""
+
+    loops: tuple[str, ...]
+    """The loops of the program around it, the innermost last."""
+    joined: tuple[str, ...] | None = None
+    """
+    If these loops have one iteration, a software pipeline waits here and at another
+    point together; None for never.
+    """
+    repeated: tuple[str, ...] = ()
+    """If not empty, there is none where these loops have one iteration."""
+
+
 @dataclass(frozen=True)
 class Product:
     """A contraction, which is a dot if all dimensions of `batch` have blocks of 1."""

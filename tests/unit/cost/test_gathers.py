@@ -73,7 +73,7 @@ def test_a_program_waits_for_ids_before_it_loads_rows():
     found = priced(CHOSEN["V"], ROWS)
     whole = tensor(TABLE)
     plain = priced(f"%r = compound.map tanh %x : {whole} -> {whole}", TABLE)
-    assert len(found.summary.rounds) == len(plain.summary.rounds) + 1
+    assert len(found.summary.waits) == len(plain.summary.waits) + 1
     assert plain.summary.ids == ()
 
 
