@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.padding import is_border, unsliced
 
@@ -211,6 +212,12 @@ def _check_axes(name: str, mesh: MeshOp, dim: DimAxes, extents: Sequence[int]) -
             )
 
 
+def check_dims(name: str, module: ModuleOp, dims: Dims) -> None:
+    """Raise OpError in the name of a pass for a dimension that `module` has not."""
+    for entry in dims:
+        _extents(name, module, entry.dim)
+
+
 def extents_along(module: ModuleOp, dim: str) -> list[int]:
     """Return the extents of the values of `module` along `dim`."""
     return [extents_of(v)[dim] for v in values_in(module) if dim in names_of(v)]
@@ -225,8 +232,9 @@ def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
             if names
             else "the program has none"
         )
-        raise PassFailedException(
-            f"{name}: there is no dimension {dim} to shard; {way_out}"
+        raise OpError(
+            next(compute_functions(module), None),
+            f"{name}: there is no dimension {dim} to shard; {way_out}",
         )
     return extents
 

@@ -71,7 +71,7 @@ from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
 from comet.passes.search import cheapest, timed
 from comet.passes.search.goal import Goal, Objective
 from comet.passes.sharding.add_ctas import AddCtasPass
-from comet.passes.sharding.dim_axes import parse_dims
+from comet.passes.sharding.dim_axes import Dims, check_dims, parse_dims
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
 from comet.passes.sharding.merge_collectives import MergeCollectivesPass
@@ -106,10 +106,10 @@ class TritonDistributedPass(Pipeline):
     ranks: int = 1
     """The number of GPUs."""
 
-    dim: tuple[str, ...] = ("N",)
+    dim: tuple[str, ...] | None = None
     """
-    The dimension to shard over ranks, if the function has no shardings. Of several, as
-    in H,M, the first that ranks divide, else the last; "M:rank" also names the axis.
+    The dimension to shard over ranks, N by default, if the function has no shardings;
+    of H,M the first that ranks divide, else the last; "M:rank" also names the axis.
     """
 
     ctas: int | Literal["auto"] = 1
@@ -225,7 +225,7 @@ class TritonDistributedPass(Pipeline):
     def __post_init__(self) -> None:
         """Check the options that are text, like the passes that take them."""
         _ = (*self._to_kernels(IRLevel.ELEMENTARY), *self._to_channels())
-        if not parse_dims(self.dim):
+        if not self.dims:
             raise PassFailedException(
                 "the option 'dim' names the dimension that ranks shard, as in N; it is "
                 "empty; name one, or use ranks=1 without it to shard none"
@@ -267,13 +267,14 @@ class TritonDistributedPass(Pipeline):
             if self.ranks != 1 or is_sharded:
                 yield SelectRanksPass(self.ranks)
             yield from self._to_elementary(module)
+            check_dims(self.name, module, () if self.dim is None else self.dims)
             if is_sharded:
                 yield PropagateShardingsPass()
             if self.group > 1:
                 yield AddCtasPass(self.group)
-                yield from distribute_over_programs(ctx, module, self.dim, self.ranks)
+                yield from distribute_over_programs(ctx, module, self.dims, self.ranks)
             elif self.ranks > 1 and not is_sharded:
-                yield from distribute_over_ranks(ctx, module, self.dim)
+                yield from distribute_over_ranks(ctx, module, self.dims)
         then: list[ModulePass] = []
         if self.instances > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
             then += self._to_exchanges(module, level)
@@ -295,6 +296,11 @@ class TritonDistributedPass(Pipeline):
         yield from self.to_target(module)
 
     @property
+    def dims(self) -> Dims:
+        """The dimensions to shard, in the order of `dim`."""
+        return parse_dims(("N",) if self.dim is None else self.dim)
+
+    @property
     def group(self) -> int:
         """The number of programs that exchange, 1 if none do."""
         return 1 if self.ctas == "auto" else self.ctas
@@ -312,7 +318,7 @@ class TritonDistributedPass(Pipeline):
             return seconds_of(ctx, copy, replace(self, ctas=ctas).parts(ctx, copy))
 
         place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
-        sizes = (1, *group_sizes(ctx, module, parse_dims(self.dim), self.ranks))
+        sizes = (1, *group_sizes(ctx, module, self.dims, self.ranks))
         candidates = [timed(f"ctas={n}", n, partial(seconds, n)) for n in sizes]
         return cheapest("groups", place, candidates).result
 

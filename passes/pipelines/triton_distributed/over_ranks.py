@@ -30,12 +30,12 @@ from comet.passes.sharding.add_ctas import AXIS as CTAS
 from comet.passes.sharding.boundary import boundary_of, says_sharding
 from comet.passes.sharding.dim_axes import (
     DimAxes,
+    Dims,
     ShardedDim,
     assign_axes,
     dims_in,
     extents_along,
     format_dims,
-    parse_dims,
 )
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
@@ -43,16 +43,15 @@ from comet.passes.sharding.shardings import select_mesh
 
 
 def distribute_over_ranks(
-    ctx: Context, module: ModuleOp, names: Sequence[str]
+    ctx: Context, module: ModuleOp, dims: Dims
 ) -> Iterator[ModulePass]:
     """
-    Yield the passes that shard the dimensions `names` over ranks.
+    Yield the passes that shard the dimensions `dims` over ranks.
 
-    `names` are as in the option `dim` of the pipeline. Raises PassFailedException, with
-    other dimensions, if GPUs do not execute the collectives that these need.
+    Raises PassFailedException, with other dimensions, if GPUs do not execute the
+    collectives that these need.
     """
     mesh = select_mesh(NAME, module, None)
-    dims = parse_dims(names)
     sharded = assign_axes(NAME, module, mesh, dims, uneven=True)
     trial = with_collectives(ctx, module, sharded)
     if trial is not None and (found := unsupported(trial)) is not None:
@@ -95,16 +94,15 @@ def _says_what_ranks_hold(func: FuncOp) -> bool:
 
 
 def distribute_over_programs(
-    ctx: Context, module: ModuleOp, names: Sequence[str], ranks: int
+    ctx: Context, module: ModuleOp, dims: Dims, ranks: int
 ) -> Iterator[ModulePass]:
     """
     Yield the passes that shard a dimension over the programs of a group.
 
-    Of several ranks, it is over these as well, unless `names` give them another one, as
+    Of several ranks, it is over these as well, unless `dims` give them another one, as
     in M:rank;N:cta. Raises PassFailedException if programs share several dimensions.
     """
     mesh = select_mesh(NAME, module, None)
-    dims = parse_dims(names)
     if ranks == 1 and len(dims) == 1 and dims[0].axes is None:
         dims = (DimAxes(dims[0].dim, (CTAS,)),)
     sharded = assign_axes(NAME, module, mesh, dims, uneven=True)

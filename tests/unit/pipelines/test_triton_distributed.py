@@ -35,6 +35,7 @@ from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
 from comet.passes.graph.decompose import keep_reference
 from comet.passes.pipeline import run_settled
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
+from comet.passes.sharding.dim_axes import dims_in
 
 SIZES = {
     "one": {"M": 1, "N": 1, "K": 1},
@@ -209,6 +210,29 @@ def test_a_region_is_for_as_many_ranks_as_it_is_written_for(tmp_path: Path) -> N
     message = "written for 16 ranks, and the hardware has 8; attach hardware with more"
     with pytest.raises(PassFailedException, match=message):
         run_passes(module, "triton-distributed{ranks=16}")
+
+
+@pytest.mark.parametrize("options", ["dim=Q", "dim=M,Q ranks=1", "dim=Q ctas=auto"])
+def test_one_rank_has_the_dimension_that_is_asked_for(options: str) -> None:
+    module = parse_module(SOFTMAX.format(**SIZES["prime"]))
+    message = "no dimension Q to shard; there are M, K, N; name them"
+    with pytest.raises(OpError, match=message) as it:
+        run_passes(module, f"{H200},triton-distributed{{{options}}}")
+    assert isinstance(it.value.op, FuncOp)
+
+
+def test_without_the_option_dim_a_program_needs_no_dimension_n() -> None:
+    module = parse_module(
+        """
+        !S = tensor<8x24xf32, #compound.dims<M, K>>
+        !R = tensor<8xf32, #compound.dims<M>>
+        func.func @f(%s: !S) -> !R {
+          %m = compound.reduce max %s : !S -> !R
+          func.return %m : !R
+        }"""
+    )
+    assert "N" not in dims_in(module)
+    run_passes(module, f"{H200},triton-distributed")
 
 
 def test_functions_at_two_levels_are_refused() -> None:
