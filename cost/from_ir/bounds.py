@@ -16,7 +16,7 @@ from comet.cost.accelerator.bounds import crossing_bound
 from comet.cost.accelerator.compute import MATRIX_UNITS, VECTOR_UNITS, peak
 from comet.cost.accelerator.hardware import Hardware
 from comet.cost.estimate import ModelName
-from comet.cost.from_ir.collective import Price, price_of, pricer_for
+from comet.cost.from_ir.collective import CollectivePrice, price_of, pricer_for
 from comet.cost.from_ir.hardware import hardware_of
 from comet.dialects.arch import SystemOp
 from comet.dialects.blocks import yielded_by
@@ -134,7 +134,9 @@ def _work_bounds(
     yield from ((time, OPERATIONS) for time in _by_unit(cycles))
 
 
-def placed_prices(ops: Iterable[Operation], model: ModelName) -> Iterator[Price]:
+def placed_prices(
+    ops: Iterable[Operation], model: ModelName
+) -> Iterator[CollectivePrice]:
     """Yield the price of each placed collective, executed once on the whole value."""
     for op in ops:
         if isinstance(op, CollectiveOp) and op.is_explicit and op.to_level is not None:

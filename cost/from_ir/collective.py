@@ -70,7 +70,7 @@ def payload_of(value: SSAValue, copies: int = 1) -> Payload:
     return Payload(copies * elements_of(value), bits_of(value) / 8)
 
 
-def price_of(op: CollectiveOp, pricer: Pricer) -> Price:
+def price_of(op: CollectiveOp, pricer: Pricer) -> CollectivePrice:
     """
     Return the price of a collective for the larger of its operand and its results.
 
@@ -82,7 +82,7 @@ def price_of(op: CollectiveOp, pricer: Pricer) -> Price:
 
 
 @dataclass(frozen=True)
-class Price:
+class CollectivePrice:
     """How one collective is executed, and what it costs."""
 
     algorithm: Algorithm | None
@@ -101,7 +101,7 @@ class Price:
 class Pricer(Protocol):
     """Prices collectives over one group of instances."""
 
-    def price(self, kind: str, payload: Payload) -> Price:
+    def price(self, kind: str, payload: Payload) -> CollectivePrice:
         """
         Price a collective, its kind named as in `comet.cost.collectives.algorithms`.
 
@@ -116,10 +116,12 @@ class Unpriced:
 
     algorithm: Algorithm | None
 
-    def price(self, kind: str, payload: Payload) -> Price:
+    def price(self, kind: str, payload: Payload) -> CollectivePrice:
         """Return a price without figures."""
         del payload
-        return Price(self.algorithm if _has(kind, self.algorithm) else None, None)
+        return CollectivePrice(
+            self.algorithm if _has(kind, self.algorithm) else None, None
+        )
 
 
 @dataclass(frozen=True)
@@ -130,10 +132,10 @@ class ByAlgorithm:
     unit: TimeUnit
     algorithm: Algorithm | None
 
-    def price(self, kind: str, payload: Payload) -> Price:
+    def price(self, kind: str, payload: Payload) -> CollectivePrice:
         """Return the price by the algorithm; the fastest for kinds without it."""
         if kind not in TIMES:
-            return Price(None, None)
+            return CollectivePrice(None, None)
         algorithm = self.algorithm
         if algorithm is None or not _has(kind, algorithm):
             name, time = cheapest(kind, self.fabric, payload.bytes)
@@ -141,7 +143,7 @@ class ByAlgorithm:
         else:
             name = str(algorithm)
             time = float(collective_time(kind, name, self.fabric, payload.bytes))
-        return Price(algorithm, Figures(Model.PAPER, self.unit, time))
+        return CollectivePrice(algorithm, Figures(Model.PAPER, self.unit, time))
 
 
 def _has(kind: str, algorithm: Algorithm | None) -> bool:
@@ -158,10 +160,10 @@ class ByFiles:
     reduction: str | None
     """The reduction, such as max, if the collective reduces."""
 
-    def price(self, kind: str, payload: Payload) -> Price:
+    def price(self, kind: str, payload: Payload) -> CollectivePrice:
         """Return the price; none for a collective that the files cannot express."""
         if (named := IN_FILES.get(kind)) is None:
-            return Price(None, None)
+            return CollectivePrice(None, None)
         shard = payload.bytes / self.ranks
         gathers = named in (CollectiveKind.GATHER, CollectiveKind.ALL_GATHER)
         scatters = named is CollectiveKind.SCATTER
@@ -175,7 +177,7 @@ class ByFiles:
         )
         cycles, energy = self._cost(exchange, payload.element_bytes)
         figures = Figures(Model(self.model), TimeUnit.CYCLES, cycles)
-        return Price(None, figures, energy)
+        return CollectivePrice(None, figures, energy)
 
     def _cost(
         self, exchange: CollectiveTraffic, element_bytes: float

@@ -23,7 +23,7 @@ from comet.passes.sharding.select_instances import check_unsharded, reshape
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class SquareMesh:
     """Nodes of the machine with one mesh, and the edge of the square that they keep."""
 
     nodes: tuple[NodeOp, ...]
@@ -54,10 +54,10 @@ class KnownMeshesPass(ModulePass):
             reshape(op, system, shapes, "; ".join(map(str, plan)))
 
 
-def narrowed(system: SystemOp) -> Iterator[Narrowed]:
+def narrowed(system: SystemOp) -> Iterator[SquareMesh]:
     """Yield the nodes whose meshes the COMET tool does not know."""
     for mesh in dict.fromkeys(node.mesh_shape for node in system.nodes):
         if mesh not in TABLED_MESHES:
             edge = max(x for x, _ in TABLED_MESHES if x <= min(mesh))
             nodes = tuple(node for node in system.nodes if node.mesh_shape == mesh)
-            yield Narrowed(nodes, edge)
+            yield SquareMesh(nodes, edge)

@@ -113,7 +113,7 @@ class MergePartialsPass(ChoosingPass, FunctionPass):
 
 
 @dataclass(frozen=True)
-class Merge:
+class PartialsMerge:
     """A kernel that stores partial results, and the kernel that merges them."""
 
     producer: KernelOp
@@ -132,7 +132,7 @@ class Merge:
 
 def plan_merges(
     program: ProgramOp, system: SystemOp, merge: str
-) -> tuple[Merge, ...] | None:
+) -> tuple[PartialsMerge, ...] | None:
     """
     Return the merges of a program, None if it has no split reduction.
 
@@ -158,7 +158,7 @@ def plan_merges(
     return found if merge == "last" else ()
 
 
-def _is_faster(plan: Merge) -> bool:
+def _is_faster(plan: PartialsMerge) -> bool:
     """Whether one launch takes less time than two."""
     candidates = [
         timed("launch", False, lambda: plan.launch_seconds),
@@ -167,12 +167,12 @@ def _is_faster(plan: Merge) -> bool:
     return cheapest("merge", f"@{plan.producer.sym_name.data}", candidates).result
 
 
-def format_merges(plans: Sequence[Merge]) -> str:
+def format_merges(plans: Sequence[PartialsMerge]) -> str:
     """Return the text of the option that makes the same merges."""
     return " ".join(plan.producer.sym_name.data for plan in plans) or "launch"
 
 
-def possible_merges(program: ProgramOp, system: SystemOp) -> Iterator[Merge]:
+def possible_merges(program: ProgramOp, system: SystemOp) -> Iterator[PartialsMerge]:
     """Yield the pairs of kernels that can be one launch, each kernel in one pair."""
     levels, gpu = gpu_levels(system), device_of(system)
     used: set[KernelOp] = set()
@@ -203,7 +203,7 @@ def _node(kernel: KernelOp) -> SpatialOp | None:
 
 def _plan(
     producer: KernelOp, consumer: KernelOp, levels: GpuLevels, gpu: Device
-) -> Merge | None:
+) -> PartialsMerge | None:
     """
     Return how the last program of `producer` does `consumer`, None if it cannot.
 
@@ -224,14 +224,16 @@ def _plan(
     apart = kernel_work(merging, tile_blocks(node), launch_numbers(node.launch), gpu)
     works = work(numbers=launch_numbers(split.launch)), apart
     two = sum(float(kernel_time(each, gpu).seconds) for each in works)
-    found: list[Merge] = []
+    found: list[PartialsMerge] = []
     for launch in _launches(split.launch, summary, blocks, gpu):
         tiling = _tiling(merging, split, launch, node, counters, gpu)
         if tiling is not None:
             numbers = launch_numbers(launch)
             last = _merging(merging, tiling, numbers, node, producer, gpu)
             one = merged_seconds(work(numbers=numbers), last, gpu)
-            plan = Merge(producer, consumer, counters, arrivals, tiling, two, one)
+            plan = PartialsMerge(
+                producer, consumer, counters, arrivals, tiling, two, one
+            )
             found.append(plan)
     return min(found, key=lambda plan: plan.seconds, default=None)
 
@@ -357,7 +359,7 @@ def _tiling(
     return cheapest("merge tiles", place, candidates).result
 
 
-def merge_partials(program: ProgramOp, plans: Sequence[Merge]) -> None:
+def merge_partials(program: ProgramOp, plans: Sequence[PartialsMerge]) -> None:
     """Make each plan one launch."""
     for plan in plans:
         name = plan.producer.sym_name
@@ -368,7 +370,7 @@ def merge_partials(program: ProgramOp, plans: Sequence[Merge]) -> None:
         place_barriers(program)
 
 
-def _arrive(kernel: KernelOp, plan: Merge) -> None:
+def _arrive(kernel: KernelOp, plan: PartialsMerge) -> None:
     """Let programs of the first node arrive, and the last one run the second."""
     split, node = kernel.nodes
     assert split.launch is not None
@@ -396,7 +398,7 @@ def _is_read(value: SSAValue) -> bool:
     return any(not isinstance(use.operation, YieldOp) for use in value.uses)
 
 
-def _set_tiles(node: SpatialOp, plan: Merge) -> None:
+def _set_tiles(node: SpatialOp, plan: PartialsMerge) -> None:
     """Give the merging node its tiles, and the launch numbers of the first node."""
     for op in [op for op in node.walk() if isinstance(op, NodeOp)]:
         extents = op.extents

@@ -36,7 +36,7 @@ def form_label(pad: str | None, *, stream: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ChosenPasses:
     """The passes that made a mapping, with their choices."""
 
     passes: tuple[ModulePass, ...]

@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.schedule.attributes import BindingKind
 from comet.passes.explore.choices import Bindings
-from comet.passes.explore.config import Trial
+from comet.passes.explore.config import ChosenPasses
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.quick import AcceleratorPipeline
 from comet.passes.explore.structure import Structure
@@ -57,8 +57,8 @@ class ConstrainedPipeline(AcceleratorPipeline):
         ]
 
     def mapped(
-        self, ctx: Context, module: ModuleOp, sharded: Trial, strategy: Strategy
-    ) -> Found[Trial]:
+        self, ctx: Context, module: ModuleOp, sharded: ChosenPasses, strategy: Strategy
+    ) -> Found[ChosenPasses]:
         """
         Map a copy of a sharded module; return the passes and the cost.
 

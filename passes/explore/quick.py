@@ -35,7 +35,7 @@ from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.comet.lower_to_comet.build import check_expressible, only_function
-from comet.passes.explore.config import ShardingConfig, Trial
+from comet.passes.explore.config import ChosenPasses, ShardingConfig
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.pad import PadPass, padded_copy
 from comet.passes.graph.pad.extents import (
@@ -290,7 +290,7 @@ class AcceleratorPipeline(Pipeline):
 
     def chosen(
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
-    ) -> Trial:
+    ) -> ChosenPasses:
         """
         Return the passes of the only config, or those of the cheapest one.
 
@@ -299,7 +299,7 @@ class AcceleratorPipeline(Pipeline):
         """
         if len(configs) == 1:
             (config,) = configs
-            return Trial(self.passes_for(module, config), config.notes)
+            return ChosenPasses(self.passes_for(module, config), config.notes)
         try:
             return self.found(ctx, module, configs).result
         except PassFailedException:
@@ -313,7 +313,7 @@ class AcceleratorPipeline(Pipeline):
 
     def found(
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
-    ) -> Found[Trial]:
+    ) -> Found[ChosenPasses]:
         """
         Return the passes that make the cheapest mapping, and its cost.
 
@@ -327,7 +327,7 @@ class AcceleratorPipeline(Pipeline):
 
     def group(
         self, ctx: Context, module: ModuleOp, config: ShardingConfig
-    ) -> Group[Trial]:
+    ) -> Group[ChosenPasses]:
         """Return the candidates of a config, with the `floor` of their bound."""
         goal, copy = self.goal, module.clone()
         system, label = attached_system(copy), config.label
@@ -340,20 +340,25 @@ class AcceleratorPipeline(Pipeline):
                 copy, system, sharded=True, sequential=self.is_sequential
             )
         except (PassFailedException, CostError) as error:
-            failed = Candidate[Trial](label, partial(refuse, error))
+            failed = Candidate[ChosenPasses](label, partial(refuse, error))
             return Group(label, failed.bound, 0, lambda: (failed,))
-        trial = Trial(passes, config.notes)
+        trial = ChosenPasses(passes, config.notes)
         make = partial(self.candidates, ctx, copy, trial, f"{label} strategy=", bound)
         count = operations(next(compute_functions(copy)))
         return Group(label, goal.floor(bound), count, make)
 
     def candidates(
-        self, ctx: Context, module: ModuleOp, sharded: Trial, label: str, bound: Cost
-    ) -> list[Candidate[Trial]]:
+        self,
+        ctx: Context,
+        module: ModuleOp,
+        sharded: ChosenPasses,
+        label: str,
+        bound: Cost,
+    ) -> list[Candidate[ChosenPasses]]:
         """Return candidates for the fusion strategies, which `label` is before."""
         goal, system = self.goal, attached_system(module)
         func = next(compute_functions(module))
-        found: list[Candidate[Trial]] = []
+        found: list[Candidate[ChosenPasses]] = []
         choices = self.strategies(func)
         bounds = FusionBounds(func, system, goal.guide, self.is_sequential)
         for name, strategy, plan in different_strategies(func, system, choices):
@@ -362,7 +367,7 @@ class AcceleratorPipeline(Pipeline):
                 price, floor = partial(refuse, plan), FREE
             else:
                 notes = {**sharded.notes, **dict(self.fusion_notes(strategy, choices))}
-                trial = Trial(sharded.passes, notes)
+                trial = ChosenPasses(sharded.passes, notes)
                 price = partial(self.mapped, ctx, module, trial, strategy)
                 floor = higher(bound, bounds.of(plan))
             found.append(Candidate(label + name, price, goal.floor(floor)))
@@ -399,8 +404,8 @@ class AcceleratorPipeline(Pipeline):
         return reduce(higher, found)
 
     def mapped(
-        self, ctx: Context, module: ModuleOp, sharded: Trial, strategy: Strategy
-    ) -> Found[Trial]:
+        self, ctx: Context, module: ModuleOp, sharded: ChosenPasses, strategy: Strategy
+    ) -> Found[ChosenPasses]:
         """
         Map a copy of a sharded module; return the passes and the cost.
 
@@ -416,12 +421,12 @@ class AcceleratorPipeline(Pipeline):
             plan, cost = format_plan(tiled.entries()), cost_of(tiled.estimate)
             if is_above_ceiling(cost, self.goal):
                 rest = (TilePass(factors=plan), *first, annotate, lower)
-                trial = Trial((*sharded.passes, *fused, *rest), sharded.notes)
+                trial = ChosenPasses((*sharded.passes, *fused, *rest), sharded.notes)
                 return Found(trial, cost, total_figures(tiled.estimate).limit)
             func.attributes[PLAN] = StringAttr(plan)
         *done, lower, annotate = run_settled((tile, *first, lower, annotate), ctx, copy)
         passes = (*sharded.passes, *fused, *done, annotate, lower)
-        return priced(Trial(passes, sharded.notes), copy)
+        return priced(ChosenPasses(passes, sharded.notes), copy)
 
     def passes_for(
         self, module: ModuleOp, config: ShardingConfig

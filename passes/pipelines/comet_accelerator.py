@@ -18,7 +18,7 @@ from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
 from comet.passes.dataflow.outline_mappings.cuts import cuts
 from comet.passes.dataflow.outline_mappings.plan import Graph, check_graph
-from comet.passes.explore.config import ShardingConfig, Trial
+from comet.passes.explore.config import ChosenPasses, ShardingConfig
 from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.expand_maps import ExpandMapsPass, needs_expansion
@@ -114,7 +114,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
 
     def chosen(
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]
-    ) -> Trial:
+    ) -> ChosenPasses:
         """
         Return the passes that make the cheapest mapping, or a chain where none fits.
 
@@ -128,7 +128,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
                 return self.found(ctx, module, configs).result
             return super().chosen(ctx, module, configs)
         except NothingFits as error:
-            return Trial(tuple(self.chain(ctx, graph, AUTO, error)), {})
+            return ChosenPasses(tuple(self.chain(ctx, graph, AUTO, error)), {})
 
     def chain(
         self,

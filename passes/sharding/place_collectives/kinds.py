@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.collective import Price, Pricer, payload_of, price_of
+from comet.cost.from_ir.collective import CollectivePrice, Pricer, payload_of, price_of
 from comet.dialects.collective import (
     AllGatherOp,
     AllReduceOp,
@@ -61,7 +61,7 @@ class Implementation:
 
     kind: Kind | None
     """None for an op that is not replaced."""
-    prices: tuple[Price, ...]
+    prices: tuple[CollectivePrice, ...]
     """One for each collective that it consists of."""
 
     @property
@@ -99,7 +99,7 @@ def form_to_root(op: CollectiveOp, pricer: Pricer) -> Implementation:
     )
 
 
-def write_price(op: CollectiveOp, price: Price) -> None:
+def write_price(op: CollectiveOp, price: CollectivePrice) -> None:
     """Write on a collective how it is carried out, and what it takes."""
     if price.algorithm is not None:
         op.algorithm = AlgorithmAttr(price.algorithm)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.codegen.comet.chain import Chain, chain_of, tensor_names
 from comet.cost.estimate import ModelName
-from comet.report.mapping_figures import Figures, figures_of
+from comet.report.mapping_figures import MappingFigures, figures_of
 from comet.report.mapping_report import time_parts, tree_parts
 from comet.report.numbers import CYCLES, PICOJOULES, percent
 from comet.report.page import Folded, Part, Section, note, table
@@ -22,7 +22,7 @@ from comet.report.sections import Pair, compare_section
 class ChainFigures:
     """The figures of the mappings of a chain, which run one after the other."""
 
-    mappings: tuple[Figures, ...]
+    mappings: tuple[MappingFigures, ...]
     touched: tuple[tuple[str, str], ...]
     """The names of the tensors that each mapping reads, and of those that it writes."""
 

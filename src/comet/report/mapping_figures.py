@@ -41,7 +41,7 @@ class TreeNode:
 
 
 @dataclass(frozen=True)
-class Figures:
+class MappingFigures:
     """The figures of one mapping in a report."""
 
     model: ModelName
@@ -94,7 +94,7 @@ def grouped(items: Sequence[T], keys: Sequence[str]) -> dict[str, tuple[T, ...]]
     return {key: tuple(i for k, i in pairs if k == key) for key in dict.fromkeys(keys)}
 
 
-def figures_of(module: ModuleOp, model: ModelName) -> Figures:
+def figures_of(module: ModuleOp, model: ModelName) -> MappingFigures:
     """
     Return the figures of the mapping in a module at the level `comet`.
 
@@ -104,7 +104,7 @@ def figures_of(module: ModuleOp, model: ModelName) -> Figures:
     estimate = price(problem, hardware, model)
     parts = breakdown(problem, hardware, model)
     rows = _rows(module, problem)
-    return Figures(
+    return MappingFigures(
         model,
         estimate.latency,
         estimate.energy,

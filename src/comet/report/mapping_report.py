@@ -17,7 +17,7 @@ from comet.codegen.chrome_trace import Process
 from comet.cost.estimate import ModelName, energy_scope, figure_text
 from comet.cost.from_ir.mapping import problem_of, system_hardware
 from comet.report.front import MOST_SECONDS, Point
-from comet.report.mapping_figures import Figures, TreeNode, figures_of
+from comet.report.mapping_figures import MappingFigures, TreeNode, figures_of
 from comet.report.numbers import CYCLES, PICOJOULES, Unit, conserved, percent
 from comet.report.page import (
     Folded,
@@ -56,7 +56,7 @@ class Compared:
 
     name: str
     """The name of its file."""
-    figures: Figures
+    figures: MappingFigures
     differs: str
     """In what it differs beside the mapping, as the end of a sentence; else empty."""
 
@@ -106,7 +106,7 @@ def explained_by(model: ModelName) -> ModelName:
 
 
 def compared_with(
-    other: tuple[str, ModuleOp], module: ModuleOp, figures: Figures
+    other: tuple[str, ModuleOp], module: ModuleOp, figures: MappingFigures
 ) -> Compared:
     """Return the figures of another mapping, by the same model."""
     name, its = other
@@ -142,7 +142,7 @@ def command_of(question: Question) -> str:
     return shlex.join(words)
 
 
-def facts_of(figures: Figures) -> dict[str, str]:
+def facts_of(figures: MappingFigures) -> dict[str, str]:
     """Return the headline: latency, energy, and their product."""
     return {
         "latency, cycles": f"{figures.latency:,.0f}",
@@ -175,7 +175,7 @@ def _bound(answer: Answer) -> dict[str, str]:
     }
 
 
-def _searched(figures: Figures, answer: Answer) -> str:
+def _searched(figures: MappingFigures, answer: Answer) -> str:
     asked = "" if figures.model == answer.model else f" by the model {answer.model}"
     return (
         f"Model {figures.model}, {energy_scope(figures.model)}; {answer.objective} was "
@@ -222,7 +222,7 @@ def search_section(answer: Answer) -> Section:
     )
 
 
-def sections_of(figures: Figures, stem: str, title: str) -> Iterator[Section]:
+def sections_of(figures: MappingFigures, stem: str, title: str) -> Iterator[Section]:
     """Yield the sections on a mapping; names of files start with `stem`."""
     yield Section("tree", "tile tree", "The tile tree", tuple(tree_parts(figures)))
     yield Section("latency", "time", "Where the time goes", tuple(time_parts(figures)))
@@ -250,7 +250,7 @@ def sections_of(figures: Figures, stem: str, title: str) -> Iterator[Section]:
     )
 
 
-def tree_parts(figures: Figures) -> Iterator[Part]:
+def tree_parts(figures: MappingFigures) -> Iterator[Part]:
     """Yield the tile tree of a mapping."""
     yield note(
         "A tile moves tensors from one level to the next, over time (temporal) or over "
@@ -274,7 +274,7 @@ def _node(tree: TreeNode) -> Node:
     )
 
 
-def time_parts(figures: Figures) -> Iterator[Part]:
+def time_parts(figures: MappingFigures) -> Iterator[Part]:
     """Yield a plot and a table of the terms of the latency."""
     terms, latency = figures.parts.terms, figures.latency
     bars = {term.name: {"": term.cycles} for term in terms}
@@ -296,7 +296,7 @@ def time_parts(figures: Figures) -> Iterator[Part]:
     yield table(head, rows, words=(3,), sums=(len(terms),))
 
 
-def _energy(figures: Figures) -> tuple[Part, ...]:
+def _energy(figures: MappingFigures) -> tuple[Part, ...]:
     spent = figures.energy_by_level
     order = sorted(spent, key=lambda name: -spent[name])
     shown = [name for name in order if spent[name] > 0][:MOST_BARS]
@@ -312,7 +312,7 @@ def _energy(figures: Figures) -> tuple[Part, ...]:
     )
 
 
-def _traffic(figures: Figures) -> Table:
+def _traffic(figures: MappingFigures) -> Table:
     """Return bytes and energy by level and tensor, then other energies."""
     rows: list[tuple[str, ...]] = []
     sums: list[int] = []
@@ -348,7 +348,7 @@ def _traffic(figures: Figures) -> Table:
     return table(head, rows, words=(1,), sums=sums)
 
 
-def _roofs(figures: Figures) -> str:
+def _roofs(figures: MappingFigures) -> str:
     line = figures.roofline
     most = f" of {line.peak:,.0f}" if line.peak < inf else ""
     return (
@@ -390,7 +390,7 @@ def _front(question: Question, front: Sequence[Point]) -> Section:
     return Section("front", "latency against energy", "Latency against energy", parts)
 
 
-def compare_mappings(figures: Figures, other: Compared) -> Section:
+def compare_mappings(figures: MappingFigures, other: Compared) -> Section:
     """Return the section that compares this mapping with another one."""
     its = other.figures
     mine, theirs = (

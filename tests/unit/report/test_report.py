@@ -29,7 +29,7 @@ from comet.codegen.chrome_trace import Slice
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, ModelName
 from comet.report.front import Point, front_of, not_beaten
-from comet.report.mapping_figures import Figures, TreeNode, figures_of
+from comet.report.mapping_figures import MappingFigures, TreeNode, figures_of
 from comet.report.mapping_report import command_of, compared_with, page_of
 from comet.report.mapping_timeline import timeline
 from comet.report.numbers import Room, conserved
@@ -82,7 +82,7 @@ def explored(asked: Question, progress: Notify = ignored) -> Answer:
 
 
 @cache
-def found() -> Figures:
+def found() -> MappingFigures:
     """The figures of its mapping."""
     return figures_of(answer().module, "paper")
 
@@ -95,7 +95,7 @@ def default() -> ModuleOp:
 
 
 @cache
-def figures(model: ModelName) -> Figures:
+def figures(model: ModelName) -> MappingFigures:
     """The figures of the other mapping."""
     return figures_of(default(), model)
 

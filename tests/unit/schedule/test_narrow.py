@@ -24,7 +24,7 @@ from comet.passes.schedule.fuse.gpu import choice
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Group, Values
 from comet.passes.schedule.fuse.gpu.narrow import (
-    Narrowed,
+    NarrowedProduct,
     store_narrow,
     unround,
     unrounded,
@@ -131,7 +131,7 @@ def test_only_the_best_choice_of_priority_fusion_is_narrowed(
     """It stores `c` alone; kernels of one contraction each would store `d`, too."""
     cast: list[str | None] = []
 
-    def noted(product: SSAValue) -> Narrowed:
+    def noted(product: SSAValue) -> NarrowedProduct:
         cast.append(product.name_hint)
         return store_narrow(product)
 

@@ -45,7 +45,7 @@ from comet.passes.schedule.fuse.gpu.launching import (
     seconds_of_launches,
 )
 from comet.passes.schedule.fuse.gpu.narrow import (
-    Narrowed,
+    NarrowedProduct,
     named_products,
     store_narrow,
     stored_products,
@@ -227,7 +227,7 @@ def _narrowed(
     return _undone(best.result, unused, forms), chosen
 
 
-def _undone(fused: _Fused, unused: Sequence[Narrowed], forms: Forms) -> _Fused:
+def _undone(fused: _Fused, unused: Sequence[NarrowedProduct], forms: Forms) -> _Fused:
     """Undo the casts that kernels do not store, and return the kernels without them."""
     for cast in unused:
         cast.undo()
@@ -339,12 +339,12 @@ class _Fused:
         steps = plan_steps(self.func, partition, self.plan)
         return replace(self, partition=partition, steps=steps)
 
-    def with_casts(self, casts: Iterable[Narrowed]) -> Self:
+    def with_casts(self, casts: Iterable[NarrowedProduct]) -> Self:
         """Return the same kernels, each with the casts of products that it computes."""
         changed = self._changed(cast.cast for cast in casts)
         return replace(changed, cuts=None)
 
-    def undone(self, casts: Iterable[Narrowed]) -> Self:
+    def undone(self, casts: Iterable[NarrowedProduct]) -> Self:
         """Return the same kernels without casts that are undone."""
         return self._changed(cast.undone for cast in casts)
 

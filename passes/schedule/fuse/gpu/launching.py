@@ -14,12 +14,14 @@ from comet.dialects.compound.gather import scatterings
 from comet.passes.dataflow.launches import LaunchPrices, Needs, cheapest_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.plan import Step
-from comet.passes.schedule.fuse.gpu.trial import Trial, Trials
+from comet.passes.schedule.fuse.gpu.trial import Trials, TriedKernel
 from comet.passes.schedule.tile.gpu import KernelTiling
 from comet.passes.schedule.tile_tree import Spatial
 
 
-def seconds_of_launches(needs: Needs[Trial], prices: LaunchPrices[Trial]) -> float:
+def seconds_of_launches(
+    needs: Needs[TriedKernel], prices: LaunchPrices[TriedKernel]
+) -> float:
     """Return the seconds of kernels, with the cheapest launches."""
     one_each = sum(trial.tiling.seconds for trial in needs.kernels)
     merged = (group for group in cheapest_launches(needs, prices) if len(group) > 1)
@@ -40,10 +42,10 @@ def launched_tilings(steps: Sequence[Step], trials: Trials) -> list[KernelTiling
     kernels = [step for step in steps if isinstance(step, Spatial)]
     longer = trials.lengthened(kernels)
 
-    def longest(kernel: Spatial) -> Trial:
+    def longest(kernel: Spatial) -> TriedKernel:
         return longer.get(kernel) or trials.launched(kernel)
 
-    def seconds(trial_of: Callable[[Spatial], Trial]) -> float:
+    def seconds(trial_of: Callable[[Spatial], TriedKernel]) -> float:
         return seconds_of_launches(needs_of(steps, trial_of), trials.launches)
 
     if seconds(longest) >= seconds(trials.launched):
@@ -52,11 +54,11 @@ def launched_tilings(steps: Sequence[Step], trials: Trials) -> list[KernelTiling
 
 
 def needs_of(
-    steps: Iterable[Step], trial_of: Callable[[Spatial], Trial]
-) -> Needs[Trial]:
+    steps: Iterable[Step], trial_of: Callable[[Spatial], TriedKernel]
+) -> Needs[TriedKernel]:
     """Return the trials of the kernels among `steps`, and which each one reads from."""
-    producers: dict[SSAValue, frozenset[Trial]] = {}
-    read: dict[Trial, frozenset[Trial]] = {}
+    producers: dict[SSAValue, frozenset[TriedKernel]] = {}
+    read: dict[TriedKernel, frozenset[TriedKernel]] = {}
     for step in steps:
         if isinstance(step, Spatial):
             trial = trial_of(step)
@@ -71,7 +73,9 @@ def needs_of(
 
 
 def _kernels_of(
-    values: Iterable[SSAValue], producers: Mapping[SSAValue, frozenset[Trial]]
-) -> frozenset[Trial]:
+    values: Iterable[SSAValue], producers: Mapping[SSAValue, frozenset[TriedKernel]]
+) -> frozenset[TriedKernel]:
     """Return the kernels that compute values, or what these are views of."""
-    return frozenset[Trial]().union(*(producers.get(v, frozenset()) for v in values))
+    return frozenset[TriedKernel]().union(
+        *(producers.get(v, frozenset()) for v in values)
+    )

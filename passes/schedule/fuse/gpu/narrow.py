@@ -143,7 +143,7 @@ def _named(values: Mapping[str, SSAValue], name: str) -> SSAValue:
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class NarrowedProduct:
     """A product (now `%c_wide`), its cast `%c` to a narrow type, and the cast back."""
 
     product: SSAValue
@@ -189,7 +189,7 @@ class Narrowed:
         Rewriter.erase_op(self.narrow)
 
 
-def store_narrow(product: SSAValue) -> Narrowed:
+def store_narrow(product: SSAValue) -> NarrowedProduct:
     """Cast `product` to a narrower type and back, and let all uses read the result."""
     owner, type_ = product.owner, narrow_type(product)
     assert isinstance(owner, Operation)
@@ -207,11 +207,11 @@ def store_narrow(product: SSAValue) -> Narrowed:
     if same is not None:
         same.result.replace_all_uses_with(narrow.result)
         same.detach()
-    return Narrowed(product, narrow, wide, same)
+    return NarrowedProduct(product, narrow, wide, same)
 
 
 @contextmanager
-def unrounded(casts: Sequence[Narrowed]) -> Generator[None]:
+def unrounded(casts: Sequence[NarrowedProduct]) -> Generator[None]:
     """Mark casts for the body, in which kernels are priced as `unround` leaves them."""
     for cast in casts:
         cast.narrow.attributes[UNROUNDED] = UnitAttr()

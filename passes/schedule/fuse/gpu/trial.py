@@ -137,7 +137,7 @@ def noted(work: Callable[[], T]) -> Noted[T]:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class TriedKernel:
     """A kernel of which some tiles fit: the best tiles, and what else is known."""
 
     tiling: KernelTiling
@@ -165,9 +165,11 @@ class Trials:
         self._launches_merged, self._specialize = launches_merged, specialize
         self.gpu = device_of(system)
         self._machine = f"{self.gpu} {self._levels}"
-        self.launches = LaunchPrices[Trial](self.gpu, lambda trial: trial.programs)
+        self.launches = LaunchPrices[TriedKernel](
+            self.gpu, lambda trial: trial.programs
+        )
         """The prices of launches that several kernels share."""
-        self._trials: dict[Spatial, Trial | None] = {}
+        self._trials: dict[Spatial, TriedKernel | None] = {}
         """None for a kernel of which no tiles fit."""
         self._nodes: dict[Spatial, SpatialOp] = {}
         """The nodes of kernels that were built, and not lowered so far."""
@@ -177,21 +179,21 @@ class Trials:
         """How many kernels were tried."""
         return len(self._trials)
 
-    def _tried(self, kernel: Spatial) -> Trial | None:
+    def _tried(self, kernel: Spatial) -> TriedKernel | None:
         try:
             return self._trials[kernel]
         except KeyError:
             self._trials[kernel] = trial = self._try(kernel)
             return trial
 
-    def _try(self, kernel: Spatial) -> Trial | None:
+    def _try(self, kernel: Spatial) -> TriedKernel | None:
         """Build a kernel and find its best tiles; None if no tiles fit."""
         known = self._known(kernel)
         if known.tiling is None:
             return None
         merged = self._launches_merged and known.programs is not None
         programs = (known.programs,) if merged and known.programs else ()
-        return Trial(known.tiling, programs, known)
+        return TriedKernel(known.tiling, programs, known)
 
     def _known(self, kernel: Spatial) -> Known:
         """Return what is known of a kernel: a session sees the choice of its tiles."""
@@ -230,7 +232,7 @@ class Trials:
         (node,) = (op for op in block.ops if isinstance(op, SpatialOp))
         return node
 
-    def fitting(self, kernel: Spatial) -> Trial:
+    def fitting(self, kernel: Spatial) -> TriedKernel:
         """Return the trial of a kernel that is known to fit."""
         trial = self._tried(kernel)
         assert trial is not None
@@ -249,7 +251,7 @@ class Trials:
         """Return whether any tiles of a kernel fit the GPU."""
         return self._tried(kernel) is not None
 
-    def launched(self, kernel: Spatial) -> Trial:
+    def launched(self, kernel: Spatial) -> TriedKernel:
         """
         Return the trial of a kernel that is known to fit, as it will be launched.
 
@@ -261,15 +263,17 @@ class Trials:
         if not trial.known.compared:
             self._compare(kernel, trial)
         specialized = trial.known.specialized
-        return trial if specialized is None else Trial(specialized, (), trial.known)
+        return (
+            trial if specialized is None else TriedKernel(specialized, (), trial.known)
+        )
 
-    def lengthened(self, kernels: Iterable[Spatial]) -> dict[Spatial, Trial]:
+    def lengthened(self, kernels: Iterable[Spatial]) -> dict[Spatial, TriedKernel]:
         """
         Return the trials of kernels that are faster with long blocks of terms.
 
         Like the others, they can be lowered to Triton.
         """
-        found: dict[Spatial, Trial] = {}
+        found: dict[Spatial, TriedKernel] = {}
         for kernel in kernels:
             trial = self.launched(kernel)
             if trial is not self.fitting(kernel):
@@ -287,10 +291,10 @@ class Trials:
                     replace(each, blocks=blocks, numbers=numbers)
                     for each in trial.programs
                 )
-                found[kernel] = Trial(tiling, tuple(programs), trial.known)
+                found[kernel] = TriedKernel(tiling, tuple(programs), trial.known)
         return found
 
-    def _compare(self, kernel: Spatial, trial: Trial) -> None:
+    def _compare(self, kernel: Spatial, trial: TriedKernel) -> None:
         """Find out whether a kernel is faster with producer warps."""
         func = standalone_function(kernel, self._levels)
         (node,) = grid_nodes(func)
