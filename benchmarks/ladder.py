@@ -90,7 +90,7 @@ def print_predictions(options: Options) -> None:
     for case in cases(options):
         whole = launch_plan(case, options.machine, one_gpu=options.one_gpu)
         times: dict[Rung, Predicted] = {
-            rung: predicted_times(plan, resident=options.in_place)
+            rung: predicted_times(plan, symmetric_inputs=options.in_place)
             for rung, plan in patterns_of(whole).items()
         }
         base = times["bsp"]

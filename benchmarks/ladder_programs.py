@@ -180,27 +180,27 @@ def predicted(
     module: ModuleOp,
     *,
     graph: bool = False,
-    resident: bool = False,
+    symmetric_inputs: bool = False,
 ) -> Taxes:
     """
     Return where the time of a launch plan goes, by the model.
 
-    `graph`: replayed from a captured graph. `resident`: inputs that peers pull lie in
-    symmetric memory.
+    `graph`: replayed from a captured graph. `symmetric_inputs`: inputs that
+    peers pull lie in symmetric memory.
     """
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     system = attached_system(module)
     machine: Machine = machine_for(program, system, graph=graph)
     plan = launch_plan_of(program, system)
-    plan = in_place(plan) if resident else plan
+    plan = in_place(plan) if symmetric_inputs else plan
     return price_plan(plan, machine)
 
 
-def predicted_times(module: ModuleOp, *, resident: bool = False) -> Predicted:
+def predicted_times(module: ModuleOp, *, symmetric_inputs: bool = False) -> Predicted:
     """Return the seconds of a launch plan, by the model; see `predicted`."""
 
     def seconds(graph: bool) -> float:
-        taxes = predicted(module, graph=graph, resident=resident)
+        taxes = predicted(module, graph=graph, symmetric_inputs=symmetric_inputs)
         return taxes.total
 
     return Predicted(eager=seconds(False), graph=seconds(True))

@@ -82,12 +82,12 @@ def gemm(
     pattern: PatternName | None,
     ranks: int = 8,
     *,
-    resident: bool = True,
+    symmetric_inputs: bool = True,
     graph: bool = False,
 ) -> tuple[Plan, Machine]:
-    """Return AG+GEMM; `resident`: A lies in symmetric memory, as in the paper."""
+    """Return AG+GEMM; A lies in symmetric memory, as in the paper, or in the own."""
     plan, machine = _planned(_gemm(rows, ranks), pattern, graph=graph)
-    return in_place(plan) if resident else plan, machine
+    return in_place(plan) if symmetric_inputs else plan, machine
 
 
 @cache
@@ -124,7 +124,7 @@ def _gemm_row(rows: int) -> list[str]:
         gemm(rows, None),
         gemm(rows, "bsp"),
         gemm(rows, "push"),
-        gemm(rows, "pull", resident=False),
+        gemm(rows, "pull", symmetric_inputs=False),
         gemm(rows, "pull"),
         gemm(rows, "push", graph=True),
         gemm(rows, "pull", graph=True),

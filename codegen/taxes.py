@@ -77,7 +77,9 @@ class TaxesTarget(Target):
     def _price(self, program: ProgramOp, module: ModuleOp) -> TaxTable:
         (system,) = (op for op in module.ops if isinstance(op, SystemOp))
         try:
-            price = priced(program, system, graph=self.graph, resident=self.in_place)
+            price = priced(
+                program, system, graph=self.graph, symmetric_inputs=self.in_place
+            )
         except CostError as error:
             raise OpError(program, f"target taxes: {error}") from error
         return TaxTable(title_of(program, system), price)

@@ -126,18 +126,22 @@ class PricedProgram:
 
 
 def priced(
-    program: ProgramOp, system: SystemOp, *, graph: bool = False, resident: bool = False
+    program: ProgramOp,
+    system: SystemOp,
+    *,
+    graph: bool = False,
+    symmetric_inputs: bool = False,
 ) -> PricedProgram:
     """
     Return the price of a program on the GPUs of a system.
 
-    `graph` as in `machine_for`. With `resident`, the caller keeps inputs that peers
-    pull in symmetric memory. Raises `CostError` where the system has no GPU, and as
-    `play` does.
+    `graph` as in `machine_for`. With `symmetric_inputs`, the caller keeps inputs that
+    peers pull in symmetric memory. Raises `CostError` where the system has no GPU, and
+    as `play` does.
     """
     machine = machine_for(program, system, graph=graph)
     plan = read_plan(program, machine.device, gpu_levels(system))
-    plan = in_place(plan) if resident else plan
+    plan = in_place(plan) if symmetric_inputs else plan
     return PricedProgram(plan, machine, play(plan, machine))
 
 

@@ -89,9 +89,9 @@ def test_replayed_graphs_and_inputs_in_place():
     graph = numbers(table(module, TaxesTarget(graph=True)), "total")
     assert eager[1] == 12.0
     assert graph[1] == 3.0
-    resident = table(module, TaxesTarget(in_place=True))
-    assert numbers(resident, "total")[1] == 6.0
-    assert "copy" not in resident
+    symmetric = table(module, TaxesTarget(in_place=True))
+    assert numbers(symmetric, "total")[1] == 6.0
+    assert "copy" not in symmetric
 
 
 @pytest.mark.parametrize("pattern", BODIES)

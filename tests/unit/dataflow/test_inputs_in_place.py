@@ -73,15 +73,15 @@ def test_the_taxes_are_those_of_no_copy_and_of_the_flags():
     before = kernels_of("ag_gemm", 4, M=16, N=3584, K=8192)
     copied = planned(run_passes(before, "bsp-to-dataflow{pattern=pull}"))
     module = run_passes(before, SYMMETRIC)
-    resident = planned(module)
+    symmetric = planned(module)
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     machine = machine_for(program, attached_system(module))
     best = price_plan(in_place(copied), machine)
-    found = price_plan(resident, machine)
-    (launch,) = resident
+    found = price_plan(symmetric, machine)
+    (launch,) = symmetric
     assert isinstance(launch, Launch)
     assert len(launch.signalled_inputs) == 1
-    assert price_plan(in_place(resident), machine) == best
+    assert price_plan(in_place(symmetric), machine) == best
     assert found.launch == best.launch
     assert found.busy == pytest.approx(best.busy)
     assert found.locality == best.locality
