@@ -30,7 +30,7 @@ from markdown import markdown
 from comet.codegen.comet.arch import read_arch
 from comet.cost.from_ir.gpus import device_of
 
-RESIDENT = 2
+OCCUPANCY = 2
 """Programs of a multiprocessor at a time: as compiled, by registers."""
 TILE = 64
 """Keys that a program loads at a time."""
@@ -85,7 +85,7 @@ def makespan(work: Sequence[float], gpu: Multiprocessors) -> float:
     """
     waiting = deque(float(each) for each in work if each > 0)
     running = [list[float]() for _ in range(gpu.count)]
-    for slot in range(min(RESIDENT * gpu.count, len(waiting))):
+    for slot in range(min(OCCUPANCY * gpu.count, len(waiting))):
         running[slot % gpu.count].append(waiting.popleft())
     now = 0.0
     while busy := [index for index, left in enumerate(running) if left]:
@@ -95,7 +95,7 @@ def makespan(work: Sequence[float], gpu: Multiprocessors) -> float:
         for index in busy:
             done = spent * rate / len(running[index])
             left = [each - done for each in running[index] if each - done > DONE]
-            while waiting and len(left) < RESIDENT:
+            while waiting and len(left) < OCCUPANCY:
                 left.append(waiting.popleft())
             running[index] = left
     return now
@@ -134,7 +134,7 @@ def flat_form(
 ) -> tuple[float, int]:
     """Return the same for equal runs of a flat list of tiles of each head."""
     tiles = np.array([-(-n // TILE) for n in lengths])
-    count = gpu.count * RESIDENT // case.heads
+    count = gpu.count * OCCUPANCY // case.heads
     run = max(-(-int(tiles.sum()) // count), -(-(int(tiles.max()) - 1) // (MOST - 1)))
     ends = np.cumsum(tiles)
     pieces = (ends - 1) // run - (ends - tiles) // run + 1

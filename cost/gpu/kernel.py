@@ -195,7 +195,7 @@ class _Phases:
     """Of all else: vector operations, changes of layouts, loads and stores."""
 
 
-def resident_programs(work: KernelWork, device: Device) -> Real:
+def occupancy_of(work: KernelWork, device: Device) -> Real:
     """
     Return how many programs a multiprocessor runs at a time; 0 if not even one fits.
 
@@ -207,9 +207,9 @@ def resident_programs(work: KernelWork, device: Device) -> Real:
     shared = work.shared / tile_fraction(work, device) + device.reserved_bytes
     by_shared = (device.shared_bytes + device.reserved_bytes) // np.maximum(shared, 1)
     by_shared = np.maximum(by_shared, np.less_equal(work.shared, device.shared_bytes))
-    resident = np.minimum(np.minimum(by_warps, by_registers), by_shared)
+    occupancy = np.minimum(np.minimum(by_warps, by_registers), by_shared)
     exchanging = np.greater(work.exchanges, 0)
-    return np.where(exchanging, np.minimum(resident, 1), resident)
+    return np.where(exchanging, np.minimum(occupancy, 1), occupancy)
 
 
 def tile_fraction(work: KernelWork, device: Device) -> Real:
@@ -239,17 +239,17 @@ def kernel_time(
     if the device has no rate for the work's element type.
     """
     waiting = waiting or waiting_time(work, device)
-    resident = resident_programs(work, device)
-    fits = np.greater_equal(resident, 1) * 1.0
+    occupancy = occupancy_of(work, device)
+    fits = np.greater_equal(occupancy, 1) * 1.0
     used = device.multiprocessors // work.cluster * work.cluster
-    slots = used * np.maximum(resident, 1)
+    slots = used * np.maximum(occupancy, 1)
     waves = wave_count(work.programs, slots)
     # A multiprocessor runs its programs in turn: the one with most programs counts.
     turns = wave_count(work.programs, used) * device.multiprocessors
     shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
     alone = turns * work.uneven_bytes / device.l2_bandwidth
     full = np.floor(work.programs / slots) * slots / work.programs
-    phases = _phases(work, device, resident)
+    phases = _phases(work, device, occupancy)
     busy = busy_time(work, phases)
     # Producer warps that load ahead fill the pipeline once for all tiles.
     fills = 1 if work.loads_ahead else waves
@@ -379,12 +379,12 @@ def first_loads(work: KernelWork, loading: Real) -> Real:
     return loading * np.minimum(work.pipelines, rounds) / rounds
 
 
-def _phases(work: KernelWork, device: Device, resident: Real) -> _Phases:
-    """Return the seconds of one program, `resident` of which run at a time."""
+def _phases(work: KernelWork, device: Device, occupancy: Real) -> _Phases:
+    """Return the seconds of one program, `occupancy` of which run at a time."""
     own = device.multiprocessors
     looped = own * vector_seconds(work.looped_operations, device)
     vectors = own * vector_seconds(work.vector_operations, device)
-    later = (vectors - looped) / vector_fraction(work, device, resident)
+    later = (vectors - looped) / vector_fraction(work, device, occupancy)
     products = own * product_seconds(work, device)
     read = work.read_operations / np.maximum(work.tensor_operations, 1)
     loading, exposed = loading_times(work, device)
@@ -433,7 +433,7 @@ def product_seconds(work: KernelWork, device: Device) -> Real:
     return work.tensor_operations / rate
 
 
-def vector_fraction(work: KernelWork, device: Device, resident: Real) -> Real:
+def vector_fraction(work: KernelWork, device: Device, occupancy: Real) -> Real:
     """
     Return the fraction of the rate of vector lanes that a multiprocessor reaches.
 
@@ -441,7 +441,7 @@ def vector_fraction(work: KernelWork, device: Device, resident: Real) -> Real:
     that a rate needs is latency times rate (Volkov, "Understanding latency hiding on
     GPUs", 2016): fewer warps than that have the same fraction of it.
     """
-    warps = work.warps * np.maximum(resident, 1)
+    warps = work.warps * np.maximum(occupancy, 1)
     return np.minimum(warps / device.vector_warps, 1.0)
 
 

@@ -26,7 +26,7 @@ from comet.cost.gpu.interconnect import (
 )
 from comet.cost.gpu.kernel import (
     kernel_time,
-    resident_programs,
+    occupancy_of,
     waiting_time,
     wave_count,
 )
@@ -101,7 +101,7 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     device, net = machine.device, machine.net
     work = part.work
     time = kernel_time(work, device)
-    slots = device.multiprocessors * resident_programs(work, device)
+    slots = device.multiprocessors * occupancy_of(work, device)
     waves = wave_count(work.programs, slots)
     near, link = waiting_time(work, device), 0.0
     if any(receive.by_source for receive in part.receives):

@@ -39,7 +39,7 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.capacity import fits, register_limit
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork, kernel_time, resident_programs
+from comet.cost.gpu.kernel import KernelWork, kernel_time, occupancy_of
 from comet.cost.gpu.persistent import (
     can_be_resident,
     persistent_work,
@@ -210,8 +210,8 @@ def plan_launch(
     stages = _stages(models, kernel.launch.stages)
     works = [model.persistent(stages, 1) for model in models]
     if programs is None:
-        resident = min(resident_programs(work, gpu.device) for work in works)
-        programs = gpu.device.multiprocessors * max(int(resident), 1)
+        occupancy = min(occupancy_of(work, gpu.device) for work in works)
+        programs = gpu.device.multiprocessors * max(int(occupancy), 1)
     resident_nodes = frozenset(model.node for model in models if model.is_resident)
     registers = max(_thread_registers(work, gpu.device) for work in works)
     most = _most_registers(kernel.launch, gpu.device)

@@ -30,7 +30,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork, kernel_time, resident_programs
+from comet.cost.gpu.kernel import KernelWork, kernel_time, occupancy_of
 from comet.cost.gpu.persistent import persistent_work, staged_work
 from comet.cost.gpu.tiling import kernel_work
 from comet.dialects.arch import attached_system
@@ -248,6 +248,6 @@ def _write(kernel: KernelOp, parts: int, gpu: _Gpu) -> None:
     """
     (node,) = kernel.nodes
     launch = node.launch or LaunchAttr()
-    resident = max(int(resident_programs(_staged(kernel, parts, gpu), gpu.device)), 1)
-    persistent = min(launch.persistent, gpu.device.multiprocessors * resident)
+    occupancy = max(int(occupancy_of(_staged(kernel, parts, gpu), gpu.device)), 1)
+    persistent = min(launch.persistent, gpu.device.multiprocessors * occupancy)
     node.launch = launch.replaced(persistent=persistent, parts=parts)

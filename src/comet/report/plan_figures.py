@@ -19,7 +19,7 @@ from comet.cost.gpu.kernel import (
     KernelWork,
     compute_time,
     kernel_time,
-    resident_programs,
+    occupancy_of,
     wave_count,
 )
 from comet.cost.gpu.launch_plan import Launch, Machine, Part, Plan
@@ -38,7 +38,7 @@ class Kernel:
     name: str
     work: KernelWork
     time: KernelTime
-    resident: int
+    occupancy: int
     """Programs that run at a time on a multiprocessor."""
     waves: int
 
@@ -191,10 +191,10 @@ def _parts(plan: Plan) -> Iterator[Part]:
 def _kernels(plan: Plan, machine: Machine) -> Iterator[Kernel]:
     device = machine.device
     for part in _parts(plan):
-        resident = resident_programs(part.work, device)
-        waves = wave_count(part.work.programs, device.multiprocessors * resident)
+        occupancy = occupancy_of(part.work, device)
+        waves = wave_count(part.work.programs, device.multiprocessors * occupancy)
         time = kernel_time(part.work, device)
-        yield Kernel(part.name, part.work, time, int(resident), int(waves))
+        yield Kernel(part.name, part.work, time, int(occupancy), int(waves))
 
 
 def _priced(plan: Plan) -> dict[str, float]:
@@ -238,7 +238,7 @@ def _rooms(kernels: tuple[Kernel, ...], machine: Machine) -> Iterator[Room]:
     for kernel in kernels:
         work = kernel.work
         waves = wave_count(work.programs, device.multiprocessors)
-        count = min(kernel.resident, int(waves))
+        count = min(kernel.occupancy, int(waves))
         for what, capacity, used, unit in (
             ("registers", device.register_bytes, work.registers, "bytes"),
             ("shared memory", device.shared_bytes, work.shared, "bytes"),

@@ -182,7 +182,7 @@ def _kernels(figures: PlanFigures) -> Iterator[Part]:
 
 def _kernel(kernel: Kernel) -> tuple[str, ...]:
     work = kernel.work
-    counts = (work.programs, kernel.waves, kernel.resident, work.warps, work.stages)
+    counts = (work.programs, kernel.waves, kernel.occupancy, work.warps, work.stages)
     rooms = (work.registers, work.shared)
     return kernel.name, *(f"{float(number):,.0f}" for number in (*counts, *rooms))
 

@@ -2,7 +2,7 @@
 
 import pytest
 from ragged import (
-    RESIDENT,
+    OCCUPANCY,
     Case,
     Multiprocessors,
     flat_form,
@@ -21,7 +21,7 @@ def test_the_hardware_file_has_the_multiprocessors():
 
 
 def test_equal_programs_keep_all_multiprocessors_busy():
-    assert makespan([64] * 132 * RESIDENT, GPU) == pytest.approx(64 * 264)
+    assert makespan([64] * 132 * OCCUPANCY, GPU) == pytest.approx(64 * 264)
 
 
 def test_a_program_alone_has_the_most_bandwidth_of_a_multiprocessor():
@@ -31,7 +31,7 @@ def test_a_program_alone_has_the_most_bandwidth_of_a_multiprocessor():
 
 def test_programs_of_one_multiprocessor_share_its_bandwidth():
     """All end at 128 but one, which has 128 left and twice the bandwidth."""
-    work = [64] * 132 * RESIDENT
+    work = [64] * 132 * OCCUPANCY
     work[-1] = 192
     assert makespan(work, GPU) == pytest.approx((128 + 64) * 132)
 

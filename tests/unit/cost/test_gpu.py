@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comet.cost.estimate import CostError
-from comet.cost.gpu.kernel import KernelWork, kernel_time, resident_programs, wave_count
+from comet.cost.gpu.kernel import KernelWork, kernel_time, occupancy_of, wave_count
 
 GPU = replace(H200, tensor={"f16": 989.4e12}, vector={"f32": 66.9e12})
 IDLE = KernelWork(132, 0, 0, 0, 0, 0, 0)
@@ -85,11 +85,11 @@ def twice(work: KernelWork) -> dict[str, float]:
 
 def test_programs_that_do_not_fit_take_for_ever() -> None:
     large = replace(IDLE, shared=300 * 1024)
-    assert resident_programs(large, GPU) == 0
+    assert occupancy_of(large, GPU) == 0
     assert kernel_time(large, GPU).seconds == np.inf
-    assert resident_programs(replace(IDLE, shared=100 * 1024), GPU) == 2
-    assert resident_programs(replace(IDLE, warps=8), GPU) == 8
-    assert resident_programs(replace(IDLE, registers=200 * 1024), GPU) == 1
+    assert occupancy_of(replace(IDLE, shared=100 * 1024), GPU) == 2
+    assert occupancy_of(replace(IDLE, warps=8), GPU) == 8
+    assert occupancy_of(replace(IDLE, registers=200 * 1024), GPU) == 1
 
 
 def test_an_element_type_without_a_rate() -> None:

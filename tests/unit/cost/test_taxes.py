@@ -91,14 +91,14 @@ PULL: Plan = (
     Launch("copy", (producer(False, signals=True),)),
     consumer(remote=True, waits=True),
 )
-RESIDENT: Plan = (consumer(remote=True, waits=False),)
+IN_PLACE: Plan = (consumer(remote=True, waits=False),)
 FUSED: Plan = (
     Launch(
         "fused",
         (producer(True, signals=True), *consumer(remote=False, waits=True).parts),
     ),
 )
-PLANS = [BSP, STORED, PUSH, PULL, RESIDENT, FUSED]
+PLANS = [BSP, STORED, PUSH, PULL, IN_PLACE, FUSED]
 
 
 def with_net(machine: Machine, **changes: float) -> Machine:

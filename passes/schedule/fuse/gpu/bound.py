@@ -27,8 +27,8 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import (
     KernelWork,
     kernel_time,
+    occupancy_of,
     product_rate,
-    resident_programs,
     waiting_time,
     wave_count,
 )
@@ -226,7 +226,7 @@ class _Least:
         in other kernels it may be in one of them.
         """
         time = kernel_time(work, gpu)
-        slots = gpu.multiprocessors * np.maximum(resident_programs(work, gpu), 1)
+        slots = gpu.multiprocessors * np.maximum(occupancy_of(work, gpu), 1)
         # Each wave fills its pipelines; `work` loads all else ahead.
         later_waves = wave_count(work.programs, slots) - 1
         filling = later_waves * waiting_time(work, gpu).filling
