@@ -209,11 +209,11 @@ class _Reader:
             kept = kept_bytes(node, summary, blocks)
             work = with_tile_loop(work, summary, gpu, kept)
         elif launch is not None and launch.persistent:
-            resident, kept = launch.resident, kept_bytes(node, summary, blocks)
+            stationary, kept = launch.resident, kept_bytes(node, summary, blocks)
             work = replace(work, loads_ahead=launch.specialize)
             count = launch.persistent
             work = persistent_work(
-                work, summary, blocks, count, gpu, resident=resident, kept=kept
+                work, summary, blocks, count, gpu, stationary=stationary, kept=kept
             )
         return Part(
             name,

@@ -25,7 +25,7 @@ def shared_need(
     stages: Real,
     gpu: Device,
     *,
-    resident: bool = False,
+    stationary: bool = False,
 ) -> Real:
     """
     Return the bytes of shared memory of one program.
@@ -33,7 +33,7 @@ def shared_need(
     A tile has a buffer for each stage, except the stage that is computed on: that one
     is in registers, unless matrix instructions read shared memory. Without a pipeline
     one buffer remains, through which the tile reaches registers. A loop-invariant tile
-    has one buffer, and so has what programs that are `resident` load once. Where matrix
+    has one buffer, and so has what programs that are `stationary` keep. Where matrix
     instructions read registers, it passes through that while the pipeline loads, and
     computed operands through another (`tests/data/registers.csv`); not where a pipeline
     is that of a loop inside, which has ended then. After the loops, tiles of products
@@ -43,7 +43,7 @@ def shared_need(
     blocks = summary.padded(blocks)
     computed_on = reads_shared(summary, blocks, gpu)
     buffers = np.maximum(stages - 1 + computed_on, 1)
-    kept = computed_on if resident else None
+    kept = computed_on if stationary else None
     # Where copies pass registers, compilers use the same bytes again.
     asynchronous = 1.0 * (not gpu.compiled.copies_pass_registers)
     pipelined = np.greater(stages, 1) * _ends_with_its_loop(summary, blocks)

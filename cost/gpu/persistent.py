@@ -25,27 +25,27 @@ def persistent_work(
     programs: Real,
     gpu: Device,
     *,
-    resident: bool,
+    stationary: bool,
     kept: Real = 0.0,
 ) -> KernelWork:
     """
     Return the work of a kernel whose tiles are computed by so many `programs`.
 
     Without a loop of several iterations in a tile, the software pipeline is that of the
-    loop over tiles: it loads the next tile ahead. Programs that are `resident` load the
-    operands that all tiles read once, and have one buffer for each. `kept` are bytes
-    that stay in registers, see `cost/from_ir/tile_loops.py`.
+    loop over tiles: it loads the next tile ahead. Operands that all tiles read may be
+    `stationary`: they are loaded once, and have one buffer each. `kept` are bytes that
+    stay in registers, see `cost/from_ir/tile_loops.py`.
     """
     work = with_tile_loop(work, summary, gpu, kept)
     ahead = work.loads_ahead or bool(pipelines_tiles(summary, blocks))
-    if not resident:
+    if not stationary:
         return replace(work, loads_ahead=ahead)
     again = 1 - np.minimum(programs / work.programs, 1)
-    saved = again * resident_bytes(summary, blocks)
+    saved = again * stationary_bytes(summary, blocks)
     return replace(
         work,
         moved_bytes=work.moved_bytes - saved,
-        shared=shared_need(summary, blocks, work.stages, gpu, resident=True),
+        shared=shared_need(summary, blocks, work.stages, gpu, stationary=True),
         loads_ahead=ahead,
     )
 
@@ -90,17 +90,19 @@ def pipelines_tiles(summary: KernelSummary, blocks: Blocks) -> Real:
     return np.where(np.greater(trips, 1), 0.0, 1.0)
 
 
-def resident_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
+def stationary_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return the bytes of the staged tiles that all tiles of the launch grid read."""
-    return summary.peak(summary.shared, blocks, copies=0.0, invariant=0.0, resident=1.0)
+    return summary.peak(
+        summary.shared, blocks, copies=0.0, invariant=0.0, stationary=1.0
+    )
 
 
-def can_be_resident(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
+def can_be_stationary(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
     """
     Return 1 if programs can keep operands of products, which are then read, else 0.
 
     Matrix instructions have to read them from shared memory: registers would not hold
     them.
     """
-    some = np.greater(resident_bytes(summary, blocks), 0)
+    some = np.greater(stationary_bytes(summary, blocks), 0)
     return some * reads_shared(summary, blocks, gpu)

@@ -370,7 +370,7 @@ class KernelSummary(Contractions):
             invariant = np.logical_or(invariant, still)
         return np.where(invariant, 1.0, 0.0)
 
-    def is_resident(self, tile: Term, blocks: Blocks) -> Real:
+    def is_stationary(self, tile: Term, blocks: Blocks) -> Real:
         """Return 1 if a persistent program can load a tile once, else 0."""
         grid = [(dim, self.trips(dim, blocks)) for dim in self.grid]
         same = same_in_all_tiles(tile.dims, grid)
@@ -433,13 +433,13 @@ class KernelSummary(Contractions):
         blocks: Blocks,
         copies: Real = 1.0,
         invariant: Real = 1.0,
-        resident: Real | None = None,
+        stationary: Real | None = None,
     ) -> Real:
         """
         Return the largest sum of terms that are alive at the same time, bytes.
 
         There are `copies` of each tile, but `invariant` of a loop-invariant one, and
-        `resident` of one that a persistent program loads once, if that is given.
+        `stationary` of one that a persistent program loads once, if that is given.
         """
 
         @cache
@@ -448,9 +448,9 @@ class KernelSummary(Contractions):
             single = (np.equal(self.trips(dim, blocks), 1) for dim in tile.inner)
             size = tile.per_tile(blocks) * product(truth * 1.0 for truth in single)
             count = still * invariant + (1 - still) * copies
-            if resident is not None:
-                kept = self.is_resident(tile, blocks)
-                count = kept * resident + (1 - kept) * count
+            if stationary is not None:
+                kept = self.is_stationary(tile, blocks)
+                count = kept * stationary + (1 - kept) * count
             return size * count
 
         return longest(total(map(alive, terms)) for terms in groups)

@@ -13,7 +13,7 @@ Otherwise the pipeline of the loop inside ends with each tile, and nothing overl
 did not. Where a mask bounds loops, tiles differ, and a program with short ones cannot
 take over others: the program with the longest tiles decides.
 
-Programs are *resident* if they keep an operand of products that all tiles read, such as
+An operand of products that all tiles read is *stationary* if programs keep it, such as
 the right one where a tile has all columns and terms, and matrix instructions read it
 from shared memory: `hoist-copies` moves its copy before the loop over tiles.
 
@@ -41,7 +41,7 @@ from comet.cost.gpu.capacity import fits, register_limit
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork, kernel_time, occupancy_of
 from comet.cost.gpu.persistent import (
-    can_be_resident,
+    can_be_stationary,
     persistent_work,
     pipelines_tiles,
     with_tile_loop,
@@ -63,7 +63,7 @@ from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.analysis.numbered_kernels import numbered_kernels
 from comet.passes.pipeline import AUTO, ChoosingPass
-from comet.passes.schedule.hoist_copies import resident_tiles
+from comet.passes.schedule.hoist_copies import stationary_tiles
 from comet.passes.schedule.tile.gpu.space import STAGES
 from comet.passes.search import cheapest, timed
 from comet.passes.triton.specialize_warps import SPECIALIZED
@@ -109,8 +109,8 @@ class GpuModel:
 
     device: Device
     levels: GpuLevels
-    resident: bool
-    """Whether programs may be resident."""
+    stationary: bool
+    """Whether programs may keep operands that all of their tiles read."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class PersistentKernel:
     """The most programs that each of its nodes is launched with."""
     stages: int
     """num_stages of the software pipeline."""
-    resident: frozenset[SpatialOp]
-    """The nodes whose programs are resident."""
+    stationary: frozenset[SpatialOp]
+    """The nodes whose programs keep operands."""
     registers: float
     """Registers that a thread needs, by the model."""
     most_registers: float
@@ -179,7 +179,7 @@ def persist(plan: PersistentKernel) -> None:
             node.launch = (node.launch or LaunchAttr()).replaced(
                 stages=plan.stages,
                 persistent=plan.programs,
-                resident=node in plan.resident,
+                resident=node in plan.stationary,
             )
 
 
@@ -212,10 +212,10 @@ def plan_launch(
     if programs is None:
         occupancy = min(occupancy_of(work, gpu.device) for work in works)
         programs = gpu.device.multiprocessors * max(int(occupancy), 1)
-    resident_nodes = frozenset(model.node for model in models if model.is_resident)
+    stationary = frozenset(model.node for model in models if model.is_stationary)
     registers = max(_thread_registers(work, gpu.device) for work in works)
     most = _most_registers(kernel.launch, gpu.device)
-    return PersistentKernel(kernel, programs, stages, resident_nodes, registers, most)
+    return PersistentKernel(kernel, programs, stages, stationary, registers, most)
 
 
 def _thread_registers(work: KernelWork, device: Device) -> float:
@@ -275,11 +275,11 @@ class _NodeModel:
         return not self.waits and bool(pipelines_tiles(self.summary, self.blocks))
 
     @property
-    def is_resident(self) -> bool:
+    def is_stationary(self) -> bool:
         """Whether programs keep operands that all of their tiles read."""
-        if self.waits or not self.gpu.resident or not resident_tiles(self.node):
+        if self.waits or not self.gpu.stationary or not stationary_tiles(self.node):
             return False
-        return bool(can_be_resident(self.summary, self.blocks, self.gpu.device))
+        return bool(can_be_stationary(self.summary, self.blocks, self.gpu.device))
 
     @property
     def kept(self) -> Real:
@@ -306,7 +306,7 @@ class _NodeModel:
             self.blocks,
             programs,
             self.gpu.device,
-            resident=self.is_resident,
+            stationary=self.is_stationary,
             kept=self.kept,
         )
 

@@ -7,9 +7,9 @@ split if the copy has to be between its loops. Equal copies at one position beco
 Stores stay, and so do loads after a loop in the body of their node: before the outer
 loop, registers would hold the tile while the inner loop runs.
 
-The loop over the tiles of a persistent program is no op. A copy of an operand of
-products that all tiles read is `resident` instead, if the launch says that programs are
-(`persist-programs`): it comes before that loop.
+The loop over the tiles of a persistent program is no op. An operand of products that
+all tiles read is stationary, if the launch says so (`persist-programs`): its copy is
+marked `resident` instead, and comes before that loop.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class HoistCopiesPass(FunctionPass):
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         hoist(function)
-        for copy in plan_residents(function):
+        for copy in plan_stationary(function):
             copy.resident = UnitAttr()
 
 
@@ -100,7 +100,7 @@ def plan_hoist(copy: CopyOp) -> Hoist | None:
             before = node.loops.data[:index]
             repeats = any(outer.factor > 1 for outer in before)
             return Hoist(copy, node, index if repeats else 0)
-    return Hoist(copy, nodes[-1], 0) if nodes and is_resident(copy) else None
+    return Hoist(copy, nodes[-1], 0) if nodes and is_stationary(copy) else None
 
 
 def source_arguments(copy: CopyOp) -> Iterator[BlockArgument]:
@@ -160,20 +160,22 @@ def _drop(tile: BlockArgument) -> None:
     _node_of(tile).drop_operand(tile.index)
 
 
-def plan_residents(function: FuncOp) -> tuple[CopyOp, ...]:
-    """Return the copies in nodes on the grid that resident programs do once."""
+def plan_stationary(function: FuncOp) -> tuple[CopyOp, ...]:
+    """Return the copies in nodes on the grid of operands that programs keep."""
     copies = (op for op in function.walk() if isinstance(op, CopyOp))
     return tuple(
-        op for op in copies if is_resident(op) and isinstance(op.parent_op(), SpatialOp)
+        op
+        for op in copies
+        if is_stationary(op) and isinstance(op.parent_op(), SpatialOp)
     )
 
 
-def is_resident(copy: CopyOp) -> bool:
+def is_stationary(copy: CopyOp) -> bool:
     """
     Return whether a copy can come before the loop over the tiles of a program.
 
     It is of an argument of the kernel, for products only, and equal for all tiles and
-    all iterations; and the launch says that programs are resident.
+    all iterations; and the launch says that programs keep operands.
     """
     tile, dims = copy.source, names_of(copy.source)
     for argument in source_arguments(copy):
@@ -184,10 +186,10 @@ def is_resident(copy: CopyOp) -> bool:
     grid = tile.owner.parent_op() if isinstance(tile, BlockArgument) else None
     if not isinstance(grid, SpatialOp) or grid.launch is None:
         return False
-    return grid.launch.resident and tile in resident_tiles(grid)
+    return grid.launch.resident and tile in stationary_tiles(grid)
 
 
-def resident_tiles(grid: SpatialOp) -> tuple[SSAValue, ...]:
+def stationary_tiles(grid: SpatialOp) -> tuple[SSAValue, ...]:
     """
     Return the tiles of a node on the launch grid that its programs can load once.
 

@@ -210,10 +210,10 @@ def _work(node: SpatialOp, launch: LaunchAttr, gpu: _Gpu) -> KernelWork:
     work = kernel_work(summary, blocks, launch_numbers(launch), gpu.device)
     if not launch.persistent:
         return work
-    count, resident = launch.persistent, launch.resident
+    count, stationary = launch.persistent, launch.resident
     kept = kept_bytes(node, summary, blocks)
     return persistent_work(
-        work, summary, blocks, count, gpu.device, resident=resident, kept=kept
+        work, summary, blocks, count, gpu.device, stationary=stationary, kept=kept
     )
 
 

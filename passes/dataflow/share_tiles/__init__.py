@@ -116,7 +116,7 @@ def plan_shares(
 
     Raises PassFailedException for given kernels that cannot.
     """
-    gpu = GpuModel(device_of(system), gpu_levels(system), resident=False)
+    gpu = GpuModel(device_of(system), gpu_levels(system), stationary=False)
     ops = {kernel.sym_name.data: kernel for kernel in program.kernels()}
     if kernels not in (ALL, AUTO, NONE):
         return tuple(_named(ops, kernels, gpu))

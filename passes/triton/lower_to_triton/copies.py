@@ -67,7 +67,7 @@ def lower_copy(op: CopyOp, scope: Scope) -> Tile | Buffer:
     """
     Write a copy: a load, a store, or nothing between levels of the chip.
 
-    A resident one is loaded before the loop over tiles, where its slices begin.
+    A stationary operand is loaded before the loop over tiles, where its slices begin.
     """
     if op.resident is not None:
         scope = replace(scope, early=home_of(scope, names_of(op.source)))

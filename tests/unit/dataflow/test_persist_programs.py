@@ -113,7 +113,7 @@ ROWS = 'factors="p: M=7 warps=4 stages=1"'
 
 @one_of(2)
 @pytest.mark.parametrize("options", [ROWS, f"copies=descriptors {ROWS}"])
-def test_resident_operands_are_loaded_once(options: str, tmp_path: Path):
+def test_stationary_operands_are_loaded_once(options: str, tmp_path: Path):
     """Before the loop over tiles, with a mask for odd columns and terms."""
     text = SOFTMAX.format(M=7 * 64 - 5, N=72, K=40)
     options = f'persist="f_kernel=2" {options}'
@@ -149,7 +149,7 @@ def test_no_operand_stays(sizes: dict[str, int], tiles: str, machine: str):
     assert "persistent = 2>" in str(module)
 
 
-def test_what_residents_save():
+def test_what_stationary_operands_save():
     """Loads of all but the first tile, the buffers of other stages, and waits."""
     text = SOFTMAX.format(M=256 * 64, N=64, K=64)
     module = plan(text, 'factors="p: M=256 warps=4 stages=2"')
@@ -158,13 +158,13 @@ def test_what_residents_save():
     (node,) = (op for op in module.walk() if isinstance(op, SpatialOp))
     summary, blocks = summarize(node, gpu_levels(system), gpu), tile_blocks(node)
     work = kernel_work(summary, blocks, LaunchNumbers(4, 2), gpu)
-    found = persistent_work(work, summary, blocks, 64, gpu, resident=True)
+    found = persistent_work(work, summary, blocks, 64, gpu, stationary=True)
     one = 64 * 64 * 2
     assert work.shared == 4 * one
     assert found.shared == 3 * one
     assert work.moved_bytes - found.moved_bytes == pytest.approx(3 / 4 * one)
     assert found.loads_ahead
-    plain = persistent_work(work, summary, blocks, 64, gpu, resident=False)
+    plain = persistent_work(work, summary, blocks, 64, gpu, stationary=False)
     assert plain == replace(work, loads_ahead=True, registers=plain.registers)
 
 
@@ -251,7 +251,7 @@ def test_other_kernels_compile_without_spills(tmp_path: Path):
         "sm_90": {
             "gemm": emitted(LARGE, f"{H200},{options} {tiles}}}"),
             "causal": attention(H200),
-            "resident": resident(),
+            "stationary": stationary(),
         },
         "gfx942": {
             "gemm": emitted(LARGE, f"{MI300X},{options} {tiles_of_amd}}}"),
@@ -264,7 +264,7 @@ def test_other_kernels_compile_without_spills(tmp_path: Path):
             assert facts["spills"] == 0, facts
 
 
-def resident() -> str:
+def stationary() -> str:
     """Return a product whose right operand stays in shared memory, 128 KiB of it."""
     rows = 'factors="p: M=1024 warps=8 stages=1"'
     text = SOFTMAX.format(M=65536, N=256, K=256)
