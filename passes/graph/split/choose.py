@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.program import priced
 from comet.cost.gpu.device import Device
 from comet.dialects.arch import attached_system
 from comet.dialects.blocks import block_taking
@@ -28,6 +29,7 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import elements_of, joined_extents, names_of
 from comet.dialects.cost import estimate_of
+from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import compute_block
@@ -58,22 +60,28 @@ WAVES = 8
 
 
 def choose_split(
-    module: ModuleOp, ranks: int, rest: Sequence[ModulePass]
+    module: ModuleOp,
+    ranks: int,
+    to_kernels: Sequence[ModulePass],
+    to_plans: Sequence[ModulePass],
 ) -> SplitPass | None:
     """
     Return the split that makes the kernels of a module fastest, None if none helps.
 
-    The module is at the elementary level with hardware; it is not changed. `rest` are
-    the passes that lower it to kernels.
+    The module is at the elementary level with hardware; it is not changed. `to_kernels`
+    are the passes that lower it to kernels, `to_plans` those that make launch plans of
+    them, in which the last program to arrive can merge the parts. Products of a long
+    function are compared without these: its kernels merge parts in other ways than
+    those of a product alone.
     """
     gpu = device_of(attached_system(module))
     folds = _splits_of(few_results(module, FoldOp, gpu), ranks, gpu)
     summed = few_results(module, ContractOp, gpu) if ranks == 1 else {}
     products = _splits_of(summed, ranks, gpu)
     if not _is_long(module):
-        return _fastest(module, {**products, **folds}, rest)
-    return _fastest(module, folds, rest) or _fastest(
-        products_as_functions(module, products), products, rest
+        return _fastest(module, {**products, **folds}, (*to_kernels, *to_plans))
+    return _fastest(module, folds, to_kernels) or _fastest(
+        products_as_functions(module, products), products, to_kernels
     )
 
 
@@ -213,10 +221,14 @@ def part_counts(extent: int, ranks: int, gpu: Device) -> Iterator[int]:
 
 
 def _seconds(module: ModuleOp, passes: Sequence[ModulePass], gpu: Device) -> float:
-    """Return the estimated time of all kernels and collectives."""
+    """Return the estimated time of the launch plans, or of kernels and collectives."""
     copy = module.clone()
     PassPipeline(tuple(passes)).apply(Context(), copy)
-    return kernel_seconds(copy, gpu)
+    plans = [plan for func in compute_functions(copy) for plan in programs_in(func)]
+    if not plans:
+        return kernel_seconds(copy, gpu)
+    system = attached_system(copy)
+    return sum(priced(plan, system).timeline.latency for plan in plans)
 
 
 def kernel_seconds(module: ModuleOp, gpu: Device) -> float:

@@ -355,15 +355,14 @@ class TritonDistributedPass(Pipeline):
 
         `then` lowers the elementary ops of `module` to kernels.
         """
-        if self.split == "none":
-            return
-        if self.split != "auto":
+        if self.split == "auto":
+            fuse = next(i for i, part in enumerate(then) if isinstance(part, FusePass))
+            plans = then[fuse + 1 :] if self.instances == 1 else ()
+            chosen = choose_split(module, self.ranks, then[: fuse + 1], plans)
+            if chosen is not None:
+                yield chosen
+        elif self.split != "none":
             yield SplitPass(*parse_split(self.split))
-            return
-        fuse = next(i for i, part in enumerate(then) if isinstance(part, FusePass))
-        chosen = choose_split(module, self.ranks, then[: fuse + 1])
-        if chosen is not None:
-            yield chosen
 
     def _to_exchanges(self, module: ModuleOp, level: IRLevel) -> Iterator[ModulePass]:
         """Yield the passes to a region of local ops and collectives that move data."""

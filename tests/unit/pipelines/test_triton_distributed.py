@@ -327,15 +327,27 @@ def test_long_products_of_few_results_are_split(rows: int) -> None:
     (found,) = splits(text)
     assert found.startswith('split{dim="K" ')
 
-    def latency(options: str) -> float:
-        passes = f"{H200},triton-distributed{{{options}to=dataflow}}"
-        module = run_passes(parse_module(text), passes)
-        (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
-        found = estimate_of(program)
-        assert found is not None
-        return found.latency
+    assert latency(text, "") < 0.9 * latency(text, "split=none ")
 
-    assert latency("") < 0.9 * latency("split=none ")
+
+def latency(text: str, options: str) -> float:
+    """Return the price of a launch plan on one GPU."""
+    passes = f"{H200},triton-distributed{{{options}to=dataflow}}"
+    module = run_passes(parse_module(text), passes)
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    found = estimate_of(program)
+    assert found is not None
+    return found.latency
+
+
+@exhaustive
+def test_splits_are_compared_with_their_parts_merged_in_one_launch() -> None:
+    """Two parts are faster in one launch, and slower in two."""
+    text = GEMM.format(M=64, N=4096, K=8192)
+    assert splits(text) == ['split{dim="K" parts=2}']
+    unsplit = latency(text, "split=none ")
+    assert latency(text, "") < unsplit
+    assert unsplit < latency(text, 'split="K=2" merge=launch ')
 
 
 def test_other_products_are_not_split() -> None:
