@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -43,15 +43,17 @@ from comet.passes.graph.use_exp2 import Exponential, UseExp2Pass
 from comet.passes.graph.use_ge import UseGePass, plan_comparisons
 from comet.passes.graph.use_reciprocals import UseReciprocalsPass
 from comet.passes.pipeline import AUTO, Pipeline
+from comet.passes.pipelines.triton_distributed.best_plans import (
+    best_fusion,
+    best_group,
+    best_reductions,
+    seconds_of,
+)
 from comet.passes.pipelines.triton_distributed.over_ranks import (
     check_groups,
     distribute_over_programs,
     distribute_over_ranks,
     group_sizes,
-)
-from comet.passes.pipelines.triton_distributed.reductions import (
-    best_reductions,
-    seconds_of,
 )
 from comet.passes.pipelines.triton_distributed.start import (
     NAME,
@@ -68,7 +70,6 @@ from comet.passes.schedule.order_programs import Order, OrderProgramsPass
 from comet.passes.schedule.split_epilogues import SplitEpiloguesPass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
-from comet.passes.search import cheapest, timed
 from comet.passes.search.goal import Goal, Objective
 from comet.passes.sharding.add_ctas import AddCtasPass
 from comet.passes.sharding.dim_axes import Dims, check_dims, parse_dims
@@ -282,13 +283,8 @@ class TritonDistributedPass(Pipeline):
         if elementary and self.group == 1:
             yield from self._split(module, then)
         for index, part in enumerate(then):
-            if isinstance(part, PlaceCollectivesPass) and self.kind == AUTO:
-                rest = then[index + 1 :]
-                yield best_reductions(
-                    module, part, partial(self._seconds, ctx, module, rest)
-                )
-            else:
-                yield part
+            rest = then[index + 1 :]
+            yield self._best(module, part, partial(self._seconds, ctx, module, rest))
         if self.instances > 1:
             yield from self._to_channels()
         if level is IRLevel.DATAFLOW and self.instances == 1:
@@ -317,22 +313,26 @@ class TritonDistributedPass(Pipeline):
             copy = module.clone()
             return seconds_of(ctx, copy, replace(self, ctas=ctas).parts(ctx, copy))
 
-        place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
         sizes = (1, *group_sizes(ctx, module, self.dims, self.ranks))
-        candidates = [timed(f"ctas={n}", n, partial(seconds, n)) for n in sizes]
-        return cheapest("groups", place, candidates).result
+        return best_group(module, sizes, seconds)
+
+    def _best(
+        self, module: ModuleOp, part: ModulePass, seconds: Callable[[ModulePass], float]
+    ) -> ModulePass:
+        """Return a pass, or of several ranks the one with the fastest launch plan."""
+        if isinstance(part, PlaceCollectivesPass) and self.kind == AUTO:
+            return best_reductions(module, part, seconds)
+        free = self.strategy == self.between == self.kernels == AUTO
+        if isinstance(part, FusePass) and self.ranks > 1 and self.group == 1 and free:
+            return best_fusion(module, part, seconds)
+        return part
 
     def _seconds(
-        self,
-        ctx: Context,
-        module: ModuleOp,
-        then: Sequence[ModulePass],
-        place: PlaceCollectivesPass,
+        self, ctx: Context, module: ModuleOp, then: Sequence[ModulePass], it: ModulePass
     ) -> float:
-        """Return what a launch plan takes that `place` and `then` make."""
+        """Return what a launch plan takes that the pass `it` and `then` make."""
         copy = module.clone()
-        channels = self._to_channels()
-        parts = chain([place], then, channels, self.to_target(copy))
+        parts = chain([it], then, self._to_channels(), self.to_target(copy))
         return seconds_of(ctx, copy, parts)
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:

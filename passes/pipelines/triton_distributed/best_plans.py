@@ -1,19 +1,25 @@
 """
-How ranks add up their terms: each all of them, or each a shard, which it gives to all.
+Choices between passes by whole launch plans, with what ranks exchange in them.
 
-An all-reduce that GPUs carry out sends all terms of a rank to all others. A
-reduce-scatter and an all-gather send a shard of the terms to each, and a shard of the
-sums to all: of R ranks, 2 / R of the bytes, in one exchange more.
+How ranks add up their terms: an all-reduce that GPUs carry out sends all terms of a
+rank to all others. A reduce-scatter and an all-gather send a shard of the terms to
+each, and a shard of the sums to all: of R ranks, 2 / R of the bytes, in one exchange
+more.
+
+How many kernels ranks launch: `fuse` prices kernels before they exchange anything. A
+kernel that reads what other ranks send has tiles within their shards, or waits for
+them; so fewer kernels than those that `fuse` takes may be faster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from comet.cost.from_ir.collective import payload_of
@@ -21,14 +27,19 @@ from comet.cost.from_ir.gpus import machine_of
 from comet.cost.gpu.interconnect import send_time
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import AllReduceOp
+from comet.dialects.compound import ContractOp
 from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.schedule.fuse import FusePass
 from comet.passes.search import cheapest, timed
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.kinds import Kind
 
 FORMS: tuple[Kind, ...] = ("allreduce", "reduce_scatter_all_gather")
+MAX_OPS = 32
+"""The most ops of a region that is compiled as one kernel, to compare it."""
 
 
 def seconds_of(ctx: Context, module: ModuleOp, parts: Iterable[ModulePass]) -> float:
@@ -58,6 +69,44 @@ def best_reductions(
     candidates = [timed(each.kind, each, partial(seconds, each)) for each in passes]
     values = ", ".join(f"%{op.input.name_hint or 'a value'}" for op in found)
     return cheapest("all-reduces", values, candidates).result
+
+
+def best_fusion(
+    module: ModuleOp, fuse: FusePass, seconds: Callable[[FusePass], float]
+) -> FusePass:
+    """
+    Return `fuse`, or the one that makes one kernel of a region, whichever is faster.
+
+    `seconds` compiles the module with another such pass, and prices the launch plan.
+    Regions with one product stay as `fuse` makes them.
+    """
+    blocks = [compute_block(func) for func in compute_functions(module)]
+    products = max((_products(block) for block in blocks), default=0)
+    if products < 2 or any(len(block.ops) > MAX_OPS for block in blocks):
+        return fuse
+    passes = {each: replace(fuse, strategy=each) for each in (fuse.strategy, "full")}
+    candidates = [
+        timed(name, each, partial(seconds, each)) for name, each in passes.items()
+    ]
+    return cheapest("kernels of ranks", _names(module), candidates).result
+
+
+def best_group(
+    module: ModuleOp, sizes: Sequence[int], seconds: Callable[[int], float]
+) -> int:
+    """Return the number of programs in a group with the fastest launch plan."""
+    candidates = [timed(f"ctas={n}", n, partial(seconds, n)) for n in sizes]
+    return cheapest("groups", _names(module), candidates).result
+
+
+def _names(module: ModuleOp) -> str:
+    """Return the names of the functions that a choice is for."""
+    return ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
+
+
+def _products(block: Block) -> int:
+    """Return how many products there are in a block, also in its folds."""
+    return sum(isinstance(op, ContractOp) for op in block.walk())
 
 
 def exchange_may_gain(module: ModuleOp, found: Iterable[AllReduceOp]) -> bool:

@@ -1,4 +1,6 @@
-"""All-reduces of ranks: all terms to everyone, or shards of them, then of the sums."""
+"""
+What launch plans decide: all-reduces send all terms or shards, and fewer kernels.
+"""
 
 from pathlib import Path
 
@@ -65,3 +67,43 @@ def test_sums_in_shards_are_right(tmp_path: Path):
 def test_groups_exchange_parts_of_reductions_in_one_way():
     with pytest.raises(PassFailedException, match=r"'kind' asks for reduce_sc.*ctas=1"):
         TritonDistributedPass(ranks=2, ctas=2, kind=SHARDS)
+
+
+RING = """
+!q = tensor<1x16x{M}x64xbf16>
+func.func @f(%q: !q {{collective.shard = {{M = ["rank"]}}}},
+             %k: !q {{collective.shard = {{N = ["rank"]}}}},
+             %v: !q {{collective.shard = {{N = ["rank"]}}}})
+    -> (!q {{collective.shard = {{M = ["rank"]}}}}) {{
+  %o = compound.attention %q, %k, %v {{collective.shard = {{M = ["rank"]}}}}
+      : (!q, !q, !q) -> !q
+  func.return %o : !q
+}}
+"""
+
+
+def kernels_of_ranks(rows: int, options: str) -> tuple[str, list[Choice]]:
+    """Return the launch plan of attention on 8 ranks, and the choice of kernels."""
+    pipeline = f"triton-distributed{{ranks=8 to=dataflow {options}}}"
+    with session() as record:
+        plan = run_passes(parse_module(RING.format(M=rows)), f"{H200X8},{pipeline}")
+    found = [each for each in record.choices if each.name == "kernels of ranks"]
+    return str(plan), found
+
+
+def test_ranks_launch_fewer_kernels_where_their_launch_plan_is_faster():
+    """Alone, the scores of 4096 tokens are a faster kernel; with its exchange not."""
+    plan, (choice,) = kernels_of_ranks(4096, "pattern=fused")
+    costs = {row.label: row.cost for row in choice.rows}
+    kernels, one = costs["auto"], costs["full"]
+    assert kernels is not None
+    assert one is not None
+    assert one.latency < kernels.latency
+    assert plan == kernels_of_ranks(4096, "pattern=fused strategy=full")[0]
+
+
+def test_a_region_with_one_product_has_no_other_kernels_to_compare():
+    text = SHARED_TEXTS["gemm_all_reduce"].format(M=16, N=64, K=64)
+    with session() as record:
+        run_passes(parse_module(text), f"{H200X8},triton-distributed{{ranks=2}}")
+    assert not [each for each in record.choices if each.name == "kernels of ranks"]
