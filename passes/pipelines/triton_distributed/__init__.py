@@ -141,7 +141,7 @@ class TritonDistributedPass(Pipeline):
     kind: Literal["allreduce", "reduce_scatter_all_gather", "auto"] = "auto"
     """
     What all-reduces of ranks become, see `place-collectives`; `auto` takes the faster
-    launch plan.
+    launch plan, and `allreduce` where programs are in groups.
     """
 
     split: str = "auto"
@@ -320,10 +320,11 @@ class TritonDistributedPass(Pipeline):
         self, module: ModuleOp, part: ModulePass, seconds: Callable[[ModulePass], float]
     ) -> ModulePass:
         """Return a pass, or of several ranks the one with the fastest launch plan."""
-        if isinstance(part, PlaceCollectivesPass) and self.kind == AUTO:
+        several = self.ranks > 1 and self.group == 1
+        if isinstance(part, PlaceCollectivesPass) and several and self.kind == AUTO:
             return best_reductions(module, part, seconds)
         free = self.strategy == self.between == self.kernels == AUTO
-        if isinstance(part, FusePass) and self.ranks > 1 and self.group == 1 and free:
+        if isinstance(part, FusePass) and several and free:
             return best_fusion(module, part, seconds)
         return part
 

@@ -5,6 +5,7 @@ What launch plans decide: all-reduces send all terms or shards, and fewer kernel
 from pathlib import Path
 
 import pytest
+from gpu_graphs import H200, LAYERNORM
 from gpu_ranks import H200X8, SHARED_TEXTS
 from semantics import parse_module, run_passes
 from triton_modules import emitted, wrong
@@ -107,3 +108,12 @@ def test_a_region_with_one_product_has_no_other_kernels_to_compare():
     with session() as record:
         run_passes(parse_module(text), f"{H200X8},triton-distributed{{ranks=2}}")
     assert not [each for each in record.choices if each.name == "kernels of ranks"]
+
+
+def test_groups_with_many_bytes_have_nothing_to_choose():
+    """Mean and variance of 65,536 rows: an exchange between ranks would gain."""
+    text = LAYERNORM.format(M=65536, K=256, N=256)
+    options = "ctas=4 to=dataflow"
+    with session() as record:
+        _ = run_passes(parse_module(text), f"{H200},triton-distributed{{{options}}}")
+    assert not [each for each in record.choices if each.name == "all-reduces"]
