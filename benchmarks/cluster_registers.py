@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from itertools import product
 
 from ladder_programs import resized
-from registers import compiled_kernel
+from registers import compiled_tilings, triton_version
 
 import comet
 
@@ -38,31 +37,26 @@ def program(op: str, columns: int, rows: int = ROWS) -> str:
     return text.replace("f16", OPS[op])
 
 
-def module_text(op: str, tiling: Mapping[str, int], triton: str) -> str:
-    """Return the emitted module of an op with a tiling."""
+def module_text(op: str, tiling: Mapping[str, int]) -> str:
+    """
+    Return the emitted module of an op with a tiling.
+
+    Raises `CometError` if the tiling does not fit.
+    """
     launch = f"warps={tiling['warps']} stages={STAGES} cluster={tiling['cluster']}"
     kernel = "p" if op == "gemm_softmax" else "y"
     factors = f"{kernel}: M={ROWS // tiling['M']} {launch}; c_k: K={1024 // DEPTH}"
-    machine = f'path="samples/hardware/h200x1.yaml" triton="{triton}"'
+    machine = f'path="samples/hardware/h200x1.yaml" triton="{triton_version()}"'
     passes = f'triton-distributed{{ranks=1 strategy=full factors="{factors}"}}'
     module = comet.parse(program(op, tiling["N"]))
     pipeline = f"attach-hardware{{{machine}}},{passes}"
     return comet.compile(module, pipeline=pipeline).emit("triton")
 
 
-def lines(triton: str) -> Iterator[str]:
-    """Yield the lines of all tilings that fit."""
-    for op in OPS:
-        for numbers in product(*TILINGS.values()):
-            tiling = dict(zip(TILINGS, numbers, strict=True))
-            try:
-                text = module_text(op, tiling, triton)
-            except comet.CometError:
-                continue
-            found = compiled_kernel(text, "sm_90")
-            label = " ".join(f"{name}={number}" for name, number in tiling.items())
-            usage = (found.registers, found.spills, found.shared, found.remote)
-            yield ",".join(map(str, (triton, op, label, *usage)))
+def tilings() -> Iterator[Mapping[str, int]]:
+    """Yield all tilings."""
+    for numbers in product(*TILINGS.values()):
+        yield dict(zip(TILINGS, numbers, strict=True))
 
 
 def main() -> int:
@@ -70,8 +64,9 @@ def main() -> int:
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     print(f"# sm_90, blocks of {DEPTH} terms, {STAGES} stages")
     print("triton,op,tiling,registers,spilled,shared,remote")
-    for line in lines(".".join(version("triton").split(".")[:2])):
-        print(line, flush=True)
+    for start, found in compiled_tilings(product(OPS, tilings()), module_text):
+        usage = found.registers, found.spills, found.shared, found.remote
+        print(start, *usage, sep=",", flush=True)
     return 0
 
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from itertools import product
 
 from cluster_registers import program
-from registers import compiled_kernel
+from registers import compiled_tilings
 
 import comet
 
@@ -98,26 +97,13 @@ def tilings() -> Iterator[Mapping[str, int]]:
             yield tiling
 
 
-def lines(triton: str) -> Iterator[str]:
-    """Yield the lines of all tilings that fit."""
-    for op, tiling in product(PLANS, tilings()):
-        try:
-            text = module_text(op, tiling)
-        except comet.CometError:
-            continue
-        found = compiled_kernel(text, "sm_90")
-        label = " ".join(f"{name}={number}" for name, number in tiling.items())
-        usage = (found.registers, found.spills, found.shared)
-        yield ",".join(map(str, (triton, op, label, *usage)))
-
-
 def main() -> int:
     """Compile and print; return the exit code."""
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     print(f"# sm_90, {ROWS} rows")
     print("triton,op,tiling,registers,spilled,shared")
-    for line in lines(".".join(version("triton").split(".")[:2])):
-        print(line, flush=True)
+    for start, found in compiled_tilings(product(PLANS, tilings()), module_text):
+        print(start, found.registers, found.spills, found.shared, sep=",", flush=True)
     return 0
 
 

@@ -26,7 +26,7 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import product
@@ -130,6 +130,31 @@ def compiled_kernel(text: str, target: str) -> Compiled:
         path.write_text(text)
         (launch,) = recorded_launches(str(path))
         return compiled(launch, target)
+
+
+def triton_version() -> str:
+    """Return the version of Triton that compiles, of two numbers."""
+    return ".".join(version("triton").split(".")[:2])
+
+
+def compiled_tilings(
+    cases: Iterable[tuple[str, Mapping[str, int]]],
+    text: Callable[[str, Mapping[str, int]], str],
+) -> Iterator[tuple[str, Compiled]]:
+    """
+    Compile the tilings of ops that fit, for sm_90.
+
+    Yields the start of a line of the table, with the version of Triton, and what the
+    kernel uses. `text` gives the emitted module of an op with a tiling, or raises
+    `CometError` if that does not fit.
+    """
+    for op, tiling in cases:
+        try:
+            source = text(op, tiling)
+        except comet.CometError:
+            continue
+        label = " ".join(f"{name}={number}" for name, number in tiling.items())
+        yield f"{triton_version()},{op},{label}", compiled_kernel(source, "sm_90")
 
 
 def lines(op: str, options: argparse.Namespace) -> Iterator[str]:
