@@ -21,7 +21,7 @@ def kept_bytes(node: SpatialOp, summary: KernelSummary, blocks: Blocks) -> Real:
     """
     Return the bytes of registers of a program for what no tile changes.
 
-    That are positions of 64 bits, with which labels are compared: LLVM computes them
+    These are positions of 64 bits, with which labels are compared: LLVM computes them
     before the loop over tiles. Others differ by immediates. The probabilities of labels
     in rows of 32,768, two rows a tile, take 218 registers and in a loop 256, with 264
     bytes spilled (Triton 3.9 for gfx942, 8 wavefronts; the estimates are 220 and 364).

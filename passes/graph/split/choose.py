@@ -47,7 +47,7 @@ The most rows, or columns, of one program: more results give enough programs.
 """
 
 MAX_OPS = 32
-"""The most ops of a function that is tried as a whole."""
+"""The most ops of a function, or of its region, that is compiled to try a choice."""
 
 PATIENCE = 4
 """

@@ -32,14 +32,13 @@ from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.graph.split.choose import MAX_OPS
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.search import cheapest, timed
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.kinds import Kind
 
 FORMS: tuple[Kind, ...] = ("allreduce", "reduce_scatter_all_gather")
-MAX_OPS = 32
-"""The most ops of a region that is compiled as one kernel, to compare it."""
 
 
 def seconds_of(ctx: Context, module: ModuleOp, parts: Iterable[ModulePass]) -> float:
