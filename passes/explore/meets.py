@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 
 from xdsl.context import Context
@@ -12,19 +13,16 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.mesh import MeshOp
-from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
+from comet.passes.comet.known_meshes import narrowed
 from comet.passes.explore.constraints import ALL, Constraints
+from comet.passes.explore.mapping_options import MappingOptions, mapping_options
 from comet.passes.explore.quick import UNPADDED
-from comet.passes.graph.pad import PadPass
 from comet.passes.graph.pad.extents import parse_extents
-from comet.passes.graph.stream import StreamPass
-from comet.passes.pipeline import AUTO, of_kind, run_passes
-from comet.passes.schedule.fuse import FusePass
+from comet.passes.pipeline import AUTO, run_passes
 from comet.passes.schedule.plan_string import parse_plan
-from comet.passes.schedule.tile import TilePass
 from comet.passes.sharding.dim_axes import Dims, assign_axes, parts_of
 from comet.passes.sharding.distribute import DistributePass
-from comet.passes.sharding.place_collectives import PlaceCollectivesPass, parse_each
+from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.select_instances import SelectInstancesPass
 
 
@@ -37,76 +35,63 @@ def unmet(
     `passes` map `module`, whose hardware is attached. Bindings are not looked at, as a
     search may start from others.
     """
-    fused, tiled = of_kind(passes, FusePass), of_kind(passes, TilePass)
-    streamed = bool(of_kind(passes, StreamPass))
+    found = mapping_options(passes)
+    kinds = None if AUTO in limits.kinds else limits.kinds
+    levels = None if limits.at == (ALL,) else limits.at
     met = {
-        "mesh": _uses(passes, limits, module),
-        "stream": limits.stream is None or streamed in limits.stream,
-        "strategy": _within((each.strategy for each in fused), limits.strategy),
-        "chunks": _within((each.chunks for each in fused), limits.chunks),
-        "loops": _within((each.loops for each in fused), limits.loops),
-        "pad": _is_padded(passes, limits.pad),
-        "dim": limits.dim is None or _is_sharded(passes, limits.dim, ctx, module),
-        **_placed(passes, limits),
-        "factors": all(_has_factors(each.factors, limits) for each in tiled),
+        "mesh": _uses(found, limits, module),
+        "stream": _within([found.stream], limits.stream),
+        "strategy": _within((each.strategy for each in found.fused), limits.strategy),
+        "chunks": _within((each.chunks for each in found.fused), limits.chunks),
+        "loops": _within((each.loops for each in found.fused), limits.loops),
+        "pad": limits.pad == AUTO or _extents(found.pad) == _extents(limits.pad),
+        "dim": limits.dim is None
+        or _is_sharded(found, limits.dim, _before_sharding(passes, ctx, module)),
+        "kind": _within((kind for kind, _ in found.placed), kinds),
+        "at": _within((level for _, level in found.placed if level), levels),
+        "factors": all(_has_factors(each.factors, limits) for each in found.tiled),
     }
     return next((key for key, holds in met.items() if not holds), None)
 
 
-def _within(found: Iterable[str], allowed: Sequence[str] | None) -> bool:
+def _within(found: Iterable[object], allowed: Sequence[object] | None) -> bool:
     return allowed is None or all(value in allowed for value in found)
 
 
-def _uses(passes: Sequence[ModulePass], limits: Constraints, module: ModuleOp) -> bool:
-    """Return whether the passes use the instances that the constraints leave."""
-    mesh = "known" if of_kind(passes, KnownMeshesPass) else "whole"
-    return mesh in limits.mesh or not any(narrowed(attached_system(module)))
+def _uses(found: MappingOptions, limits: Constraints, module: ModuleOp) -> bool:
+    """Return whether a mapping uses the instances that the constraints leave."""
+    return found.mesh in limits.mesh or not any(narrowed(attached_system(module)))
 
 
-def _is_padded(passes: Sequence[ModulePass], pad: str) -> bool:
-    found = [parse_extents(each.to) for each in of_kind(passes, PadPass)]
-    return pad == AUTO or found == ([] if pad == UNPADDED else [parse_extents(pad)])
+def _extents(pad: str) -> object:
+    return None if pad == UNPADDED else parse_extents(pad)
+
+
+def _before_sharding(
+    passes: Sequence[ModulePass], ctx: Context, module: ModuleOp
+) -> ModuleOp:
+    """Return a copy of a module after the passes that come before its sharding."""
+    sharding = SelectInstancesPass | DistributePass | PlaceCollectivesPass
+    copy = module.clone()
+    first = takewhile(lambda each: not isinstance(each, sharding), passes)
+    run_passes(first, ctx, copy)
+    return copy
 
 
 def _is_sharded(
-    passes: Sequence[ModulePass],
-    allowed: Sequence[Dims],
-    ctx: Context,
-    module: ModuleOp,
+    found: MappingOptions, allowed: Iterable[Dims], module: ModuleOp
 ) -> bool:
-    """Return whether the passes shard dimensions as one of the options does."""
-    found = tuple(
-        (each.dim, tuple(each.axes)) for each in of_kind(passes, DistributePass)
-    )
-    parts = [each.parts for each in of_kind(passes, SelectInstancesPass)]
-    later = SelectInstancesPass | DistributePass | PlaceCollectivesPass
-    copy = module.clone()
-    run_passes(takewhile(lambda each: not isinstance(each, later), passes), ctx, copy)
-    system = attached_system(copy)
+    """Return whether a mapping shards `module` as one of the options does."""
+    sharded = tuple((each.dim, each.axes) for each in found.dim)
+    system = attached_system(module)
+    mesh = MeshOp(system.system_name, system.axes)
 
     def shardings() -> Iterator[object]:
         for dims in allowed:
-            mesh = MeshOp(system.system_name, system.axes)
-            try:
-                used = parts_of(mesh, dims)
-                yield assign_axes("explore", copy, mesh, dims), [used] if used else []
-            except PassFailedException:
-                continue
+            with suppress(PassFailedException):
+                yield assign_axes("explore", module, mesh, dims), parts_of(mesh, dims)
 
-    return (found, parts) in shardings()
-
-
-def _placed(passes: Sequence[ModulePass], limits: Constraints) -> dict[str, bool]:
-    """Return whether the kinds and the levels of collectives are allowed."""
-    pairs: list[tuple[str, str | None]] = []
-    for each in of_kind(passes, PlaceCollectivesPass):
-        pairs += parse_each(each.each) if each.each else [(each.kind, each.at)]
-    kinds = None if AUTO in limits.kinds else limits.kinds
-    levels = None if limits.at == (ALL,) else limits.at
-    return {
-        "kind": _within((kind for kind, _ in pairs), kinds),
-        "at": _within((level for _, level in pairs if level), levels),
-    }
+    return (sharded, found.parts) in shardings()
 
 
 def _has_factors(plan: str, limits: Constraints) -> bool:

@@ -17,10 +17,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from comet.api.program import installed_context, parsed
 from comet.api.source import Source
-from comet.passes.comet.known_meshes import KnownMeshesPass
-from comet.passes.explore.quick import UNPADDED
-from comet.passes.graph.pad import PadPass
-from comet.passes.graph.stream import StreamPass
+from comet.passes.explore.mapping_options import MappingOptions, mapping_options
 from comet.passes.pipeline import of_kind
 from comet.passes.schedule.bind import (
     KINDS,
@@ -29,12 +26,7 @@ from comet.passes.schedule.bind import (
     Kinds,
     parse_bodies,
 )
-from comet.passes.schedule.fuse import FusePass
-from comet.passes.schedule.tile import TilePass
-from comet.passes.sharding.dim_axes import DimAxes, Parts, format_dims
-from comet.passes.sharding.distribute import DistributePass
-from comet.passes.sharding.place_collectives import PlaceCollectivesPass, parse_each
-from comet.passes.sharding.select_instances import SelectInstancesPass
+from comet.passes.sharding.dim_axes import format_dims
 from comet.tools.diagnostics import UsageError
 from comet.universe import installed
 
@@ -105,65 +97,46 @@ def saved_constraints(file: Source) -> Source:
     if not (file.name.endswith(".mlir") or PIPELINE in file.text):
         return file
     passes = saved_passes(file)
-    parts = _parts_of(passes)
-    pads, placed = of_kind(passes, PadPass), of_kind(passes, PlaceCollectivesPass)
-    fused, tiled = of_kind(passes, FusePass), of_kind(passes, TilePass)
-    if len(fused) != 1 or len(tiled) != 1:
+    found = mapping_options(passes)
+    if len(found.fused) != 1 or len(found.tiled) != 1:
         raise UsageError(
             f"{file.name}: '{PIPELINE}' maps nothing; it needs one 'fuse' and one "
             "'tile', as comet-explore --output writes it"
         )
-    dims = [
-        DimAxes(
-            each.dim,
-            tuple(each.axes),
-            tuple(item for item in parts.items() if item[0] in each.axes),
-        )
-        for each in of_kind(passes, DistributePass)
-    ]
+    (fuse,), (tile,) = found.fused, found.tiled
     values: dict[str, object] = {
-        "mesh": "known" if of_kind(passes, KnownMeshesPass) else "whole",
-        "pad": pads[0].to if pads else UNPADDED,
-        "stream": bool(of_kind(passes, StreamPass)),
-        "dim": format_dims(dims),
-        **(_placed(placed[0]) if placed else {}),
-        "strategy": fused[0].strategy,
-        "chunks": fused[0].chunks,
-        "loops": fused[0].loops,
-        "factors": tiled[0].factors,
+        "mesh": found.mesh,
+        "pad": found.pad,
+        "stream": found.stream,
+        "dim": format_dims(found.dim),
+        **_placed(found),
+        "strategy": fuse.strategy,
+        "chunks": fuse.chunks,
+        "loops": fuse.loops,
+        "factors": tile.factors,
+        **_bindings(passes),
     }
-    if kinds := _kinds(passes):
-        found = dict.fromkeys(str(kind) for body in kinds for kind in body)
-        values["bindings"] = list(found)
-        values["mixed"] = any(len(body) > 1 for body in kinds)
-    fields = {key: value for key, value in values.items() if value is not None}
     # On one line, as all of them come from the line of the attribute.
-    text = yaml.safe_dump(fields, sort_keys=False, default_flow_style=True, width=inf)
+    text = yaml.safe_dump(values, sort_keys=False, default_flow_style=True, width=inf)
     return Source(text, file.name)
 
 
-def _placed(place: PlaceCollectivesPass) -> dict[str, object]:
+def _placed(found: MappingOptions) -> dict[str, object]:
     """Return the kinds and levels of collectives, as constraints."""
-    if place.each is None:
-        return {"kind": place.kind, "at": place.at}
-    kinds, levels = zip(*parse_each(place.each), strict=True)
-    return {
-        "kind": list(dict.fromkeys(kinds)),
-        "at": list(dict.fromkeys(levels)),
-        "each": True,
-    }
+    if found.each:
+        kinds, levels = map(dict.fromkeys, zip(*found.placed, strict=True))
+        return {"kind": list(kinds), "at": list(levels), "each": True}
+    pairs = [(("kind", kind), ("at", level)) for kind, level in found.placed]
+    return {key: value for pair in pairs for key, value in pair if value is not None}
 
 
-def _parts_of(passes: Sequence[ModulePass]) -> Parts:
-    """Return the axes of which the passes select instances."""
-    selected = of_kind(passes, SelectInstancesPass)
-    return {axis: n for each in selected for axis, n in each.parts.items()}
-
-
-def _kinds(passes: Sequence[ModulePass]) -> list[Kinds]:
-    """Return the distinct bindings of bodies; none if all are sequential."""
-    found: dict[Kinds, None] = {}
+def _bindings(passes: Sequence[ModulePass]) -> dict[str, object]:
+    """Return how bodies are bound, as constraints; none if all are sequential."""
+    bodies: dict[Kinds, None] = {}
     for bind in of_kind(passes, BindPass):
         kind = next(kind for kind in KINDS if str(kind) == bind.kind)
-        found |= dict.fromkeys([(kind,), *parse_bodies(bind.bodies or "").values()])
-    return [] if set(found) <= {SEQUENTIAL} else list(found)
+        bodies |= dict.fromkeys([(kind,), *parse_bodies(bind.bodies or "").values()])
+    if set(bodies) <= {SEQUENTIAL}:
+        return {}
+    kinds = dict.fromkeys(str(kind) for body in bodies for kind in body)
+    return {"bindings": list(kinds), "mixed": any(len(body) > 1 for body in bodies)}
