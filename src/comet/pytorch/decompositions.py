@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import cast
 
@@ -55,10 +55,32 @@ def _further() -> Table:
     return cast("Table", found)
 
 
+def _cat(tensors: Sequence[torch.Tensor], dim: int = 0) -> object:
+    """Concatenate only the tensors that have elements."""
+    some = [tensor for tensor in tensors if tensor.numel()]
+    if len(some) in (0, len(tensors)):
+        return NotImplemented
+    return aten.cat.default(some, dim)
+
+
+def _slice_backward(
+    grad: torch.Tensor, sizes: Sequence[int], dim: int, start: int, end: int, step: int
+) -> torch.Tensor:
+    """Return zeros with a gradient in the place of the slice, unless that is empty."""
+    zeros = grad.new_zeros(sizes)
+    if not grad.numel():
+        return zeros
+    return torch.slice_scatter(zeros, grad, dim, start, end, step)
+
+
+OURS: Table = {aten.cat.default: _cat, aten.slice_backward.default: _slice_backward}
+"""Ops that are cut where tensors have no elements, as we have no such tensors."""
+
+
 @cache
 def decompositions() -> Table:
     """Return the table for graphs with gradients."""
-    table = cast("Table", dict(_decomp.core_aten_decompositions())) | _further()
+    table = cast("Table", dict(_decomp.core_aten_decompositions())) | _further() | OURS
     return {op: rule for op, rule in table.items() if op not in WHOLE}
 
 
@@ -67,5 +89,5 @@ def with_whole_attention() -> Table:
     table = cast("Table", default_decompositions())
     for op in (*WHOLE, aten.scaled_dot_product_attention.default):
         table.pop(op, None)
-    table.update(_further())
+    table.update(_further() | OURS)
     return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import f32, i1
+from xdsl.dialects.builtin import f32, i1, i32
 
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
@@ -103,10 +103,27 @@ def slice_(
     end: int | None = None,
     step: int = 1,
 ):
-    if step != 1:
-        raise UnsupportedError("a slice with a step")
     first, _, _ = slice(start, end).indices(input.shape[dim])
-    return t.sliced(input, dim, first, out.shape[dim])
+    count = out.shape[dim]
+    if step == 1:
+        return t.sliced(input, dim, first, count)
+    blocks = _blocks(input.shape[dim], first, count, step)
+    after = max(blocks + count * step - input.shape[dim], 0)
+    longer = t.padded(input, dim, 0, after, 0)
+    whole = t.sliced(longer, dim, blocks, count * step)
+    dim %= len(input.axes)
+    before, behind = whole.shape[:dim], whole.shape[dim + 1 :]
+    apart = t.reshaped(whole, [*before, count, step, *behind])
+    return t.reshaped(t.sliced(apart, dim + 1, first - blocks, 1), out.shape)
+
+
+def _blocks(extent: int, first: int, count: int, step: int) -> int:
+    """
+    Return where `count` blocks of `step` positions begin that have one each of a slice.
+
+    They end at the axis's end or before it, if that is possible.
+    """
+    return min(first, max(extent - count * step, 0))
 
 
 @rule("aten.slice_scatter")
@@ -120,16 +137,48 @@ def slice_scatter(
     end: int | None = None,
     step: int = 1,
 ):
-    if step != 1:
-        raise UnsupportedError("a slice with a step")
     extent, count = input.shape[dim], src.shape[dim]
     first, _, _ = slice(start, end).indices(extent)
+    fill = input.tensor.op
+    number = fill.number if isinstance(fill, Fill) else 0
+    if step != 1:
+        placed = _apart(t, src, dim, extent, first, step, number)
+        if isinstance(fill, Fill):
+            return placed
+        ones = t.full((count,), 1, i32)
+        steps = _apart(t, ones, 0, extent, first, step, 0)
+        inner = len(input.axes) - 1 - dim % len(input.axes)
+        here = t.map(MapKind.EQ, t.reshaped(steps, [extent, *[1] * inner]), 1)
+        return t.map(MapKind.SELECT, here, placed, input)
     after = extent - first - count
-    if isinstance(fill := input.tensor.op, Fill):
-        return t.padded(src, dim, first, after, fill.number)
+    if isinstance(fill, Fill):
+        return t.padded(src, dim, first, after, number)
     before = [t.sliced(input, dim, 0, first)] if first else []
     behind = [t.sliced(input, dim, first + count, after)] if after else []
     return t.joined([*before, src, *behind], dim)
+
+
+def _apart(
+    t: Tracer,
+    part: View,
+    dim: int,
+    extent: int,
+    first: int,
+    step: int,
+    number: float,
+) -> View:
+    """Return an axis with a number everywhere but at every `step`-th position."""
+    count = part.shape[dim]
+    blocks = _blocks(extent, first, count, step)
+    dim %= len(part.axes)
+    outer, inner = part.shape[:dim], part.shape[dim + 1 :]
+    one = t.reshaped(part, [*outer, count, 1, *inner])
+    place = first - blocks
+    each = t.padded(one, dim + 1, place, step - 1 - place, number)
+    whole = t.reshaped(each, [*outer, count * step, *inner])
+    left = min(count * step, extent - blocks)
+    longer = t.padded(t.sliced(whole, dim, 0, left), dim, blocks, 0, number)
+    return t.padded(longer, dim, 0, extent - blocks - left, number)
 
 
 @rule("aten.select_scatter")
