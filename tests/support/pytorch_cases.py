@@ -141,6 +141,34 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "embedding": ("F.embedding(ids, a) * 2", ((9, 4),)),
     "rows": ("a[ids] + a[ids - 9]", ((9, 4),)),
     "rows by one column": ("a[ids[:, 0]] + a[ids[1, 1:]]", ((9, 4),)),
+    "positions of several axes": (
+        "(a[:, ids] * 2, a[:, ids[0], ids.int() - 9], a[ids[0, 1:2] - 9, :, ids])",
+        ((9, 9, 9),),
+    ),
+    "positions of one axis": ("a.index_select(-1, ids[0]) + b", ((2, 9), (2, 3))),
+    "several of each row": (
+        "(a.gather(1, ids), b.gather(-1, ids[:, :, None].expand(-1, -1, 7)))",
+        ((3, 9), (2, 3, 9)),
+    ),
+    "add to several of each row": (
+        "(a.scatter_add(1, ids, b), a.scatter_add(0, ids[:, :1] * 0, b))",
+        ((2, 9), (2, 3)),
+    ),
+    "add to positions of axes": (
+        "(a.index_put((ids, ids - 9), b, True), a.index_add(1, ids[0], c), "
+        "aten.index_put(a, [None, ids[1]], c[0], True))",
+        ((9, 9), (2, 3), (9, 3)),
+    ),
+    "set one position": (
+        "(a.index_copy(1, ids[0, :1], b), "
+        "aten.index_put(a, [ids[0, 2] - 9, ids[:1, 1], None], b[1, 0]) * 2)",
+        ((9, 4, 2), (9, 1, 2)),
+    ),
+    "rolled": (
+        "(a.roll((1, -2), (0, 1)) + b, a.roll(3), a.roll(3, 0))",
+        ((3, 4), (4,)),
+    ),
+    "copied": ("torch.empty(3, 4).copy_(a) + b", ((4,), (3, 4))),
     "one row of conditions": ("torch.where((a > b)[1], a, b)", ((3, 4), (3, 4))),
     "the only row": ("a[ids * 0] + a", ((1, 4),)),
     "gradient of the only row": (
@@ -203,9 +231,13 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "a power with the exponent 0.3": ("a**0.3", ((4,),)),
     "elements of torch.float64": ("a.double() + 1", ((4,),)),
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
-    "an index with several positions of an axis": ("a.gather(0, ids)", ((9, 3),)),
+    "an index with several positions of an axis": (
+        "a.scatter(1, ids, 0.0)",
+        ((2, 9),),
+    ),
     "one position of a vector of i1": ("(a > 0)[1] | (b > 0)", ((9,), (4,))),
-    "an index of other than the first axis": ("a[:, ids]", ((2, 9),)),
+    "several positions that are set": ("a.index_copy(0, ids[0], b)", ((9,), (3,))),
+    "an index of conditions": ("a[a > 0] + 1", ((2, 9),)),
     "a tensor without elements": ("a + 1", ((0, 2),)),
     "a concatenation with a single number": ("torch.cat([a.sum()[None], a])", ((4,),)),
 }

@@ -132,6 +132,19 @@ def cached() -> dict[str, object]:
     return {"counts": counts, "right": right, "kept": kept, "error": mistake(unread)}
 
 
+def shared_part(x: Tensor, shared: Tensor) -> Tensor:
+    """Return rows with a part that is the same for all, as latent attention has."""
+    return torch.cat([x, shared.expand(*x.shape[:-1], -1)], -1) * 2
+
+
+def copies() -> bool:
+    """Return whether what is the same along an axis is stored as torch stores it."""
+    options = HARDWARE | {"strict": True}
+    run = torch.compile(shared_part, backend="comet", options=options, dynamic=False)
+    given = torch.randn(2, 3, 4), torch.randn(2, 1, 5)
+    return torch.equal(run(*given), shared_part(*given))
+
+
 def doubled(x: Tensor) -> Tensor:
     """Return twice a tensor."""
     return x + x
@@ -174,6 +187,7 @@ def main() -> None:
         "cases": cases,
         "errors": errors,
         "keeps nan": keeps_nan(),
+        "copies": copies(),
         "widened": str(comet.from_torch(widened, torch.ones(3, dtype=torch.half))),
         "warnings": sorted(slow),
         "strict": refused(HARDWARE | {"strict": True}),

@@ -45,6 +45,8 @@ WHOLE = (
     aten.var_mean.correction,
     aten.embedding_dense_backward.default,
     aten.split_with_sizes.default,
+    aten.index_select.default,
+    aten.roll.default,
     aten._scaled_dot_product_flash_attention_for_cpu.default,
 )
 """Ops that have rules, which say more than their parts."""

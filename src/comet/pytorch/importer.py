@@ -17,13 +17,13 @@ from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, i1, i32, i64
 from xdsl.ir import Block, Region
 
 from comet.dialects.compound.dims import Element
-from comet.pytorch import attention, elementwise, reductions, views
+from comet.pytorch import attention, elementwise, reductions, tables, views
 from comet.pytorch.dims import leaves
 from comet.pytorch.emitter import Emitter, Tensor, View
 from comet.pytorch.rules import RULES, Result
 from comet.pytorch.tracer import Tracer, UnsupportedError
 
-TRANSLATED = (attention, elementwise, reductions, views)
+TRANSLATED = (attention, elementwise, reductions, tables, views)
 """The modules whose rules are known."""
 
 ELEMENTS: Mapping[torch.dtype, Element] = {

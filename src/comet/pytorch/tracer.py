@@ -201,11 +201,15 @@ class Tracer:
         element = view.tensor.element
         if isinstance(op := view.tensor.op, Fill):
             return self.view(Tensor(view.dims, element, op), view.axes)
-        if element == i1:
-            raise UnsupportedError("an expanded condition")
-        zeros = View(Tensor(missing, element, Fill(0.0)), view.axes)
-        op = Map(MapKind.ADD, (view.tensor, zeros.tensor))
-        return self._computed(op, element, view.axes, view, zeros)
+        # Loops have the dimensions of positions, but not those of constants.
+        number, zero = self.full((), 0, element), self.full((), 0, i32)
+        for dim in missing:
+            along = Tensor((dim,), i32, Index(dim))
+            here = Tensor((dim,), i1, Map(MapKind.GE, (along, zero.tensor)))
+            op = Map(MapKind.SELECT, (here, view.tensor, number.tensor))
+            given = view, View(here, view.axes)
+            view = self._computed(op, element, view.axes, *given)
+        return view
 
     # Sums and products.
 

@@ -1,12 +1,12 @@
-"""The translation of views, of new tensors, and of rows of tables."""
+"""The translation of views, and of new tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from xdsl.dialects.builtin import f32, i1, i32
+from xdsl.dialects.builtin import i32
 
-from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
 from comet.pytorch.emitter import View
 from comet.pytorch.ops import Fill
@@ -226,6 +226,30 @@ def cat(t: Tracer, out: Result, tensors: Sequence[View], dim: int = 0):
     return t.joined([t.convert(x, out.element) for x in tensors], dim)
 
 
+@rule("aten.roll")
+def roll(
+    t: Tracer, out: Result, input: View, shifts: Sequence[int], dims: Sequence[int] = ()
+):
+    whole = input if dims else t.reshaped(input, [prod(input.shape)])
+    for shift, dim in zip(shifts, dims or (0,), strict=True):
+        extent = whole.shape[dim]
+        if last := shift % extent:
+            end = t.sliced(whole, dim, extent - last, last)
+            start = t.sliced(whole, dim, 0, extent - last)
+            whole = t.joined([end, start], dim)
+    return t.reshaped(whole, out.shape)
+
+
+@rule("aten.copy")
+def copy(t: Tracer, out: Result, input: View, src: View, **_: object):
+    return t.expanded(t.convert(src, out.element), out.shape)
+
+
+@rule("aten.empty", "aten.empty_like", "aten.new_empty", "aten.empty_permuted")
+def empty(t: Tracer, out: Result, *_: object, **__: object):
+    return t.full(out.shape, 0, out.element)
+
+
 @rule("aten.full", "aten.full_like")
 def full(t: Tracer, out: Result, _: object, fill_value: Number, **__: object):
     return t.full(out.shape, fill_value, out.element)
@@ -266,81 +290,3 @@ def _sequence(
     if step != 1:
         positions = t.map(MapKind.MULT, positions, step)
     return positions if start == 0 else t.map(MapKind.ADD, positions, start)
-
-
-@rule("aten.embedding")
-def embedding(
-    t: Tracer,
-    out: Result,
-    weight: View,
-    indices: View,
-    padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-):
-    return t.gathered(weight, indices)
-
-
-@rule("aten.embedding_dense_backward")
-def embedding_dense_backward(
-    t: Tracer,
-    out: Result,
-    grad_output: View,
-    indices: View,
-    num_weights: int,
-    padding_idx: int,
-    scale_grad_by_freq: bool,
-):
-    if padding_idx >= 0 or scale_grad_by_freq:
-        raise UnsupportedError("gradients of an embedding with padding or frequencies")
-    sums = t.scattered(t.cast(grad_output, f32), indices, num_weights)
-    return t.cast(sums, out.element)
-
-
-def _named(
-    t: Tracer, input: View, dim: int, index: View, src: View | Number = 0
-) -> View:
-    """
-    Return which position of an axis an index names, for each position of the others.
-
-    Raises UnsupportedError unless the index, and `src`, have one for each.
-    """
-    wanted = [*input.shape]
-    wanted[dim] = 1
-    given = [view.shape for view in (index, src) if isinstance(view, View)]
-    if any(shape != tuple(wanted) for shape in given):
-        raise UnsupportedError("an index with several positions of an axis")
-    extent = input.shape[dim]
-    positions = t.positions(extent, index.tensor.element)
-    inner = len(wanted) - 1 - dim % len(wanted)
-    return t.map(MapKind.EQ, index, t.reshaped(positions, [extent, *[1] * inner]))
-
-
-@rule("aten.gather")
-def gather(t: Tracer, out: Result, input: View, dim: int, index: View):
-    named = t.map(MapKind.SELECT, _named(t, input, dim, index), input, 0)
-    return t.reduce(ReduceKind.ADD, named, [dim], keep=True)
-
-
-@rule("aten.scatter")
-def scatter(
-    t: Tracer, out: Result, input: View, dim: int, index: View, src: View | Number
-):
-    return t.map(MapKind.SELECT, _named(t, input, dim, index, src), src, input)
-
-
-@rule("aten.scatter_add")
-def scatter_add(t: Tracer, out: Result, input: View, dim: int, index: View, src: View):
-    more = t.map(MapKind.SELECT, _named(t, input, dim, index, src), src, 0.0)
-    return t.map(MapKind.ADD, input, more)
-
-
-@rule("aten.index")
-def index(t: Tracer, out: Result, input: View, indices: Sequence[View | None]):
-    given = [each for each in indices if each is not None]
-    if len(given) != 1 or indices[0] is None or given[0].tensor.element == i1:
-        raise UnsupportedError("an index of other than the first axis")
-    ids = given[0]
-    from_end = t.map(MapKind.ADD, ids, input.shape[0])
-    counted = t.map(MapKind.SELECT, t.map(MapKind.GE, ids, 0), ids, from_end)
-    return t.gathered(input, counted)

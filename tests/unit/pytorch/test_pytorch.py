@@ -76,6 +76,10 @@ def test_maxima_and_minima_keep_nan(found: dict[str, Any]):
     assert found["keeps nan"] is True
 
 
+def test_what_is_the_same_along_an_axis_can_be_stored(found: dict[str, Any]):
+    assert found["copies"] is True
+
+
 def test_a_model_with_casts_is_exported(found: dict[str, Any]):
     assert found["widened"].count("compound.cast") == 1
 
