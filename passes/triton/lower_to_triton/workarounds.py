@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import cast
 
-from xdsl.dialects.builtin import BFloat16Type, IntegerType, f32, i32
+from xdsl.dialects.builtin import BFloat16Type, IntegerAttr, IntegerType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
@@ -25,7 +25,7 @@ from comet.dialects.parents import enclosing
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import GRID_AXES, UNROLLED
 from comet.dialects.tl.types import BinaryKind, CompareKind, element_of, shape_of
-from comet.passes.triton.lower_to_triton.values import Scope, converted, literal
+from comet.passes.triton.lower_to_triton.values import Scope, add, converted, literal
 from comet.passes.triton.slices import kernel_slices
 from comet.passes.triton.use_descriptors import has_other_axes
 
@@ -221,12 +221,27 @@ def compared_in_block(
     Return how an integer compares to a limit, for all elements of a block.
 
     Triton's interpreter makes bytes of a scalar condition that a block is masked with,
-    and then takes it for no mask.
+    and then takes it for no mask. And its loops count in integers of Python, which
+    `tl.broadcast_to` does not take, but sums do.
     """
     if scope.axes(dims):
-        number = scope.insert(tl.BroadcastToOp(number, scope.block_sizes(dims)))
+        sizes = scope.block_sizes(dims)
+        if _counts_loops(number):
+            zero = IntegerAttr(0, i32)
+            number = add(scope, scope.insert(tl.FullOp(zero, sizes)), number)
+        else:
+            number = scope.insert(tl.BroadcastToOp(number, sizes))
     constant = scope.insert(tl.ConstantOp.of(limit, i32))
     return scope.insert(tl.CmpOp(kind, number, constant))
+
+
+def _counts_loops(number: SSAValue) -> bool:
+    """Whether a number comes from loops and constants alone."""
+    if isinstance(owner := number.owner, Block):
+        return True
+    return isinstance(owner, tl.ConstantOp) or (
+        isinstance(owner, tl.BinaryOp) and all(map(_counts_loops, owner.operands))
+    )
 
 
 def compared(scope: Scope, kind: CompareKind, lhs: SSAValue, rhs: SSAValue) -> SSAValue:

@@ -69,6 +69,30 @@ def test_one_gpu_reads_views_along_every_axis(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
+JOINED = """
+!A = tensor<8x4x16xf32, #compound.dims<N, P, L>>
+!ZERO = tensor<8x2x16xf32, #compound.dims<N, P, L>>
+!C = tensor<8x6x16xf32, #compound.dims<N, P, L>>
+!W = tensor<6x16x16xf32, #compound.dims<P, L, K>>
+!Y = tensor<8x16xf32, #compound.dims<N, K>>
+func.func @main(%a: !A, %b: !C, %w: !W) -> !Y {
+  %zero = compound.fill 0.0 : !ZERO
+  %c = compound.concat "P" %a, %zero : !A, !ZERO -> !C
+  %s = compound.map add %b, %c : !C, !C -> !C
+  %y = compound.contract %s, %w : !C, !W -> !Y
+  func.return %y : !Y
+}
+"""
+"""A product over what a loop reads one position of at a time, of two parts."""
+
+
+def test_a_loop_over_single_positions_reads_parts(tmp_path: Path):
+    passes = "triton-distributed{strategy=full}"
+    text = emitted(JOINED, f"{hardware('h200x1.yaml')},{passes}")
+    assert "for p in range(" in text
+    assert not wrong({"joined": text}, tmp_path)
+
+
 @exhaustive
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=exhaustive), 4])
 def test_ranks_read_views(ranks: int, tmp_path: Path):
