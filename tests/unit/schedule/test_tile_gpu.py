@@ -443,3 +443,17 @@ def test_plan_entries_parse_back() -> None:
     module = tiled(LAYERNORM.format(M=300, N=700, K=90), "strategy=none")
     entries = parse_plan(plan_of(module))
     assert {entry.name for entry in entries} >= {"c", "c_k"}
+
+
+def test_what_a_product_reads_converted_has_stages() -> None:
+    """Powers times values: of these blocks Triton 3.9 takes 65,536 bytes of an H200."""
+    p = Program({"M": 1024, "K": 1024, "N": 256}, "bf16", "f32")
+    powers = p.map("e", "exp", p.argument("x", "MK"))
+    text = p.returning(p.contract("z", powers, p.argument("v", "KN"), "MN"))
+    passes = f"{H200},decompose,fuse{{strategy=full}},canonicalize"
+    module = run_passes(parse_module(text), passes)
+    (function,) = compute_functions(module)
+    (node,) = grid_nodes(function)
+    summary = summarize(node, gpu_levels(attached_system(module)), GPU)
+    blocks = {"M": 64, "K": 64, "N": 128}
+    assert shared_need(summary, blocks, 3, GPU) == 3 * (64 * 64 + 64 * 128) * 2
