@@ -24,10 +24,11 @@ from unittest.mock import patch
 import torch
 from pytorch_cases import all_outcomes
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.functional import scaled_dot_product_attention
 
 import comet
-from comet.pytorch import program_cache
+from comet.pytorch import backend, program_cache
 from comet.pytorch.backend import comet_backend
 
 FILE = "samples/hardware/h200x1.yaml"
@@ -145,6 +146,26 @@ def copies() -> bool:
     return torch.equal(run(*given), shared_part(*given))
 
 
+def devices() -> list[str]:
+    """Return where kernels find a tensor and a number of the host, and the result."""
+    x, number = torch.ones(3, device="meta"), torch.tensor(2.0)
+    graph = make_fx(scaled)(x, number)
+    found: list[str] = []
+
+    def launched(*arguments: Tensor) -> Tensor:
+        found.extend(str(each.device) for each in arguments)
+        return torch.empty_like(x)
+
+    with patch.object(backend, "_loaded", return_value=launched):
+        result = backend.with_kernels(graph, backend.Options(FILE))(x, number)
+    return [*found, str(result.device)]
+
+
+def scaled(x: Tensor, number: Tensor) -> Tensor:
+    """Return a tensor times what the host computes."""
+    return x * (number + 1)
+
+
 def doubled(x: Tensor) -> Tensor:
     """Return twice a tensor."""
     return x + x
@@ -161,8 +182,8 @@ def mistake(call: Callable[[], object]) -> str:
 
 def refused(options: Mapping[str, object], mode: str | None = None) -> str:
     """Return the sentence for wrong settings of `torch.compile`."""
-    backend = partial(comet_backend, mode=mode, options=options)
-    compiled = torch.compile(Mixed(), backend=backend, dynamic=False)
+    compiler = partial(comet_backend, mode=mode, options=options)
+    compiled = torch.compile(Mixed(), backend=compiler, dynamic=False)
     text = mistake(partial(compiled, torch.randn(3, 8)))
     return text.partition("CometError: ")[2] or text
 
@@ -188,6 +209,7 @@ def main() -> None:
         "errors": errors,
         "keeps nan": keeps_nan(),
         "copies": copies(),
+        "devices": devices(),
         "widened": str(comet.from_torch(widened, torch.ones(3, dtype=torch.half))),
         "warnings": sorted(slow),
         "strict": refused(HARDWARE | {"strict": True}),

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.api.loading import interpret_without_gpu, loaded
 from comet.api.program import printed
 from comet.pytorch.decompositions import decompositions
-from comet.pytorch.importer import Imported, imported, op_name, refusal
+from comet.pytorch.importer import Imported, imported, meta_of, op_name, refusal
 from comet.pytorch.program_cache import emitted
 from comet.pytorch.torch_ops import whole_attention
 from comet.pytorch.tracer import UnsupportedError
@@ -107,7 +107,8 @@ def _options(given: Mapping[str, object]) -> Options:
 class _Support(OperatorSupportBase):
     """The nodes that have a translation, and why others have none."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
         self.reasons: dict[str, str] = {}
 
     def is_node_supported(
@@ -117,6 +118,8 @@ class _Support(OperatorSupportBase):
             return False
         if node.target is operator.getitem:
             return self.is_node_supported(submodules, cast(fx.Node, node.args[0]))
+        if any(tensor.device != self._device for tensor in meta_of(node)):
+            return False  # Numbers that a program on the host computes.
         if (reason := refusal(node)) is None:
             return True
         self.reasons[op_name(node)] = reason
@@ -126,15 +129,28 @@ class _Support(OperatorSupportBase):
 class Region(torch.nn.Module):
     """A part of a graph that comet has compiled."""
 
-    def __init__(self, source: Imported, function: Function | None, *, single: bool):
+    def __init__(
+        self,
+        source: Imported,
+        function: Function | None,
+        device: torch.device,
+        *,
+        single: bool,
+    ):
         super().__init__()
         self._source = source
         self._function = function
+        self._device = device
         self._single = single
 
     def forward(self, *arguments: torch.Tensor) -> object:
-        """Launch the kernels, and return what the part returns."""
-        pairs = zip(self._source.arguments, arguments, strict=True)
+        """
+        Launch the kernels, and return what the part returns.
+
+        As torch allows it, numbers and indices may be on the host: they are copied.
+        """
+        moved = [tensor.to(self._device) for tensor in arguments]
+        pairs = zip(self._source.arguments, moved, strict=True)
         values = [layout.stored(tensor) for layout, tensor in pairs]
         if self._function is not None:
             found = self._function(*values)
@@ -149,7 +165,8 @@ def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
 
     Warns, or raises CometError if `options.strict`, of what runs in torch.
     """
-    support = _Support()
+    device = _device_of(graph)
+    support = _Support(device)
     partitioner = CapabilityBasedPartitioner(
         graph, support, allows_single_node_partition=True
     )
@@ -159,11 +176,19 @@ def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
     for name, part in list(fused.named_children()):
         # A part without inputs makes constants, and torch knows on which device.
         if isinstance(part, fx.GraphModule) and part.graph.find_nodes(op="placeholder"):
-            setattr(fused, name, _region(part, options))
+            setattr(fused, name, _region(part, device, options))
     return fused
 
 
-def _region(part: fx.GraphModule, options: Options) -> torch.nn.Module:
+def _device_of(graph: fx.GraphModule) -> torch.device:
+    """Return the device of a graph: the host, if no tensor is on another one."""
+    devices = (tensor.device for node in graph.graph.nodes for tensor in meta_of(node))
+    return next((each for each in devices if each.type != "cpu"), torch.device("cpu"))
+
+
+def _region(
+    part: fx.GraphModule, device: torch.device, options: Options
+) -> torch.nn.Module:
     """Return a compiled part, or the part itself if it does not compile."""
     try:
         source = imported(part.graph, "graph")
@@ -174,7 +199,8 @@ def _region(part: fx.GraphModule, options: Options) -> torch.nn.Module:
         _slow(f"a part of {size} nodes runs in torch: {error}", options)
         return part
     (output,) = part.graph.find_nodes(op="output")
-    return Region(source, function, single=isinstance(output.args[0], fx.Node))
+    single = isinstance(output.args[0], fx.Node)
+    return Region(source, function, device, single=single)
 
 
 @cache

@@ -80,6 +80,10 @@ def test_what_is_the_same_along_an_axis_can_be_stored(found: dict[str, Any]):
     assert found["copies"] is True
 
 
+def test_numbers_of_the_host_are_copied_to_the_device(found: dict[str, Any]):
+    assert found["devices"] == ["meta"] * 3
+
+
 def test_a_model_with_casts_is_exported(found: dict[str, Any]):
     assert found["widened"].count("compound.cast") == 1
 
