@@ -103,6 +103,10 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "one position": ("a[:, 1] * a.select(0, 2)[1]", ((3, 4),)),
     "heads": ("heads(a, b, c)", ((2, 5, 8), (24, 8), (24,))),
     "concatenated": ("torch.cat([a, b * 2], 1)", ((2, 3), (2, 4))),
+    "joined with negative parts": (
+        "(torch.cat([a, -b, -a, b.exp()], 1), torch.cat([-a, -b], -1))",
+        ((2, 3), (2, 4)),
+    ),
     "concatenated with nothing": (
         "torch.cat([a[:, :0], a, b, b[:, 9:]], 1)",
         ((2, 3), (2, 4)),

@@ -133,6 +133,12 @@ def cached() -> dict[str, object]:
     return {"counts": counts, "right": right, "kept": kept, "error": mistake(unread)}
 
 
+def turned(x: Tensor) -> Tensor:
+    """Return halves of rows as rotary embeddings turn them."""
+    half = x.shape[-1] // 2
+    return torch.cat([-x[..., half:], x[..., :half]], -1)
+
+
 def shared_part(x: Tensor, shared: Tensor) -> Tensor:
     """Return rows with a part that is the same for all, as latent attention has."""
     return torch.cat([x, shared.expand(*x.shape[:-1], -1)], -1) * 2
@@ -208,6 +214,7 @@ def main() -> None:
         "cases": cases,
         "errors": errors,
         "keeps nan": keeps_nan(),
+        "turned": str(comet.from_torch(turned, torch.ones(3, 8))),
         "copies": copies(),
         "devices": devices(),
         "widened": str(comet.from_torch(widened, torch.ones(3, dtype=torch.half))),

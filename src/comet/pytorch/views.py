@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i32
 
 from comet.dialects.compound.map import MapKind
 from comet.pytorch.emitter import View
-from comet.pytorch.ops import Fill
+from comet.pytorch.ops import Fill, Map
 from comet.pytorch.rules import Number, Result, rule
 from comet.pytorch.tracer import Tracer, UnsupportedError
 
@@ -223,7 +223,46 @@ def split(
 
 @rule("aten.cat")
 def cat(t: Tracer, out: Result, tensors: Sequence[View], dim: int = 0):
-    return t.joined([t.convert(x, out.element) for x in tensors], dim)
+    parts = [t.convert(x, out.element) for x in tensors]
+    raw = [_negated(part) for part in parts]
+    if all(raw) or not any(raw):
+        return t.joined(parts, dim)
+    some = [one or part for one, part in zip(raw, parts, strict=True)]
+    return _signed(
+        t, t.joined(some, dim), dim, [part.shape[dim] for part in parts], raw
+    )
+
+
+def _negated(view: View) -> View | None:
+    """Return what a view is the negative of, None for others."""
+    op = view.tensor.op
+    if isinstance(op, Map) and op.kind is MapKind.NEG:
+        return View(op.operands[0], view.axes)
+    return None
+
+
+def _signed(
+    t: Tracer,
+    joined: View,
+    dim: int,
+    extents: Sequence[int],
+    negative: Sequence[object | None],
+) -> View:
+    """
+    Return joined parts, some of which are negative.
+
+    A part is stored before it is joined, so that of a rotary embedding, which is stored
+    anyway, no other half is: signs are those of positions.
+    """
+    inner = len(joined.axes) - 1 - dim % len(joined.axes)
+    positions = t.positions(joined.shape[dim], i32)
+    place = t.reshaped(positions, [*positions.shape, *[1] * inner])
+    signs = [-1.0 if each else 1.0 for each in negative]
+    sign, first = t.full((), signs[0], joined.tensor.element), 0
+    for extent, number in zip(extents, signs[1:], strict=False):
+        first += extent
+        sign = t.map(MapKind.SELECT, t.map(MapKind.GE, place, first), number, sign)
+    return t.map(MapKind.MULT, joined, sign)
 
 
 @rule("aten.roll")

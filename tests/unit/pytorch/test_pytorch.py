@@ -84,6 +84,11 @@ def test_numbers_of_the_host_are_copied_to_the_device(found: dict[str, Any]):
     assert found["devices"] == ["meta"] * 3
 
 
+def test_the_sign_of_a_part_is_no_op_before_it_is_joined(found: dict[str, Any]):
+    assert "compound.concat" in found["turned"]
+    assert "compound.map neg" not in found["turned"]
+
+
 def test_a_model_with_casts_is_exported(found: dict[str, Any]):
     assert found["widened"].count("compound.cast") == 1
 
