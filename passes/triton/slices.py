@@ -106,8 +106,8 @@ class Slice:
     """A number that divides every start; 0 where that of a rank is unknown, or 0."""
     uneven: bool = False
     """Whether some ranks have fewer elements: it is an uneven shard."""
-    owned: bool = False
-    """Whether it is the shard of one rank, or is in one."""
+    shard: int = 0
+    """The extent of the shard of one rank that it is, or is in; 0 without one."""
 
     @property
     def has_axis(self) -> bool:
@@ -120,8 +120,17 @@ class Slice:
         return self.full and self.length == self.block
 
     def is_in_one_block(self, size: int) -> bool:
-        """Return whether each slice is within one block of `size` elements."""
+        """
+        Return whether each slice is within one block of `size` elements.
+
+        Blocks of what is in a shard begin where the shard does; see `of_whole`.
+        """
         return self.unit > 0 and size % self.unit == 0 and self.length <= self.unit
+
+    @property
+    def of_whole(self) -> Self:
+        """The same slice of the whole dimension, which shards do not divide."""
+        return replace(self, unit=gcd(self.unit, self.shard), shard=0)
 
     def in_loop(self, loop: LoopSlice) -> Self:
         """Return a slice that a loop cuts out, which ends where this one does."""
@@ -135,7 +144,7 @@ class Slice:
         """Return the shard of a rank, at most a tile of the loop over the ranks."""
         bounded = loop.tile * (ranks - 1) < self.length
         shard = self._cut(replace(loop, is_bounded=True), bounded)
-        return replace(shard, unit=0, owned=True)
+        return replace(shard, unit=0, shard=loop.tile)
 
     def _cut(self, loop: LoopSlice, bounded: bool) -> Self:
         """Return a slice; `bounded` says that none starts beyond the end of this."""
@@ -226,7 +235,7 @@ def _inside(
 
 def is_rank_loop(node: NodeOp, loop: LoopSlice, part: Slice, ranks: RankLoops) -> bool:
     """Whether a loop runs over ranks: it is the first of its dimension that may."""
-    if part.owned:
+    if part.shard:
         return False
     if node.is_grid:
         return loop.dim in ranks.owned

@@ -9,7 +9,7 @@ own rank, next rank, and so on, so that ranks do not all access the same peer at
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects.builtin import StringAttr, i32
@@ -32,7 +32,7 @@ from comet.passes.triton.lower_to_triton.buffers import (
 from comet.passes.triton.lower_to_triton.offsets import DimSlice, inner_slice
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.lower_to_triton.values import GridIndex, Owner, Scope, scope_in
-from comet.passes.triton.slices import LoopSlice
+from comet.passes.triton.slices import LoopSlice, Slice
 
 
 def ranks_of(scope: Scope) -> RankParameters:
@@ -251,7 +251,8 @@ def _flag_touched(
         if block.dim == channel.type.gather and dim not in scope.owners:
             inner, index = _each_block(scope, block.factor)
         else:
-            inner, index = _block_touched(scope, dim, size, block.factor)
+            part = slice_in_message(scope, channel, block.dim, dim)
+            inner, index = _block_touched(scope, part, size, block.factor)
         if inner is not scope and flag is not None and flag is not source:
             flag.name_hint = "flag"
         scope = inner
@@ -263,16 +264,42 @@ def _flag_touched(
     return scope, flag
 
 
-def _block_touched(
-    scope: Scope, dim: str, size: int, count: int
-) -> tuple[Scope, SSAValue]:
-    """Return a block of the current slice; of several, in a loop over all."""
+@dataclass(frozen=True)
+class MessageSlice:
+    """The current slice of a dimension, in the message of a channel."""
+
+    shape: Slice
+    start: SSAValue | None
+    """Its first element in the message; None where the message begins with it."""
+
+
+def slice_in_message(
+    scope: Scope, channel: Channel, stored: str, dim: str
+) -> MessageSlice:
+    """
+    Return the current slice of `dim`, counted from where a message begins.
+
+    Messages have it under the name `stored`: the shard of one rank of what a channel
+    gathers or splits, and else all of it, even if the slice is in a shard because
+    another channel gathers or splits the dimension.
+    """
     part, owner = scope.slices[dim], scope.owners.get(dim)
     start = part.named_start()
-    if owner is not None and start is owner.first:
-        start = None
-    if start is not None and owner is not None:
-        start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
+    if owner is None:
+        return MessageSlice(part.shape, start)
+    if stored not in (channel.type.gather, channel.type.split):
+        return MessageSlice(part.shape.of_whole, start)
+    if start is None or start is owner.first:
+        return MessageSlice(part.shape, None)
+    first = tl.BinaryOp(BinaryKind.SUB, start, owner.first)
+    return MessageSlice(part.shape, scope.insert(first))
+
+
+def _block_touched(
+    scope: Scope, part: MessageSlice, size: int, count: int
+) -> tuple[Scope, SSAValue]:
+    """Return a block of a slice; of several, in a loop over all."""
+    start = part.start
     zero = scope.insert(tl.ConstantOp.of(0, i32))
     last: SSAValue = scope.insert(tl.ConstantOp.of(count, i32))
     if start is not None:

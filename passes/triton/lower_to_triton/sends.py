@@ -30,6 +30,7 @@ from comet.passes.triton.lower_to_triton.channels import (
     loop_over_peers,
     message_name,
     name_message,
+    slice_in_message,
 )
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.lower_to_triton.table import lowers
@@ -253,16 +254,12 @@ def _block_of_slice(
 
     Raises `PassFailedException` where a slice belongs to two blocks.
     """
-    part, owner = scope.slices[dim], scope.owners.get(dim)
     if count == 1:
         return None
+    part = slice_in_message(scope, channel, dim, dim)
     if part.start is None or not part.shape.is_in_one_block(size):
         raise PassFailedException(
             f"lower-to-triton: programs make tiles of {part.shape.length} along {dim}, "
             f"and {channel.name} is signalled in blocks of {size}; cut both alike"
         )
-    start = part.named_start()
-    assert start is not None
-    if owner is not None:
-        start = scope.insert(tl.BinaryOp(BinaryKind.SUB, start, owner.first))
-    return combined(scope, BinaryKind.FLOORDIV, start, size)
+    return combined(scope, BinaryKind.FLOORDIV, part.start, size)
