@@ -124,6 +124,7 @@ def _compiled(figures: Fields) -> Compiled:
         specialized=_specialized(figures),
         stores_converted=integer(figures, "stores_converted", 1) > 0,
         stages_converted=integer(figures, "stages_converted", 0) > 0,
+        whole_tiles=integer(figures, "whole_tiles", 0) > 0,
         exposed_fraction=figure("exposed_fraction"),
     )
 

@@ -85,6 +85,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         {op: read.operands.inside(around) for op, (read, around) in products.items()},
         divided,
         with_products=with_products,
+        whole=gpu.compiled.whole_tiles and not with_products,
     )
     added = additions(node)
     added_ids = [tile_bytes(ids) for ids in dict.fromkeys(op.ids for op in added)]

@@ -38,7 +38,7 @@ class RegisterPoints:
 
     `level` is that of registers; `operands` are those of its contractions, and
     `divided` the ops of an epilogue that subtiles can divide. `with_products`: the
-    kernel, or a fold in it, has contractions.
+    kernel, or a fold in it, has contractions. `whole`: see `RegisterTiles`.
     """
 
     def __init__(
@@ -48,12 +48,13 @@ class RegisterPoints:
         divided: Mapping[Operation, DividedEpilogue],
         *,
         with_products: bool,
+        whole: bool,
     ):
         self._level = level
         self._operands = operands
         self._divided = divided
         self._with_products = with_products
-        self._tiles = RegisterTiles(with_products=with_products)
+        self._tiles = RegisterTiles(with_products=with_products, whole=whole)
         self._held = cache(self._held_bytes)
 
     def of(

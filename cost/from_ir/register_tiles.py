@@ -17,7 +17,9 @@ from comet.dialects.compound import (
     ContractOp,
     Elementwise,
     FillOp,
+    MapKind,
     MapOp,
+    ReduceKind,
     ReduceOp,
 )
 from comet.dialects.compound.dims import is_boolean, level_of, names_of
@@ -38,14 +40,15 @@ class RegisterTiles:
     """
     Finds the tiles that take registers; results are cached by value.
 
-    `with_products`: the kernel has contractions. Tiles in shared memory are included.
+    `with_products`: the kernel has contractions. `whole`: ops are computed on whole
+    tiles, one after the other. Tiles in shared memory are included.
     """
 
-    def __init__(self, *, with_products: bool):
+    def __init__(self, *, with_products: bool, whole: bool = False):
         self._with_products = with_products
-        self._source = cache(_source)
+        self._source = cache(_source_of_whole if whole else _source)
         self._stored_second = cache(_is_stored_after_its_source)
-        self._narrow = cache(_before_widening)
+        self._narrow = cache(_itself if whole else _before_widening)
         self._accumulator = cache(_accumulator)
 
     def during(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
@@ -219,6 +222,35 @@ def _source(value: SSAValue) -> SSAValue | None:
         return value if isinstance(user.parent_op(), SpatialOp) else None
     read = isinstance(user, Elementwise | ReduceOp)
     return _computed_from(value) if read else None
+
+
+def _source_of_whole(value: SSAValue) -> SSAValue | None:
+    """
+    Return the same where ops are computed on whole tiles, one after the other.
+
+    An elementwise result is then in registers until it is read, unless it is a
+    condition, is computed for a store, or is a product that is only added: both are one
+    instruction. Read in live ranges of kernels on rows that Triton 3.9 compiles for
+    gfx942: LLVM widens 91 of 128 loaded elements before it adds most pairs of them, and
+    has the exponentials of a row before it adds them.
+    """
+    source = _source(value)
+    if source in (None, value) or is_boolean(value):
+        return source
+    (user,) = {use.operation for use in value.uses}
+    return source if isinstance(user, YieldOp) or _is_fused(value, user) else None
+
+
+def _is_fused(value: SSAValue, user: Operation) -> bool:
+    """Return whether `value` is a product that a multiply-add computes in its user."""
+    if not isinstance(op := value.owner, MapOp) or op.kind.data is not MapKind.MULT:
+        return False
+    added = isinstance(user, ReduceOp) and user.kind.data is ReduceKind.ADD
+    return added or is_addition(user)
+
+
+def _itself(value: SSAValue) -> SSAValue:
+    return value
 
 
 def _is_stored_after_its_source(value: SSAValue) -> bool:

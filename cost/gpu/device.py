@@ -145,6 +145,10 @@ class Compiled:
     """Whether stores give tiles in the layout of a product one of whole rows."""
     stages_converted: bool
     """Whether loads have stages if products read their values after a conversion."""
+    whole_tiles: bool
+    """
+    Whether kernels without products compute each op on a whole tile before the next.
+    """
     exposed_fraction: float
     """
     Fraction of the overlapped time that is added to rank tilings: it decides if the

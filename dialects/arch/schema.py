@@ -257,6 +257,7 @@ GPU: Rules = {
     "free_load_bytes": COUNT,
     "descriptor_bytes": COUNT,
     "stages_converted": SWITCH,
+    "whole_tiles": SWITCH,
     "stores_converted": SWITCH,
     "function_costs": COSTS,
     "special_units": FUNCTION_NAMES,

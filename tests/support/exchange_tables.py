@@ -61,7 +61,7 @@ class Row:
 
 def cluster_rows(triton: str) -> Iterator[Row]:
     """Yield the kernels of clusters that a version of Triton compiled."""
-    for op, tiling, usage in _lines("cluster_registers.csv", triton):
+    for op, tiling, usage in lines_of("cluster_registers.csv", triton):
         columns, cluster = tiling["N"], tiling["cluster"]
         summary, gpu = _cluster_kernel(op, columns, triton)
         blocks = {"M": tiling["M"], "N": columns, "K": clusters.DEPTH}
@@ -71,7 +71,7 @@ def cluster_rows(triton: str) -> Iterator[Row]:
 
 def group_rows(triton: str) -> Iterator[Row]:
     """Yield the kernels of groups of programs that a version of Triton compiled."""
-    for op, tiling, usage in _lines("group_registers.csv", triton):
+    for op, tiling, usage in lines_of("group_registers.csv", triton):
         ctas = tiling["ctas"]
         summary, gpu = _group_kernel(op, ctas, ctas * tiling["N"])
         blocks = {dim: tiling[dim] for dim in ("M", "N", "K")} | {"cta_part": ctas}
@@ -79,7 +79,7 @@ def group_rows(triton: str) -> Iterator[Row]:
         yield Row(summary, gpu, blocks, launch, *usage)
 
 
-def _lines(
+def lines_of(
     file: str, triton: str
 ) -> Iterator[tuple[str, Mapping[str, int], tuple[int, ...]]]:
     """Yield the op, the numbers of the tiling and the usage of each kernel."""
