@@ -154,11 +154,13 @@ def _load_ids(
     Load the ids of rows, once for each slice of their dimensions.
 
     The load is where the last of these slices begins: before loops over other
-    dimensions.
+    dimensions. Ids that programs of the same launch store are loaded here, behind the
+    wait for them.
     """
     slices, loaded = [scope.slices[dim] for dim in ids.dims], scope.memory.loaded_ids
-    home = home_of(scope, ids.dims)
-    key = ids.identity, home.block, tuple(part.offsets() for part in slices)
+    home = None if ids.of_launch else home_of(scope, ids.dims)
+    block = scope.builder.insertion_point.block if home is None else home.block
+    key = ids.identity, block, tuple(part.offsets() for part in slices)
     if key not in loaded:
         before = replace(scope, early=home)
         mask = LoadMask([dim for dim in ids.dims if dim in masked], 0.0)

@@ -102,6 +102,8 @@ class Buffer:
     """The position in memory of a slice's first element, where that is not 0."""
     merged: Mapping[str, MergedDim] = field(default_factory=dict[str, MergedDim])
     """The merged dimensions; memory has one of the two that each merges."""
+    of_launch: bool = False
+    """Whether programs of the same launch store it: nothing is loaded before waits."""
 
     @property
     def elements(self) -> int:

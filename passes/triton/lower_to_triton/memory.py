@@ -132,7 +132,7 @@ class KernelMemory:
         }
         pairs = zip(self._kernel.yielded, self._kernel.results_, strict=True)
         for value, result in pairs:
-            buffers.setdefault(value, buffers[result])
+            buffers.setdefault(value, replace(buffers[result], of_launch=True))
         return buffers
 
     def channel(self, value: SSAValue) -> Channel:
