@@ -57,7 +57,7 @@ def kernels(case: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[Kernel
         source = Case("", 1, program.text)
         try:
             plan = after_passes(source, program.hardware, [compiler])
-            seconds = predicted_times(plan).eager
+            seconds = predicted_times(plan).graph
         except (DiagnosticException, CostError):
             continue
         yield Kernel(json.dumps(options, sort_keys=True), 1e6 * seconds, line[1])

@@ -54,7 +54,7 @@ def _pairs(results: Results) -> Iterator[Pair]:
             times = each.get("times", {}) if each.get("ok", True) else {}
             expected = {"eager": predicted.eager, "graph": predicted.graph}
             if case.ranks == 1:
-                expected = {} if case.ragged else {"cold": predicted.eager}
+                expected = {} if case.ragged else {"cold": predicted.graph}
             for condition in filter(times.__contains__, expected):
                 about = f"{case.about} {name} {condition}"
                 measured = times[condition]["median"]

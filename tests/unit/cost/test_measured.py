@@ -52,7 +52,7 @@ def test_what_was_measured_is_near(
     for factors, measured in found:
         compiler = replace(program.compiler, split=split, factors=factors)
         plan = after_passes(Case("", 1, program.text), program.hardware, [compiler])
-        errors.append(log(1e6 * predicted_times(plan).eager / measured))
+        errors.append(log(1e6 * predicted_times(plan).graph / measured))
     assert max(map(abs, errors)) < log(CLOSE)
     assert exp(fsum(map(abs, errors)) / len(errors)) < 1.1
     slowest = max(range(len(found)), key=lambda place: found[place][1])
@@ -71,7 +71,7 @@ def test_two_pipelines_fill_the_shared_memory(sample: str, measured: float):
     options = {"strategy": "full", "factors": tiles, "order": "longest"}
     compiler = replace(program.compiler, **options)
     plan = after_passes(Case("", 1, program.text), program.hardware, [compiler])
-    assert abs(log(1e6 * predicted_times(plan).eager / measured)) < log(1.1)
+    assert abs(log(1e6 * predicted_times(plan).graph / measured)) < log(1.1)
 
 
 ATTENTION = {"B": 4, "H": 32, "M": 4096, "N": 4096, "D": 128, "E": 128}
@@ -88,7 +88,7 @@ def test_the_order_of_causal_tiles():
         options = {"factors": factors, "order": "longest", "persist": persist}
         compiler = replace(program.compiler, strategy="full", **options)
         plan = after_passes(Case("", 1, program.text), program.hardware, [compiler])
-        found.append(1e6 * predicted_times(plan).eager)
+        found.append(1e6 * predicted_times(plan).graph)
         assert abs(log(found[-1] / measured)) < log(1.12)
     assert found == sorted(found, reverse=True)
 
@@ -102,4 +102,4 @@ def test_keys_and_values_are_loaded_behind_the_weights(stages: int, measured: fl
     options = {"factors": factors, "specialize": False, "strategy": "full"}
     compiler = replace(program.compiler, **options)
     plan = after_passes(Case("", 1, program.text), program.hardware, [compiler])
-    assert abs(log(1e6 * predicted_times(plan).eager / measured)) < log(1.15)
+    assert abs(log(1e6 * predicted_times(plan).graph / measured)) < log(1.15)
