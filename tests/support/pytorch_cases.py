@@ -24,11 +24,13 @@ Function: TypeAlias = Callable[..., "Tensor | tuple[Tensor, ...]"]
 IDS = torch.tensor([[3, 0, 8], [3, 3, 1]])
 
 
-def gradients(q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+def gradients(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, ...]:
     """Return attention, and its gradients."""
-    ops = torch.ops.comet
-    out, statistic = ops.attention(q, k, v, None, True, 0.3)
-    found = ops.attention_backward(g, q, k, v, None, out, statistic, True, 0.3)
+    ops, causal = torch.ops.comet, mask is None
+    out, statistic = ops.attention(q, k, v, mask, causal, 0.3)
+    found = ops.attention_backward(g, q, k, v, mask, out, statistic, causal, 0.3)
     return out, *found
 
 
@@ -81,6 +83,11 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "clamped": ("a.clamp(-0.5, 0.5) + a.clamp(min=0.1)", ((9,),)),
     "sums": ("(a.sum(0), a.mean(1), a.sum())", ((4, 5),)),
     "extremes": ("(a.amax(1, keepdim=True), a.amin(0))", ((4, 5),)),
+    "positions of maxima": (
+        "(*a.max(1), a.argmax(0, keepdim=True), (b * 0).argmax(), a.max(), "
+        "*ids.max(-1, keepdim=True), a[:, :1].max(1)[1])",
+        ((4, 5), (3, 3)),
+    ),
     "variance": ("(a.var(1), a.var(0, correction=0))", ((4, 5),)),
     "sum of an expanded axis": ("(a.expand(3, 4) + 0).sum(0)", ((1, 4),)),
     "product over an expanded axis": (
@@ -217,6 +224,14 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "hidden keys": (
         "attention(a, b, a, c.tril() + 1 > 0)",
         ((2, 7, 8), (2, 7, 8), (7, 7)),
+    ),
+    "queries without keys": (
+        "gradients(a, b, c, d, torch.ones(7, 7).tril(-1) > 0)",
+        ((2, 7, 8), (2, 7, 8), (2, 7, 4), (2, 7, 4)),
+    ),
+    "queries with infinite masks": (
+        "attention(a, b, b, torch.ones(7, 7).tril(-1).log())",
+        ((2, 7, 8), (2, 7, 8)),
     ),
     "shared keys": (
         "attention(a, b, c, is_causal=True, enable_gqa=True)",

@@ -59,8 +59,14 @@ def attention(
     total = t.reduce(ReduceKind.ADD, powers, (-1,), keep=True)
     weights = t.cast(t.map(MapKind.DIV, powers, total), value.tensor.element)
     logarithm = t.map(MapKind.ADD, top, t.map(MapKind.LOG, total))
-    statistic = t.reshaped(logarithm, query.shape[:-1])
-    return t.product(weights, value, out.element), statistic
+    result = t.product(weights, value, out.element)
+    if mask is not None:
+        # Of a query that sees no key, the result is 0, and so are weights by this row
+        # statistic.
+        sees = t.map(MapKind.GT, top, HIDDEN / 2)
+        result = t.map(MapKind.SELECT, sees, result, 0.0)
+        logarithm = t.map(MapKind.SELECT, sees, logarithm, 0.0)
+    return result, t.reshaped(logarithm, query.shape[:-1])
 
 
 def _for_all_heads(t: Tracer, query: View, other: View) -> View:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import IntegerType, f32, i1
+from xdsl.dialects.builtin import IntegerType, f32, i1, i64
 
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
@@ -77,6 +77,37 @@ def amin(
 ):
     less = t.reduce(ReduceKind.MAX, negative(t, out, input), dim, keep=keepdim)
     return negative(t, out, less)
+
+
+@rule("aten.max")
+def max_(
+    t: Tracer, out: Result, input: View, dim: int | None = None, keepdim: bool = False
+):
+    if dim is None:
+        return t.reduce(ReduceKind.MAX, input, ())
+    top = t.reduce(ReduceKind.MAX, input, (dim,), keep=keepdim)
+    return top, _first(t, input, dim, keep=keepdim)
+
+
+@rule("aten.argmax")
+def argmax(
+    t: Tracer, out: Result, input: View, dim: int | None = None, keepdim: bool = False
+):
+    if dim is not None:
+        return _first(t, input, dim, keep=keepdim)
+    return t.reshaped(_first(t, t.reshaped(input, [-1]), 0, keep=False), out.shape)
+
+
+def _first(t: Tracer, input: View, dim: int, *, keep: bool) -> View:
+    """Return the first position of the maximum of an axis, the last one beside NaN."""
+    top = t.reduce(ReduceKind.MAX, input, (dim,), keep=True)
+    extent = input.shape[dim]
+    inner = len(input.axes) - 1 - dim % len(input.axes)
+    places = t.reshaped(t.positions(extent, i64), [extent, *[1] * inner])
+    before = t.map(MapKind.SUB, 0, places)
+    found = t.map(MapKind.SELECT, t.map(MapKind.EQ, input, top), before, 1 - extent)
+    nearest = t.reduce(ReduceKind.MAX, found, (dim,), keep=keep)
+    return t.map(MapKind.SUB, 0, nearest)
 
 
 @rule("aten.any")

@@ -57,11 +57,14 @@ def attention(
     Return attention, and of each query the logarithm of the sum of powers, in f32.
 
     Queries are (.., heads, queries, width), keys and values the same with keys instead
-    of queries, and with as many heads or a divisor of them.
+    of queries, and with as many heads or a divisor of them. Where a mask hides all keys
+    of a query, both results are 0.
     """
     scores = _scores(query, _heads(query, key), mask, causal, scale)
-    weights = scores.softmax(-1).to(value.dtype)
-    return weights @ _heads(query, value), scores.logsumexp(-1)
+    hidden = scores.isneginf().all(-1, keepdim=True)
+    weights = scores.softmax(-1).masked_fill(hidden, 0).to(value.dtype)
+    statistic = scores.logsumexp(-1).masked_fill(hidden.squeeze(-1), 0)
+    return weights @ _heads(query, value), statistic
 
 
 def _shape_of_attention(
