@@ -113,6 +113,7 @@ def _compiled(figures: Fields) -> Compiled:
         unrolled_loop_registers=integer(figures, "unrolled_loop_registers", 0),
         nested_address_registers=integer(figures, "nested_address_registers", 0),
         summed_address_registers=integer(figures, "summed_address_registers", 0),
+        masked_address_registers=integer(figures, "masked_address_registers", 0),
         least_group_elements=count("least_group_elements"),
         most_group_elements=count("most_group_elements"),
         copy_bytes=count("copy_bytes"),

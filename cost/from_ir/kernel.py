@@ -14,7 +14,11 @@ from comet.cost.from_ir.epilogues import divided_epilogue
 from comet.cost.from_ir.exchanges import exchanges, gathered_shards, group_blocks
 from comet.cost.from_ir.loop_bounds import loop_bounds, run_time_lengths
 from comet.cost.from_ir.products import ReadProduct, tile_bytes
-from comet.cost.from_ir.register_points import RegisterPoints, narrow_loads
+from comet.cost.from_ir.register_points import (
+    RegisterPoints,
+    accessed_tiles,
+    narrow_loads,
+)
 from comet.cost.from_ir.scatters import addition_addresses, additions, moved
 from comet.cost.from_ir.shares import seen_parts, shared_tiles
 from comet.cost.from_ir.staged_tiles import staged_groups
@@ -107,6 +111,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         waits=(*(Wait(()) for _ in added_ids), *waits_for_loads(bodies)),
         points=tuple(dict.fromkeys(points.of(tree))),
         narrow=peak_groups(narrow),
+        accessed=() if with_products else peak_groups(accessed_tiles(bodies)),
         shared=peak_groups(staged_groups(tree, levels, gpu)),
         group=group,
         shards=gathered_shards(node),

@@ -25,6 +25,7 @@ from comet.cost.gpu.terms import DividedEpilogue, Operands, Point, Term
 from comet.dialects.compound.dims import level_of
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.liveness import alive_before
+from comet.dialects.schedule.transfers import stores
 
 Kept: TypeAlias = "Mapping[SSAValue, tuple[str, ...]]"
 """Vectors that loops keep in the layout of a product, each with these loops."""
@@ -142,3 +143,11 @@ def narrow_loads(bodies: Iterable[Body], gpu: Device) -> Iterator[tuple[Term, ..
             for load in body.loads
         )
         yield tuple(term for term in found if term is not None)
+
+
+def accessed_tiles(bodies: Iterable[Body]) -> Iterator[tuple[Term, ...]]:
+    """Yield the tiles that each loop loads and stores, bytes."""
+    for body in bodies:
+        if body.loop is not None:
+            borders = (*body.loads, *stores(body.loop))
+            yield tuple(tile_bytes(border.tile, body.loops) for border in borders)

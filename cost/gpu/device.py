@@ -117,6 +117,11 @@ class Compiled:
     """
     summed_address_registers: int
     """The same of a sum of products, in any loop."""
+    masked_address_registers: int
+    """
+    The registers for each load and store of a thread in a loop along rows whose last
+    block is masked, in kernels without products.
+    """
     least_group_elements: int
     """The fewest elements of a row that a program of a group gets."""
     most_group_elements: int

@@ -66,6 +66,7 @@ def thread_registers(
         tiles = tiles / threads / REGISTER * (rules.f32_multiple if summary.dots else 1)
         tiles = tiles + _loaded_fraction(numbers, gpu) * shared
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
+    narrow = narrow + _masked_registers(summary, blocks, threads, gpu)
     passed = rules.passed_fraction * shared
     loops = _outer_registers(summary, blocks, numbers, gpu)
     loops = np.maximum(loops, _summed_registers(summary, blocks, threads, gpu))
@@ -171,6 +172,32 @@ def _summed_registers(
     copied = summary.peak([summary.sums], blocks, invariant=0.0)
     copies = copied / threads / gpu.load_bytes
     return rules.summed_address_registers * reads_shared(summary, blocks, gpu) * copies
+
+
+def _masked_registers(
+    summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
+) -> Real:
+    """
+    Return the registers of a thread for addresses in a loop along masked rows.
+
+    LLVM computes the address of each load and store before the loop, and adds what the
+    loop advances in each iteration. Where the last block of a row is not masked,
+    accesses differ by immediate offsets from few addresses.
+    """
+    each = gpu.compiled.masked_address_registers
+
+    @cache
+    def accesses(tile: Term) -> Real:
+        looped = [dim for dim in tile.loops if dim in tile.dims]
+        masked = total(
+            np.greater(summary.extents[dim] % blocks[dim], 0)
+            * summary.is_looped((dim,), blocks)
+            for dim in looped
+        )
+        return np.minimum(masked, 1.0) * tile.per_tile(blocks) / gpu.load_bytes
+
+    moved = longest(total(map(accesses, tiles)) for tiles in summary.accessed)
+    return each * moved / threads if each and summary.accessed else 0.0
 
 
 def _unrolled_registers(

@@ -115,6 +115,8 @@ class KernelSummary(Contractions):
     """The tiles of kernels with products that programs add to memory, bytes."""
     narrow: tuple[tuple[Term, ...], ...] = ()
     """The registers for addresses of narrow loads, in each node, bytes."""
+    accessed: tuple[tuple[Term, ...], ...] = ()
+    """The tiles that each loop loads and stores, without products, bytes."""
     group: Mapping[str, int] = field(default_factory=dict[str, int])
     """The dimensions that groups of programs split, with their fixed blocks."""
     ids: tuple[Term, ...] = ()

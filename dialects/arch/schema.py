@@ -278,6 +278,7 @@ GPU: Rules = {
     "triton": VERSION,
     "nested_address_registers": NATURAL,
     "summed_address_registers": NATURAL,
+    "masked_address_registers": NATURAL,
     "operand_fraction": FRACTION,
     "operand_terms": COUNT,
     "load_fraction": FRACTION,

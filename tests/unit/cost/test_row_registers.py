@@ -10,11 +10,19 @@ from itertools import product
 
 import pytest
 from covering import covering
+from paths import ROOT
+from register_ops import BEFORE, kernel_of
 from row_registers import OPS, RowKernel
 from row_table import row_of, rows_of
 
+import comet
+from comet.cost.gpu.registers import LaunchNumbers, thread_registers
+
 VERSIONS = ("3.6", "3.9")
 SOME = covering(product(OPS, VERSIONS))
+H200 = ROOT / "samples" / "hardware" / "h200x1.yaml"
+LOOPS = BEFORE.replace("strategy=full", "strategy=partial")
+"""Passes that put loops along rows."""
 
 
 @pytest.mark.parametrize(("op", "triton"), SOME)
@@ -51,3 +59,38 @@ def test_a_product_that_is_added_takes_no_tile() -> None:
     """Squares are one instruction with their sum; gamma has one element of a row."""
     row = row_of(RowKernel("rmsnorm", "exp", "f32", 8192), 8, 8, 0, 0, 0)
     assert row.expected == pytest.approx(28 + 128 + 16, abs=1)
+
+
+def expected(op: str, columns: int, rows: int) -> float:
+    """Return the registers of a loop along rows in f32 for sm_90, of four warps."""
+    program = comet.parse(OPS[op].text(columns, "f32"))
+    _, summary, gpu = kernel_of(comet.compile(program, H200, LOOPS).module)
+    blocks = {"M": rows, "N": 2048}
+    return float(thread_registers(summary, blocks, LaunchNumbers(4, 3), gpu))
+
+
+@pytest.mark.parametrize(
+    ("op", "columns", "rows", "compiled"),
+    [
+        ("rmsnorm", 12000, 4, 168),
+        ("rmsnorm", 16384, 4, 80),
+        ("softmax", 12000, 4, 166),
+        ("softmax", 16384, 4, 104),
+    ],
+)
+def test_masked_loops_along_rows_keep_addresses(
+    op: str, columns: int, rows: int, compiled: int
+) -> None:
+    """
+    Tiles of `rows` x 2048 in f32, of four warps, by Triton 3.9 for sm_90.
+
+    Each thread loads and stores 16 bytes 16 times, from addresses of two registers.
+    """
+    assert expected(op, columns, rows) == pytest.approx(compiled, abs=25)
+
+
+def test_masked_tiles_that_spill_are_not_admitted() -> None:
+    """Of 8 x 2048: they spill 160 and 112 bytes, and nothing without masks."""
+    for op, columns in product(("rmsnorm", "softmax"), (12000, 16384)):
+        limit = 255 - 12
+        assert (expected(op, columns, 8) <= limit) == (columns == 16384)
