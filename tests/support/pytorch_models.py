@@ -152,6 +152,18 @@ def copies() -> bool:
     return torch.equal(run(*given), shared_part(*given))
 
 
+def autocast() -> tuple[str, float]:
+    """Return the type of attention in mixed types by autocast, and its error."""
+    query, key, value = torch.randn(3, 2, 7, 16)
+    run = torch.compile(
+        scaled_dot_product_attention, backend="comet", options=HARDWARE, dynamic=False
+    )
+    with torch.autocast("cpu", torch.bfloat16):
+        found = run(query, key, value.bfloat16())
+    exact = scaled_dot_product_attention(query, key, value)
+    return str(found.dtype), (found - exact).abs().max().item()
+
+
 def devices() -> list[str]:
     """Return where kernels find a tensor and a number of the host, and the result."""
     x, number = torch.ones(3, device="meta"), torch.tensor(2.0)
@@ -217,6 +229,7 @@ def main() -> None:
         "turned": str(comet.from_torch(turned, torch.ones(3, 8))),
         "copies": copies(),
         "devices": devices(),
+        "autocast": autocast(),
         "widened": str(comet.from_torch(widened, torch.ones(3, dtype=torch.half))),
         "warnings": sorted(slow),
         "strict": refused(HARDWARE | {"strict": True}),

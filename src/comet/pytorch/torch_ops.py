@@ -183,7 +183,17 @@ def attention_of_torch(
             enable_gqa=enable_gqa,
         )
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
-    return attention(query, key, value, attn_mask, is_causal, factor)[0]
+    query, key, value = map(_autocast, (query, key, value))
+    mask = None if attn_mask is None else _autocast(attn_mask)
+    return attention(query, key, value, mask, is_causal, factor)[0]
+
+
+def _autocast(tensor: Tensor) -> Tensor:
+    """Return a tensor in the type that `torch.autocast` has attention computed in."""
+    kind = tensor.device.type
+    if not torch.is_autocast_enabled(kind) or not tensor.is_floating_point():
+        return tensor
+    return tensor.to(torch.get_autocast_dtype(kind))
 
 
 @contextmanager

@@ -89,6 +89,12 @@ def test_the_sign_of_a_part_is_no_op_before_it_is_joined(found: dict[str, Any]):
     assert "compound.map neg" not in found["turned"]
 
 
+def test_attention_has_the_type_of_autocast(found: dict[str, Any]):
+    name, error = found["autocast"]
+    assert name == "torch.bfloat16"
+    assert 0 < error < 0.05
+
+
 def test_a_model_with_casts_is_exported(found: dict[str, Any]):
     assert found["widened"].count("compound.cast") == 1
 
