@@ -215,6 +215,10 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "aten.embedding_dense_backward(a, ids, 9, -1, False)",
         ((2, 3, 4),),
     ),
+    "embedding gradient with padding": (
+        "aten.embedding_dense_backward(a, ids, 9, 3, False)",
+        ((2, 3, 4),),
+    ),
     "arguments": ("(a.t(), a.t() @ b, b)", ((2, 5), (2, 3))),
     "attention": ("attention(a, b, c)", ((2, 5, 8), (2, 7, 8), (2, 7, 4))),
     "masked attention": (

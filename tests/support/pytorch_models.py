@@ -23,13 +23,14 @@ from unittest.mock import patch
 
 import torch
 from pytorch_cases import all_outcomes
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.functional import scaled_dot_product_attention
 
 import comet
 from comet.pytorch import backend, program_cache
 from comet.pytorch.backend import comet_backend
+from comet.pytorch.torch_ops import attention_of_torch, whole_attention
 
 FILE = "samples/hardware/h200x1.yaml"
 HARDWARE: dict[str, str | int | bool | Callable[..., object]] = {"hardware": FILE}
@@ -144,12 +145,36 @@ def shared_part(x: Tensor, shared: Tensor) -> Tensor:
     return torch.cat([x, shared.expand(*x.shape[:-1], -1)], -1) * 2
 
 
-def copies() -> bool:
-    """Return whether what is the same along an axis is stored as torch stores it."""
+def offset(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the positions of a sequence that follows none, and rows there."""
+    positions = torch.arange(x.shape[0]) + 0
+    return positions, x * (positions > 1)[:, None]
+
+
+def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Return attention to twice the values."""
+    return scaled_dot_product_attention(query, key, 2 * value)
+
+
+def attention_inside() -> bool:
+    """Return whether attention is one op in a graph inside another, as checkpoints."""
+    inner, outer = fx.symbolic_trace(attended), fx.Graph()
+    outer.output(outer.call_module("inner", tuple(map(outer.placeholder, "qkv"))))
+    graph = fx.GraphModule({"inner": inner}, outer)
+    with whole_attention(graph):
+        targets = {node.target for node in graph.inner.graph.nodes}
+    return attention_of_torch in targets
+
+
+def equal(function: Callable[..., object], *given: Tensor) -> bool:
+    """Return whether a function wholly in kernels computes exactly what torch does."""
     options = HARDWARE | {"strict": True}
-    run = torch.compile(shared_part, backend="comet", options=options, dynamic=False)
-    given = torch.randn(2, 3, 4), torch.randn(2, 1, 5)
-    return torch.equal(run(*given), shared_part(*given))
+    run = torch.compile(function, backend="comet", options=options, dynamic=False)
+    found, expected = run(*given), function(*given)
+    if isinstance(expected, Tensor):
+        found, expected = (found,), (expected,)
+    pairs = zip(found, expected, strict=True)
+    return all(torch.equal(one, other) for one, other in pairs)
 
 
 def autocast() -> tuple[str, float]:
@@ -227,7 +252,9 @@ def main() -> None:
         "errors": errors,
         "keeps nan": keeps_nan(),
         "turned": str(comet.from_torch(turned, torch.ones(3, 8))),
-        "copies": copies(),
+        "copies": equal(shared_part, torch.randn(2, 3, 4), torch.randn(2, 1, 5)),
+        "attention inside": attention_inside(),
+        "positions": equal(offset, torch.randn(4, 3)),
         "devices": devices(),
         "autocast": autocast(),
         "widened": str(comet.from_torch(widened, torch.ones(3, dtype=torch.half))),

@@ -51,6 +51,8 @@ for _name, _kind in {
 
 @rule("aten.add")
 def added(t: Tracer, out: Result, input: Operand, other: Operand, *, alpha: float = 1):
+    if isinstance(input, View) and isinstance(out.element, IntegerType) and other == 0:
+        return t.convert(input, out.element)  # Positions without an offset.
     return _mapped(t, out, MapKind.ADD, input, scaled(t, out, other, alpha))
 
 

@@ -39,9 +39,14 @@ def embedding_dense_backward(
     padding_idx: int,
     scale_grad_by_freq: bool,
 ):
-    if padding_idx >= 0 or scale_grad_by_freq:
-        raise UnsupportedError("gradients of an embedding with padding or frequencies")
-    sums = t.scattered(t.cast(grad_output, f32), indices, num_weights)
+    if scale_grad_by_freq:
+        raise UnsupportedError("gradients of an embedding by frequencies")
+    rows = t.cast(grad_output, f32)
+    if padding_idx >= 0:
+        padding = t.map(MapKind.EQ, indices, padding_idx)
+        padding = t.reshaped(padding, [*indices.shape, 1])
+        rows = t.map(MapKind.SELECT, padding, 0.0, rows)
+    sums = t.scattered(rows, indices, num_weights)
     return t.cast(sums, out.element)
 
 

@@ -201,12 +201,14 @@ def whole_attention(graph: fx.GraphModule) -> Generator[None]:
     """
     Let attention be one op while a graph of Dynamo is traced.
 
-    The graph calls torch's attention itself, or functions of torch that do, such as
-    `multi_head_attention_forward`.
+    The graph, or one of those in it that are checkpoints, calls torch's attention
+    itself, or functions of torch that do, such as `multi_head_attention_forward`.
     """
-    for node in graph.graph.nodes:
-        if node.target is TORCHS:
-            node.target = attention_of_torch
-    graph.recompile()
+    for part in graph.modules():
+        if isinstance(part, fx.GraphModule):
+            for node in part.graph.nodes:
+                if node.target is TORCHS:
+                    node.target = attention_of_torch
+            part.recompile()
     with patch.object(functional, "scaled_dot_product_attention", attention_of_torch):
         yield

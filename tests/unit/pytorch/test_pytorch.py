@@ -80,6 +80,14 @@ def test_what_is_the_same_along_an_axis_can_be_stored(found: dict[str, Any]):
     assert found["copies"] is True
 
 
+def test_attention_of_graphs_inside_is_one_op(found: dict[str, Any]):
+    assert found["attention inside"] is True
+
+
+def test_positions_can_be_a_result(found: dict[str, Any]):
+    assert found["positions"] is True
+
+
 def test_numbers_of_the_host_are_copied_to_the_device(found: dict[str, Any]):
     assert found["devices"] == ["meta"] * 3
 
