@@ -237,9 +237,8 @@ class KernelPrinter:
         bounds = ", ".join(self._read(v).text for v in (op.lower, op.upper, op.step))
         if bounds.startswith("0, ") and bounds.endswith(", 1"):
             bounds = bounds[3:-3]
-        loop = f"range({bounds})"
-        if op.warp_specialize is not None:
-            loop = f"tl.range({bounds}, warp_specialize=True)"
+        options = "".join(_loop_options(op))
+        loop = f"tl.range({bounds}{options})" if options else f"range({bounds})"
         outside, name = len(self._bound), self._index(index)
         self._lines.append(f"{indent}for {name} in {loop}:")
         self._block(op.body.block, indent + INDENT)
@@ -292,6 +291,14 @@ def _producer_comment(value: SSAValue) -> str | None:
     if isinstance(owner, Operation) and is_inline(owner):
         return inlined_comment(owner)
     return None
+
+
+def _loop_options(loop: tl.ForOp) -> Iterator[str]:
+    """Yield what a loop says besides its bounds, as arguments of `tl.range`."""
+    if loop.warp_specialize is not None:
+        yield ", warp_specialize=True"
+    if loop.num_stages is not None:
+        yield f", num_stages={loop.num_stages.value.data}"
 
 
 def _interfere(moves: list[tuple[str, str]]) -> bool:

@@ -57,6 +57,7 @@ from comet.dialects.dataflow import (
 )
 from comet.dialects.dataflow.channel import ChannelType, input_of, program_value
 from comet.dialects.dataflow.merging import arrival_of
+from comet.dialects.dataflow.persistence import loads_tiles_ahead
 from comet.dialects.dataflow.rank_loops import source_dims, source_loops
 from comet.dialects.dataflow.signals import awaited_channel, blocks_of
 from comet.dialects.dataflow.transfer import (
@@ -213,7 +214,14 @@ class _Reader:
             work = replace(work, loads_ahead=launch.specialize)
             count = launch.persistent
             work = persistent_work(
-                work, summary, blocks, count, gpu, stationary=stationary, kept=kept
+                work,
+                summary,
+                blocks,
+                count,
+                gpu,
+                stationary=stationary,
+                tiles_ahead=loads_tiles_ahead(kernel),
+                kept=kept,
             )
         return Part(
             name,

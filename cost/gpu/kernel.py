@@ -111,6 +111,11 @@ class KernelWork:
     """
     groups: Real = 1
     """The groups of warps that compute in turns, if producer warps load for them."""
+    tiles_ahead: bool = False
+    """
+    Whether the software pipeline of a loop over tiles without products loads later
+    tiles while a tile is computed and stored.
+    """
 
     @property
     def needs(self) -> ProgramNeeds:
@@ -251,8 +256,11 @@ def kernel_time(
     full = np.floor(work.programs / slots) * slots / work.programs
     phases = _phases(work, device, occupancy)
     busy = busy_time(work, phases)
-    # Producer warps that load ahead fill the pipeline once for all tiles.
-    fills = 1 if work.loads_ahead else waves
+    # What loads the next tile ahead fills the pipeline once for all tiles.
+    fills = 1 if work.loads_ahead or work.tiles_ahead else waves
+    filling = waiting.filling
+    if work.tiles_ahead:
+        filling = waiting.loading + phases.loading
     running = program_time(work, device, phases, waiting)
     together = turns / device.multiprocessors * busy + waves * waiting.exposed
     return KernelTime(
@@ -261,8 +269,8 @@ def kernel_time(
         turns * work.shared_reads / shared_rate,
         turns * work.moved_bytes / device.l2_bandwidth + alone,
         work.device_bytes / device.hbm_bandwidth + alone,
-        np.maximum(waves * running, together) + fills * waiting.filling,
-        np.where(np.less(full, 1), running + waiting.filling, 0.0),
+        np.maximum(waves * running, together) + fills * filling,
+        np.where(np.less(full, 1), running + filling, 0.0),
         full,
         waves * (device.exchange * work.exchanges)
         + waves * (device.rank_exchange * work.rank_exchanges)
@@ -322,6 +330,8 @@ def busy_time(work: KernelWork, phases: _Phases) -> Real:
     """
     first = first_loads(work, phases.loading)
     loops = first + np.maximum(phases.computing, phases.loading - first)
+    if work.tiles_ahead:
+        return np.maximum(loops, phases.others)
     return loops + phases.others
 
 
@@ -334,6 +344,8 @@ def program_time(
     Without the filling of pipelines. The control of iterations comes in addition.
     """
     loops = loops_time(work, device, phases, waiting)
+    if work.tiles_ahead:
+        return np.maximum(loops, phases.others) + device.iteration * work.rounds
     return loops + phases.others + waiting.exposed + device.iteration * work.rounds
 
 

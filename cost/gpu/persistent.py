@@ -26,6 +26,7 @@ def persistent_work(
     gpu: Device,
     *,
     stationary: bool,
+    tiles_ahead: bool = False,
     kept: Real = 0.0,
 ) -> KernelWork:
     """
@@ -33,10 +34,13 @@ def persistent_work(
 
     Without a loop of several iterations in a tile, the software pipeline is that of the
     loop over tiles: it loads the next tile ahead. Operands that all tiles read may be
-    `stationary`: they are loaded once, and have one buffer each. `kept` are bytes that
-    stay in registers, see `cost/from_ir/tile_loops.py`.
+    `stationary`: they are loaded once, and have one buffer each. `tiles_ahead` says
+    that tiles without products are loaded ahead, too, if copies can do without
+    registers. `kept` are bytes that stay in registers: `cost/from_ir/tile_loops.py`.
     """
     work = with_tile_loop(work, summary, gpu, kept)
+    if tiles_ahead and can_load_ahead(gpu) and np.all(np.greater(work.stages, 1)):
+        return _loading_tiles_ahead(work)
     ahead = work.loads_ahead or bool(pipelines_tiles(summary, blocks))
     if not stationary:
         return replace(work, loads_ahead=ahead)
@@ -47,6 +51,29 @@ def persistent_work(
         moved_bytes=work.moved_bytes - saved,
         shared=shared_need(summary, blocks, work.stages, gpu, stationary=True),
         loads_ahead=ahead,
+    )
+
+
+def can_load_ahead(gpu: Device) -> bool:
+    """Whether copies reach shared memory while a program computes something else."""
+    return not gpu.compiled.copies_pass_registers
+
+
+def _loading_tiles_ahead(work: KernelWork) -> KernelWork:
+    """
+    Return the work of programs that load later tiles while they compute one.
+
+    What a tile loads has a buffer for each stage but the one that is computed on, which
+    is in registers (`tests/data/tile_loops.csv`).
+    """
+    buffers = (work.stages - 1) * (work.moved_bytes - work.stored_bytes)
+    return replace(
+        work,
+        shared=np.maximum(work.shared, buffers),
+        pipelines=0,
+        exposed_rounds=0,
+        exposed_bytes=0,
+        tiles_ahead=True,
     )
 
 

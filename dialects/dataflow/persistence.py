@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from xdsl.ir import SSAValue
 
+from comet.dialects.compound import ContractOp, GatherOp, ScatterAddOp
+from comet.dialects.dataflow.arrival import ArriveOp
 from comet.dialects.dataflow.channel import program_value
 from comet.dialects.dataflow.program import KernelOp
 from comet.dialects.dataflow.transfer import SignalOp, WaitOp
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule import SpatialOp, TemporalOp
 
 
 def unfit_for_tiles(kernel: KernelOp) -> str | None:
@@ -38,6 +40,24 @@ def unfit_for_tiles(kernel: KernelOp) -> str | None:
                 "after a tile that comes later; wait in a later node or launch"
             )
     return None
+
+
+def loads_tiles_ahead(kernel: KernelOp) -> bool:
+    """
+    Return whether a loop over tiles may load later ones while a tile is computed.
+
+    Loads of products have a software pipeline anyway. Others have one in a loop that
+    asks for it, has no loop inside, and loads what positions alone name (Triton 3.6 and
+    3.9). Nothing may be loaded before a wait.
+    """
+    return not any(
+        isinstance(op, _NOT_AHEAD)
+        or (isinstance(op, TemporalOp) and any(loop.factor > 1 for loop in op.loops))
+        for op in kernel.walk()
+    )
+
+
+_NOT_AHEAD = (ContractOp, GatherOp, ScatterAddOp, WaitOp, SignalOp, ArriveOp)
 
 
 def _channels(node: SpatialOp, kind: type[SignalOp | WaitOp]) -> Iterator[SSAValue]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType, UnitAttr, i1, i32
+from xdsl.dialects.builtin import I64, IntegerAttr, IntegerType, UnitAttr, i1, i32, i64
 from xdsl.dialects.utils import (
     AbstractYieldOperation,
     parse_for_op_like,
@@ -86,7 +86,8 @@ class ForOp(IRDLOperation):
     """
     A counted loop with iter_args; its results are their last values.
 
-    With `warp_specialize` Triton lets producer warps load for it.
+    With `warp_specialize` Triton lets producer warps load for it. With `num_stages` it
+    loads for as many iterations at a time, also where no product reads what is loaded.
 
     ```mlir
     %c = tl.for %k : i32 = %zero : i32 to %K : !tl.constexpr<64>
@@ -106,6 +107,7 @@ class ForOp(IRDLOperation):
     body = region_def("single_block")
     results_ = var_result_def()
     warp_specialize = opt_prop_def(UnitAttr)
+    num_stages = opt_prop_def(IntegerAttr[I64])
     traits = traits_def(RecursiveMemoryEffect(), SingleBlockImplicitTerminator(YieldOp))
 
     def __init__(
@@ -116,13 +118,15 @@ class ForOp(IRDLOperation):
         inits: Sequence[SSAValue],
         body: Region | None = None,
         warp_specialize: UnitAttr | None = None,
+        num_stages: int | None = None,
     ):
+        stages = None if num_stages is None else IntegerAttr(num_stages, i64)
         types = [init.type for init in inits]
         if body is None:
             body = Region(Block(arg_types=[i32, *types]))
         super().__init__(
             operands=[lower, upper, step, inits],
-            properties={"warp_specialize": warp_specialize},
+            properties={"warp_specialize": warp_specialize, "num_stages": stages},
             regions=[body],
             result_types=[types],
         )
@@ -134,6 +138,8 @@ class ForOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         if self.warp_specialize is not None:
             printer.print_string(" warp_specialize")
+        if self.num_stages is not None:
+            printer.print_string(f" num_stages {self.num_stages.value.data}")
         print_for_op_like(
             printer, self.lower, self.upper, self.step, self.inits, self.body
         )
@@ -142,12 +148,20 @@ class ForOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> "ForOp":
         specialized = parser.parse_optional_keyword("warp_specialize")
+        staged = parser.parse_optional_keyword("num_stages")
+        stages = parser.parse_integer() if staged else None
         lower, upper, step, inits, body = parse_for_op_like(parser)
-        op = cls(lower, upper, step, inits, body, UnitAttr() if specialized else None)
+        unit = UnitAttr() if specialized else None
+        op = cls(lower, upper, step, inits, body, unit, stages)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
     def verify_(self) -> None:
+        if self.num_stages is not None and self.num_stages.value.data < 1:
+            raise VerifyException(
+                f"'{self.name}' op has num_stages {self.num_stages.value.data}; a "
+                "software pipeline has one stage or more"
+            )
         index, *iter_args = self.body.block.args
         expect_type(self, "loop variable", index.type, i32)
         for bound in (self.lower, self.upper, self.step):

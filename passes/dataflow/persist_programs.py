@@ -54,7 +54,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.merging import launched_nodes
-from comet.dialects.dataflow.persistence import unfit_for_tiles
+from comet.dialects.dataflow.persistence import loads_tiles_ahead, unfit_for_tiles
 from comet.dialects.dataflow.transfer import WaitOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
@@ -207,11 +207,9 @@ def plan_launch(
             "run tile before outline-kernels"
         )
     models = _models(kernel, gpu)
-    stages = _stages(models, kernel.launch.stages)
+    stages = _stages(models, kernel.launch.stages, programs)
     works = [model.persistent(stages, 1) for model in models]
-    if programs is None:
-        occupancy = min(occupancy_of(work, gpu.device) for work in works)
-        programs = gpu.device.multiprocessors * max(int(occupancy), 1)
+    programs = programs or _resident(works, gpu.device)
     stationary = frozenset(model.node for model in models if model.is_stationary)
     registers = max(_thread_registers(work, gpu.device) for work in works)
     most = _most_registers(kernel.launch, gpu.device)
@@ -233,12 +231,34 @@ def _most_registers(launch: LaunchAttr, device: Device) -> float:
     return inf if launch.specialize else limit
 
 
-def _stages(models: Sequence[_NodeModel], stages: int) -> int:
-    """Return num_stages: one stage becomes the most that fit a loop over tiles."""
+def _resident(works: Iterable[KernelWork], device: Device) -> int:
+    """Return how many programs the GPU runs at a time."""
+    occupancy = min(occupancy_of(work, device) for work in works)
+    return device.multiprocessors * max(int(occupancy), 1)
+
+
+def _stages(models: Sequence[_NodeModel], stages: int, programs: int | None) -> int:
+    """
+    Return num_stages of so many `programs`, None: as many as run at a time.
+
+    Of a loop over tiles without products they are those that take least time. Otherwise
+    one stage becomes the most that fit a loop over tiles.
+    """
+    fitting = [n for n in STAGES if all(model.fits(n) for model in models)]
+    if all(model.tiles_ahead for model in models):
+        return min((*fitting, 1), key=lambda n: _seconds(models, n, programs))
     if stages > 1 or not all(model.pipelines_tiles for model in models):
         return stages
-    fitting = [n for n in STAGES if all(model.fits(n) for model in models)]
     return max((1, *fitting))
+
+
+def _seconds(models: Sequence[_NodeModel], stages: int, programs: int | None) -> float:
+    """Return how long persistent programs take; see `_stages`."""
+    device = models[0].gpu.device
+    if programs is None:
+        programs = _resident([model.persistent(stages, 1) for model in models], device)
+    works = [model.persistent(stages, programs) for model in models]
+    return sum(float(kernel_time(work, device).seconds) for work in works)
 
 
 def _models(kernel: KernelOp, gpu: GpuModel) -> list[_NodeModel]:
@@ -251,6 +271,7 @@ def _models(kernel: KernelOp, gpu: GpuModel) -> list[_NodeModel]:
             tile_blocks(node),
             kernel.launch_of(node),
             waits,
+            loads_tiles_ahead(kernel),
             gpu,
         )
         for node in launched_nodes(kernel)
@@ -267,6 +288,8 @@ class _NodeModel:
     launch: LaunchAttr
     waits: bool
     """Whether programs wait for other ranks: they load nothing before."""
+    tiles_ahead: bool
+    """Whether a loop over tiles without products may load later ones ahead."""
     gpu: GpuModel
 
     @property
@@ -307,6 +330,7 @@ class _NodeModel:
             programs,
             self.gpu.device,
             stationary=self.is_stationary,
+            tiles_ahead=self.tiles_ahead,
             kept=self.kept,
         )
 
@@ -322,13 +346,13 @@ def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
     if launch is None:
         return False
 
-    def seconds(works: Iterable[KernelWork]) -> float:
+    def of_one_tile() -> float:
+        works = (model.work(launch.stages) for model in models)
         return sum(float(kernel_time(work, gpu.device).seconds) for work in works)
 
-    single = [model.work(launch.stages) for model in models]
-    several = [model.persistent(plan.stages, plan.programs) for model in models]
+    several = partial(_seconds, models, plan.stages, plan.programs)
     candidates = [
-        timed("a program for each tile", False, partial(seconds, single)),
-        timed(f"{plan.programs} programs", True, partial(seconds, several)),
+        timed("a program for each tile", False, of_one_tile),
+        timed(f"{plan.programs} programs", True, several),
     ]
     return cheapest("programs", f"@{plan.kernel.sym_name.data}", candidates).result

@@ -27,7 +27,7 @@ from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
 from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.dataflow.merging import arrivals_in
-from comet.dialects.dataflow.persistence import unfit_for_tiles
+from comet.dialects.dataflow.persistence import loads_tiles_ahead, unfit_for_tiles
 from comet.dialects.dataflow.shares import SharesOp, shares_of
 from comet.dialects.dataflow.transfer import SignalOp
 from comet.dialects.errors import OpError
@@ -187,16 +187,19 @@ class ProgramRange:
         first_range = ProgramRange(then, Prologue(then), self.number)
         return first_range, ProgramRange(otherwise, home, rest)
 
-    def for_each_tile(self, tiles: int, programs: int) -> ProgramRange:
+    def for_each_tile(
+        self, tiles: int, programs: int, stages: int | None
+    ) -> ProgramRange:
         """
         Insert a loop in which each of `programs` programs does several tiles.
 
         Return its body, where the number is that of a tile. Program p does the tiles p,
         p + programs, and so on: programs that run at the same time have neighbours.
+        `stages`: those of a software pipeline that loads later tiles.
         """
         insert = builder_in(self.block).insert
         stop, step = (insert(tl.ConstantOp.of(n, i32)) for n in (tiles, programs))
-        loop = insert(tl.ForOp(self.number, stop, step, []))
+        loop = insert(tl.ForOp(self.number, stop, step, [], num_stages=stages))
         number = loop.body.block.args[0]
         number.name_hint = "tile"
         return ProgramRange(loop.body.block, Prologue(loop.body.block), number)
@@ -319,7 +322,9 @@ class _KernelLowering:
         elif _is_persistent(node):
             assert node.programs is not None
             tiles, launched = prod(node.programs.tiles), node.programs.persistent
-            tile = programs.for_each_tile(tiles, launched)
+            stages = None if node.launch is None else node.launch.stages
+            ahead = loads_tiles_ahead(self._kernel) and stages != 1
+            tile = programs.for_each_tile(tiles, launched, stages if ahead else None)
             scope = scope_in(tile.block, scope)
             scope.program = tile.number
         lower_grid(node, scope)

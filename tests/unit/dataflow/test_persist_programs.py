@@ -25,13 +25,15 @@ from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.tiling import kernel_work
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.compound import ContractOp
 from comet.dialects.dataflow import KernelOp
-from comet.dialects.dataflow.persistence import unfit_for_tiles
+from comet.dialects.dataflow.persistence import loads_tiles_ahead, unfit_for_tiles
+from comet.dialects.dataflow.transfer import WaitOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.dataflow.persist_programs import PERSIST
 from comet.passes.dataflow.verify_sync import check_kernel
 
-LOOP = re.compile(r"for tile in range\(\w+, (\d+), (\d+)\)")
+LOOP = re.compile(r"for tile in (?:tl\.)?range\(\w+, (\d+), (\d+)[,)]")
 """The loop over the tiles of a program."""
 ALL_TEXTS = {**TEXTS, **SHARED_TEXTS}
 SIZES = {"M": 69, "N": 75, "K": 37}
@@ -422,3 +424,63 @@ def test_positions_of_labels_stay_in_registers_from_tile_to_tile():
     assert "persistent = " not in str(plan(many, f"persist=all {rows}", MI300X))
     given = f'persist="f_kernel=304" {rows}'
     assert "persistent = 304" in str(plan(many, given, MI300X))
+
+
+def rows_ahead(text: str, machine: str = H200, options: str = "ranks=1") -> list[str]:
+    """Return the loops of pipelines over tiles in the emitted module of a program."""
+    passes = f"{machine},triton-distributed{{{options} persist=all}}"
+    return re.findall(r"tl\.range\(.*num_stages=\d\)", emitted(text, passes))
+
+
+def test_rows_are_loaded_ahead():
+    """Without products the pipeline is that of the loop over tiles, on sm_90."""
+    text = SOFTMAX.format(M=2048, N=4096, K=64)
+    assert rows_ahead(text, options="ranks=1 strategy=none") == [
+        "tl.range(program, 512, 264, num_stages=4)"
+    ]
+    assert not rows_ahead(text, MI300X, "ranks=1 strategy=none")
+    assert not rows_ahead(GEMM.format(M=4096, N=4096, K=64))
+
+
+def test_nothing_is_loaded_before_a_wait():
+    """Sums of partial results wait for those of other ranks, and have no product."""
+    text = TEXTS["gemm_all_reduce"].format(**SIZES)
+    kernels = [
+        op
+        for op in plan(text, "ranks=2 pattern=push", H200X8).walk()
+        if isinstance(op, KernelOp)
+        and not any(isinstance(inner, ContractOp) for inner in op.walk())
+    ]
+    waiting = [
+        op for op in kernels if any(isinstance(inner, WaitOp) for inner in op.walk())
+    ]
+    assert waiting
+    assert not any(map(loads_tiles_ahead, waiting))
+
+
+def test_rows_that_are_loaded_ahead_take_less_time():
+    """Loads of the next rows overlap with what is computed and stored of these."""
+    text = SOFTMAX.format(M=8192, N=8192, K=64)
+    kernels = {
+        op.sym_name.data: op
+        for op in plan(text, "strategy=none persist=none").walk()
+        if isinstance(op, KernelOp)
+    }
+    module = next(iter(kernels.values())).get_toplevel_object()
+    assert isinstance(module, ModuleOp)
+    gpu = device_of(attached_system(module))
+    levels = gpu_levels(attached_system(module))
+    (node,) = kernels["f_p_kernel"].nodes
+    summary, blocks = summarize(node, levels, gpu), tile_blocks(node)
+    work = kernel_work(summary, blocks, LaunchNumbers(8, 3), gpu)
+    found = {
+        ahead: persistent_work(
+            work, summary, blocks, 132, gpu, stationary=False, tiles_ahead=ahead
+        )
+        for ahead in (False, True)
+    }
+    loaded = work.moved_bytes - work.stored_bytes
+    assert found[True].shared == 2 * loaded
+    seconds = {k: float(kernel_time(each, gpu).seconds) for k, each in found.items()}
+    least = float(work.device_bytes) / gpu.hbm_bandwidth
+    assert least < seconds[True] < 0.9 * seconds[False]

@@ -70,6 +70,10 @@ tl.kernel @gemm(%a: !tl.ptr<f16>, %b: !tl.ptr<f16>, %c: !tl.ptr<f32>, %K: !tl.co
   tl.atomic_add %pc, %kept mask %mask : tensor<16xi1> : tensor<16x!tl.ptr<f32>>, tensor<16xf32>
   // CHECK-NEXT:    tl.debug_barrier
   tl.debug_barrier
+  // CHECK-NEXT:    tl.for num_stages 3 %tile : i32 = %zero : i32 to %K : !tl.constexpr<40> step %BLOCK : !tl.constexpr<16> {
+  tl.for num_stages 3 %tile : i32 = %zero : i32 to %K : !tl.constexpr<40> step %BLOCK : !tl.constexpr<16> {
+  // CHECK-NEXT:    }
+  }
   // CHECK-NEXT:    tl.return
 }
 

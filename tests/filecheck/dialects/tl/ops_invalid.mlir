@@ -205,6 +205,13 @@ tl.for %k : i32 = %z : i32 to %B : !tl.constexpr<4> step %B : !tl.constexpr<4> {
 
 // -----
 
+%z, %B = "test.op"() : () -> (i32, !tl.constexpr<4>)
+tl.for num_stages 0 %k : i32 = %z : i32 to %B : !tl.constexpr<4> step %B : !tl.constexpr<4> {
+}
+// CHECK: 'tl.for' op has num_stages 0; a software pipeline has one stage or more
+
+// -----
+
 func.func @host(%a: tensor<4xf32>) {
   tl.launch @nowhere grid [1] on %a : tensor<4xf32>
   // CHECK: 'tl.launch' op @nowhere is not a tl.kernel
