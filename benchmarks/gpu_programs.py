@@ -97,6 +97,7 @@ FORMS = {
     "descriptors": {"copies": "descriptors"},
     "specialized": {"copies": "descriptors", "specialize": True},
     "looped": {"persist": "all"},
+    "rows_ahead": {"persist": "auto"},
     "ahead": {"copies": "descriptors", "specialize": True, "persist": "all"},
     "staged": {"copies": "descriptors", "persist": "all", "stores": "all"},
     "grouped": {"ctas": "auto"},

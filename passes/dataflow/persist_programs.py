@@ -9,6 +9,7 @@ does not price. What overlaps depends on who loads: where producer warps do
 while the others still store the last one: one pipeline for all tiles of a program, in
 what Triton 3.6 and 3.9 make of it. Where a tile has no loop of several iterations, the
 pipeline is that of the loop over tiles, too; a launch of one stage gets as many as fit.
+Rows without products are loaded ahead, too, where copies do not pass registers.
 Otherwise the pipeline of the loop inside ends with each tile, and nothing overlaps that
 did not. Where a mask bounds loops, tiles differ, and a program with short ones cannot
 take over others: the program with the longest tiles decides.

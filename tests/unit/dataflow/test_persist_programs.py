@@ -444,7 +444,7 @@ def test_rows_are_loaded_ahead():
 
 def test_nothing_is_loaded_before_a_wait():
     """Sums of partial results wait for those of other ranks, and have no product."""
-    text = TEXTS["gemm_all_reduce"].format(**SIZES)
+    text = ALL_TEXTS["gemm_all_reduce"].format(**SIZES)
     kernels = [
         op
         for op in plan(text, "ranks=2 pattern=push", H200X8).walk()
