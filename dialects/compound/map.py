@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     i1,
 )
+from xdsl.dialects.func import ReturnOp
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import (
@@ -58,6 +59,8 @@ from comet.dialects.compound.elementary import (
     check_names,
     check_one_type,
 )
+from comet.dialects.compound.index import IndexOp
+from comet.dialects.compound.views import View
 
 
 class MapKind(StrEnum):
@@ -338,12 +341,21 @@ def folded(op: MapOp) -> SSAValue | float | None:
 
 
 class FoldMap(RewritePattern):
-    """Replace a function by the operand or the constant that it equals."""
+    """
+    Replace a function by the operand or the constant that it equals.
+
+    Positions and views are no results that kernels store: what is returned copies them.
+    """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MapOp, rewriter: PatternRewriter) -> None:
         equal = folded(op)
         if isinstance(equal, SSAValue):
-            rewriter.replace(op, (), (equal,))
+            uses = (use.operation for use in op.result.uses)
+            returned = any(isinstance(user, ReturnOp) for user in uses)
+            if returned and isinstance(equal.owner, IndexOp | View):
+                rewriter.replace(op, MapOp(MapKind.COPY, [equal], op.result.type))
+            else:
+                rewriter.replace(op, (), (equal,))
         elif equal is not None:
             rewriter.replace(op, FillOp(equal, op.result.type))

@@ -123,3 +123,24 @@ func.func @conditions(%x: tensor<4xf32, #compound.dims<M>>, %y: tensor<4xf32, #c
 
 // CHECK:      func.func @conditions
 // CHECK-NEXT:   func.return %x, %y, %n
+
+// -----
+
+// No kernel stores positions or views, so what returns them copies them.
+
+func.func @returned(%x: tensor<4xf32, #compound.dims<M>>) -> (tensor<4xi32, #compound.dims<M>>, tensor<4xf32, #compound.dims<N>>) {
+  %none = compound.fill 0.0 : tensor<i32, #compound.dims<>>
+  %zero = compound.fill 0.0 : tensor<f32, #compound.dims<>>
+  %i = compound.index : tensor<4xi32, #compound.dims<M>>
+  %y = compound.rename %x {M = "N"} : tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<N>>
+  %positions = compound.map add %i, %none : tensor<4xi32, #compound.dims<M>>, tensor<i32, #compound.dims<>> -> tensor<4xi32, #compound.dims<M>>
+  %view = compound.map add %y, %zero : tensor<4xf32, #compound.dims<N>>, tensor<f32, #compound.dims<>> -> tensor<4xf32, #compound.dims<N>>
+  func.return %positions, %view : tensor<4xi32, #compound.dims<M>>, tensor<4xf32, #compound.dims<N>>
+}
+
+// CHECK:      func.func @returned
+// CHECK-NEXT:   %i = compound.index
+// CHECK-NEXT:   %y = compound.rename %x
+// CHECK-NEXT:   %positions = compound.map copy %i
+// CHECK-NEXT:   %view = compound.map copy %y
+// CHECK-NEXT:   func.return %positions, %view
