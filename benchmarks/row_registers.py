@@ -146,14 +146,12 @@ class RowOp:
         """Return the op on rows of so many columns, of an element type."""
         summed = "residual" in self.arguments
         results = {"y": self.result} | ({"sum": "!x"} if self.stores_sum else {})
+        given = {"x": "!x", **self.arguments}
         head = HEAD.format(
             rows=ROWS,
             columns=columns,
             type=element,
-            arguments=", ".join(
-                f"%{name}: {kind}"
-                for name, kind in ({"x": "!x"} | self.arguments).items()
-            ),
+            arguments=", ".join(f"%{name}: {kind}" for name, kind in given.items()),
             types=", ".join(results.values()),
         )
         values = ", ".join(f"%{name}" for name in results)

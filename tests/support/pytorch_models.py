@@ -19,6 +19,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 from unittest.mock import patch
 
 import torch
@@ -158,11 +159,12 @@ def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 def attention_inside() -> bool:
     """Return whether attention is one op in a graph inside another, as checkpoints."""
-    inner, outer = fx.symbolic_trace(attended), fx.Graph()
+    inner: fx.GraphModule = fx.symbolic_trace(attended)
+    outer = fx.Graph()
     outer.output(outer.call_module("inner", tuple(map(outer.placeholder, "qkv"))))
     graph = fx.GraphModule({"inner": inner}, outer)
     with whole_attention(graph):
-        targets = {node.target for node in graph.inner.graph.nodes}
+        targets = {node.target for node in inner.graph.nodes}
     return attention_of_torch in targets
 
 
@@ -170,11 +172,15 @@ def equal(function: Callable[..., object], *given: Tensor) -> bool:
     """Return whether a function wholly in kernels computes exactly what torch does."""
     options = HARDWARE | {"strict": True}
     run = torch.compile(function, backend="comet", options=options, dynamic=False)
-    found, expected = run(*given), function(*given)
-    if isinstance(expected, Tensor):
-        found, expected = (found,), (expected,)
-    pairs = zip(found, expected, strict=True)
+    pairs = zip(_tensors(run(*given)), _tensors(function(*given)), strict=True)
     return all(torch.equal(one, other) for one, other in pairs)
+
+
+def _tensors(result: object) -> tuple[Tensor, ...]:
+    """Return the tensors that a function returns."""
+    return (
+        (result,) if isinstance(result, Tensor) else cast("tuple[Tensor, ...]", result)
+    )
 
 
 def autocast() -> tuple[str, float]:

@@ -17,7 +17,7 @@ from tool_run import ToolRun
 
 CASES = {
     "mlir": range(6, 7),
-    "hardware": range(5, 8),
+    "hardware": range(7, 10),
     "cost": range(6),
     "pipeline": range(23, 27),
     "plan": range(5, 8),
