@@ -24,7 +24,8 @@ def numbered_kernels(
         if name not in kernels:
             raise PassFailedException(
                 f"{pass_name}: kernels names {name}, and the kernels are "
-                f"{', '.join(kernels) or 'none'}; name some of these"
+                f"{', '.join(kernels) or 'none'}; name some of these, or "
+                "say all or none"
             )
         if name not in left:
             raise PassFailedException(

@@ -8,7 +8,7 @@
 !x = tensor<24x40xf32, #compound.dims<M, K>>
 !y = tensor<24xf32, #compound.dims<M>>
 
-// NAME: persist-programs: kernels names sum_kernel, and the kernels are sums_kernel; name some of these
+// NAME: persist-programs: kernels names sum_kernel, and the kernels are sums_kernel; name some of these, or say all or none
 // NUMBER: persist-programs: kernels has '@sums_kernel=0'; write a number of programs from 1, as in sums_kernel=2
 // TWICE: persist-programs: kernels names sums_kernel twice; name it once
 // LAUNCH: persist-programs: kernel @sums_kernel has no launch numbers; run tile before outline-kernels
