@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound.named import CompoundOp
 
-FORMAT = (
+WITH_EPSILON = (
     "$inputs (`epsilon` $epsilon^)? attr-dict `:` functional-type(operands, results)"
 )
 """The syntax of ops with an epsilon."""
@@ -56,7 +56,7 @@ class GemmLayernormOp(NormalizingOp):
     name = "compound.gemm_layernorm"
     OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N",), ("N",))
     RESULT: ClassVar = ("M", "N")
-    assembly_format = FORMAT
+    assembly_format = WITH_EPSILON
 
 
 @irdl_op_definition
@@ -76,4 +76,4 @@ class GemmRmsnormOp(NormalizingOp):
     name = "compound.gemm_rmsnorm"
     OPERANDS: ClassVar = (("M", "K"), ("K", "N"), ("N",))
     RESULT: ClassVar = ("M", "N")
-    assembly_format = FORMAT
+    assembly_format = WITH_EPSILON
