@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet import LowerToCometPass
 from comet.passes.explore.quick import priced
 from comet.passes.explore.state import Best, State
@@ -23,7 +24,9 @@ def lowered(state: State, best: Best) -> tuple[Best, ModuleOp]:
     only with nodes of a pipeline merged, which takes longer.
     """
     model = state.goal.model
-    *passes, estimate, _ = best.passes
+    lowering = AnnotateCostPass | LowerToCometPass
+    passes = [each for each in best.passes if not isinstance(each, lowering)]
+    estimate = AnnotateCostPass(model)
     try:
         merged, mapped = _rebuilt(state, best, (*passes, estimate, LowerToCometPass()))
         if model == "tool" or _costs(mapped, best):

@@ -101,6 +101,20 @@ def test_a_search_starts_from_it(
     assert "true; model paper" in capsys.readouterr().out
 
 
+def test_a_search_starts_from_a_mapping_that_was_lowered_for_a_model(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    text = (folder / "best.mlir").read_text()
+    lowered = "lower-to-comet{model=paper},annotate-cost{model=paper}"
+    changed, count = re.subn(r"annotate-cost\{[^}]*\},lower-to-comet", lowered, text)
+    assert count == 1
+    (folder / "lowered.mlir").write_text(changed)
+    flags = ["--start", str(folder / "lowered.mlir"), "--time-limit", "1e-9"]
+    found = explored(capsys, folder, *flags)
+    assert found["latency_cycles"] == first_answer(folder)["latency_cycles"]
+    assert found["mapping"] == "the start"
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
