@@ -365,6 +365,14 @@ def unit_for(op: ComputeOp, system: SystemOp) -> UnitOp:
             units if common is None else {n: common[n] for n in common if n in units}
         )
         common = {n: unit for n, unit in shared.items() if unit.kind.data in wanted}
+    kinds = {node.kind.data for node in system.nodes if isinstance(node, UnitOp)}
+    if kinds.isdisjoint(wanted):
+        raise OpError(
+            op,
+            f"lower-to-comet: hardware @{system.system_name} has no compute tile "
+            f"called {' or '.join(wanted)}, as '{op.name}' needs; call one so in its "
+            "file",
+        )
     if not common:
         raise OpError(
             op,

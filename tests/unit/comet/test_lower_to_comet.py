@@ -4,8 +4,10 @@ import json
 from dataclasses import dataclass
 from io import StringIO
 from itertools import product
+from pathlib import Path
 
 import pytest
+from accelerators import EDGE
 from comet_rules import check
 from covering import covering, one_of
 from hypothesis import HealthCheck, assume, given, settings
@@ -257,6 +259,23 @@ def test_an_all_reduce_that_the_tool_takes_for_free_is_rejected() -> None:
     files["arch.yaml"] = files["arch.yaml"].replace(old, new, 1)
     with pytest.raises(PassFailedException, match="network of GB reduces but does not"):
         check_legality(read_files(files))
+
+
+@pytest.mark.parametrize(
+    ("unit", "kinds"),
+    [("SystolicArray", "SystolicArray or GEMM or MAC or intmac"), ("VSIMD", "VSIMD")],
+)
+def test_a_machine_without_a_unit_for_an_op_is_rejected(
+    unit: str, kinds: str, tmp_path: Path
+):
+    file = tmp_path / "edge.yaml"
+    file.write_text(EDGE.read_text().replace(unit, "Engine"))
+    module = parse_module((ROOT / "samples/gemm_softmax.mlir").read_text())
+    passes = 'decompose,fuse{strategy=full},tile{factors="p_dram: M=4"},lower-to-comet'
+    with pytest.raises(
+        PassFailedException, match=f"@edge has no compute tile called {kinds}, as "
+    ):
+        run_passes(module, f'attach-hardware{{path="{file}"}},{passes}')
 
 
 def test_collectives_are_not_repeated_by_the_loops_of_a_neighbour():
