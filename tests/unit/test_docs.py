@@ -23,6 +23,7 @@ from xdsl.utils.hints import isa
 
 import comet
 from comet.api.answer import FIGURES
+from comet.cost.accelerator.compute import MATRIX_UNITS, VECTOR_UNITS
 from comet.dialects import get_all_dialects
 from comet.dialects.arch.schema import GPU
 from comet.dialects.comet import MappingOp
@@ -222,16 +223,22 @@ def test_the_tools_page_shows_errors_as_they_are(passes: str):
     assert f"{done.sentence}\n" in TOOLS
 
 
-def test_the_page_of_named_ops_shows_a_decomposition():
+def test_the_page_of_named_ops_shows_a_class_and_its_decomposition():
+    op = (ROOT / "dialects/compound/named/epilogue.py").read_text()
     rule = (ROOT / "passes/graph/decompose/rules/gemm_bias_relu.py").read_text()
-    shown = re.findall(r"^```python\n(.*?)^```", OPS, re.M | re.S)[0]
-    assert shown in rule
+    shown, decomposition = re.findall(r"^```python\n(.*?)^```", OPS, re.M | re.S)
+    assert shown in op
+    assert decomposition in rule
 
 
-def test_every_figure_of_a_gpu_is_described():
+def test_every_unit_and_figure_of_a_machine_is_described():
     page = (ROOT / "docs/hardware.md").read_text()
-    fields = re.findall(r"^\| (`.*?) \|", page, re.M)
-    assert sorted(re.findall(r"`(\w+)`", " ".join(fields))) == sorted(GPU)
+    units, figures = (
+        re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", part, re.M)))
+        for part in page.split("## GPUs")
+    )
+    assert sorted(units) == sorted((*MATRIX_UNITS, *VECTOR_UNITS))
+    assert sorted(figures) == sorted(GPU)
 
 
 def test_every_script_of_benchmarks_is_listed():
