@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from comet.dialects.blocks import yielded_by
-from comet.dialects.compound import CastOp, FillOp, FoldOp, PadOp
+from comet.dialects.compound import CastOp, FillOp, FoldOp, PadOp, RenameOp
 from comet.dialects.compound.dims import (
     element_type_of,
     level_of,
@@ -27,6 +27,7 @@ from comet.dialects.compound.dims import (
     with_element_type,
     with_level,
 )
+from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.accumulators import summands
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
@@ -418,12 +419,23 @@ def _node(
 
 
 def _combiner(value: SSAValue, loops: Sequence[LoopAttr]) -> Combiner:
-    """Return how loops combine the tiles of a result."""
+    """
+    Return how loops combine the tiles of a result.
+
+    Raises PassFailedException for a tile of a dimension that has another name then.
+    """
     names = names_of(value)
     lost = [loop.dim for loop in loops if loop.dim not in names]
     if not lost:
         return Combiner.NONE
     op = value.owner
+    if isinstance(op, RenameOp):
+        raise OpError(
+            op,
+            f"fuse: loops over {', '.join(dict.fromkeys(lost))} end with "
+            f"%{value.name_hint}, which has another name for that; run "
+            "comet-accelerator, which makes several mappings",
+        )
     if isinstance(op, Operation) and not set(lost).isdisjoint(reduced_dims(op)):
         return combiner_of(op)
     return Combiner.ADD if _adds_up(value, set(lost)) else Combiner.SAME
