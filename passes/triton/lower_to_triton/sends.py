@@ -133,7 +133,8 @@ def _inside_shard(
 ) -> SSAValue:
     """Return which elements of the slice are in the shard that begins at first."""
     offsets = scope.slices[split].offsets()
-    assert offsets is not None
+    if offsets is None:  # A dimension of one element.
+        offsets = scope.insert(tl.ConstantOp.of(0, i32))
     axes = scope.axes(names_of(channel.type.sent))
     offsets = placed(scope, split, offsets, axes)
     after = scope.insert(tl.CmpOp(CompareKind.GE, offsets, first))

@@ -1,4 +1,4 @@
-"""A dimension that one channel gathers, and another has blocks of as a whole."""
+"""Where messages of channels begin and end, in dimensions of some shapes."""
 
 from pathlib import Path
 
@@ -38,3 +38,23 @@ def test_all_rows_are_waited_for(tmp_path: Path):
     sources = {name: module(name, 5, 2) for name in ("wait", "pull", "push", "fused")}
     sources |= {f"{name} of 3": module(name, 10, 3) for name in ("pull", "fused")}
     assert set(outcomes(sources, tmp_path).values()) == {"right"}
+
+
+ONE_COLUMN = """
+!x = tensor<31x1xf32, #compound.dims<N, M>>
+!row = tensor<31xf32, #compound.dims<N>>
+func.func @main(
+  %x: !x {collective.shard = {N = ["rank"]}}
+) -> (!x {collective.shard = {M = ["rank"]}}) {
+  %s = compound.reduce add %x : !x -> !row
+  %y = compound.map add %x, %s : !x, !row -> !x
+  func.return %y : !x
+}
+"""
+
+
+def test_one_rank_gets_a_dimension_of_one_element(tmp_path: Path):
+    """A tile has no axis for it, and its only position is 0."""
+    passes = f"{hardware('h200x8.yaml')},triton-distributed{{ranks=3 pattern=fused}}"
+    sources = {"fused": emitted(ONE_COLUMN, passes)}
+    assert outcomes(sources, tmp_path) == {"fused": "right"}
