@@ -15,10 +15,14 @@ def numbered_kernels(
     """
     Yield the kernels that an option names, with the numbers after `=`, None without.
 
-    Errors call these `numbers`, as in "programs". Raises PassFailedException for a name
-    that is not in `kernels` or is there twice, and for what is no number from 1.
+    Errors call these `numbers`, as in "programs". Raises PassFailedException for no
+    name, one that is not in `kernels` or is there twice, and what is no number from 1.
     """
     left = dict(kernels)
+    if not text.split():
+        raise PassFailedException(
+            f"{pass_name}: kernels names no kernel; write none for no kernel"
+        )
     for entry in text.split():
         name, _, number = entry.removeprefix("@").partition("=")
         if name not in kernels:

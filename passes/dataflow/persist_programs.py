@@ -354,6 +354,6 @@ def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
     several = partial(_seconds, models, plan.stages, plan.programs)
     candidates = [
         timed("a program for each tile", False, of_one_tile),
-        timed(f"{plan.programs} programs", True, several),
+        timed(f"{plan.programs} programs, {plan.stages} stages", True, several),
     ]
     return cheapest("programs", f"@{plan.kernel.sym_name.data}", candidates).result

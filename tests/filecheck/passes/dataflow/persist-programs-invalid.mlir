@@ -2,12 +2,14 @@
 // RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},fuse,tile,outline-kernels,persist-programs{kernels="@sums_kernel=0"}' | filecheck %s --check-prefix NUMBER
 // RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},fuse,tile,outline-kernels,persist-programs{kernels="sums_kernel @sums_kernel=2"}' | filecheck %s --check-prefix TWICE
 // RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},fuse,outline-kernels,persist-programs{kernels="sums_kernel"}' | filecheck %s --check-prefix LAUNCH
+// RUN: comet-opt %s --verify-diagnostics -p 'attach-hardware{path="%root/samples/hardware/h200x1.yaml"},fuse,tile,outline-kernels,persist-programs{kernels=""}' | filecheck %s --check-prefix EMPTY
 
 // Kernels whose programs exchange are in tests/unit/dataflow/test_persist_programs.py.
 
 !x = tensor<24x40xf32, #compound.dims<M, K>>
 !y = tensor<24xf32, #compound.dims<M>>
 
+// EMPTY: persist-programs: kernels names no kernel; write none for no kernel
 // NAME: persist-programs: kernels names sum_kernel, and the kernels are sums_kernel; name some of these, or say all or none
 // NUMBER: persist-programs: kernels has '@sums_kernel=0'; write a number of programs from 1, as in sums_kernel=2
 // TWICE: persist-programs: kernels names sums_kernel twice; name it once
