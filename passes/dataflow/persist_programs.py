@@ -242,12 +242,13 @@ def _stages(models: Sequence[_NodeModel], stages: int, programs: int | None) -> 
     """
     Return num_stages of so many `programs`, None: as many as run at a time.
 
-    Of a loop over tiles without products they are those that take least time. Otherwise
-    one stage becomes the most that fit a loop over tiles.
+    Of a loop over tiles without products they are those that take least time: one where
+    copies pass registers, as more change nothing. Otherwise one stage becomes the most
+    that fit a loop over tiles.
     """
     fitting = [n for n in STAGES if all(model.fits(n) for model in models)]
     if all(model.tiles_ahead for model in models):
-        return min((*fitting, 1), key=lambda n: _seconds(models, n, programs))
+        return min((1, *fitting), key=lambda n: _seconds(models, n, programs))
     if stages > 1 or not all(model.pipelines_tiles for model in models):
         return stages
     return max((1, *fitting))
