@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ladder_programs import SAMPLES, resized
+from row_ops import OPS as ROW_OPS
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
@@ -47,68 +48,8 @@ func.func @gemm_residual(%a: !a, %b: !b, %x: !x) -> !x {
 }
 """Ops without a sample, as elementary ops."""
 ROWS: Mapping[str, str] = {
-    "softmax": """
-!x = tensor<4096x4096xbf16, #compound.dims<M, N>>
-!w = tensor<4096x4096xf32, #compound.dims<M, N>>
-!r = tensor<4096xf32, #compound.dims<M>>
-func.func @softmax(%x: !x) -> !x {
-  %wide = compound.cast %x : !x -> !w
-  %most = compound.reduce max %wide : !w -> !r
-  %below = compound.map sub %wide, %most : !w, !r -> !w
-  %grown = compound.map exp %below : !w -> !w
-  %sum = compound.reduce add %grown : !w -> !r
-  %part = compound.map div %grown, %sum : !w, !r -> !w
-  %p = compound.cast %part : !w -> !x
-  func.return %p : !x
-}
-""",
-    "layernorm": """
-!x = tensor<4096x8192xbf16, #compound.dims<M, N>>
-!g = tensor<8192xbf16, #compound.dims<N>>
-!h = tensor<8192xf32, #compound.dims<N>>
-!w = tensor<4096x8192xf32, #compound.dims<M, N>>
-!r = tensor<4096xf32, #compound.dims<M>>
-!s = tensor<f32, #compound.dims<>>
-func.func @layernorm(%x: !x, %gamma: !g, %beta: !g) -> !x {
-  %wide = compound.cast %x : !x -> !w
-  %count = compound.fill 0.0001220703125 : !s
-  %sum = compound.reduce add %wide : !w -> !r
-  %mean = compound.map mult %sum, %count : !r, !s -> !r
-  %centred = compound.map sub %wide, %mean : !w, !r -> !w
-  %square = compound.map mult %centred, %centred : !w, !w -> !w
-  %squares = compound.reduce add %square : !w -> !r
-  %variance = compound.map mult %squares, %count : !r, !s -> !r
-  %inverse = compound.map rsqrt %variance : !r -> !r
-  %normal = compound.map mult %centred, %inverse : !w, !r -> !w
-  %scale = compound.cast %gamma : !g -> !h
-  %scaled = compound.map mult %normal, %scale : !w, !h -> !w
-  %shift = compound.cast %beta : !g -> !h
-  %shifted = compound.map add %scaled, %shift : !w, !h -> !w
-  %y = compound.cast %shifted : !w -> !x
-  func.return %y : !x
-}
-""",
-    "rmsnorm": """
-!x = tensor<4096x2048xbf16, #compound.dims<M, N>>
-!g = tensor<2048xbf16, #compound.dims<N>>
-!h = tensor<2048xf32, #compound.dims<N>>
-!w = tensor<4096x2048xf32, #compound.dims<M, N>>
-!r = tensor<4096xf32, #compound.dims<M>>
-!s = tensor<f32, #compound.dims<>>
-func.func @rmsnorm(%x: !x, %gamma: !g) -> !x {
-  %wide = compound.cast %x : !x -> !w
-  %count = compound.fill 0.00048828125 : !s
-  %square = compound.map mult %wide, %wide : !w, !w -> !w
-  %squares = compound.reduce add %square : !w -> !r
-  %mean = compound.map mult %squares, %count : !r, !s -> !r
-  %inverse = compound.map rsqrt %mean : !r -> !r
-  %normal = compound.map mult %wide, %inverse : !w, !r -> !w
-  %scale = compound.cast %gamma : !g -> !h
-  %scaled = compound.map mult %normal, %scale : !w, !h -> !w
-  %y = compound.cast %scaled : !w -> !x
-  func.return %y : !x
-}
-""",
+    name: ROW_OPS[name].text(4096, columns, "bf16")
+    for name, columns in {"softmax": 4096, "layernorm": 8192, "rmsnorm": 2048}.items()
 }
 """Operations on rows, without products."""
 SUMS: Mapping[str, str] = {

@@ -12,7 +12,8 @@ import pytest
 from covering import covering
 from paths import ROOT
 from register_ops import BEFORE, kernel_of
-from row_registers import OPS, RowKernel
+from row_ops import OPS
+from row_registers import ROWS, RowKernel
 from row_table import row_of, rows_of
 
 import comet
@@ -63,7 +64,7 @@ def test_a_product_that_is_added_takes_no_tile() -> None:
 
 def expected(op: str, columns: int, rows: int) -> float:
     """Return the registers of a loop along rows in f32 for sm_90, of four warps."""
-    program = comet.parse(OPS[op].text(columns, "f32"))
+    program = comet.parse(OPS[op].text(ROWS, columns, "f32"))
     _, summary, gpu = kernel_of(comet.compile(program, H200, LOOPS).module)
     blocks = {"M": rows, "N": 2048}
     return float(thread_registers(summary, blocks, LaunchNumbers(4, 3), gpu))
