@@ -301,9 +301,9 @@ def _(op: compound.IndexOp, states: States) -> State:
 
 @transfer.register
 def _(op: compound.ExtentOp, states: States) -> State:
-    """The local extent is a term of the global one."""
-    axes = states[op.input].splits(op.dim.data)
-    return State({}, dict.fromkeys(axes, "add"))
+    """The local extent is a term of the global one; that of a constant is constant."""
+    state = states[op.input]
+    return State({}, dict.fromkeys(state.splits(op.dim.data), "add"), state.uniform)
 
 
 @transfer.register

@@ -126,44 +126,44 @@ def plan_region(module: ModuleOp, func: FuncOp) -> RegionPlan:
     check_boundary(func, mesh, "insert-collectives")
     boundary = boundary_of(func)
     held = zip(func.body.block.args, boundary.arguments, strict=True)
-    shardings = _loaded_shardings(func.body.block, computing)
+    dims = _loaded_dims(func.body.block, computing)
     computed = map(unsliced, terminator.operands)
     return RegionPlan(
         mesh,
-        _shardings_of(shardings, boundary.results),
+        _shardings_of(dims, boundary.results),
         {argument: sharding for argument, sharding in held if sharding},
         _returned(list(zip(computed, boundary.results, strict=True))),
     )
 
 
 def _shardings_of(
-    shardings: Mapping[Operation, Sharding], results: Sequence[Sharding | None]
+    dims: Mapping[Operation, frozenset[str]], results: Sequence[Sharding | None]
 ) -> dict[Operation, Sharding]:
-    """Return the sharding of every op of `shardings`; `results` are the function's."""
+    """
+    Return the sharding of every op, in `dims` of it; `results` are the function's.
+
+    Every instance computes completely what only constants have, also a fold of them.
+    """
+
+    def loaded(op: Operation, sharding: Sharding) -> Sharding:
+        return {dim: axes for dim, axes in sharding.items() if dim in dims[op]}
+
     tail: dict[Operation, Sharding] = {}
-    for op in reversed(list(shardings)):
+    for op in reversed(list(dims)):
         if isinstance(op, Elementwise) and SHARD not in op.attributes:
             wishes = [_wish(use, results, tail) for use in op.result.uses]
             wish = wishes[0] if wishes else None
             if wish is not None and wishes.count(wish) == len(wishes):
-                tail[op] = wish
-    return {op: tail.get(op) or sharding for op, sharding in shardings.items()}
+                tail[op] = loaded(op, wish)
+    return {op: tail.get(op) or loaded(op, sharding_of_op(op)) for op in dims}
 
 
-def _loaded_shardings(
+def _loaded_dims(
     block: Block, ops: Sequence[Operation]
-) -> dict[Operation, Sharding]:
-    """
-    Return the shardings of `ops` in dimensions that loaded values have.
-
-    Every instance computes constants completely, also a fold of them.
-    """
+) -> dict[Operation, frozenset[str]]:
+    """Return the dimensions that the loaded values have that an op reads."""
     loaded = loaded_dims(block)
-    dims = {op: frozenset[str]().union(*(loaded[v] for v in op.operands)) for op in ops}
-    return {
-        op: {d: axes for d, axes in sharding_of_op(op).items() if d in dims[op]}
-        for op in ops
-    }
+    return {op: frozenset[str]().union(*(loaded[v] for v in op.operands)) for op in ops}
 
 
 def _wish(

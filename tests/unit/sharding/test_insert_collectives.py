@@ -388,3 +388,37 @@ def test_what_is_made_of_constants_is_there_in_any_shards(what: str, ranks: int)
     """
     pipeline = "distribute{dim=M axes=rank},insert-collectives"
     assert collectives(check_meaning(parse_module(text), pipeline)) == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ('compound.extent "N" of %x : !x -> !s', ["all_gather", "scatter"]),
+        ('compound.extent "M" of %x : !x -> !s', ["all_gather", "scatter"]),
+        ('compound.extent "M" of %one : !m -> !s', []),
+        ("compound.reduce add %x : !x -> !n", ["all_gather", "scatter"]),
+    ],
+)
+def test_a_sharded_result_with_a_dimension_of_constants(
+    numbers: str, expected: list[str]
+):
+    """Ranks compute it whole and keep a shard, unless all of it is constant."""
+    kept = numbers.rpartition(" ")[2]
+    result = "!nm" if kept == "!n" else "!m"
+    text = f"""
+    !x = tensor<5x7xf32, #compound.dims<N, M>>
+    !nm = tensor<5x7xf32, #compound.dims<N, M>>
+    !n = tensor<5xf32, #compound.dims<N>>
+    !m = tensor<7xf32, #compound.dims<M>>
+    !s = tensor<f32, #compound.dims<>>
+    {mesh_text({"rank": 2})}
+    func.func @main(%x: !x {{collective.shard = {{M = ["rank"]}}}})
+        -> ({result} {{collective.shard = {{M = ["rank"]}}}}) {{
+      %one = compound.fill 1.5 : !m
+      %n = {numbers}
+      %y = compound.map div %one, %n : !m, {kept} -> {result}
+      func.return %y : {result}
+    }}
+    """
+    after = check_meaning(parse_module(text), "insert-collectives")
+    assert collectives(after) == expected
