@@ -4,10 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TypeVar
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.compound.dims import joined_extents
+from comet.dialects.collective.spmd import SpmdOp, region_states
+from comet.dialects.collective.state import States
+from comet.dialects.compound.dims import joined_extents, names_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The dimensions of ops, as one instance of an SPMD region has them."""
+
+    extents: Mapping[str, int]
+    splits: Mapping[str, tuple[str, ...]]
+    """
+    The mesh axes that split each dimension, but for those that only constants have.
+
+    Extents do not tell: a shard of one element is as large as the whole of it.
+    """
+
+    def differ(self, other: Sizes) -> bool:
+        """Return whether a dimension has two extents, or is split in two ways."""
+        extents = differ(self.extents, other.extents)
+        return extents or differ(self.splits, other.splits)
+
+
+class BlockSizes:
+    """The sizes of ops of one block, which may be that of an SPMD region."""
+
+    def __init__(self, ops: Sequence[Operation]):
+        region = ops[0].parent_op() if ops else None
+        inside = isinstance(region, SpmdOp)
+        self._states: States = region_states(region) if inside else {}
+
+    def of(self, ops: Iterable[Operation]) -> Sizes:
+        """Return the sizes of all dimensions of ops."""
+        ops = tuple(ops)
+        values = (value for op in ops for value in (*op.operands, *op.results))
+        found = {value: self._states[value] for value in values if self._states}
+        splits = {
+            dim: state.splits(dim)
+            for value, state in found.items()
+            for dim in names_of(value)
+            if not state.uniform
+        }
+        return Sizes(extents_of_ops(ops), splits)
+
+    def disagree(self, first: Sequence[Operation], second: Sequence[Operation]) -> bool:
+        """Return whether a dimension has one size in `first`, another in `second`."""
+        return self.of(first).differ(self.of(second))
 
 
 def disagrees(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
@@ -15,9 +65,9 @@ def disagrees(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
     return differ(extents_of_ops(first), extents_of_ops(second))
 
 
-def differ(first: Mapping[str, int], second: Mapping[str, int]) -> bool:
-    """Return whether a dimension has two extents."""
-    return any(first.get(dim, extent) != extent for dim, extent in second.items())
+def differ(first: Mapping[str, T], second: Mapping[str, T]) -> bool:
+    """Return whether a dimension has one size here, and another there."""
+    return any(first.get(dim, size) != size for dim, size in second.items())
 
 
 def extents_of_ops(ops: Iterable[Operation]) -> dict[str, int]:

@@ -96,3 +96,31 @@ def test_options_of_the_other_kind_of_machine_are_rejected():
         name = option.partition("=")[0]
         with pytest.raises(PassFailedException, match=rf"{name}=\.\. is for {kind}"):
             run_passes(parse_module(text), f"{hardware},fuse{{{option}}}")
+
+
+ONE_COLUMN = """
+!x = tensor<8x1xf32, #compound.dims<N, M>>
+!row = tensor<8xf32, #compound.dims<N>>
+func.func @main(
+  %x: !x {collective.shard = {M = ["rank"]}}, %z: !x
+) -> (!x {collective.shard = {M = ["rank"]}}, !row) {
+  %y = compound.map neg %x : !x -> !x
+  %r = compound.reduce add %z : !x -> !row
+  func.return %y, %r : !x, !row
+}
+"""
+
+
+def test_a_shard_and_the_whole_of_a_dimension_are_two_kernels():
+    """Also of one element, where they have one extent; a kernel of both is rejected."""
+    passes = (
+        'attach-hardware{path="samples/hardware/h200x8.yaml"},select-ranks{ranks=2},'
+        "propagate-shardings,insert-collectives"
+    )
+    sharded = run_passes(parse_module(ONE_COLUMN), passes)
+    for strategy in ("full", "none", "partial", "priority"):
+        after = run_passes(sharded, f"fuse{{strategy={strategy}}}")
+        assert sum(isinstance(op, SpatialOp) for op in after.walk()) == 2
+    run_passes(sharded, 'fuse{kernels="y; r"}')
+    with pytest.raises(PassFailedException, match="a shard and the whole of one;"):
+        run_passes(sharded, 'fuse{kernels="y r"}')

@@ -58,3 +58,24 @@ def test_one_rank_gets_a_dimension_of_one_element(tmp_path: Path):
     passes = f"{hardware('h200x8.yaml')},triton-distributed{{ranks=3 pattern=fused}}"
     sources = {"fused": emitted(ONE_COLUMN, passes)}
     assert outcomes(sources, tmp_path) == {"fused": "right"}
+
+
+SHARD_AND_WHOLE = """
+!x = tensor<8x1xf32, #compound.dims<N, M>>
+!row = tensor<8xf32, #compound.dims<N>>
+func.func @main(
+  %x: !x {collective.shard = {M = ["rank"]}}, %z: !x
+) -> (!x {collective.shard = {M = ["rank"]}}, !row) {
+  %y = compound.map neg %x : !x -> !x
+  %r = compound.reduce add %z : !x -> !row
+  %w = compound.map add %y, %r : !x, !row -> !x
+  func.return %w, %r : !x, !row
+}
+"""
+
+
+def test_one_element_is_the_shard_of_one_rank_and_the_whole_of_all(tmp_path: Path):
+    """A kernel of their own makes the sums, which ranks without a shard have, too."""
+    passes = f"{hardware('h200x8.yaml')},triton-distributed{{ranks=3 pattern=bsp}}"
+    sources = {"bsp": emitted(SHARD_AND_WHOLE, passes)}
+    assert outcomes(sources, tmp_path) == {"bsp": "right"}

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import compute_block
-from comet.passes.analysis.op_groups import defining_ops, disagrees
+from comet.passes.analysis.op_groups import BlockSizes, defining_ops
 from comet.passes.analysis.stored_values import named_values, value_names
 from comet.passes.schedule.fuse.gpu.groups import Border, Part, Partition, values_read
 from comet.passes.schedule.fuse.gpu.scatters import meet_in_memory, scatters_of
@@ -40,14 +40,17 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
             )
     known = {value for values in stored for value in values}
     kernels = [_kernel(ops, values, known - set(values)) for values in stored]
+    sizes = BlockSizes(ops)
     for kernel, values in zip(kernels, stored, strict=True):
-        if mistake := _mistake(kernel, named):
+        if mistake := _mistake(kernel, named, sizes):
             raise OpError(func, f"fuse: the kernel of %{named[values[0]]} {mistake}")
     borders = [op for op in ops if isinstance(op, Border)]
     return _in_order((*kernels, *borders))
 
 
-def _mistake(kernel: Sequence[Operation], named: Mapping[SSAValue, str]) -> str | None:
+def _mistake(
+    kernel: Sequence[Operation], named: Mapping[SSAValue, str], sizes: BlockSizes
+) -> str | None:
     """Return why ops cannot be one kernel, None if they can."""
     for op in scatters_of(kernel):
         if op.values.owner not in kernel:
@@ -60,10 +63,10 @@ def _mistake(kernel: Sequence[Operation], named: Mapping[SSAValue, str]) -> str 
             "reads sums that it scatters, or computes their ids; store them in another "
             "kernel"
         )
-    if any(disagrees(kernel, (op,)) for op in kernel):
+    if any(sizes.disagree(kernel, (op,)) for op in kernel):
         return (
-            "has a dimension with two extents; store a value in between in another "
-            "kernel"
+            "has a dimension with two extents, or a shard and the whole of one; store "
+            "a value in between in another kernel"
         )
     return None
 

@@ -35,7 +35,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.named import CompoundOp
 from comet.dialects.errors import OpError
-from comet.passes.analysis.op_groups import defining_ops, disagrees
+from comet.passes.analysis.op_groups import BlockSizes, defining_ops
 from comet.passes.analysis.reduction_loops import without_constants
 from comet.passes.schedule.fuse.gpu.scatters import (
     after_their_values,
@@ -153,22 +153,25 @@ def partition_of(ops: Sequence[Operation], strategy: Strategy) -> Partition:
     With `none` every contraction has a kernel, with the cast of its result to a
     narrower type, and so have the ops between two contractions; with other strategies
     one kernel has all ops. A kernel also ends at a view of a computed value, and where
-    a dimension changes its extent. With `recompute`, kernels recompute products of
-    earlier kernels.
+    a dimension changes its extent, or is whole after a shard. With `recompute`, kernels
+    recompute products of earlier kernels.
     """
-    parts = tuple(_parts(ops, strategy))
+    sizes = BlockSizes(ops)
+    parts = tuple(_parts(ops, strategy, sizes))
     if not strategy.recompute:
         return parts
     groups = [part for part in parts if isinstance(part, tuple)]
     return tuple(
-        with_products(part, groups[: groups.index(part)])
+        with_products(part, groups[: groups.index(part)], sizes)
         if isinstance(part, tuple)
         else part
         for part in parts
     )
 
 
-def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
+def _parts(
+    ops: Sequence[Operation], strategy: Strategy, sizes: BlockSizes
+) -> Iterator[Part]:
     name = "isolate_contractions" if strategy.name == "none" else "full"
     group: list[Operation] = []
     for unit in units(in_stages(ops)):
@@ -177,7 +180,7 @@ def _parts(ops: Sequence[Operation], strategy: Strategy) -> Iterator[Part]:
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
         begins &= not _narrows_last(op, group)
-        separate = disagrees(group, unit) or meet_in_memory(group, unit)
+        separate = sizes.disagree(group, unit) or meet_in_memory(group, unit)
         if group and (between or begins or separate):
             yield tuple(group)
             group = []
@@ -238,7 +241,7 @@ def _is_of_positions(op: Operation, known: AbstractSet[Operation]) -> bool:
     )
 
 
-def with_products(group: Group, earlier: Sequence[Group]) -> Group:
+def with_products(group: Group, earlier: Sequence[Group], sizes: BlockSizes) -> Group:
     """
     Return `group` with the ops that recompute the products it reads of earlier groups.
 
@@ -250,7 +253,7 @@ def with_products(group: Group, earlier: Sequence[Group]) -> Group:
     for value in dict.fromkeys(value for op in group for value in op.operands):
         ops = defining_ops((value,), producers)
         cheap = all(isinstance(op, PRODUCTS) for op in ops)
-        if cheap and not any(disagrees(group, (op,)) for op in ops):
+        if cheap and not any(sizes.disagree(group, (op,)) for op in ops):
             recomputed |= dict.fromkeys(ops)
     return (*(op for other in earlier for op in other if op in recomputed), *group)
 

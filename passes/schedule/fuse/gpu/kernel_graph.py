@@ -17,7 +17,7 @@ from comet.dialects.compound import (
     FoldOp,
 )
 from comet.dialects.compound.dims import names_of
-from comet.passes.analysis.op_groups import defining_ops, differ, extents_of_ops
+from comet.passes.analysis.op_groups import BlockSizes, defining_ops
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import (
     Border,
@@ -55,7 +55,7 @@ class KernelGraph:
         self._users_of: dict[SSAValue, frozenset[Operation]] = {}
         self._outputs: dict[Group, Values] = {}
         self._inputs = cache(inputs_of)
-        self._extents = cache(extents_of_ops)
+        self._sizes = cache(BlockSizes(ops).of)
         self._consumers_of: dict[Group, tuple[Group, ...]] = {}
         self._producers_of: dict[Group, tuple[Group, ...]] = {}
         """Those that were asked for since the groups last changed."""
@@ -77,7 +77,7 @@ class KernelGraph:
         return (
             self._exists(one)
             and self._exists(other)
-            and not differ(self._extents(one), self._extents(other))
+            and not self._sizes(one).differ(self._sizes(other))
             and not (self._scatters and meet_in_memory(one, other))
             and not self._passes_third(one, other)
             and not self._passes_third(other, one)
