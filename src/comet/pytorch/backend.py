@@ -20,9 +20,16 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.api.loading import interpret_without_gpu, loaded
 from comet.api.program import printed
+from comet.pytorch.collectives import is_collective
 from comet.pytorch.decompositions import decompositions
-from comet.pytorch.importer import Imported, imported, meta_of, op_name, refusal
+from comet.pytorch.importer import (
+    Imported,
+    imported,
+    meta_of,
+    refusal,
+)
 from comet.pytorch.program_cache import emitted
+from comet.pytorch.rules import op_name
 from comet.pytorch.torch_ops import whole_attention
 from comet.pytorch.tracer import UnsupportedError
 from comet.tools.diagnostics import CometError
@@ -31,6 +38,9 @@ HARDWARE = "COMET_HARDWARE"
 """The variable that names the hardware file where options do not."""
 CACHE = "COMET_CACHE"
 """The variable that names the folder of compiled programs where options do not."""
+
+BETWEEN_KERNELS = "collectives are between the kernels of a rank"
+"""Why collectives have no translation in a graph that is compiled for one GPU."""
 
 Function = Callable[..., object]
 
@@ -120,7 +130,8 @@ class _Support(OperatorSupportBase):
             return self.is_node_supported(submodules, cast(fx.Node, node.args[0]))
         if any(tensor.device != self._device for tensor in meta_of(node)):
             return False  # Numbers that a program on the host computes.
-        if (reason := refusal(node)) is None:
+        reason = BETWEEN_KERNELS if is_collective(node) else refusal(node)
+        if reason is None:
             return True
         self.reasons[op_name(node)] = reason
         return False

@@ -81,6 +81,37 @@ def refine(axis: Axis, sizes: Iterable[int]) -> bool:
     return True
 
 
+def dims_of(axes: Sequence[Axis]) -> Axis:
+    """Return the dimensions of all axes, in order."""
+    return leaves(dim for axis in axes for dim in axis)
+
+
+def new_axis(extent: int) -> Axis:
+    """Return an axis with its own dimension; one element needs none."""
+    return (Dim(extent),) if extent != 1 else ()
+
+
+def like_axis(axis: Axis) -> Axis:
+    """Return other dimensions with the extents of an axis."""
+    return tuple(Dim(dim.extent) for dim in leaves(axis))
+
+
+def cut_alike(axis: Axis, other: Axis) -> bool:
+    """Split the dimensions of two axes into the same extents, if that is possible."""
+    extents = map(sizes_of, (axis, other))
+    sizes = [size for each in extents for size in inner_sizes(each)]
+    return refine(axis, sizes) and refine(other, sizes)
+
+
+def replaced(dims: Axis, pairs: Iterable[tuple[Axis, Axis]]) -> Axis:
+    """Return dimensions with others in place of those of some axes."""
+    new: dict[Dim, Axis] = {}
+    for olds, axis in pairs:
+        first, *others = leaves(olds)
+        new |= {first: axis, **dict.fromkeys(others, ())}
+    return tuple(dim for old in leaves(dims) for dim in new.get(old, (old,)))
+
+
 class Groups:
     """The dimensions that tensors and views have: those of one stay different."""
 

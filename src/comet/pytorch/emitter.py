@@ -23,6 +23,8 @@ from comet.pytorch.dims import Axis, Dim, elements, leaves
 
 LETTERS = "MNKDHBEFGTLPQRSUVWXYZCAJO"
 """The names of the first dimensions."""
+RANK = "rank"
+"""The name of the dimension over ranks, and of the axis of the mesh."""
 
 
 def _names() -> Iterator[str]:
@@ -90,18 +92,27 @@ class Op(ABC):
 
 
 class Emitter:
-    """The ops in a block, and the values that they compute."""
+    """
+    The ops in a block, and the values that they compute.
 
-    def __init__(self, block: Block):
-        self._block = block
+    The dimension `ranks` has the name RANK, and `number` elements: one in what a rank
+    does, and in what all of them compute as many as there are.
+    """
+
+    def __init__(self, ranks: Dim, number: int = 1, like: Emitter | None = None):
+        """Begin with no ops; dimensions have the names that they have in `like`."""
+        self.block = Block()
+        self.of_one_rank = number == 1
+        """Whether the values of other ranks are elsewhere."""
         self._values: dict[Tensor, SSAValue] = {}
-        self._names: dict[Dim, str] = {}
-        self._new_names = _names()
+        self._extents = {ranks: number}
+        self._names: dict[Dim, str] = {ranks: RANK} if like is None else like._names
+        self._new_names = _names() if like is None else like._new_names
         self._unnamed = count()
 
     def add(self, op: Operation) -> SSAValue:
         """Add an op at the end, and return its result."""
-        self._block.add_op(op)
+        self.block.add_op(op)
         return op.results[0]
 
     def define(self, result: Tensor, value: SSAValue) -> None:
@@ -128,7 +139,7 @@ class Emitter:
         for dim in found:
             if dim not in self._names:
                 self._names[dim] = next(self._new_names)
-        return {self._names[dim]: dim.extent for dim in found}
+        return {self._names[dim]: self._extents.get(dim, dim.extent) for dim in found}
 
     def type(self, of: Tensor) -> TensorType[Element]:
         """Return the type of a tensor, with its dimensions in their order."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
-from torch import fx
+from torch import distributed, fx
 from torch.export import export
 from torch.export.graph_signature import OutputKind
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.pytorch.decompositions import with_whole_attention
-from comet.pytorch.importer import imported
+from comet.pytorch.importer import Imported, imported
 from comet.pytorch.tracer import UnsupportedError
 from comet.tools.checks import verify_module
 from comet.tools.diagnostics import UsageError, errors_as_sentences
@@ -36,6 +36,27 @@ def _without_assertions(graph: fx.Graph) -> fx.Graph:
     return graph
 
 
+def _imported(
+    module: torch.nn.Module, inputs: Sequence[torch.Tensor], name: str
+) -> Imported:
+    """Return a model as a function; in a process group, what its ranks do."""
+    if distributed.is_available() and distributed.is_initialized():
+        from comet.pytorch.spreading import spread
+
+        found = spread(module, inputs)
+        return imported(found.graph, name, found.shards, found.ranks)
+    exported = export(module, tuple(inputs))
+    pure = exported.run_decompositions(with_whole_attention())  # pyright: ignore[reportUnknownMemberType]
+    outputs = pure.graph_signature.output_specs
+    changes = [each for each in outputs if each.kind != OutputKind.USER_OUTPUT]
+    if changes:
+        raise UsageError(
+            f"the model changes {changes[0].target}; call its eval(), or compute "
+            "without changes"
+        )
+    return imported(_without_assertions(pure.graph_module.graph), name)
+
+
 def from_torch(
     model: Callable[..., object], *inputs: torch.Tensor, name: str = "main"
 ) -> ModuleOp:
@@ -53,17 +74,8 @@ def from_torch(
     """
     with errors_as_sentences():
         module = model if isinstance(model, torch.nn.Module) else _Function(model)
-        exported = export(module, inputs)
-        pure = exported.run_decompositions(with_whole_attention())  # pyright: ignore[reportUnknownMemberType]
-        outputs = pure.graph_signature.output_specs
-        changes = [each for each in outputs if each.kind != OutputKind.USER_OUTPUT]
-        if changes:
-            raise UsageError(
-                f"the model changes {changes[0].target}; call its eval(), or compute "
-                "without changes"
-            )
         try:
-            found = imported(_without_assertions(pure.graph_module.graph), name)
+            found = _imported(module, inputs, name)
         except UnsupportedError as error:
             raise UsageError(f"from_torch: {error} has no translation") from error
         verify_module(found.module)

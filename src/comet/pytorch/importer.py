@@ -10,20 +10,26 @@ from typing import cast
 
 import torch
 from torch import fx
-from torch._ops import OpOverload
 from torch.fx.node import Argument, map_arg
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, i1, i32, i64
-from xdsl.ir import Block, Region
 
 from comet.dialects.compound.dims import Element
-from comet.pytorch import attention, elementwise, reductions, tables, views
+from comet.pytorch import (
+    attention,
+    collectives,
+    elementwise,
+    reductions,
+    tables,
+    views,
+)
+from comet.pytorch.collectives import group_of, join
 from comet.pytorch.dims import leaves
-from comet.pytorch.emitter import Emitter, Tensor, View
-from comet.pytorch.rules import RULES, Result
+from comet.pytorch.emitter import Tensor, View
+from comet.pytorch.functions import function_of
+from comet.pytorch.rules import RULES, Result, op_name
 from comet.pytorch.tracer import Tracer, UnsupportedError
 
-TRANSLATED = (attention, elementwise, reductions, tables, views)
+TRANSLATED = (attention, collectives, elementwise, reductions, tables, views)
 """The modules whose rules are known."""
 
 ELEMENTS: Mapping[torch.dtype, Element] = {
@@ -84,14 +90,6 @@ class Imported:
     """Whether the function has results: else all outputs are views of arguments."""
 
 
-def op_name(node: fx.Node) -> str:
-    """Return the name of a node's op in the table of rules, without its overload."""
-    target = cast("object", node.target)
-    if isinstance(target, OpOverload):
-        return target.name().partition(".")[0].replace("::", ".")
-    return getattr(target, "__name__", str(target))
-
-
 def meta_of(node: fx.Node) -> tuple[torch.Tensor, ...]:
     """Return what torch says of the tensors that a node computes."""
     values = _flat(cast("object", node.meta.get("val")))
@@ -109,12 +107,14 @@ def result_of(tensor: torch.Tensor) -> Result:
     return Result(tuple(tensor.shape), ELEMENTS[tensor.dtype])
 
 
-def argument(t: Tracer, tensor: torch.Tensor) -> tuple[View, tuple[int, ...]]:
+def argument(
+    t: Tracer, tensor: torch.Tensor, sharded: int | None = None
+) -> tuple[View, tuple[int, ...]]:
     """Return an argument, and its axes in the order of memory."""
     known = result_of(tensor)
     axes = range(len(known.shape))
     order = tuple(sorted(axes, key=lambda axis: -tensor.stride(axis)))
-    return t.argument(known.shape, order, known.element), order
+    return t.argument(known.shape, order, known.element, sharded), order
 
 
 def traced(t: Tracer, node: fx.Node, value_of: Callable[[fx.Node], object]) -> object:
@@ -160,14 +160,27 @@ def refusal(node: fx.Node) -> str | None:
     return None
 
 
-def imported(graph: fx.Graph, name: str) -> Imported:
+def imported(
+    graph: fx.Graph,
+    name: str,
+    shards: Mapping[str, int | None] | None = None,
+    ranks: int = 1,
+) -> Imported:
     """
     Return the function of a graph of ATen ops, whose nodes have `meta["val"]`.
 
     Its arguments are those of the graph, in the order of memory and without axes of one
-    element. Raises UnsupportedError, naming the node, for what has no translation.
+    element. If it has collectives, or there are several `ranks`, an argument is what
+    one rank has: a part of the axis that `shards` has for its name, of the first one if
+    it has none, or, for None, what all ranks have. Raises UnsupportedError, naming the
+    node, for what has no translation.
     """
     t = Tracer()
+    t.ranks.count = ranks
+    if group := next(filter(None, map(group_of, graph.nodes)), None):
+        join(t, group)
+    several = t.ranks.count > 1
+    axes = shards or {}
     values: dict[object, object] = {}
     arguments: list[View] = []
     orders: list[tuple[int, ...]] = []
@@ -177,7 +190,8 @@ def imported(graph: fx.Graph, name: str) -> Imported:
             outputs = [values.get(each) for each in _flat(node.args[0])]
             results = cast("list[View | None]", outputs)
         elif node.op == "placeholder":
-            view, order = argument(t, meta_of(node)[0])
+            sharded = axes.get(node.name, 0) if several else None
+            view, order = argument(t, meta_of(node)[0], sharded)
             values[node] = view
             view.tensor.name = node.name
             arguments.append(view)
@@ -186,7 +200,7 @@ def imported(graph: fx.Graph, name: str) -> Imported:
             values[node] = found = _traced_in_graph(t, node, values.__getitem__)
             if isinstance(found, View) and not found.tensor.name:
                 found.tensor.name = node.name
-    return _function(name, arguments, orders, results)
+    return _function(t, name, arguments, orders, results)
 
 
 def _traced_in_graph(
@@ -207,6 +221,7 @@ def _flat(results: object) -> Sequence[object]:
 
 
 def _function(
+    t: Tracer,
     name: str,
     arguments: Sequence[View],
     orders: Sequence[tuple[int, ...]],
@@ -218,24 +233,14 @@ def _function(
     for view in results:
         if view is not None and view.tensor not in (*given, *computed):
             stored = leaves(view.tensor.dims)
-            view.tensor.put_in_order(tuple(d for d in view.dims if d in stored))
+            order = tuple(dim for dim in view.dims if dim in stored)
+            view.tensor.put_in_order(t.ranks.among(order, view.tensor))
             computed.append(view.tensor)
-    block = Block()
-    emitter = Emitter(block)
-    for number, tensor in enumerate(given):
-        emitter.define(tensor, block.insert_arg(emitter.type(tensor), number))
-    returned = [
-        emitter.ordered(emitter.value(tensor), [*emitter.named(tensor.dims)])
-        for tensor in computed
-    ]
-    block.add_op(func.ReturnOp(*returned))
-    types = [arg.type for arg in block.args], [value.type for value in returned]
-    function = func.FuncOp(name, types, Region(block))
+    module = function_of(name, given, computed, t.ranks)
     extents = [tuple(d.extent for d in leaves(tensor.dims)) for tensor in given]
     layouts = map(Layout, orders, extents)
     sources = [*given, *computed]
     outputs = [None if view is None else _output(view, sources) for view in results]
-    module = ModuleOp([function])
     return Imported(module, name, tuple(layouts), tuple(outputs), bool(computed))
 
 

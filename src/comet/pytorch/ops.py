@@ -25,7 +25,7 @@ from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MapKind, MapOp
 from comet.dialects.compound.pad import ConcatOp, PadOp, SliceOp
 from comet.pytorch.dims import Axis, Dim, elements, leaves, sizes_of
-from comet.pytorch.emitter import Emitter, Op, Tensor
+from comet.pytorch.emitter import RANK, Emitter, Op, Tensor
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ class Cast(Op):
     operand: Tensor
 
     def emit(self, to: Emitter, result: Tensor) -> SSAValue:
-        return to.add(CastOp(to.value(self.operand), to.type(result)))
+        value = to.value(self.operand)
+        return to.add(CastOp(value, tensor(extents_of(value), result.element)))
 
     def has_order(self, dims: Axis) -> bool:
         self.operand.put_in_order(dims)
@@ -101,10 +102,15 @@ class Index(Op):
     """`compound.index`: the positions along a dimension."""
 
     dim: Dim
+    ranks: int = 1
+    """How many ranks have a position each."""
 
     def emit(self, to: Emitter, result: Tensor) -> SSAValue:
-        names = to.named((self.dim,))
-        whole = next(iter(names)) if len(names) == 1 else to.unnamed()
+        if len(to.named((self.dim,))) == 1:
+            shared = self.ranks > 1 and to.of_one_rank
+            part = (self.ranks, [RANK]) if shared else (None, ())
+            return to.add(IndexOp(to.type(result), *part))
+        whole = to.unnamed()
         type_ = tensor({whole: self.dim.extent}, result.element)
         return to.split(to.add(IndexOp(type_)), whole, (self.dim,))
 

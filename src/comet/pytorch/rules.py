@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
+
+from torch import fx
+from torch._ops import OpOverload
 
 from comet.dialects.compound.dims import Element
 from comet.pytorch.emitter import View
@@ -41,3 +44,11 @@ def rule(*names: str) -> Callable[[RuleT], RuleT]:
         return function
 
     return register
+
+
+def op_name(node: fx.Node) -> str:
+    """Return the name of a node's op in the table of rules, without its overload."""
+    target = cast("object", node.target)
+    if isinstance(target, OpOverload):
+        return target.name().partition(".")[0].replace("::", ".")
+    return getattr(target, "__name__", str(target))

@@ -197,11 +197,11 @@ def _autocast(tensor: Tensor) -> Tensor:
 
 
 @contextmanager
-def whole_attention(graph: fx.GraphModule) -> Generator[None]:
+def whole_attention(graph: torch.nn.Module) -> Generator[None]:
     """
-    Let attention be one op while a graph of Dynamo is traced.
+    Let attention be one op while a model, or its graph of Dynamo, is traced.
 
-    The graph, or one of those in it that are checkpoints, calls torch's attention
+    A graph, or one of those in it that are checkpoints, calls torch's attention
     itself, or functions of torch that do, such as `multi_head_attention_forward`.
     """
     for part in graph.modules():

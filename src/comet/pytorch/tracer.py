@@ -14,10 +14,15 @@ from comet.pytorch.dims import (
     Axis,
     Dim,
     Groups,
+    cut_alike,
+    dims_of,
     elements,
     inner_sizes,
     leaves,
+    like_axis,
+    new_axis,
     refine,
+    replaced,
     sizes_of,
 )
 from comet.pytorch.emitter import Op, Tensor, View
@@ -35,15 +40,11 @@ from comet.pytorch.ops import (
     ScatterAdd,
     Slice,
 )
+from comet.pytorch.ranks import Ranks
 
 
 class UnsupportedError(Exception):
     """A node that has no translation; the message says what of it has none."""
-
-
-def dims_of(axes: Sequence[Axis]) -> Axis:
-    """Return the dimensions of all axes, in order."""
-    return leaves(dim for axis in axes for dim in axis)
 
 
 def stored_in(*views: View) -> set[Dim]:
@@ -51,23 +52,31 @@ def stored_in(*views: View) -> set[Dim]:
     return {dim for view in views for dim in leaves(view.tensor.dims)}
 
 
-def new_axis(extent: int) -> Axis:
-    """Return an axis with its own dimension; one element needs none."""
-    return (Dim(extent),) if extent != 1 else ()
-
-
 class Tracer:
     """A graph that is being traced."""
 
     def __init__(self) -> None:
         self._groups = Groups()
+        self.ranks = Ranks()
+        self.parts: dict[tuple[View, ...], tuple[View, int]] = {}
+        """Of equal parts that were one view: the view, and the axis that was split."""
 
     def argument(
-        self, shape: Sequence[int], order: Sequence[int], element: Element
+        self,
+        shape: Sequence[int],
+        order: Sequence[int],
+        element: Element,
+        sharded: int | None = None,
     ) -> View:
-        """Return an argument whose axes lie in memory in `order`, outermost first."""
+        """
+        Return an argument whose axes lie in memory in `order`, outermost first.
+
+        The axis `sharded` is the one of which each rank has a part, if there is one.
+        """
         axes = tuple(map(new_axis, shape))
-        dims = tuple(dim for axis in order for dim in axes[axis])
+        of_ranks = {sharded: (self.ranks.dim,)}
+        cut = (dim for each in order for dim in of_ranks.get(each, ()) + axes[each])
+        dims = tuple(cut) if axes else of_ranks.get(0, ())
         return self.view(Tensor(dims, element), axes)
 
     def view(self, tensor: Tensor, axes: Sequence[Axis]) -> View:
@@ -82,6 +91,7 @@ class Tracer:
         """Return the result of an op: it has the dimensions that an operand has."""
         stored = stored_in(*operands)
         dims = tuple(dim for dim in dims_of(axes) if dim in stored)
+        dims = self.ranks.among(dims, *(view.tensor for view in operands))
         return self.view(Tensor(dims, element, op), axes)
 
     # Numbers and positions.
@@ -163,7 +173,7 @@ class Tracer:
         axes = list(view.axes)
         for index, axis in wanted.items():
             axes[index] = axis
-            if _cut_alike(view.axes[index], axis):
+            if cut_alike(view.axes[index], axis):
                 pairs = zip(leaves(view.axes[index]), leaves(axis), strict=True)
                 for old, new in pairs:
                     (one,), (other,) = old.leaves, new.leaves
@@ -172,7 +182,7 @@ class Tracer:
         rank = len(axes)
         for index in {*range(rank)} - {each % rank for each in wanted}:
             if taken.intersection(leaves(axes[index])):
-                axes[index] = _like(axes[index])
+                axes[index] = like_axis(axes[index])
         return self._renamed(view, axes)
 
     def _renamed(self, view: View, axes: Sequence[Axis]) -> View:
@@ -190,7 +200,7 @@ class Tracer:
                 raise UnsupportedError("a view that cuts an expanded axis otherwise")
         if not moved:
             return self.view(view.tensor, axes)
-        dims = _replaced(view.tensor.dims, moved)
+        dims = replaced(view.tensor.dims, moved)
         op = Rename(view.tensor, tuple(moved))
         return self.view(Tensor(dims, view.tensor.element, op), axes)
 
@@ -201,15 +211,23 @@ class Tracer:
         element = view.tensor.element
         if isinstance(op := view.tensor.op, Fill):
             return self.view(Tensor(view.dims, element, op), view.axes)
-        # Loops have the dimensions of positions, but not those of constants.
-        number, zero = self.full((), 0, element), self.full((), 0, i32)
         for dim in missing:
-            along = Tensor((dim,), i32, Index(dim))
-            here = Tensor((dim,), i1, Map(MapKind.GE, (along, zero.tensor)))
-            op = Map(MapKind.SELECT, (here, view.tensor, number.tensor))
-            given = view, View(here, view.axes)
-            view = self._computed(op, element, view.axes, *given)
+            view = self._along(view, Index(dim))
         return view
+
+    def _along(self, view: View, positions: Index) -> View:
+        """
+        Return a view whose value has the dimension of positions, too.
+
+        Loops have the dimensions of positions, but not those of constants.
+        """
+        element, axis = view.tensor.element, (positions.dim,)
+        number, zero = self.full((), 0, element), self.full((), 0, i32)
+        along = Tensor(axis, i32, positions)
+        here = Tensor(axis, i1, Map(MapKind.GE, (along, zero.tensor)))
+        op = Map(MapKind.SELECT, (here, view.tensor, number.tensor))
+        given = view, View(here, view.axes)
+        return self._computed(op, element, view.axes, *given)
 
     # Sums and products.
 
@@ -301,9 +319,19 @@ class Tracer:
         """Return a view whose axes are cut otherwise: one axis, which is cut again."""
         view = self.stored(view)
         axes = [*map(new_axis, extents)]
-        new = dims_of(axes)
-        op = Rename(view.tensor, ((view.dims, new),))
-        return self.view(Tensor(new, view.tensor.element, op), axes)
+        pair = view.dims, dims_of(axes)
+        dims = replaced(view.tensor.dims, [pair])
+        op = Rename(view.tensor, (pair,))
+        return self.view(Tensor(dims, view.tensor.element, op), axes)
+
+    def in_one_dimension(self, view: View, axis: int) -> View:
+        """Return a view of stored values, an axis of which is a single dimension."""
+        old = view.axes[axis]
+        if len(leaves(old)) == 1:
+            return view
+        axes = list(view.axes)
+        axes[axis] = (Dim(view.shape[axis]),)
+        return self._renamed(view, axes)
 
     def expanded(self, view: View, shape: Sequence[int]) -> View:
         """Return a view that is the same along axes that had one element, or none."""
@@ -325,7 +353,7 @@ class Tracer:
         if not stored_in(view).issuperset(leaves(old)):
             view = self.stored(view)
         dim = Dim(size)
-        dims = _replaced(view.tensor.dims, [(old, (dim,))])
+        dims = replaced(view.tensor.dims, [(old, (dim,))])
         tensor = Tensor(dims, view.tensor.element, Slice(view.tensor, old, start, dim))
         axes = list(view.axes)
         axes[axis] = (dim,)
@@ -338,16 +366,17 @@ class Tracer:
 
         Numbers are summed over it, and conditions renamed: it joins another dimension.
         """
-        element, dims = view.tensor.element, leaves(view.tensor.dims)
+        element, stored = view.tensor.element, leaves(view.tensor.dims)
         if element != i1:
             return self.reduce(ReduceKind.ADD, view, [axis], keep=True)
         (one,) = leaves(view.axes[axis])
+        dims = tuple(dim for dim in stored if dim is not self.ranks.dim)
         place = dims.index(one)
         pair = dims[max(place - 1, 0) :][:2]
         left = tuple(dim for dim in pair if dim is not one)
         if not left:
             raise UnsupportedError(f"one position of a vector of {element}")
-        rest = dims[:place] + dims[place + 1 :]
+        rest = tuple(dim for dim in stored if dim is not one)
         tensor = Tensor(rest, element, Rename(view.tensor, ((pair, left),)))
         axes = list(view.axes)
         axes[axis] = ()
@@ -362,7 +391,7 @@ class Tracer:
         extent = shape[axis]
         if extent == 1:
             positions = self.positions(1 + before + after, i32)
-            here = self.map(MapKind.EQ, self._along(positions, view, axis), before)
+            here = self.map(MapKind.EQ, self._as_axis(positions, view, axis), before)
             return self.map(MapKind.SELECT, here, view, number)
         for place, count in ((0, before), (len(parts) + 1, after)):
             if count:
@@ -374,11 +403,11 @@ class Tracer:
         if not stored_in(view).issuperset(leaves(axes[axis])):
             view = self.stored(view)
         op = Pad(view.tensor, axes[axis], dim, number)
-        dims = _replaced(view.tensor.dims, [(axes[axis], (dim,))])
+        dims = replaced(view.tensor.dims, [(axes[axis], (dim,))])
         axes[axis] = (dim,)
         return self.view(Tensor(dims, element, op), axes)
 
-    def _along(self, vector: View, like: View, axis: int) -> View:
+    def _as_axis(self, vector: View, like: View, axis: int) -> View:
         """Return a vector whose axis is the one of that number of `like`."""
         inner = len(like.axes) - 1 - axis
         return View(vector.tensor, (vector.axes[0], *[()] * inner))
@@ -388,7 +417,9 @@ class Tracer:
         if len(views) == 1:
             return views[0]
         axis %= len(views[0].axes)
-        first, *others = map(self.stored, views)
+        differ = self.ranks.differ_in(*(view.tensor for view in views))
+        alike = map(self.of_each_rank, views) if differ else views
+        first, *others = map(self.stored, alike)
         kept = {i: a for i, a in enumerate(first.axes) if i != axis}
         parts = [first, *(self.unified(view, kept) for view in others)]
         computed = [part for part in parts if not isinstance(part.tensor.op, Fill)]
@@ -398,7 +429,14 @@ class Tracer:
         axes = list(first.axes)
         axes[axis] = (dim,)
         op = Concat(tuple((part.tensor, part.axes[axis]) for part in parts), dim)
-        return self.view(Tensor(dims_of(axes), first.tensor.element, op), axes)
+        dims = self.ranks.among(dims_of(axes), *(part.tensor for part in parts))
+        return self.view(Tensor(dims, first.tensor.element, op), axes)
+
+    def of_each_rank(self, view: View) -> View:
+        """Return a view of which each rank has its own values, which may be equal."""
+        if self.ranks.differ_in(view.tensor):
+            return view
+        return self._along(view, Index(self.ranks.dim, self.ranks.count))
 
     def _stacked(self, views: Sequence[View], axis: int) -> View:
         """Return single numbers as one tensor: each is selected at its position."""
@@ -407,7 +445,7 @@ class Tracer:
         result, *others = views
         positions = self.positions(len(views), i32)
         for number, view in enumerate(others, 1):
-            here = self.map(MapKind.EQ, self._along(positions, view, axis), number)
+            here = self.map(MapKind.EQ, self._as_axis(positions, view, axis), number)
             result = self.map(MapKind.SELECT, here, view, result)
         return result
 
@@ -416,6 +454,8 @@ class Tracer:
     def gathered(self, table: View, ids: View) -> View:
         """Return the rows of a table that ids name, along its first axis."""
         table, ids = self.stored(table), self.stored(ids)
+        if self.ranks.differ_in(table.tensor) and self.ranks.differ_in(ids.tensor):
+            raise UnsupportedError("rows of a rank's table by ids of the rank")
         table = self.unified(table, {}, ids.dims)
         axes = [*ids.axes, *table.axes[1:]]
         if not table.axes[0]:  # All ids name its only row.
@@ -432,35 +472,17 @@ class Tracer:
                 total = self.reduce(ReduceKind.ADD, values, range(count))
             return self.view(total.tensor, [(), *total.axes])
         values, ids = self.stored(values), self.stored(ids)
+        if self.ranks.differ_in(ids.tensor):
+            raise UnsupportedError("sums into rows by ids of a rank")
         values = self.unified(values, dict(enumerate(ids.axes)))
         dim = Dim(rows)
         axes = [(dim,), *values.axes[count:]]
         op = ScatterAdd(values.tensor, ids.tensor, dim)
-        return self.view(Tensor(dims_of(axes), values.tensor.element, op), axes)
+        dims = self.ranks.among(dims_of(axes), values.tensor)
+        return self.view(Tensor(dims, values.tensor.element, op), axes)
 
 
 def _axis(views: Sequence[View], index: int) -> Axis:
     """Return the axis `index`, from the last one, of the first view that has it."""
     axes = (view.axes[index] for view in views if -index <= len(view.axes))
     return next(filter(None, axes), ())
-
-
-def _like(axis: Axis) -> Axis:
-    """Return other dimensions with the extents of an axis."""
-    return tuple(Dim(dim.extent) for dim in leaves(axis))
-
-
-def _cut_alike(axis: Axis, other: Axis) -> bool:
-    """Split the dimensions of two axes into the same extents, if that is possible."""
-    extents = map(sizes_of, (axis, other))
-    sizes = [size for each in extents for size in inner_sizes(each)]
-    return refine(axis, sizes) and refine(other, sizes)
-
-
-def _replaced(dims: Axis, pairs: Iterable[tuple[Axis, Axis]]) -> Axis:
-    """Return dimensions with others in place of those of some axes."""
-    new: dict[Dim, Axis] = {}
-    for olds, axis in pairs:
-        first, *others = leaves(olds)
-        new |= {first: axis, **dict.fromkeys(others, ())}
-    return tuple(dim for old in leaves(dims) for dim in new.get(old, (old,)))

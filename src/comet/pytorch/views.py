@@ -217,13 +217,18 @@ def split(
     if isinstance(sizes, int):
         sizes = [min(sizes, extent - first) for first in range(0, extent, sizes)]
     firsts = [sum(sizes[:number]) for number in range(len(sizes))]
-    parts = zip(firsts, sizes, strict=True)
-    return tuple(t.sliced(input, dim, first, size) for first, size in parts)
+    pairs = zip(firsts, sizes, strict=True)
+    parts = tuple(t.sliced(input, dim, first, size) for first, size in pairs)
+    if len(set(sizes)) == 1:
+        t.parts[parts] = input, dim
+    return parts
 
 
 @rule("aten.cat")
 def cat(t: Tracer, out: Result, tensors: Sequence[View], dim: int = 0):
     parts = [t.convert(x, out.element) for x in tensors]
+    if known := t.parts.get(tuple(parts)):
+        return _moved(t, *known, dim, len(parts))
     raw = [_negated(part) for part in parts]
     if all(raw) or not any(raw):
         return t.joined(parts, dim)
@@ -231,6 +236,22 @@ def cat(t: Tracer, out: Result, tensors: Sequence[View], dim: int = 0):
     return _signed(
         t, t.joined(some, dim), dim, [part.shape[dim] for part in parts], raw
     )
+
+
+def _moved(t: Tracer, view: View, old: int, new: int, count: int) -> View:
+    """
+    Return the parts of one axis of a view, one behind the other along another one.
+
+    Torch moves to the first axis, and from there, what ranks gather and scatter.
+    """
+    old, new, shape = old % len(view.axes), new % len(view.axes), [*view.shape]
+    shape[old : old + 1] = count, shape[old] // count
+    cut = t.reshaped(view, shape)
+    order = [axis for axis in range(len(shape)) if axis != old]
+    joined = [shape[axis] for axis in order]
+    joined[new] *= count
+    order.insert(new, old)
+    return t.reshaped(t.permuted(cut, order), joined)
 
 
 def _negated(view: View) -> View | None:

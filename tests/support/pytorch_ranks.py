@@ -1,0 +1,324 @@
+"""
+Models that are spread over ranks, as programs and by `torch.compile`: a script.
+
+It prints, in JSON, the programs of `comet.from_torch` for a group of 4 ranks and their
+errors, what it refuses, and what a model computes on 2 processes.
+"""
+
+# pyright: basic
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed import _functional_collectives as funcol
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    ParallelStyle,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
+from torch.multiprocessing.spawn import spawn
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+import comet
+from comet.dialects.compound.dims import extents_of
+from comet.interpreter import run
+from comet.pytorch.backend import SlowPathWarning
+
+RANKS = 4
+HARDWARE = "samples/hardware/h200x1.yaml"
+
+
+class Gated(nn.Module):
+    """A gated MLP."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.up = (nn.Linear(16, 32, bias=False) for _ in range(2))
+        self.down = nn.Linear(32, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+
+
+class Attention(nn.Module):
+    """Attention with a head for each rank."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value, self.out = (
+            nn.Linear(16, 16) for _ in range(4)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (
+            part(x).unflatten(-1, (-1, 4)).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        attention = nn.functional.scaled_dot_product_attention
+        seen = attention(query, key, value, is_causal=True)
+        return self.out(seen.transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    """Both, with norms and residuals."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(16), nn.RMSNorm(16)
+        self.attention, self.gated = Attention(), Gated()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.first(x))
+        return x + self.gated(self.second(x))
+
+
+def plan(model: nn.Module, along_sequence: bool) -> dict[str, ParallelStyle]:
+    """Return how a model is spread: tensor parallel, or sequence parallel as well."""
+    tokens = Shard(1) if along_sequence else Replicate()
+    rows = RowwiseParallel(output_layouts=tokens)
+    columns = ColwiseParallel(input_layouts=tokens)
+    found: dict[str, ParallelStyle] = {}
+    for name, part in model.named_modules():
+        if isinstance(part, nn.Linear):
+            found[name] = rows if name.endswith(("down", "out")) else columns
+        elif isinstance(part, (nn.LayerNorm, nn.RMSNorm)) and along_sequence:
+            found[name] = SequenceParallel(use_local_output=True)
+    return found
+
+
+def world() -> distributed.ProcessGroup:
+    """Return the group of all ranks."""
+    group = distributed.group.WORLD
+    assert group is not None
+    return group
+
+
+def whole_values(program: ModuleOp, tensors: list[Tensor]) -> list[np.ndarray]:
+    """Return unsharded tensors as the function of a program takes them."""
+    function = next(op for op in program.walk() if isinstance(op, FuncOp))
+    shapes = [tuple(extents_of(value).values()) for value in function.body.block.args]
+    pairs = zip(tensors, shapes, strict=True)
+    return [each.detach().double().reshape(shape).numpy() for each, shape in pairs]
+
+
+def error(program: ModuleOp, name: str, tensors: list[Tensor], wanted: Tensor) -> float:
+    """Return the largest error of the ranks, and of the reference."""
+    values = whole_values(program, tensors)
+    results = [run(program, each, values)[0] for each in (name, f"{name}__reference")]
+    found = [torch.as_tensor(each).reshape(wanted.shape) for each in results]
+    return max((each - wanted).abs().max().item() for each in found)
+
+
+def models(mesh: DeviceMesh) -> dict[str, tuple[str, float]]:
+    """Return program and error of each model, in both ways to spread it."""
+    found: dict[str, tuple[str, float]] = {}
+    for kind in (Gated, Attention, Block):
+        for along_sequence in (False, True):
+            whole = kind()
+            spread = kind()
+            spread.load_state_dict(whole.state_dict())
+            parallelize_module(spread, mesh, plan(spread, along_sequence))
+            x = torch.randn(2, 8, 16)
+            part = x[:, :2] if along_sequence else x
+            name = kind.__name__.lower()
+            program = comet.from_torch(spread, part, name=name)
+            tensors = [*whole.parameters(), x]
+            key = f"{name} {'sequence' if along_sequence else 'tensor'}"
+            found[key] = str(program), error(program, name, tensors, whole(x))
+    return found
+
+
+FUNCTIONS: Mapping[str, tuple[Callable[..., Tensor], Callable[[Tensor], Tensor]]] = {
+    "sum": (lambda x, g: funcol.all_reduce(x, "sum", g), lambda x: x.sum(0)),
+    "mean": (
+        lambda x, g: funcol.all_reduce(x.exp(), "avg", g),
+        lambda x: x.exp().mean(0),
+    ),
+    "largest": (lambda x, g: funcol.all_reduce(x, "max", g), lambda x: x.amax(0)),
+    "least": (lambda x, g: funcol.all_reduce(x, "min", g), lambda x: x.amin(0)),
+    "a number": (lambda x, g: funcol.all_reduce(x.sum(), "sum", g), torch.sum),
+    "sum of a sum": (
+        lambda x, g: funcol.all_reduce(funcol.all_reduce(x, "sum", g), "sum", g),
+        lambda x: x.sum(0) * RANKS,
+    ),
+    "rows": (lambda x, g: funcol.all_gather_tensor(x, 0, g), lambda x: x.flatten(0, 1)),
+    "columns": (
+        lambda x, g: funcol.all_gather_tensor(x, 1, g) * 2,
+        lambda x: x.transpose(0, 1).flatten(1) * 2,
+    ),
+    "rows that all have": (
+        lambda x, g: (
+            funcol.all_gather_tensor(funcol.all_reduce(x, "sum", g), 0, g).sin().sum(0)
+        ),
+        lambda x: x.sum(0).sin().sum(0) * RANKS,
+    ),
+    "products of rows": (
+        lambda x, g: (
+            funcol.all_gather_tensor(x, 0, g)
+            @ funcol.all_gather_tensor(x.sin(), 0, g).t()
+        ),
+        lambda x: x.flatten(0, 1) @ x.flatten(0, 1).sin().t(),
+    ),
+    "a part of rows": (
+        lambda x, g: funcol.reduce_scatter_tensor(x, "sum", 0, g),
+        lambda x: x.sum(0),
+    ),
+    "a part of columns": (
+        lambda x, g: funcol.reduce_scatter_tensor(x, "max", 1, g),
+        lambda x: x.amax(0).unflatten(1, (RANKS, -1)),
+    ),
+    "a part of what all have": (
+        lambda x, g: funcol.reduce_scatter_tensor(
+            funcol.all_reduce(x, "avg", g), "sum", 0, g
+        ),
+        lambda x: x.sum(0),
+    ),
+    "joined with what all have": (
+        lambda x, g: funcol.all_reduce(
+            torch.cat([x, funcol.all_reduce(x, "sum", g)]), "max", g
+        ),
+        lambda x: torch.cat([x.amax(0), x.sum(0)]),
+    ),
+}
+"""What ranks compute of an 8 x 12 tensor each, and what that is of all of them."""
+
+
+def functions() -> dict[str, tuple[str, float]]:
+    """Return program and error of each function."""
+    group, found = world(), dict[str, tuple[str, float]]()
+    for name, (function, wanted) in FUNCTIONS.items():
+        x = torch.randn(RANKS, 8, 12)
+        program = comet.from_torch(lambda each: function(each, group), x[0])
+        found[name] = str(program), error(program, "main", [x], wanted(x))
+    return found
+
+
+class Counting(nn.Module):
+    """A model that changes a buffer."""
+
+    count: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count.add_(1)
+        return x + self.count
+
+
+def refused(mesh: DeviceMesh) -> dict[str, str]:
+    """Return the messages of what cannot be translated."""
+    group, x = world(), torch.randn(8, 4)
+    pair = distributed.new_group([0, 1])
+    assert isinstance(pair, distributed.ProcessGroup)
+    plane = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+    tries: dict[str, Callable[[], object]] = {
+        "reduction": lambda: comet.from_torch(
+            lambda x: funcol.all_reduce(x, "product", group), x
+        ),
+        "groups": lambda: comet.from_torch(
+            lambda x: (
+                funcol.all_reduce(x, "sum", group) + funcol.all_reduce(x, "sum", pair)
+            ),
+            x,
+        ),
+        "axes": lambda: comet.from_torch(
+            torch.sin, distribute_tensor(x, plane, [Shard(0), Shard(1)])
+        ),
+        "ranks differ": lambda: comet.from_torch(
+            lambda x: x.redistribute(placements=[Shard(0)]).to_local() * 2,
+            distribute_tensor(x, mesh, [Replicate()]),
+        ),
+        "sizes": lambda: comet.from_torch(
+            torch.sin, distribute_tensor(torch.randn(10), mesh, [Shard(0)])
+        ),
+        "changes": lambda: comet.from_torch(Counting(), torch.randn(4)),
+        "conditions": lambda: comet.from_torch(
+            lambda x: funcol.all_reduce(x > 0, "max", group), x
+        ),
+    }
+    found: dict[str, str] = {}
+    for name, attempt in tries.items():
+        try:
+            found[name] = str(attempt())
+        except comet.CometError as error:
+            found[name] = str(error)
+    return found
+
+
+def alone(mesh: DeviceMesh) -> dict[str, str]:
+    """Return programs without collectives: of shards, and of one GPU."""
+    x = distribute_tensor(torch.randn(8, 4), mesh, [Shard(1)])
+    return {
+        "shards": str(comet.from_torch(lambda x: x.to_local().exp(), x)),
+        "one GPU": str(comet.from_torch(torch.exp, torch.randn(8, 4))),
+    }
+
+
+def process(rank: int, folder: str) -> None:
+    """Compare a compiled model on one of 2 processes with that on one, in a file."""
+    store = f"file://{folder}/store"
+    distributed.init_process_group("gloo", store, rank=rank, world_size=2)
+    torch.manual_seed(0)
+    whole, spread = Gated(), Gated()
+    spread.load_state_dict(whole.state_dict())
+    parallelize_module(spread, init_device_mesh("cpu", (2,)), plan(spread, False))
+    x = torch.randn(4, 16)
+    compiled = torch.compile(
+        spread, backend="comet", options={"hardware": HARDWARE}, dynamic=False
+    )
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        found = compiled(x)
+        found.square().sum().backward()
+    wanted = whole(x)
+    wanted.square().sum().backward()
+    errors = [(found - wanted).abs().max().item()]
+    pairs = zip(spread.parameters(), whole.parameters(), strict=True)
+    for part, all_of_it in pairs:
+        gradient, of_all = cast(DTensor, part.grad).full_tensor(), all_of_it.grad
+        assert of_all is not None
+        errors.append((gradient - of_all).abs().max().item())
+    slow = [str(w.message) for w in seen if w.category is SlowPathWarning]
+    Path(folder, str(rank)).write_text(json.dumps([max(errors), slow]))
+    distributed.destroy_process_group()
+
+
+def processes() -> list[tuple[float, list[str]]]:
+    """Return the largest error of each of 2 processes, and their warnings."""
+    with TemporaryDirectory() as folder:
+        spawn(process, (folder,), nprocs=2)
+        return [json.loads(Path(folder, name).read_text()) for name in "01"]
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    distributed.init_process_group("fake", store=FakeStore(), rank=1, world_size=RANKS)
+    mesh = init_device_mesh("cpu", (RANKS,))
+    found = {
+        "programs": models(mesh) | functions(),
+        "refused": refused(mesh),
+        "alone": alone(mesh),
+    }
+    distributed.destroy_process_group()
+    json.dump({**found, "processes": processes()}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Models of torch that are spread over ranks become programs of these ranks."""
+
+import json
+import re
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from covering import covering, one_of
+from paths import ROOT, SUPPORT
+from rank_runs import outcomes
+from torch_python import run_python
+
+import comet
+
+SCRIPT = SUPPORT / "pytorch_ranks.py"
+HARDWARE = "samples/hardware/h200x8.yaml"
+MODELS = [
+    f"{kind} {way}"
+    for kind, way in product(("gated", "attention", "block"), ("tensor", "sequence"))
+]
+FUNCTIONS = re.findall(r'^    "([^"]+)": \(', SCRIPT.read_text(), re.M)
+PATTERNS = ("bsp", "wait", "push", "pull", "fused")
+NAME = re.compile(r"(\w+): tensor<(\S+)xf32, #compound.dims<([^>]*)>>")
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """Return what the script prints."""
+    done = run_python([SCRIPT], {"TRITON_INTERPRET": "1"}, ROOT)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def arguments(program: str) -> dict[str, tuple[str, str]]:
+    """Return shape and dimensions of each argument of the first function."""
+    (line,) = re.findall(r"func.func @\w+\((.*?)\) ->", program)[:1]
+    return {name: (shape, dims) for name, shape, dims in NAME.findall(line)}
+
+
+@pytest.mark.parametrize("name", [*MODELS, *FUNCTIONS])
+def test_ranks_compute_what_torch_does_on_whole_tensors(
+    name: str, found: dict[str, Any]
+):
+    _, error = found["programs"][name]
+    assert error < 1e-5
+
+
+def test_arguments_have_the_shards_of_their_placements(found: dict[str, Any]):
+    program, _ = found["programs"]["block sequence"]
+    given = arguments(program)
+    rows, columns = given["p_gated_gate_weight"], given["p_gated_down_weight"]
+    assert rows == ("4x8x16", "rank, D, M")
+    assert columns == ("16x4x8", "M, rank, D")
+    assert given["p_gated_down_bias"] == given["p_first_weight"] == ("16", "M")
+    assert given["input"] == ("2x4x2x16", "H, rank, B, M")
+
+
+def test_what_has_no_placement_is_a_part_of_the_first_axis(found: dict[str, Any]):
+    program, _ = found["programs"]["sum"]
+    assert arguments(program)["input"] == ("4x8x12", "rank, M, N")
+
+
+def test_what_is_gathered_twice_is_gathered_once(found: dict[str, Any]):
+    program, _ = found["programs"]["gated sequence"]
+    assert program.count("collective.all_gather") == 1
+
+
+@one_of(4)
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    covering(product([*MODELS[:4], *FUNCTIONS], PATTERNS), 1),
+)
+def test_every_pattern_runs_right(
+    name: str, pattern: str, found: dict[str, Any], tmp_path: Path
+):
+    program, _ = found["programs"][name]
+    passes = f"triton-distributed{{ranks=4 pattern={pattern}}}"
+    module = comet.compile(program, ROOT / HARDWARE, passes).emit("triton")
+    assert outcomes({"ranks": module}, tmp_path, seeds=1) == {"ranks": "right"}
+
+
+def test_what_cannot_be_a_program_of_ranks_is_said(found: dict[str, Any]):
+    reduced = "from_torch: all_reduce (_c10d_functional.all_reduce)"
+    assert found["refused"] == {
+        "reduction": f"{reduced}: the reduction 'product' of all ranks has no "
+        "translation",
+        "groups": "from_torch: all_reduce_1 (_c10d_functional.all_reduce): a second "
+        "group of ranks has no translation",
+        "axes": "a mesh of 2 axes is not translated; use one of one axis",
+        "ranks differ": "the first rank does something else than the last, as when it "
+        "takes a part of what all have; from_torch needs one program of all ranks",
+        "sizes": "10 elements have shards of different sizes on 4 ranks; from_torch "
+        "needs equal ones",
+        "changes": "the model changes b_count; call its eval(), or compute without "
+        "changes",
+        "conditions": f"{reduced}: a reduction of conditions of all ranks has no "
+        "translation",
+    }
+
+
+def test_without_collectives_only_shards_make_ranks(found: dict[str, Any]):
+    shards, one = found["alone"]["shards"], found["alone"]["one GPU"]
+    assert arguments(shards)["input"] == ("8x4", "M, rank")
+    assert "collective.all" not in shards
+    assert "collective" not in one
+
+
+def test_compiled_models_have_collectives_between_kernels(found: dict[str, Any]):
+    slow = [
+        f"_c10d_functional.{op} runs in torch: collectives are between the kernels of "
+        "a rank"
+        for op in ("wait_tensor", "all_reduce")
+    ]
+    for error, warnings in found["processes"]:
+        assert error < 1e-5
+        assert warnings == slow
