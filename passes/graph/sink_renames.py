@@ -1,5 +1,5 @@
 """
-`sink-renames`: elementary level -> elementary level, with renames as late as possible.
+`sink-renames`: elementary or SPMD level -> same level, renames as late as possible.
 
 A rename of a computed value ends a kernel: the value has to be in memory before it is
 viewed under other names. Ops can compute under the old names instead, and their results
@@ -64,7 +64,7 @@ class SinkRenamesPass(FunctionPass):
 
     name = "sink-renames"
 
-    LEVELS = (IRLevel.ELEMENTARY,)
+    LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         if not says_sharding(function):

@@ -1,9 +1,10 @@
 """
-`stream`: elementary level -> elementary level, with folds.
+`stream`: elementary or SPMD level -> same level, with folds.
 
 Statistics over one dimension that depend on each other, such as the maximum and the sum
 of exponentials of a softmax, become one `compound.fold`, which reads the dimension
-once, in chunks of any size. All other reductions stay. Rejects a dimension that no
+once, in chunks of any size. All other reductions stay, those that ranks complete by
+collectives among them. Rejects a dimension that no
 function has, and a requested one with dependent reductions that no form matches.
 """
 
@@ -22,7 +23,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import FoldOp, ReduceOp
 from comet.dialects.errors import OpError
-from comet.passes.analysis.levels import IRLevel, functions_at
+from comet.passes.analysis.levels import IRLevel, compute_block, functions_at
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.form import Statistics, name_values, needed
 from comet.passes.graph.stream.forms import FORMS
@@ -43,7 +44,7 @@ class StreamPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function of the module that is no reference."""
-        functions = functions_at(op, self.name, IRLevel.ELEMENTARY)
+        functions = functions_at(op, self.name, IRLevel.ELEMENTARY, IRLevel.SPMD)
         if self.dim is not None:
             _check_dim(functions, self.dim)
         for func in functions:
@@ -70,7 +71,7 @@ def _check_dim(functions: Sequence[FuncOp], dim: str) -> None:
 
 def dims_of_reductions(func: FuncOp) -> tuple[str, ...]:
     """Return the dimensions that reductions of `func` reduce, in program order."""
-    reductions = (op for op in func.body.block.ops if isinstance(op, ReduceOp))
+    reductions = (op for op in compute_block(func).ops if isinstance(op, ReduceOp))
     return tuple(dict.fromkeys(dim for op in reductions for dim in op.reduced))
 
 
@@ -88,7 +89,7 @@ def plan_folds(func: FuncOp, dim: str) -> list[Statistics]:
 
 
 def _reductions(func: FuncOp, dim: str) -> list[ReduceOp]:
-    ops = func.body.block.ops
+    ops = compute_block(func).ops
     return [op for op in ops if isinstance(op, ReduceOp) and dim in op.reduced]
 
 

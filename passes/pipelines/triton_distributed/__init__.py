@@ -276,6 +276,8 @@ class TritonDistributedPass(Pipeline):
                 yield from distribute_over_programs(ctx, module, self.dims, self.ranks)
             elif self.ranks > 1 and not is_sharded:
                 yield from distribute_over_ranks(ctx, module, self.dims)
+        elif level is IRLevel.SPMD:
+            yield from self._to_streams()
         then: list[ModulePass] = []
         if self.instances > 1 and ORDER.index(level) <= ORDER.index(IRLevel.SPMD):
             then += self._to_exchanges(module, level)
@@ -342,11 +344,15 @@ class TritonDistributedPass(Pipeline):
         if any(any(plan_comparisons(f)) for f in compute_functions(module)):
             yield UseGePass()
         yield LowerViewsPass()
+        yield from self._to_streams()
+        if self.scales == "all" or (self.scales == "auto" and self.instances == 1):
+            yield SinkScalesPass(self.scales)
+
+    def _to_streams(self) -> Iterator[ModulePass]:
+        """Yield the passes that make folds of statistics, also in a written region."""
         yield SinkRenamesPass()
         if self.stream:
             yield StreamPass(counts=self.group == 1)
-        if self.scales == "all" or (self.scales == "auto" and self.instances == 1):
-            yield SinkScalesPass(self.scales)
 
     def _split(
         self, module: ModuleOp, then: Sequence[ModulePass]

@@ -201,7 +201,7 @@ func.func private @f__reference(%s: !S) -> !S attributes {{comet.reference}} {{
 def test_a_region_is_for_as_many_ranks_as_it_is_written_for(tmp_path: Path) -> None:
     module = run_passes(parse_module(WRITTEN.format(ranks=4)), H200X8)
     passes = [part.name for part in parts_of(TritonDistributedPass(ranks=4), module)]
-    assert passes[:2] == ["merge-collectives", "place-collectives"]
+    assert passes[:3] == ["sink-renames", "stream", "merge-collectives"]
     pipeline = f"{H200X8},triton-distributed{{ranks=4}}"
     source = emitted(WRITTEN.format(ranks=4), pipeline)
     assert outcomes({"f": source}, tmp_path, seeds=2) == {"f": "right"}

@@ -25,4 +25,4 @@ func.func @graph(%a: tensor<4x2xf16>, %b: tensor<2x8xf16>) -> tensor<4x8xf16> {
   func.return %p : tensor<4x8xf16>
 }
 
-// CHECK: stream: @graph is at the graph level and this pass takes the elementary level; run decompose first
+// CHECK: stream: @graph is at the graph level and this pass takes the elementary or spmd level; run decompose first
