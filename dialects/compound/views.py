@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound.dims import names_of
 from comet.dialects.compound.elementary import FillOp
@@ -71,3 +71,13 @@ def sources(value: SSAValue) -> Iterator[SSAValue]:
             yield from sources(operand)
     else:
         yield value
+
+
+def readers_of(value: SSAValue) -> Iterator[Operation]:
+    """Yield the ops that read `value`, or a view of it."""
+    for use in value.uses:
+        if isinstance(use.operation, View):
+            for result in use.operation.results:
+                yield from readers_of(result)
+        else:
+            yield use.operation

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from comet.dialects.collective.spmd import rank_count
+from comet.dialects.dataflow.locality import launched_ranks
 from comet.dialects.dataflow.merging import launched_nodes
 from comet.dialects.dataflow.program import KernelOp
 from comet.dialects.schedule import SpatialOp
@@ -18,7 +19,9 @@ def launch_axes(node: SpatialOp) -> int:
     There is one, so that one launch can have the programs of all ranks, of several
     nodes, and of groups whose programs follow each other.
     """
-    is_single = rank_count(node) == group_size(node) == 1
+    kernel = node.parent_op()
+    ranks = launched_ranks(kernel) if isinstance(kernel, KernelOp) else rank_count(node)
+    is_single = ranks == group_size(node) == 1
     return GRID_AXES if is_single and not _shares_launch(node) else 1
 
 

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.traits import SymbolTable
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
@@ -205,11 +206,21 @@ def _with(
     return tuple(entries.values())
 
 
+def _copied(func: FuncOp) -> FuncOp:
+    """Return a copy of a function, in a copy of its module, which has its mesh."""
+    module = func.parent_op()
+    if module is None:
+        return func.clone()
+    copy = SymbolTable.lookup_symbol(module.clone(), func.sym_name)
+    assert isinstance(copy, FuncOp)
+    return copy
+
+
 def _loading(
     func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp
 ) -> frozenset[str]:
     """Return the names of the nodes whose loops `specialize-warps` takes, by trying."""
-    levels, copy = gpu_levels(system), func.clone()
+    levels, copy = gpu_levels(system), _copied(func)
     tile_function(copy, plan, system)
     outline(copy, plan_launches(copy))
     materialize(copy)

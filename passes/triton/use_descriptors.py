@@ -27,10 +27,10 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import ReduceKind, RenameOp
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of, names_of
 from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow.locality import is_local
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp, SpatialOp, YieldOp
 from comet.dialects.schedule.launch import LaunchAttr
@@ -108,12 +108,20 @@ def descriptor_copies(
 
 
 def _is_only_read(source: SSAValue) -> bool:
-    """Return whether a tile is of a parameter, or a rename, in a kernel of one rank."""
+    """
+    Return whether a tile is of a parameter, or a rename, in a local kernel.
+
+    Ranks have equal shards: the end of a shorter one is not that of its memory.
+    """
     value = outside(source)
     while isinstance(value, OpResult) and isinstance(value.owner, RenameOp):
         value = outside(value.owner.input)
     kernel = value.block.parent_op() if isinstance(value, BlockArgument) else None
-    return isinstance(kernel, KernelOp) and rank_count(kernel) == 1
+    return isinstance(kernel, KernelOp) and _has_whole_shards(kernel)
+
+
+def _has_whole_shards(kernel: KernelOp) -> bool:
+    return is_local(kernel) and not kernel.shards
 
 
 def stored_parts(kernel: KernelOp) -> int:
@@ -154,7 +162,7 @@ def stored_copies(
     on the launch grid stores, as in groups of programs, is no copy of that. Each thread
     block of a cluster stores its columns: parts of all would pass between blocks.
     """
-    if rank_count(kernel) != 1 or len(kernel.nodes) != 1:
+    if not _has_whole_shards(kernel) or len(kernel.nodes) != 1:
         return ()
     (node,) = kernel.nodes
     if node.launch is None or node.launch.specialize or not _are_results(kernel, node):

@@ -412,7 +412,7 @@ class TritonDistributedPass(Pipeline):
     @property
     def _may_specialize(self) -> bool:
         """Whether kernels may have producer warps."""
-        if self.ranks > 1 or self.ctas != 1 or self.copies == "pointers":
+        if self.ctas != 1 or self.copies == "pointers":
             return False
         given = self.factors != "auto"
         return self.specialize is True or (self.specialize == "auto" and not given)

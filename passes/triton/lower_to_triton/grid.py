@@ -165,7 +165,8 @@ def _on_axes(
     elif axis := max(axes, default=0):
         raise PassFailedException(
             f"lower-to-triton: programs are on axis {axis} of the launch grid, and "
-            "kernels of several ranks have axis 0 only; write `on 0` for all loops"
+            "those of several nodes, groups or ranks are on axis 0; write `on 0` for "
+            "all loops"
         )
     else:
         yield from ((axis, program) for axis in axes)

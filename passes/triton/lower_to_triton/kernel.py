@@ -26,6 +26,7 @@ from comet.dialects.dataflow.arrival import ArriveOp
 from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
 from comet.dialects.dataflow.launch_axes import group_size
+from comet.dialects.dataflow.locality import launched_ranks
 from comet.dialects.dataflow.merging import arrivals_in
 from comet.dialects.dataflow.persistence import loads_tiles_ahead, unfit_for_tiles
 from comet.dialects.dataflow.shares import SharesOp, shares_of
@@ -65,7 +66,6 @@ from comet.passes.triton.pad_blocks import kernel_extents, memory_level
 from comet.passes.triton.slices import (
     Slice,
     blocks_of,
-    rank_count,
     rank_loops,
     uncut_slices,
 )
@@ -85,6 +85,10 @@ class LoweredKernel:
     scratch: tuple[Attribute, ...]
     """Types of the buffers that only this kernel uses, its last pointers."""
     launch: LaunchAttr
+    takes_rank: bool
+    """Whether the number of the rank follows the pointers."""
+    takes_heaps: bool
+    """Whether the addresses of all ranks' heaps follow it."""
     has_epoch: bool
     """Whether two counters follow the pointers."""
     coresident: int
@@ -93,7 +97,7 @@ class LoweredKernel:
 
 def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     """Write one kernel in Triton."""
-    world = rank_count(kernel)
+    world = launched_ranks(kernel)
     if (value := unwritable(kernel)) is not None:
         raise OpError(
             kernel,
@@ -119,6 +123,8 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
         tuple(grid),
         tuple(lowering.memory.scratch),
         kernel.launch or LaunchAttr(),
+        any(argument.type == i32 for argument in tl_kernel.body.block.args),
+        world > 1,
         lowering.has_epoch,
         0 if kernel.coresident is None else kernel.coresident.value.data,
     )
@@ -389,12 +395,12 @@ class _KernelLowering:
         self, dim: str, shape: Slice, constexprs: Constexprs, home: Prologue
     ) -> DimSlice:
         """Return the slice that is a whole dimension, or this rank's shard of it."""
-        size, ranks = constexprs.extent(dim, shape.length), self._ranks
+        size = constexprs.extent(dim, shape.length)
         full = DimSlice(dim, shape, None, size, home, constexprs)
-        if ranks is None or not shape.uneven:
+        if not shape.uneven:
             return full
         add, total = home.add, self._kernel.shard_extents[dim]
-        before = add(tl.BinaryOp(BinaryKind.MUL, ranks.rank, size))
+        before = add(tl.BinaryOp(BinaryKind.MUL, self.memory.rank, size))
         all_ranks = constexprs.extent(dim, total)
         remaining = add(tl.BinaryOp(BinaryKind.SUB, all_ranks, before))
         remaining = add(tl.BinaryOp(BinaryKind.MIN, remaining, size))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import dataflow, tl
+from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import (
     ConcatOp,
     FillOp,
@@ -89,8 +90,8 @@ class KernelMemory:
         self._kernel, self._tl_kernel = kernel, tl_kernel
         self.constexprs, self.ranks, self._group = constexprs, ranks, group
         self.scratch: list[Attribute] = []
-        self.entry = Prologue(tl_kernel.body.block)
-        """Where the kernel begins."""
+        self.entry = Prologue(tl_kernel.body.block) if ranks is None else ranks.home
+        """Where the kernel begins, and knows its pointers."""
         self.descriptors: dict[tuple[SSAValue, tuple[int, ...]], SSAValue] = {}
         """The descriptors of a tensor, by its pointer and the size of blocks."""
         self.loaded_ids: dict[
@@ -98,6 +99,7 @@ class KernelMemory:
         ] = {}
         """The loaded ids of rows, by memory, block, and offsets of the slice."""
         self._write_through: SSAValue | None = None
+        self._rank: SSAValue | None = None
         self._pointers = self._symmetric_pointers()
         self.buffers = self._tensors()
         for op in kernel.body.block.ops:
@@ -122,6 +124,15 @@ class KernelMemory:
         if self.ranks is None:
             return pointer
         return self.ranks.shared.symmetric_address(pointer)
+
+    @property
+    def rank(self) -> SSAValue:
+        """The number of the rank; a local kernel takes it only where it is used."""
+        if self.ranks is not None:
+            return self.ranks.rank
+        if self._rank is None:
+            self._rank = add_parameter(self._tl_kernel, i32, "rank")
+        return self._rank
 
     def _tensors(self) -> dict[SSAValue, Buffer]:
         """Return the memory of every tensor that enters or leaves."""
@@ -259,13 +270,13 @@ def view_of_peers(op: PullOp, memory: KernelMemory) -> Buffer:
 @views(IndexOp)
 def view_positions(op: IndexOp, memory: KernelMemory) -> Buffer:
     """Return positions along a dimension, in the whole if this is a shard."""
-    buffer, ranks = buffer_at(None, extents_of(op.result)), memory.ranks
-    if op.whole is None or ranks is None:
+    buffer = buffer_at(None, extents_of(op.result))
+    if op.whole is None or rank_count(op) == 1:
         return buffer
     shard = extents_of(op.result)[op.dim]
     extent = memory.constexprs.extent(op.dim, shard)
-    first = tl.BinaryOp(BinaryKind.MUL, ranks.rank, extent)
-    return replace(buffer, first=ranks.home.add(first, f"first_{op.dim.lower()}"))
+    first = tl.BinaryOp(BinaryKind.MUL, memory.rank, extent)
+    return replace(buffer, first=memory.entry.add(first, f"first_{op.dim.lower()}"))
 
 
 @views(RenameOp)

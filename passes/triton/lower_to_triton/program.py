@@ -239,8 +239,9 @@ def lower_launch(op: dataflow.KernelOp, scope: Steps) -> None:
     arguments += [scope.insert(tl.EmptyOp(type), "scratch") for type in lowered.scratch]
     if lowered.has_epoch:
         arguments.append(scope.insert(ZerosOp(COUNTERS), f"{name}_counters"))
-    if scope.ranks > 1:
+    if lowered.takes_rank:
         arguments.append(scope.insert(RankOp()))
+    if lowered.takes_heaps:
         arguments.append(scope.insert(HeapBasesOp(scope.ranks)))
     launch = lowered.launch
     scope.builder.insert(

@@ -1,9 +1,10 @@
 """
-All ranks on one device: each launch has the programs of every rank.
+All ranks on one device: a launch whose programs exchange has those of every rank.
 
 A program finds its rank by `shim.rank_and_program_id`, and its rank's tensors by the
 addresses of rank 0's (`shim.symmetric_address`), so all of them are in the heap. Each
-launch ends before the next one starts: a barrier of all ranks.
+launch ends before the next one starts: a barrier of all ranks. A kernel that does not
+take the addresses of heaps reaches no other rank, and is launched for each of them.
 """
 
 from __future__ import annotations
@@ -111,9 +112,9 @@ class VirtualRanks:
             VirtualRank(rank, heap, bases, device) for rank, heap in enumerate(heaps)
         ]
 
-    def merged_launches(self) -> list[KernelCall]:
+    def merged_launches(self) -> list[tuple[KernelCall, ...]]:
         """
-        Return the queued launches, each merged for all ranks.
+        Return what each queued launch is for all ranks: one, or one for each rank.
 
         Raises `SymmetryError` if the ranks' launches differ.
         """
@@ -123,7 +124,14 @@ class VirtualRanks:
             raise SymmetryError("ranks launch different numbers of kernels")
         for rank in self.ranks:
             rank.queued = []
-        return [merged(launches, self._bases) for launches in zip(*queued, strict=True)]
+        return [self._of_all(launches) for launches in zip(*queued, strict=True)]
+
+    def _of_all(self, launches: tuple[KernelCall, ...]) -> tuple[KernelCall, ...]:
+        """Return one launch for all ranks; if its kernel is local, one for each."""
+        expect_same_launches(launches)
+        table = self.ranks[0].heap_bases
+        exchanges = any(value is table for value in launches[0].arguments)
+        return (merged(launches, self._bases),) if exchanges else launches
 
 
 def merged(launches: Sequence[KernelCall], bases: Sequence[int]) -> KernelCall:
@@ -136,10 +144,8 @@ def merged(launches: Sequence[KernelCall], bases: Sequence[int]) -> KernelCall:
     first = launches[0]
     if len(launches) == 1:
         return first
-    name: str = getattr(first.kernel, "__name__", "the kernel")
-    for rank, launch in enumerate(launches):
-        if _shape(launch) != _shape(first):
-            raise SymmetryError(f"rank {rank} launches {name} unlike rank 0")
+    expect_same_launches(launches)
+    name = _name(first)
     for index, values in enumerate(zip(*(launch.arguments for launch in launches))):
         if not _agree(values, bases):
             raise SymmetryError(
@@ -154,6 +160,18 @@ def merged(launches: Sequence[KernelCall], bases: Sequence[int]) -> KernelCall:
     (programs,) = first.grid
     grid = (programs * len(launches),)
     return KernelCall(first.kernel, grid, first.arguments, first.keywords)
+
+
+def expect_same_launches(launches: Sequence[KernelCall]) -> None:
+    """Raise `SymmetryError` if ranks launch other kernels, or on other grids."""
+    first = launches[0]
+    for rank, launch in enumerate(launches):
+        if _shape(launch) != _shape(first):
+            raise SymmetryError(f"rank {rank} launches {_name(first)} unlike rank 0")
+
+
+def _name(launch: KernelCall) -> str:
+    return getattr(launch.kernel, "__name__", "the kernel")
 
 
 def _shape(launch: KernelCall) -> tuple[object, ...]:
@@ -188,10 +206,10 @@ class SharedHost:
         self.sessions = [host.session(rank) for rank in self._ranks.ranks]
 
     def launches(self) -> list[KernelCall]:
-        """Return the merged kernels of one launch. Raises `SymmetryError`."""
+        """Return the kernels of one launch of all ranks. Raises `SymmetryError`."""
         for session in self.sessions:
             session.launch()
-        return self._ranks.merged_launches()
+        return [call for calls in self._ranks.merged_launches() for call in calls]
 
     def launch(self) -> None:
         """Launch the program once for all ranks."""

@@ -246,6 +246,14 @@ def test_a_kernel_that_does_not_know_its_rank_is_refused() -> None:
         merged(launches(PROGRAMS=0), BASES)
 
 
+def test_a_kernel_without_heaps_is_launched_for_each_rank() -> None:
+    ranks = VirtualRanks(2, 4096, Device())
+    calls = [replace(call, arguments=call.arguments[:2]) for call in launches()]
+    for rank, call in zip(ranks.ranks, calls, strict=True):
+        rank.launch_together(call)
+    assert ranks.merged_launches() == [tuple(calls)]
+
+
 def test_ranks_launch_equally_often() -> None:
     ranks = VirtualRanks(2, 4096, Device())
     ranks.ranks[1].launch_together(launches()[1])

@@ -31,6 +31,7 @@ from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.analysis.stored_values import format_stored, value_names
+from comet.passes.dataflow.outline_kernels.uneven_shards import uneven_extents
 from comet.passes.schedule.fuse.gpu.cut import cut_in_two
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.given import given_partition
@@ -100,11 +101,11 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
     or cannot be lowered, for an op of another level, and if the options `kernels` or
     `narrow` name something that is not legal.
     """
-    on_one_gpu = spmd_region(func) is None
+    region = spmd_region(func)
     trials = Trials(
         system,
-        launches_merged=on_one_gpu and options.launches != "none",
-        specialize=options.specialize,
+        launches_merged=region is None and options.launches != "none",
+        specialize=options.specialize and not (region and uneven_extents(region)),
     )
     best, narrow = _best(func, trials, options)
     _record(func, best, narrow, options)

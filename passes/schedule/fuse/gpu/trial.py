@@ -27,6 +27,7 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import FillOp, IndexOp, View
 from comet.dialects.compound.dims import joined_extents, with_level
 from comet.dialects.compound.gather import scatterings
+from comet.dialects.compound.views import readers_of, sources
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
@@ -256,9 +257,10 @@ class Trials:
         Return the trial of a kernel that is known to fit, as it will be launched.
 
         With producer warps, if these are faster, its tiles are those of that form.
+        Kernels that exchange values with other ranks have none.
         """
         trial = self.fitting(kernel)
-        if not self._specialize:
+        if not self._specialize or exchanges(kernel):
             return trial
         if not trial.known.compared:
             self._compare(kernel, trial)
@@ -333,6 +335,14 @@ class Trials:
     def _refusal(self, kernel: Spatial) -> str:
         node = self._nodes.pop(kernel, None) or self._built(kernel)
         return refusal(node, self.tiling(kernel), self._system)
+
+
+def exchanges(kernel: Spatial) -> bool:
+    """Return whether a collective makes what a kernel reads, or moves what it makes."""
+    read = (source for value in values_read(kernel.ops) for source in sources(value))
+    readers = (op for value in kernel.outs for op in readers_of(value))
+    neighbours = (*(value.owner for value in read), *readers)
+    return any(isinstance(op, CollectiveOp) for op in neighbours)
 
 
 def standalone_function(kernel: Spatial, levels: GpuLevels) -> FuncOp:

@@ -1,0 +1,110 @@
+"""Kernels of several ranks that exchange nothing: those of one GPU, in all forms."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from covering import some
+from paths import ROOT
+from rank_runs import outcomes
+from semantics import parse_module, run_passes
+from triton_modules import emitted, hardware
+
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.dataflow.locality import is_local
+
+SAMPLES = ROOT / "samples"
+HEADS = (SAMPLES / "attention.mlir").read_text()
+CAUSAL = (SAMPLES / "attention_causal.mlir").read_text()
+FORMS = (
+    "specialize=true",
+    "copies=descriptors",
+    "copies=descriptors stores=all",
+    "persist=all",
+    "copies=descriptors persist=all",
+)
+
+
+def on_ranks(program: str, ranks: int, options: str) -> str:
+    passes = f"triton-distributed{{ranks={ranks} {options}}}"
+    return emitted(program, f"{hardware('h200x8.yaml')},{passes}")
+
+
+def kernel_of(module: str) -> str:
+    """Return the text of the only kernel of a module."""
+    found = re.search(r"@triton.jit.*?(?=\n\n\n(?:def|class) )", module, re.DOTALL)
+    assert found is not None
+    return found.group()
+
+
+@pytest.mark.parametrize("options", ["", *FORMS])
+def test_a_shard_of_heads_has_the_kernel_of_one_gpu(options: str) -> None:
+    """Eight ranks have one of the eight heads each."""
+    one = emitted(
+        HEADS.replace("x8x", "x1x"),
+        f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1 {options}}}",
+    )
+    assert kernel_of(on_ranks(HEADS, 8, f"dim=H {options}")) == kernel_of(one)
+
+
+def test_large_heads_are_specialized_on_ranks_by_default() -> None:
+    size = "4x32x4096x128xbf16"
+    text = HEADS
+    for found in re.findall(r"tensor<(1x8x\d+x\d+xf16)>", HEADS):
+        text = text.replace(found, size)
+    assert "warp_specialize=True" in on_ranks(text, 8, "dim=H")
+
+
+@pytest.mark.parametrize("options", some(FORMS, 2))
+def test_all_forms_are_right_on_ranks(options: str, tmp_path: Path) -> None:
+    """Of causal attention, ranks have shards of queries, and positions in the whole."""
+    sources = {
+        "unequal heads": on_ranks(HEADS, 3, f"dim=H {options}"),
+        "queries": on_ranks(CAUSAL, 2, f"dim=M {options}"),
+    }
+    assert set(outcomes(sources, tmp_path).values()) == {"right"}
+
+
+def test_positions_in_the_whole_take_the_rank() -> None:
+    kernel = kernel_of(on_ranks(CAUSAL, 4, "dim=M"))
+    assert "first_m = rank * M" in kernel
+    assert "heap_bases" not in kernel
+    assert "rank" not in kernel_of(on_ranks(HEADS, 4, "dim=H"))
+
+
+def test_no_descriptor_ends_with_a_shorter_shard() -> None:
+    """Memory has as much for the last rank, and nobody has written its end."""
+    options = "dim=H copies=descriptors"
+    assert "make_tensor_descriptor" in on_ranks(HEADS, 4, options)
+    assert "make_tensor_descriptor" not in on_ranks(HEADS, 3, options)
+
+
+def kernels(sample: str, passes: str) -> dict[str, bool]:
+    """Return which kernels of a program are local, by name."""
+    module = run_passes(
+        parse_module((SAMPLES / sample).read_text()),
+        f"{hardware('h200x8.yaml')},{passes}",
+    )
+    found = (op for op in module.walk() if isinstance(op, KernelOp))
+    return {kernel.sym_name.data: is_local(kernel) for kernel in found}
+
+
+def test_what_exchanges_is_not_local() -> None:
+    plan = "triton-distributed{ranks=8 to=dataflow"
+    assert kernels("attention.mlir", f"{plan} dim=H}}") == {"attention_kernel": True}
+    for pattern in ("bsp", "pull", "fused"):
+        found = kernels("ag_gemm.mlir", f"{plan} pattern={pattern}}}")
+        assert not any(found.values())
+
+
+def test_neighbours_of_a_collective_are_not_local() -> None:
+    """Before channels there are collectives, which are kernels of the plan."""
+    found = kernels(
+        "gemm_all_reduce.mlir",
+        "select-ranks{ranks=8},decompose{accumulator=f32},insert-collectives,"
+        "merge-collectives,place-collectives,lower-reductions,fuse,tile,outline-kernels",
+    )
+    assert len(found) > 2
+    assert not any(found.values())
