@@ -23,7 +23,7 @@ def is_local(kernel: KernelOp) -> bool:
         return False
     readers = (use.operation for result in kernel.results_ for use in result.uses)
     neighbours = (*(value.owner for value in kernel.ins), *readers, kernel)
-    return not any(isinstance(op, KernelOp) and _moves(op) for op in neighbours)
+    return not any(isinstance(op, KernelOp) and collective_of(op) for op in neighbours)
 
 
 def launched_ranks(kernel: KernelOp) -> int:
@@ -31,6 +31,7 @@ def launched_ranks(kernel: KernelOp) -> int:
     return 1 if is_local(kernel) else rank_count(kernel)
 
 
-def _moves(kernel: KernelOp) -> bool:
-    """Return whether a kernel is a collective."""
-    return any(isinstance(op, CollectiveOp) for op in kernel.body.block.ops)
+def collective_of(kernel: KernelOp) -> CollectiveOp | None:
+    """Return the collective of a kernel, None if it computes."""
+    ops = kernel.body.block.ops
+    return next((op for op in ops if isinstance(op, CollectiveOp)), None)

@@ -8,9 +8,12 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from comet.dialects.blocks import terminator_of
+from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import FillOp, IndexOp
 from comet.dialects.compound.views import View
 from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp, YieldOp
+from comet.dialects.dataflow.locality import collective_of
 from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
@@ -66,21 +69,30 @@ def inside(value: SSAValue, block: Block) -> SSAValue:
     return node.hand_in(inside(value, node.parent))
 
 
-def place_barriers(program: ProgramOp, *, local: bool = False) -> None:
+def place_barriers(program: ProgramOp) -> None:
     """
-    Put barriers only where a kernel reads what was written since the last one.
+    Put barriers only where they are needed.
 
-    They are of all ranks, or order the kernels of one rank (`local`).
+    One of all ranks is between kernels that compute and collectives, also before the
+    end. A kernel that reads what was written since the last barrier needs one, too;
+    between kernels that compute, on several ranks, it orders those of one rank.
     """
     for op in list(program.body.block.ops):
         if isinstance(op, BarrierOp):
             Rewriter.erase_op(op)
+    on_ranks, moved = rank_count(program) > 1, False
     written: set[SSAValue] = set()
     for kernel in program.kernels():
-        if written.intersection(kernel.ins):
+        before, moved = moved, collective_of(kernel) is not None
+        reads_new = not written.isdisjoint(kernel.ins)
+        if before != moved or reads_new:
+            local = on_ranks and not (before or moved)
             Rewriter.insert_op(BarrierOp(local=local), InsertPoint.before(kernel))
             written.clear()
         written.update(kernel.results_)
+    if moved:
+        end = InsertPoint.before(terminator_of(program.body.block))
+        Rewriter.insert_op(BarrierOp(), end)
 
 
 def joined(first: KernelOp, second: KernelOp) -> KernelOp:

@@ -1,11 +1,10 @@
 """
-`merge-launches`: dataflow level -> the same, with fewer launches on one GPU.
+`merge-launches`: dataflow level -> the same, with fewer launches on each GPU.
 
 Kernels of which none needs what another makes can be one launch, such as the products
 of queries, keys and values, or the gradients of several weights (horizontal fusion).
-Where that costs less than a launch takes, kernels are merged (`launches`). Barriers are
-then where a kernel reads what was written since the last one. Launch plans of several
-ranks stay as they are.
+Where that costs less than a launch takes, kernels are merged (`launches`). On several
+ranks these are kernels that exchange nothing, and between the same collectives.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.collective.spmd import rank_count
 from comet.dialects.dataflow import KernelOp, ProgramOp
+from comet.dialects.dataflow.locality import collective_of, is_local
 from comet.dialects.dataflow.program import programs_in
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
@@ -58,7 +57,7 @@ class MergeLaunchesPass(ChoosingPass, FunctionPass):
 
     launches: str = "auto"
     """
-    On one GPU, the kernels that are launched as one, as in "f_q_kernel f_k_kernel;
+    The kernels that are launched as one, as in "f_q_kernel f_k_kernel;
     f_u_kernel f_v_kernel"; `none`; or `auto`: those for which that is faster.
     """
 
@@ -66,10 +65,9 @@ class MergeLaunchesPass(ChoosingPass, FunctionPass):
         system = attached_system(module)
         require_gpu(self.name, system)
         for program in programs_in(function):
-            if rank_count(program) == 1:
-                plan = plan_merges(program, system, self.launches)
-                function.attributes[LAUNCHES] = StringAttr(format_launches(plan))
-                merge_launches(program, plan, system)
+            plan = plan_merges(program, system, self.launches)
+            function.attributes[LAUNCHES] = StringAttr(format_launches(plan))
+            merge_launches(program, plan, system)
 
 
 @dataclass(frozen=True)
@@ -115,17 +113,22 @@ def format_launches(plan: Sequence[PlannedLaunch]) -> str:
 
 
 def needs_of(program: ProgramOp) -> Needs[KernelOp]:
-    """Return the kernels of a program, and which of them each one reads from."""
+    """
+    Return the kernels of a program, and which of them each one reads from.
+
+    A collective keeps its place: it needs all kernels before it, and all after need it.
+    """
     kernels = tuple(program.kernels())
     producer_of: dict[SSAValue, KernelOp] = {
         result: kernel for kernel in kernels for result in kernel.results_
     }
-    read = {
-        kernel: frozenset(
-            producer_of[value] for value in kernel.ins if value in producer_of
-        )
-        for kernel in kernels
-    }
+    read: dict[KernelOp, frozenset[KernelOp]] = {}
+    moved: tuple[KernelOp, ...] = ()
+    for kernel in kernels:
+        producers = (producer_of[value] for value in kernel.ins if value in producer_of)
+        if collective_of(kernel) is not None:
+            producers, moved = tuple(read), (kernel,)
+        read[kernel] = frozenset((*producers, *moved)) - {kernel}
     return Needs(kernels, read)
 
 
@@ -141,7 +144,8 @@ def _groups_in_text(
                 others = " and ".join(member.sym_name.data for member in group)
                 raise PassFailedException(
                     f"merge-launches: {kernel.sym_name.data} and {others} need each "
-                    "other's results; launch them one after the other"
+                    "other's results, or a collective is between them; launch them one "
+                    "after the other"
                 )
             groups = [rest for rest in groups if rest not in (group, (kernel,))]
             group = (*group, kernel)
@@ -150,8 +154,8 @@ def _groups_in_text(
             names = " and ".join(kernel.sym_name.data for kernel in group)
             raise PassFailedException(
                 f"merge-launches: {names} cannot be one launch: they have two extents "
-                "of a dimension, clusters, or too large tiles for one number of warps "
-                "and stages; launch them one after the other"
+                "of a dimension, clusters, too large tiles for one number of warps and "
+                "stages, or values of other ranks; launch them one after the other"
             )
     return groups
 
@@ -181,7 +185,7 @@ def prices_on(system: SystemOp) -> LaunchPrices[KernelOp]:
     gpu, levels = device_of(system), gpu_levels(system)
 
     def programs_of(kernel: KernelOp) -> tuple[Programs, ...]:
-        if not has_only_nodes(kernel):
+        if not has_only_nodes(kernel) or not is_local(kernel):
             return ()
         trees = [Programs.of(node, levels, gpu) for node in kernel.nodes]
         found = tuple(tree for tree in trees if tree is not None)

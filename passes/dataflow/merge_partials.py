@@ -10,7 +10,7 @@ kernel of a program, have to fit. All programs may get other warps for that. `au
 it where it is faster: a launch less, an exchange through L2 more, and fewer, larger
 tiles that are merged.
 
-Needs launch numbers, on one GPU. Launch plans of several ranks stay as they are.
+Needs launch numbers. On several ranks both kernels exchange nothing with others.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ from comet.cost.gpu.tiling import (
 )
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import (
@@ -55,6 +54,7 @@ from comet.dialects.dataflow import (
     YieldOp,
     program_value,
 )
+from comet.dialects.dataflow.locality import is_local
 from comet.dialects.dataflow.merging import is_renamed
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
@@ -105,11 +105,10 @@ class MergePartialsPass(ChoosingPass, FunctionPass):
         system = attached_system(module)
         require_gpu(self.name, system)
         for program in programs_in(function):
-            if rank_count(program) == 1:
-                plans = plan_merges(program, system, self.merge)
-                if plans is not None:
-                    function.attributes[MERGES] = StringAttr(format_merges(plans))
-                    merge_partials(program, plans)
+            plans = plan_merges(program, system, self.merge)
+            if plans is not None:
+                function.attributes[MERGES] = StringAttr(format_merges(plans))
+                merge_partials(program, plans)
 
 
 @dataclass(frozen=True)
@@ -179,6 +178,8 @@ def possible_merges(program: ProgramOp, system: SystemOp) -> Iterator[PartialsMe
     for producer in program.kernels():
         consumer = _consumer(producer)
         if consumer is None or used.intersection((producer, consumer)):
+            continue
+        if not (is_local(producer) and is_local(consumer)):
             continue
         if (plan := _plan(producer, consumer, levels, gpu)) is not None:
             used |= {producer, consumer}

@@ -29,6 +29,7 @@ from comet.dialects.dataflow import (
     WaitOp,
     program_value,
 )
+from comet.dialects.dataflow.locality import collective_of
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.dataflow.signals import can_cover
 from comet.passes.analysis.levels import IRLevel, functions_at
@@ -49,7 +50,6 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
     Pattern,
     check_collective,
     collective_kernels,
-    collective_of,
     describe_sent,
     extents_tell_shards,
     input_in_place,
@@ -193,7 +193,7 @@ def rewrite(
         merge_kernels(program)
     if PATTERN_RULES[pattern].signals:
         merge_signals(program)
-        place_barriers(program, local=True)
+        place_barriers(program)
 
 
 def check_symmetric(programs: Iterable[ProgramOp], pattern: Pattern) -> None:

@@ -28,6 +28,7 @@ from comet.dialects.dataflow import (
     WaitOp,
 )
 from comet.dialects.dataflow.channel import ChannelMode
+from comet.dialects.dataflow.locality import collective_of
 from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.dataflow.rank_loops import loops_over, tile_of
 from comet.dialects.schedule import SpatialOp
@@ -41,7 +42,6 @@ from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
 )
 from comet.passes.dataflow.bsp_to_dataflow.plan import (
     ChannelPlan,
-    collective_of,
     moved_dims,
 )
 from comet.passes.dataflow.kernels import rebuild_kernel

@@ -11,7 +11,6 @@ from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.collective import AllGatherOp
-from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import (
@@ -22,6 +21,7 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.channel import ChannelMode, ChannelType
+from comet.dialects.dataflow.locality import collective_of
 from comet.dialects.dataflow.rank_loops import tile_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.slices import even_tile
@@ -115,12 +115,6 @@ class ChannelPlan:
 def collective_kernels(program: ProgramOp) -> list[KernelOp]:
     """Return the kernels that are collectives, in launch order."""
     return [kernel for kernel in program.kernels() if collective_of(kernel) is not None]
-
-
-def collective_of(kernel: KernelOp) -> CollectiveOp | None:
-    """Return the collective of a kernel, None if it computes."""
-    ops = kernel.body.block.ops
-    return next((op for op in ops if isinstance(op, CollectiveOp)), None)
 
 
 def check_collective(kernel: KernelOp, pattern: Pattern) -> None:

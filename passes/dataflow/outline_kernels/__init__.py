@@ -39,6 +39,7 @@ from comet.passes.analysis.levels import (
     compute_block,
     spmd_region,
 )
+from comet.passes.dataflow.kernels import place_barriers
 from comet.passes.dataflow.outline_kernels.uneven_shards import (
     UnevenExtents,
     uneven_extents,
@@ -167,6 +168,7 @@ def outline(function: func.FuncOp, launches: Sequence[PlannedKernel]) -> None:
     returned = tuple(terminator.operands)
     program = plan.finish(returned)
     body.insert_op_before(program, terminator)
+    place_barriers(program)
     for index, value in enumerate(returned):
         program.results_[index].name_hint = value.name_hint
         terminator.operands[index] = program.results_[index]
@@ -186,30 +188,10 @@ class _PlanBuilder:
             zip(body.args, self._block.args, strict=True)
         )
         region = spmd_region(function)
-        self._on_ranks = region is not None
         self._uneven: UnevenExtents = {} if region is None else uneven_extents(region)
-        self._unfinished: set[SSAValue] = set()
-        """The buffers written since the last barrier."""
-        self._exchanging = False
-        """Whether the last kernel is a collective."""
 
     def launch(self, launch: PlannedKernel) -> None:
-        """Add one kernel with its buffers, and the barrier before it."""
-        exchanges = isinstance(launch.op, MovingCollective)
-        reads_new = any(value in self._unfinished for value in launch.ins)
-        if exchanges != self._exchanging:
-            self._barrier(local=False)
-        elif reads_new:
-            self._barrier(local=self._on_ranks and not exchanges)
-        self._exchanging = exchanges
-        self._unfinished.update(launch.results)
-        self._kernel(launch)
-
-    def _barrier(self, local: bool) -> None:
-        self._builder.insert(dataflow.BarrierOp(local))
-        self._unfinished.clear()
-
-    def _kernel(self, launch: PlannedKernel) -> None:
+        """Add one kernel with its buffers."""
         buffers: list[SSAValue] = []
         for result in launch.results:
             zeroed = isinstance(result.owner, ScatterAddOp)
@@ -229,8 +211,6 @@ class _PlanBuilder:
 
     def finish(self, returned: Sequence[SSAValue]) -> dataflow.ProgramOp:
         """Return the plan with the results `returned`."""
-        if self._exchanging:
-            self._barrier(local=False)
         yielded = [self._renamed(value) for value in returned]
         self._builder.insert(dataflow.YieldOp(*yielded))
         types = [value.type for value in returned]

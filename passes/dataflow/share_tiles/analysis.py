@@ -7,7 +7,6 @@ from math import prod
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import FillOp, IndexOp, MapKind, MapOp, RenameOp
 from comet.dialects.compound.dims import elements_of, extents_of, names_of
 from comet.dialects.dataflow import ArriveOp, KernelOp
@@ -80,8 +79,8 @@ class PartialFold:
 def partial_fold(kernel: KernelOp) -> PartialFold | str:
     """Return how a kernel folds parts of sequences; a text says why it does not."""
     arrivals = arrivals_in(kernel)
-    if rank_count(kernel) > 1 or len(arrivals) != 1:
-        return "no last program merges what others fold; use merge=last on one rank"
+    if len(arrivals) != 1:
+        return "no last program merges what others fold; use merge=last"
     (arrive,) = arrivals
     split, merge = arriving_node(arrive), merging_node(arrive)
     if split is None or merge is None or list(kernel.nodes) != [split, merge]:

@@ -188,7 +188,7 @@ class TritonDistributedPass(Pipeline):
     """See `merge-launches`."""
 
     share: str = AUTO
-    """See `kernels` of `share-tiles`; on one rank, without groups of programs."""
+    """See `kernels` of `share-tiles`; without groups of programs."""
 
     order: Order = "auto"
     """See `order-programs`."""
@@ -208,7 +208,7 @@ class TritonDistributedPass(Pipeline):
     specialize: bool | Literal["auto"] = "auto"
     """
     Let producer warps load by descriptors, see `specialize-warps`; `auto` where
-    that is faster, on one rank and without groups of programs.
+    that is faster, without groups of programs.
     """
 
     stores: str = "none"
@@ -238,7 +238,7 @@ class TritonDistributedPass(Pipeline):
         if self.split not in ("none", "auto"):
             parse_split(self.split)
         given = {name: getattr(self, name) for name in WORDS}
-        check_requests(given, self.ranks, self.group)
+        check_requests(given, self.group)
         if self.specialize is True and self.copies == "pointers":
             raise PassFailedException(
                 "the option 'specialize' is true, and producer warps load by "
@@ -404,7 +404,7 @@ class TritonDistributedPass(Pipeline):
         if self._may_specialize:
             yield self._specialize_tiles()
         yield OutlineKernelsPass()
-        if self.ranks == self.ctas == 1:
+        if self.ctas == 1:
             if self.merge != "launch":
                 yield MergePartialsPass(self.merge)
             yield MergeLaunchesPass(self.launches)
@@ -444,7 +444,7 @@ class TritonDistributedPass(Pipeline):
 
     def _may_share(self, module: ModuleOp) -> bool:
         """Whether programs may have equal runs of the tiles of sequences."""
-        if self.ranks > 1 or self.ctas != 1 or self.merge == "launch":
+        if self.ctas != 1 or self.merge == "launch":
             return False
         lengths = device_of(attached_system(module)).mean_length
         return self.share != "none" if self.share != AUTO else lengths < 1

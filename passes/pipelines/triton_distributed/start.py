@@ -35,20 +35,18 @@ WORDS: Mapping[str, frozenset[str]] = {
 """The values of options that are no request for certain kernels or parts."""
 
 
-def check_requests(given: Mapping[str, str], ranks: int, ctas: int) -> None:
+def check_requests(given: Mapping[str, str], ctas: int) -> None:
     """
     Raise PassFailedException for options that name what no pass would look at.
 
-    `given` are values of the options of `WORDS`. Those about launches are for one rank,
-    and all of them for programs that are in no groups (`ctas` is 1).
+    `given` are values of the options of `WORDS`, which are for programs that are in no
+    groups (`ctas` is 1).
     """
     asked = {name: value for name, value in given.items() if value not in WORDS[name]}
     for name, value in asked.items():
         reason = None
         if ctas > 1:
             reason = f"programs are in groups; use ctas=1, or leave {name} out"
-        elif ranks > 1 and name not in ("split", "kind"):
-            reason = f"there are {ranks} ranks; use ranks=1, or leave {name} out"
         elif name == "share" and given["merge"] == "launch":
             reason = "merge=launch merges parts in a launch of its own; leave one out"
         if reason is not None:

@@ -68,8 +68,8 @@ def test_a_barrier_is_only_where_a_kernel_waits():
     assert kinds == [
         "dataflow.buffer",
         "dataflow.kernel",
-        "dataflow.barrier",
         "dataflow.buffer",
+        "dataflow.barrier",
         "dataflow.kernel",
         "dataflow.yield",
     ]

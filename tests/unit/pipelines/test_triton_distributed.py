@@ -405,9 +405,9 @@ def test_a_split_may_be_said() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"ranks": 2, "share": "f_m_kernel"}, "'share' asks for f_m_kernel, and there"),
-        ({"ranks": 2, "merge": "f_m_kernel"}, "there are 2 ranks; use ranks=1, or lea"),
-        ({"ranks": 2, "launches": "a b"}, "'launches' asks for a b, and there are 2"),
+        ({"ctas": 2, "share": "f_m_kernel"}, "'share' asks for f_m_kernel, and progr"),
+        ({"ctas": 2, "merge": "f_m_kernel"}, "in groups; use ctas=1, or leave merge"),
+        ({"ctas": 2, "launches": "a b"}, "'launches' asks for a b, and programs are"),
         ({"ctas": 2, "split": "K=4"}, "programs are in groups; use ctas=1, or leave s"),
         (
             {"merge": "launch", "share": "f_m_kernel"},

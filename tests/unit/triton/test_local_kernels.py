@@ -11,6 +11,7 @@ from paths import ROOT
 from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from triton_modules import emitted, hardware
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.locality import is_local
@@ -108,3 +109,55 @@ def test_neighbours_of_a_collective_are_not_local() -> None:
     )
     assert len(found) > 2
     assert not any(found.values())
+
+
+TWO_PRODUCTS = """
+!a = tensor<16x512xf16, #compound.dims<M, K>>
+!b = tensor<512x64xf16, #compound.dims<K, N>>
+!c = tensor<16x64xf16, #compound.dims<M, N>>
+func.func @main(
+  %a: !a,
+  %b: !b {collective.shard = {N = ["rank"]}},
+  %d: !b {collective.shard = {N = ["rank"]}}
+) -> (!c {collective.shard = {N = ["rank"]}}, !c {collective.shard = {N = ["rank"]}}) {
+  %x = compound.contract %a, %b : !a, !b -> !c
+  %y = compound.contract %a, %d : !a, !b -> !c
+  func.return %x, %y : !c, !c
+}
+"""
+
+
+def test_ranks_launch_independent_kernels_as_one(tmp_path: Path) -> None:
+    text = on_ranks(TWO_PRODUCTS, 2, "strategy=none launches=auto")
+    assert text.count("rank.launch(") == 1
+    assert "heap_bases" not in text
+    assert outcomes({"one": text}, tmp_path) == {"one": "right"}
+
+
+def test_the_last_program_of_a_rank_merges_parts(tmp_path: Path) -> None:
+    text = on_ranks(TWO_PRODUCTS, 2, 'strategy=none split="K=4" merge=last')
+    assert text.count("rank.launch(") == 2
+    assert "heap_bases" not in text
+    assert outcomes({"last": text}, tmp_path) == {"last": "right"}
+
+
+def test_no_launch_is_on_two_sides_of_a_collective() -> None:
+    with pytest.raises(PassFailedException, match="or a collective is between them"):
+        on_ranks(BOTH_SIDES, 2, 'strategy=none launches="main_y_kernel main_z_kernel"')
+
+
+BOTH_SIDES = """
+!a = tensor<16x64xf16, #compound.dims<M, K>>
+!b = tensor<64x32xf16, #compound.dims<K, N>>
+!c = tensor<16x32xf16, #compound.dims<M, N>>
+!x = tensor<32x64xf16, #compound.dims<P, K>>
+!z = tensor<32x32xf16, #compound.dims<P, N>>
+func.func @main(
+  %a: !a, %b: !b, %x: !x {collective.shard = {P = ["rank"]}}
+) -> (!c, !x, !z) {
+  %y = compound.contract %a, %b : !a, !b -> !c
+  %w = compound.map exp %x {collective.shard = {}} : !x -> !x
+  %z = compound.contract %w, %b : !x, !b -> !z
+  func.return %y, %w, %z : !c, !x, !z
+}
+"""

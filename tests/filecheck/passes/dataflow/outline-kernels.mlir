@@ -36,8 +36,8 @@ func.func @rows(%x: !x) -> (!m, !m) {
 // CHECK-NEXT:        %top_2 = schedule.spatial on grid [g0: M = 2] ins(%x_2 : tensor<6x8xf32, #compound.dims<M, N @HBM>>) outs(tensor<6xf32, #compound.dims<M @HBM>>) {
 // CHECK:           dataflow.yield %top_2 : tensor<6xf32, #compound.dims<M @HBM>>
 // CHECK-NEXT:      } -> tensor<6xf32, #compound.dims<M @HBM>>
-// CHECK-NEXT:      dataflow.barrier
 // CHECK-NEXT:      %twice_1 = dataflow.buffer : tensor<6xf32, #compound.dims<M @HBM>>
+// CHECK-NEXT:      dataflow.barrier
 // CHECK-NEXT:      %twice_2 = dataflow.kernel @rows_twice_kernel ins(%top_1 : tensor<6xf32, #compound.dims<M @HBM>>) outs(%twice_1 : tensor<6xf32, #compound.dims<M @HBM>>) {
 // CHECK-NOT:       dataflow.barrier
 // CHECK:           dataflow.kernel @rows_square_kernel ins(%top_1 : tensor<6xf32, #compound.dims<M @HBM>>)

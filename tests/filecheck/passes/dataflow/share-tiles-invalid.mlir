@@ -11,7 +11,7 @@
 // NAME: share-tiles: kernels names sum_kernel, and the kernels are f_m_kernel; name some of these, or say all or none
 // NUMBER: share-tiles: kernels has 'f_m_kernel=0'; write a number of programs from 1, as in f_m_kernel=2
 // MANY: share-tiles: programs of kernel @f_m_kernel cannot share tiles of sequences: 66 programs for each list are no fewer than the 12 parts of its sequences; launch fewer, or split sequences in more parts
-// PARTS: share-tiles: programs of kernel @f_kernel cannot share tiles of sequences: no last program merges what others fold; use merge=last on one rank
+// PARTS: share-tiles: programs of kernel @f_kernel cannot share tiles of sequences: no last program merges what others fold; use merge=last
 
 func.func @f(%q: !Q, %k: !K, %v: !K, %lens: !L) -> !Q {
   %o = compound.flash_decode %q, %k, %v, %lens : (!Q, !K, !K, !L) -> !Q
