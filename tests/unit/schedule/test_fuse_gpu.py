@@ -16,6 +16,7 @@ from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.cost import estimate_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.schedule.fuse.gpu.groups import with_own_casts_and_positions
 
 OPTIONS = (
     "strategy=full",
@@ -234,3 +235,18 @@ func.func @f(%a: tensor<48x16xf32, #compound.dims<K, M>>) -> !m {
 def test_a_cast_of_a_constant_needs_no_kernel(options: str) -> None:
     before = run_passes(parse_module(CAST_CONSTANT), H200)
     assert_same_meaning(before, run_passes(before, f"fuse{{{options}}}"), "f")
+
+
+def test_a_kernel_casts_what_no_other_part_has():
+    """A kernel that is cut in two lacks casts that only a later one reads."""
+    wide, narrow = (f"tensor<4x{e}, #compound.dims<M>>" for e in ("f32", "f16"))
+    module = parse_module(f"""func.func @main(%x: {wide}, %g: {narrow}) -> {wide} {{
+      %e = compound.map exp %x : {wide} -> {wide}
+      %w = compound.cast %g : {narrow} -> {wide}
+      %y = compound.map mult %e, %w : {wide}, {wide} -> {wide}
+      func.return %y : {wide}
+    }}""")
+    (func,) = module.body.block.ops
+    exp, cast, mult, _ = func.regions[0].block.ops
+    found = with_own_casts_and_positions(((exp,), (mult,)), (exp, cast, mult))
+    assert found == ((exp,), (cast, mult))

@@ -198,16 +198,19 @@ def _narrows_last(op: Operation, group: Sequence[Operation]) -> bool:
     return narrows and bool(group) and op.operands[0].owner is group[-1]
 
 
-def with_own_casts_and_positions(partition: Partition) -> Partition:
+def with_own_casts_and_positions(
+    partition: Partition, ops: Sequence[Operation]
+) -> Partition:
     """
     Return `partition` with each kernel recomputing the casts and positions it reads.
+
+    They are among `ops`, all of the function: a kernel that is cut in two lacks those
+    that only others read.
 
     Casts to wider types: the narrow value goes through device memory instead. What is
     computed only from positions, such as the condition of a mask: it is not stored,
     unless as the ids of a scatter, which are in memory before its kernel.
     """
-    groups = [part for part in partition if isinstance(part, tuple)]
-    ops = tuple(dict.fromkeys(op for group in groups for op in group))
     repeated, parts = casts_and_positions(ops), list[Part]()
     for part in partition:
         if isinstance(part, tuple):

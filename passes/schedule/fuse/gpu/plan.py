@@ -73,10 +73,9 @@ def plan_steps(
     func: FuncOp, partition: Partition, plan: PlanKernel
 ) -> tuple[Step, ...]:
     """Plan the work of one GPU for `func`, in order."""
-    partition = with_own_casts_and_positions(partition)
+    *body, terminator = compute_block(func).ops
+    partition = with_own_casts_and_positions(partition, body)
     reads = {value for part in partition for value in values_read(part)}
-    terminator = compute_block(func).last_op
-    assert terminator is not None
     kept = reads.union(terminator.operands)
     ops = (op for op in partition if not isinstance(op, tuple))
     readers = (op for op in ops if not isinstance(op, IN_PLACE))
