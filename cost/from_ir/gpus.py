@@ -114,6 +114,7 @@ def _compiled(figures: Fields) -> Compiled:
         nested_address_registers=integer(figures, "nested_address_registers", 0),
         summed_address_registers=integer(figures, "summed_address_registers", 0),
         masked_address_registers=integer(figures, "masked_address_registers", 0),
+        stored_address_registers=integer(figures, "stored_address_registers", 0),
         least_group_elements=count("least_group_elements"),
         most_group_elements=count("most_group_elements"),
         copy_bytes=count("copy_bytes"),
@@ -126,6 +127,7 @@ def _compiled(figures: Fields) -> Compiled:
         stores_converted=integer(figures, "stores_converted", 1) > 0,
         stages_converted=integer(figures, "stages_converted", 0) > 0,
         whole_tiles=integer(figures, "whole_tiles", 0) > 0,
+        rounded_fraction=number(figures, "rounded_fraction", 0),
         exposed_fraction=figure("exposed_fraction"),
     )
 

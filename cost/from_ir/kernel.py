@@ -90,6 +90,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         divided,
         with_products=with_products,
         whole=gpu.compiled.whole_tiles and not with_products,
+        rounded=gpu.compiled.rounded_fraction,
     )
     added = additions(node)
     added_ids = [tile_bytes(ids) for ids in dict.fromkeys(op.ids for op in added)]

@@ -19,6 +19,11 @@ from comet.cost.from_ir.register_tiles import (
     continued,
     kept_vectors,
 )
+from comet.cost.from_ir.row_points import (
+    doubled_values,
+    kept_values,
+    rounded_tiles,
+)
 from comet.cost.from_ir.scatters import addresses
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.terms import DividedEpilogue, Operands, Point, Term
@@ -39,7 +44,8 @@ class RegisterPoints:
 
     `level` is that of registers; `operands` are those of its contractions, and
     `divided` the ops of an epilogue that subtiles can divide. `with_products`: the
-    kernel, or a fold in it, has contractions. `whole`: see `RegisterTiles`.
+    kernel, or a fold in it, has contractions. `whole`: see `RegisterTiles`; of a tile
+    that is rounded to bf16, the fraction `rounded` is then in registers twice.
     """
 
     def __init__(
@@ -50,11 +56,14 @@ class RegisterPoints:
         *,
         with_products: bool,
         whole: bool,
+        rounded: float = 0.0,
     ):
         self._level = level
         self._operands = operands
         self._divided = divided
         self._with_products = with_products
+        self._whole = whole
+        self._rounded = rounded
         self._tiles = RegisterTiles(with_products=with_products, whole=whole)
         self._held = cache(self._held_bytes)
 
@@ -71,10 +80,15 @@ class RegisterPoints:
         block = body.node.body.block
         tiles = (arg for arg in block.args if isinstance(arg.type, TensorType))
         entering = (*outer, *tiles, *accumulators(body.node))
-        for op, alive in alive_before(block, entering, body.late):
+        always = tuple(kept_values(body)) if self._whole else ()
+        doubled = self._bytes(doubled_values(body, always))
+        for op, living in alive_before(block, entering, body.late):
+            alive = tuple(dict.fromkeys((*always, *living)))
             if (operands := self._operands.get(op)) is not None:
                 yield self._before(body, op, alive, kept, operands)
-            held = self._bytes(self._tiles.during(op, alive))
+            held = (*self._bytes(self._tiles.during(op, alive)), *doubled)
+            if self._whole and self._rounded:
+                held += tuple(rounded_tiles(op, self._rounded))
             vectors, epilogue = self._vectors(op, kept), self._divided.get(op)
             yield Point(held, vectors, operands, epilogue=epilogue)
             if (inner := body.inner.get(op)) is not None:

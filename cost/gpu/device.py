@@ -122,6 +122,8 @@ class Compiled:
     The registers for each load and store of a thread in a loop along rows whose last
     block is masked, in kernels without products.
     """
+    stored_address_registers: int
+    """The same for each store of a thread in any loop along rows."""
     least_group_elements: int
     """The fewest elements of a row that a program of a group gets."""
     most_group_elements: int
@@ -153,6 +155,11 @@ class Compiled:
     whole_tiles: bool
     """
     Whether kernels without products compute each op on a whole tile before the next.
+    """
+    rounded_fraction: float
+    """
+    Fraction of a tile that such kernels hold twice while they round it to bf16, for
+    which there is no instruction.
     """
     exposed_fraction: float
     """

@@ -17,6 +17,11 @@ import numpy as np
 from comet.cost.gpu.clusters import repeated_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.layouts import Layouts, reads_shared
+from comet.cost.gpu.row_registers import (
+    masked_registers,
+    stored_registers,
+    whole_tiles,
+)
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks, Operands, Point, Product, Term, elements
 from comet.cost.reals import Real, choose, longest, product, total
@@ -62,11 +67,11 @@ def thread_registers(
         stored = repeated_bytes(summary, blocks, numbers.warps, numbers.cluster, gpu)
         tiles = np.maximum(tiles, stored / threads / REGISTER)
     else:
-        tiles = longest(_bytes(point, blocks) for point in summary.peaks)
-        tiles = tiles / threads / REGISTER * (rules.f32_multiple if summary.dots else 1)
+        tiles = _scalar_tiles(summary, blocks, threads, gpu) / REGISTER
         tiles = tiles + _loaded_fraction(numbers, gpu) * shared
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
-    narrow = narrow + _masked_registers(summary, blocks, threads, gpu)
+    narrow = narrow + masked_registers(summary, blocks, threads, gpu)
+    narrow = narrow + stored_registers(summary, blocks, threads, gpu)
     passed = rules.passed_fraction * shared
     loops = _outer_registers(summary, blocks, numbers, gpu)
     loops = np.maximum(loops, _summed_registers(summary, blocks, threads, gpu))
@@ -174,32 +179,6 @@ def _summed_registers(
     return rules.summed_address_registers * reads_shared(summary, blocks, gpu) * copies
 
 
-def _masked_registers(
-    summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
-) -> Real:
-    """
-    Return the registers of a thread for addresses in a loop along masked rows.
-
-    LLVM computes the address of each load and store before the loop, and adds what the
-    loop advances in each iteration. Where the last block of a row is not masked,
-    accesses differ by immediate offsets from few addresses.
-    """
-    each = gpu.compiled.masked_address_registers
-
-    @cache
-    def accesses(tile: Term) -> Real:
-        looped = [dim for dim in tile.loops if dim in tile.dims]
-        masked = total(
-            np.greater(summary.extents[dim] % blocks[dim], 0)
-            * summary.is_looped((dim,), blocks)
-            for dim in looped
-        )
-        return np.minimum(masked, 1.0) * tile.per_tile(blocks) / gpu.load_bytes
-
-    moved = longest(total(map(accesses, tiles)) for tiles in summary.accessed)
-    return each * moved / threads if each and summary.accessed else 0.0
-
-
 def _unrolled_registers(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
@@ -292,6 +271,16 @@ def _bytes(point: Point, blocks: Blocks) -> Real:
     operands = point.operands
     read = () if operands is None else (operands.left, operands.right)
     return total(tile.per_tile(blocks) for tile in (*point.tiles, *read))
+
+
+def _scalar_tiles(
+    summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
+) -> Real:
+    """Return the bytes of tiles that a thread holds without matrix instructions."""
+    if gpu.compiled.whole_tiles and not summary.dots:
+        return whole_tiles(summary, blocks, threads, gpu)
+    tiles = longest(_bytes(point, blocks) for point in summary.peaks) / threads
+    return tiles * (gpu.compiled.f32_multiple if summary.dots else 1)
 
 
 def _peak_registers(

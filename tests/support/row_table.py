@@ -1,10 +1,10 @@
 """
-The table of kernels on rows, without products, as compiled for gfx942.
+The tables of kernels on rows, without products, as compiled for gfx942.
 
-`benchmarks/row_registers.py` wrote it.
+`benchmarks/row_registers.py` wrote them: of whole rows, and of loops over their parts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from exchange_tables import Row, lines_of
@@ -17,25 +17,25 @@ from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.dialects.schedule.attributes import power_of_two
 
-FILE = "row_registers_gfx942.csv"
+WHOLE, LOOPS = "row_registers_gfx942.csv", "row_loops_gfx942.csv"
 
 
-def rows_of(op: str, triton: str) -> Iterator[Row]:
+def rows_of(op: str, triton: str, *, loops: bool = False) -> Iterator[Row]:
     """Yield the kernels of an op that a version of Triton compiled."""
-    for name, tiling, usage in lines_of(FILE, triton):
-        kernel = RowKernel.of(name)
+    for name, tiling, usage in lines_of(LOOPS if loops else WHOLE, triton):
+        kernel = RowKernel.of(name, loops=loops)
         if kernel.op == op:
-            yield row_of(kernel, tiling["M"], tiling["warps"], *usage)
+            yield row_of(kernel, tiling, usage)
 
 
 def row_of(
-    kernel: RowKernel, rows: int, warps: int, registers: int, spilled: int, shared: int
+    kernel: RowKernel, tiling: Mapping[str, int], usage: Sequence[int] = (0, 0, 0)
 ) -> Row:
-    """Return a kernel whose programs have so many rows, and what it uses."""
+    """Return a kernel with a tiling, and what it uses; a tile may be of whole rows."""
     summary, gpu = _kernel(kernel)
-    blocks = {"M": rows, "N": power_of_two(kernel.columns)}
-    launch = LaunchNumbers(warps, 3)
-    return Row(summary, gpu, blocks, launch, registers, spilled, shared)
+    columns = tiling.get("N", power_of_two(kernel.columns))
+    blocks, launch = {"M": tiling["M"], "N": columns}, LaunchNumbers(tiling["warps"], 3)
+    return Row(summary, gpu, blocks, launch, *usage)
 
 
 @cache

@@ -165,7 +165,8 @@ def test_a_figure_that_a_file_lacks_is_the_default():
 def test_every_figure_is_required_or_has_a_default_or_follows_from_the_file():
     derived = {"remote_load_us", "remote_caches", "graph_launch_us"}
     derived |= {"descriptor_bytes", "stages_converted", "warps_along_rows", "measured"}
-    derived |= {"whole_tiles", "masked_address_registers"}
+    derived |= {"whole_tiles", "rounded_fraction"}
+    derived |= {"masked_address_registers", "stored_address_registers"}
     derived |= {"passed_fraction", "special_units", "specialized", "launch_registers"}
     derived |= {"nested_address_registers", "summed_address_registers"}
     derived |= {"vector_registers", "epilogue_subtiles", "most_cluster_blocks"}

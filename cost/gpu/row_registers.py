@@ -1,0 +1,124 @@
+"""
+The registers of a thread in kernels on rows, without products.
+
+Block sizes and launch numbers may be arrays, one element per choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.summary import KernelSummary
+from comet.cost.gpu.terms import Blocks, Term
+from comet.cost.reals import Real, longest, product, total
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """
+    How the threads of a program divide a tile.
+
+    Each has as many successive elements of a row as it loads at a time. They have parts
+    of the same row first, then other rows (Triton's blocked layout).
+    """
+
+    blocks: Blocks
+    column: str
+    """The dimension along a row: the last one of a tile."""
+    along: Real
+    """The threads that have a part of the same row."""
+    rows: Real
+    """The rows that all threads have parts of at a time."""
+
+    @classmethod
+    def of(
+        cls,
+        tile: Term,
+        summary: KernelSummary,
+        blocks: Blocks,
+        threads: Real,
+        gpu: Device,
+    ) -> RowLayout:
+        """Return the layout of a tile that a kernel loads."""
+        column = tile.dims[-1]
+        vector = np.gcd(summary.extents[column], int(gpu.load_bytes // tile.weight))
+        along = np.clip(blocks[column] / vector, 1, threads)
+        return cls(blocks, column, along, threads / along)
+
+    def bytes_of(self, tile: Term) -> Real:
+        """
+        Return the bytes of a thread for a tile.
+
+        A number of a row is in all threads with a part of that row, and a number of a
+        column in all that have rows at the same place.
+        """
+        rows = product(self.blocks[dim] for dim in tile.dims if dim != self.column)
+        held = tile.weight * np.maximum(rows / self.rows, 1)
+        across = self.blocks[self.column] / self.along
+        return held * across if self.column in tile.dims else held
+
+
+def whole_tiles(
+    summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
+) -> Real:
+    """
+    Return the most bytes of tiles that a thread has in registers at the same time.
+
+    The kernel computes each op on a whole tile before the next one.
+    """
+    loaded = [tile for tile in summary.loads if len(tile.dims) > 1]
+    if not loaded:
+        alive = (total(t.per_tile(blocks) for t in p.tiles) for p in summary.peaks)
+        return longest(alive) / threads
+    narrowest = min(loaded, key=lambda tile: (-len(tile.dims), tile.weight))
+    layout = RowLayout.of(narrowest, summary, blocks, threads, gpu)
+    held = cache(layout.bytes_of)
+    return longest(total(map(held, point.tiles)) for point in summary.peaks)
+
+
+def masked_registers(
+    summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
+) -> Real:
+    """
+    Return the registers of a thread for addresses in a loop along masked rows.
+
+    LLVM computes the address of each load and store before the loop, and adds what the
+    loop advances in each iteration. Where the last block of a row is not masked,
+    accesses differ by immediate offsets from few addresses.
+    """
+    each = gpu.compiled.masked_address_registers
+
+    @cache
+    def accesses(tile: Term) -> Real:
+        looped = [dim for dim in tile.loops if dim in tile.dims]
+        masked = total(
+            np.greater(summary.extents[dim] % blocks[dim], 0)
+            * summary.is_looped((dim,), blocks)
+            for dim in looped
+        )
+        return np.minimum(masked, 1.0) * tile.per_tile(blocks) / gpu.load_bytes
+
+    moved = longest(total(map(accesses, tiles)) for tiles in summary.accessed)
+    return each * moved / threads if each and summary.accessed else 0.0
+
+
+def stored_registers(
+    summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
+) -> Real:
+    """
+    Return the registers of a thread for what it stores in a loop along rows.
+
+    Rows are too far apart for immediate offsets: LLVM computes the offset of each store
+    with those of the loads, at the start of an iteration.
+    """
+    each = gpu.compiled.stored_address_registers
+    stored = total(
+        tile.per_tile(blocks) * summary.is_looped(tile.loops, blocks)
+        for tile in summary.stores
+        if tile.loops
+    )
+    return each * stored / threads / gpu.load_bytes if summary.accessed else 0.0
