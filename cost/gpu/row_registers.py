@@ -113,7 +113,8 @@ def stored_registers(
     Return the registers of a thread for what it stores in a loop along rows.
 
     Rows are too far apart for immediate offsets: LLVM computes the offset of each store
-    with those of the loads, at the start of an iteration.
+    with those of the loads, at the start of an iteration, and mostly keeps the part of
+    it that is the same in all iterations.
     """
     each = gpu.compiled.stored_address_registers
     stored = total(
