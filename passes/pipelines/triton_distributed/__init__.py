@@ -60,6 +60,7 @@ from comet.passes.pipelines.triton_distributed.start import (
     WORDS,
     check_requests,
     check_single,
+    parse_split,
     plan_start,
 )
 from comet.passes.schedule.fuse import FusePass
@@ -490,17 +491,3 @@ class TritonDistributedPass(Pipeline):
             elif specialized:
                 yield SpecializeWarpsPass(SPECIALIZED)
             yield LowerToTritonPass()
-
-
-def parse_split(text: str) -> tuple[str, int]:
-    """
-    Return the dimension and the number of parts in `text`.
-
-    Raises PassFailedException if it is not of the form S=64.
-    """
-    dim, _, parts = text.partition("=")
-    if not dim.strip().isidentifier() or not parts.strip().isdecimal():
-        raise PassFailedException(
-            f"the option 'split' is DIM=PARTS, such as S=64, none or auto, not '{text}'"
-        )
-    return dim.strip(), int(parts)

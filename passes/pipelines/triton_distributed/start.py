@@ -102,3 +102,17 @@ def check_single(module: ModuleOp) -> None:
             f"{NAME}: @{func.sym_name.data} is the second function of the module, and "
             "a Triton program is one function; keep one, or use to=dataflow",
         )
+
+
+def parse_split(text: str) -> tuple[str, int]:
+    """
+    Return the dimension and the number of parts in `text`.
+
+    Raises PassFailedException if it is not of the form S=64.
+    """
+    dim, _, parts = text.partition("=")
+    if not dim.strip().isidentifier() or not parts.strip().isdecimal():
+        raise PassFailedException(
+            f"the option 'split' is DIM=PARTS, such as S=64, none or auto, not '{text}'"
+        )
+    return dim.strip(), int(parts)
