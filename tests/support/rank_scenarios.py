@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from shutil import rmtree
 
 from covering import EVERY_CASE
 from interpreting import interpreted
@@ -30,6 +31,7 @@ def scenarios() -> Mapping[str, Callable[[], list[float]]]:
     from shim_mutations import MUTATIONS
 
     from comet.runtime import processes, scheduler
+    from comet.runtime.heap import HEAP_BYTES
 
     def seeded(program: Callable[..., float], world: int, races: bool = True):
         return [
@@ -42,7 +44,14 @@ def scenarios() -> Mapping[str, Callable[[], list[float]]]:
     def concurrent(program: Callable[..., float], world: int, timeout: float = 60):
         return partial(processes.run, program, world, timeout=timeout)
 
+    def attached() -> list[float]:
+        folder = processes.shared_folder(1, HEAP_BYTES)
+        rank = processes.AttachedRank(folder, 0, 1)
+        rmtree(folder)
+        return [rank.run(Gather()) for _ in range(3)]
+
     return {
+        "attached": attached,
         "ping-pong": partial(seeded, PingPong(10), 2),
         "long ping-pong": scheduled(PingPong(200), 2),
         "gather": partial(seeded, Gather(), 3),

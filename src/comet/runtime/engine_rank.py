@@ -29,8 +29,16 @@ class EngineRank(Rank):
         bases = [memory.data_ptr() for memory in heaps]
         self.heap_bases = torch.tensor(bases, dtype=torch.int64)
         self.mapped = (rank,)
+        self._allocations: list[tuple[torch.Tensor, Allocation]] = []
+        self.join(engine)
+
+    def join(self, engine: Engine) -> None:
+        """Be a rank among the tasks of this engine from now on."""
         self._engine = engine
-        engine.memory.add_heap(rank, self.heap.base, heaps[rank].numel())
+        size = self._heaps[self.rank].numel()
+        engine.memory.add_heap(self.rank, self.heap.base, size)
+        for tensor, allocation in self._allocations:
+            self._register(tensor, allocation)
 
     def add_host(self, body: Callable[[], None]) -> None:
         """Make the host program a task of the engine."""
@@ -57,9 +65,15 @@ class EngineRank(Rank):
         return tensor.clone()
 
     def _allocated(self, tensor: torch.Tensor, allocation: Allocation) -> None:
-        """Register the allocation for every rank whose heap this process maps."""
+        """Make a new allocation known to the engine, which the host has written."""
         if not tensor.nbytes:
             return
+        self._allocations.append((tensor, allocation))
+        self._register(tensor, allocation)
+        self._engine.host_access(self.actor, Kind.WRITE, tensor)
+
+    def _register(self, tensor: torch.Tensor, allocation: Allocation) -> None:
+        """Register the allocation for every rank whose heap this process maps."""
         for rank in self.mapped:
             start = int(self.heap_bases[rank]) + allocation.offset
             region = Region(
@@ -71,4 +85,3 @@ class EngineRank(Rank):
                 symmetric=True,
             )
             self._engine.memory.add(region)
-        self._engine.host_access(self.actor, Kind.WRITE, tensor)

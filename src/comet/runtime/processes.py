@@ -13,8 +13,9 @@ import multiprocessing
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic
@@ -73,7 +74,21 @@ class _Timeout:
 class _ProcessRank(EngineRank):
     """The rank of this process."""
 
-    shared: _SharedState
+    def __init__(
+        self, rank: int, engine: Engine, shared: _SharedState, folder: Path, world: int
+    ):
+        paths = [folder / f"heap{number}" for number in range(world)]
+        heaps = [_mapped(path, path.stat().st_size) for path in paths]
+        super().__init__(rank, engine, heaps)
+        self.mapped = range(world)
+        self.shared = shared
+
+    def run(self, engine: Engine, body: Callable[[Rank], T]) -> T:
+        """Run a host program, the only one of an engine, and return its result."""
+        results: list[T] = []
+        self.add_host(lambda: results.append(body(self)))
+        engine.run()
+        return results[0]
 
     def barrier(self) -> None:
         """Count its own arrival, then wait until every rank has the same count."""
@@ -111,14 +126,10 @@ def run(
     only inside each process. `timeout` is in seconds without progress.
     Raises `DeadlockError`, `SymmetryError`, `ProgramError`, or what a host raised.
     """
-    parent = SHARED if SHARED.is_dir() else None
-    folder = Path(tempfile.mkdtemp(prefix="comet-", dir=parent))
+    folder = shared_folder(world, heap_bytes)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["comet.runtime.engine"])
     try:
-        for name, size in _files(world, heap_bytes):
-            with (folder / name).open("wb") as file:
-                file.truncate(size)
         with ProcessPoolExecutor(world, context) as pool:
             workers = [
                 _Worker(body, rank, world, seed, resident, folder, timeout)
@@ -129,9 +140,62 @@ def run(
         shutil.rmtree(folder)
 
 
-def _files(world: int, heap_bytes: int) -> list[tuple[str, int]]:
-    heaps = [(f"heap{rank}", heap_bytes) for rank in range(world)]
-    return [*heaps, ("shared", 8 * 3 * world)]
+def shared_folder(world: int, heap_bytes: int) -> Path:
+    """Return a new folder with the memory that processes share, all zeros."""
+    parent = SHARED if SHARED.is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix="comet-", dir=parent))
+    sizes = {f"heap{rank}": heap_bytes for rank in range(world)}
+    for name, size in {**sizes, "shared": 8 * 3 * world}.items():
+        with (folder / name).open("wb") as file:
+            file.truncate(size)
+    return folder
+
+
+class AttachedRank:
+    """
+    The rank of a process that does other work between its host programs.
+
+    The processes map `folder`, which can be removed after that, and run the same host
+    programs in the same order. `timeout` is in seconds without progress.
+    """
+
+    def __init__(self, folder: Path, rank: int, world: int, timeout: float = 600.0):
+        self._shared = _SharedState(folder, world)
+        self._timeout = timeout
+        engine = _polling_engine(self._shared, rank, None, timeout)
+        self._rank = _ProcessRank(rank, engine, self._shared, folder, world)
+
+    def run(self, body: Callable[[Rank], T]) -> T:
+        """
+        Run a host program; what earlier ones allocated is still there.
+
+        Raises `DeadlockError`, `SymmetryError`, `ProgramError`, or what a host raised.
+        """
+        rank, shared = self._rank, self._shared
+        engine = _polling_engine(shared, rank.rank, None, self._timeout)
+        rank.join(engine)
+        with _reported(shared, rank.rank):
+            return rank.run(engine, body)
+
+
+@contextmanager
+def _reported(shared: _SharedState, rank: int) -> Generator[None]:
+    """Tell the other ranks of an error."""
+    try:
+        yield
+    except BaseException:
+        shared.failed[rank] = 1
+        raise
+
+
+def _polling_engine(
+    shared: _SharedState, seed: int, resident: int | None, seconds: float
+) -> Engine:
+    """Return an engine that waits for other processes."""
+    timeout = _Timeout(shared, seconds)
+    engine = Engine(seed, timeout.wait, None, MemoryMap(), resident)
+    timeout.engine = engine
+    return engine
 
 
 def _mapped(path: Path, size: int) -> torch.Tensor:
@@ -154,29 +218,12 @@ class _Worker(Generic[T]):
     def __call__(self) -> T:
         """Run the rank; report a failure to the others."""
         shared = _SharedState(self.folder, self.world)
-        try:
-            return self._run(shared)
-        except BaseException:
-            shared.failed[self.rank] = 1
-            raise
-
-    def _run(self, shared: _SharedState) -> T:
-        torch.set_num_threads(1)
-        timeout = _Timeout(shared, self.timeout)
-        seed = self.seed * self.world + self.rank
-        engine = Engine(seed, timeout.wait, None, MemoryMap(), self.resident)
-        timeout.engine = engine
-        rank = _ProcessRank(self.rank, engine, self._heaps())
-        rank.shared = shared
-        rank.mapped = range(self.world)
-        results: list[T] = []
-        rank.add_host(lambda: results.append(self.body(rank)))
-        engine.run()
-        return results[0]
-
-    def _heaps(self) -> list[torch.Tensor]:
-        paths = [self.folder / f"heap{rank}" for rank in range(self.world)]
-        return [_mapped(path, path.stat().st_size) for path in paths]
+        with _reported(shared, self.rank):
+            torch.set_num_threads(1)
+            seed = self.seed * self.world + self.rank
+            engine = _polling_engine(shared, seed, self.resident, self.timeout)
+            rank = _ProcessRank(self.rank, engine, shared, self.folder, self.world)
+            return rank.run(engine, self.body)
 
 
 def _results(futures: Sequence[Future[T]]) -> list[T]:

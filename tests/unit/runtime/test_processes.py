@@ -49,6 +49,13 @@ def test_errors_reach_the_caller(name: str, outcomes: Mapping[str, Outcome]):
     assert text in outcomes[name].message
 
 
+def test_an_attached_rank_runs_one_host_program_after_another():
+    (outcome,) = play(["attached"]).values()
+    assert outcome.error == "", outcome.message
+    assert len(outcome.result) == 3
+    assert max(outcome.result) <= 1e-4
+
+
 def test_a_deadlock_names_the_programs_of_all_ranks(outcomes: Mapping[str, Outcome]):
     message = outcomes["missing signal"].message
     for rank, flag in ((0, 2), (1, 3)):
