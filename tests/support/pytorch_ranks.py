@@ -3,6 +3,7 @@ Models that are spread over ranks, as programs and by `torch.compile`: a script.
 
 It prints, in JSON, the programs of `comet.from_torch` for a group of 4 ranks and their
 errors, what it refuses, and what a model computes on 2 processes.
+The argument is 1 for all that these may be asked for, or 0.
 """
 
 # pyright: basic
@@ -12,6 +13,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -40,7 +42,10 @@ from comet.interpreter import run
 from comet.pytorch.backend import SlowPathWarning
 
 RANKS = 4
-HARDWARE = "samples/hardware/h200x1.yaml"
+ASKED = {"pipeline_of_ranks": "triton-distributed{ranks=2}"}
+TIMEOUT = timedelta(minutes=2)
+"""How long a process waits for the other one."""
+ONE_GPU, GPUS = (f"samples/hardware/h200x{count}.yaml" for count in (1, 8))
 
 
 class Gated(nn.Module):
@@ -271,39 +276,96 @@ def alone(mesh: DeviceMesh) -> dict[str, str]:
     }
 
 
-def process(rank: int, folder: str) -> None:
-    """Compare a compiled model on one of 2 processes with that on one, in a file."""
-    store = f"file://{folder}/store"
-    distributed.init_process_group("gloo", store, rank=rank, world_size=2)
+def step(model: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
+    """Return this rank's result, and the whole gradients."""
+    model.zero_grad(set_to_none=True)
+    y = run(x)
+    y.square().sum().backward()
+    gradients = (cast("Tensor", each.grad) for each in model.parameters())
+    return [
+        y,
+        *(g.full_tensor() if isinstance(g, DTensor) else g for g in gradients),
+    ]
+
+
+def learned(hardware: str, along_sequence: bool, passes: str | None) -> float:
+    """Return the largest error of results and gradients of a model in three steps."""
     torch.manual_seed(0)
     whole, spread = Gated(), Gated()
     spread.load_state_dict(whole.state_dict())
-    parallelize_module(spread, init_device_mesh("cpu", (2,)), plan(spread, False))
-    x = torch.randn(4, 16)
+    mesh = init_device_mesh("cpu", (2,))
+    parallelize_module(spread, mesh, plan(spread, along_sequence))
+    options: dict[str, str | int | bool | Callable[..., object]]
+    options = {"hardware": hardware}
+    if passes is not None:
+        options["pipeline_of_ranks"] = passes
+    compiled = torch.compile(spread, backend="comet", options=options, dynamic=False)
+    first = 2 * distributed.get_rank()
+    rows = slice(first, first + 2) if along_sequence else slice(4)
+    errors: list[float] = []
+    for _ in range(3):
+        x = torch.randn(3, 4, 16)
+        found, wanted = step(spread, compiled, x[:, rows]), step(whole, whole, x)
+        wanted[0] = wanted[0][:, rows]
+        pairs = zip(found, wanted, strict=True)
+        errors += [((a - b).abs().max() / b.abs().max()).item() for a, b in pairs]
+    return max(errors)
+
+
+def reduced(
+    group: distributed.ProcessGroup, kind: str = "sum", factor: int = 1
+) -> float:
+    """Return the error of a reduction of all ranks, compiled."""
+
+    def total(x: Tensor) -> Tensor:
+        return funcol.all_reduce(x.exp() * factor, kind, group) + 1
+
     compiled = torch.compile(
-        spread, backend="comet", options={"hardware": HARDWARE}, dynamic=False
+        total, backend="comet", options=dict(hardware=GPUS, **ASKED), dynamic=False
     )
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        found = compiled(x)
-        found.square().sum().backward()
-    wanted = whole(x)
-    wanted.square().sum().backward()
-    errors = [(found - wanted).abs().max().item()]
-    pairs = zip(spread.parameters(), whole.parameters(), strict=True)
-    for part, all_of_it in pairs:
-        gradient, of_all = cast(DTensor, part.grad).full_tensor(), all_of_it.grad
-        assert of_all is not None
-        errors.append((gradient - of_all).abs().max().item())
-    slow = [str(w.message) for w in seen if w.category is SlowPathWarning]
-    Path(folder, str(rank)).write_text(json.dumps([max(errors), slow]))
+    x = torch.ones(4)
+    return (compiled(x) - total(x)).abs().max().item()
+
+
+def process(rank: int, folder: str, every: bool) -> None:
+    """Compare compiled models on one of 2 processes with those on one, in a file."""
+    store = f"file://{folder}/store"
+    distributed.init_process_group(
+        "gloo", store, rank=rank, world_size=2, timeout=TIMEOUT
+    )
+    other = distributed.new_group([0, 1])
+    assert isinstance(other, distributed.ProcessGroup)
+    pushing, fused = (
+        f"triton-distributed{{ranks=2 pattern={name}}}" for name in ("push", "fused")
+    )
+    tries: dict[str, Callable[[], float]] = {
+        "tensor": lambda: learned(GPUS, False, pushing),
+        "not asked for": lambda: learned(ONE_GPU, False, None),
+    }
+    more: dict[str, Callable[[], float]] = {
+        "sequence": lambda: learned(GPUS, True, fused),
+        "one GPU": lambda: learned(ONE_GPU, False, pushing),
+        "another group": lambda: reduced(other),
+        "reduction": lambda: reduced(world(), "product"),
+        "different graphs": lambda: reduced(world(), factor=rank + 2),
+    }
+    if every:
+        tries |= more
+    found: dict[str, tuple[float, list[str]]] = {}
+    for name, attempt in tries.items():
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            error = attempt()
+        slow = [str(each.message) for each in seen if each.category is SlowPathWarning]
+        found[name] = error, slow
+    Path(folder, str(rank)).write_text(json.dumps(found))
     distributed.destroy_process_group()
 
 
-def processes() -> list[tuple[float, list[str]]]:
-    """Return the largest error of each of 2 processes, and their warnings."""
+def processes(every: bool) -> list[dict[str, tuple[float, list[str]]]]:
+    """Return error and warnings of each model on each of 2 processes."""
     with TemporaryDirectory() as folder:
-        spawn(process, (folder,), nprocs=2)
+        spawn(process, (folder, every), nprocs=2)
         return [json.loads(Path(folder, name).read_text()) for name in "01"]
 
 
@@ -317,7 +379,7 @@ def main() -> None:
         "alone": alone(mesh),
     }
     distributed.destroy_process_group()
-    json.dump({**found, "processes": processes()}, sys.stdout)
+    json.dump({**found, "processes": processes(sys.argv[1] == "1")}, sys.stdout)
 
 
 if __name__ == "__main__":

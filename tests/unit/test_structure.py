@@ -84,6 +84,8 @@ LATE = {
     "comet.passes.schedule.tile:chosen_plan": MACHINE,
     "comet.passes.search.ahead:_enlarge": "Windows has none",
     "comet.pytorch.exporting:_imported": "few models are spread over ranks",
+    "comet.pytorch.processes:_interpreted": BACKEND,
+    "comet.pytorch.processes:_on_gpu": BACKEND,
     "comet.runtime.child:_counting": TORCH,
     "comet.runtime.child:_report_of_one": TORCH,
     "comet.runtime.child:_report_of_ranks": TORCH,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from os import environ
@@ -14,13 +15,15 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from xdsl.utils.exceptions import VerifyException
 
 from comet.api.loading import interpret_without_gpu, loaded
 from comet.api.program import printed
-from comet.pytorch.collectives import is_collective
+from comet.pytorch import processes
+from comet.pytorch.collectives import WAIT, group_of, is_collective
 from comet.pytorch.decompositions import decompositions
 from comet.pytorch.importer import (
     Imported,
@@ -32,6 +35,7 @@ from comet.pytorch.program_cache import emitted
 from comet.pytorch.rules import op_name
 from comet.pytorch.torch_ops import whole_attention
 from comet.pytorch.tracer import UnsupportedError
+from comet.runtime.program import RankProgram
 from comet.tools.diagnostics import CometError
 
 HARDWARE = "COMET_HARDWARE"
@@ -39,8 +43,8 @@ HARDWARE = "COMET_HARDWARE"
 CACHE = "COMET_CACHE"
 """The variable that names the folder of compiled programs where options do not."""
 
-BETWEEN_KERNELS = "collectives are between the kernels of a rank"
-"""Why collectives have no translation in a graph that is compiled for one GPU."""
+NOT_ASKED = "the option pipeline_of_ranks does not say how they are compiled"
+"""Why collectives run in torch by default."""
 
 Function = Callable[..., object]
 
@@ -57,6 +61,8 @@ class Options:
     """The hardware file of the GPU."""
     pipeline: str | None = None
     """The passes, by default `triton-distributed`."""
+    pipeline_of_ranks: str | None = None
+    """Those of parts with collectives, which by default run in torch."""
     cache: str | None = None
     """The folder that keeps compiled programs for later processes; by default none."""
     strict: bool = False
@@ -105,20 +111,18 @@ def _options(given: Mapping[str, object]) -> Options:
             "the back end 'comet' needs a hardware file: "
             f"options={{'hardware': ..}}, or the variable {HARDWARE}"
         )
-    pipeline, cache = known.get("pipeline"), known["cache"]
-    return Options(
-        str(known["hardware"]),
-        None if pipeline is None else str(pipeline),
-        None if not cache else str(cache),
-        strict=bool(known.get("strict", False)),
-    )
+    texts = {name: str(known[name]) for name in names if known.get(name)}
+    strict = bool(texts.pop("strict", False))
+    return Options(**texts, strict=strict)
 
 
 class _Support(OperatorSupportBase):
     """The nodes that have a translation, and why others have none."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, obstacle: str | None) -> None:
+        """Refuse collectives if there is an obstacle."""
         self._device = device
+        self._obstacle = obstacle
         self.reasons: dict[str, str] = {}
 
     def is_node_supported(
@@ -130,7 +134,14 @@ class _Support(OperatorSupportBase):
             return self.is_node_supported(submodules, cast(fx.Node, node.args[0]))
         if any(tensor.device != self._device for tensor in meta_of(node)):
             return False  # Numbers that a program on the host computes.
-        reason = BETWEEN_KERNELS if is_collective(node) else refusal(node)
+        reason = self._obstacle if is_collective(node) else None
+        reason = reason or refusal(node)
+        if op_name(node) == WAIT and not reason:
+            begun = cast(fx.Node, node.args[0])
+            if not is_collective(begun) or not self.is_node_supported(
+                submodules, begun
+            ):
+                reason = "it waits for what torch has begun"
         if reason is None:
             return True
         self.reasons[op_name(node)] = reason
@@ -174,20 +185,43 @@ def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
     """
     Return a graph of ATen ops whose largest translatable parts are regions.
 
-    Warns, or raises CometError if `options.strict`, of what runs in torch.
+    Those with collectives are programs of ranks, if `options` say how these are
+    compiled; if one does not compile, collectives are between regions. Warns, or raises
+    CometError if `options.strict`, of what runs in torch.
     """
+    obstacle: str | None = NOT_ASKED
+    if options.pipeline_of_ranks is not None:
+        with unset_fake_temporarily():
+            obstacle = processes.obstacle(graph.graph)
+    if obstacle is None and any(map(is_collective, graph.graph.nodes)):
+        try:
+            copy = fx.GraphModule(graph, deepcopy(graph.graph))
+            return _partitioned(copy, options, None)
+        except _NotOfRanksError as error:
+            obstacle = str(error)
+    return _partitioned(graph, options, obstacle)
+
+
+class _NotOfRanksError(Exception):
+    """A part with collectives that does not compile; the message says why."""
+
+
+def _partitioned(
+    graph: fx.GraphModule, options: Options, obstacle: str | None
+) -> fx.GraphModule:
+    """Return a graph with regions, which have collectives unless `obstacle` says no."""
     device = _device_of(graph)
-    support = _Support(device)
+    support = _Support(device, obstacle)
     partitioner = CapabilityBasedPartitioner(
         graph, support, allows_single_node_partition=True
     )
     fused = partitioner.fuse_partitions(partitioner.propose_partitions())
-    for name, reason in support.reasons.items():
-        _slow(f"{name} runs in torch: {reason}", options)
     for name, part in list(fused.named_children()):
         # A part without inputs makes constants, and torch knows on which device.
         if isinstance(part, fx.GraphModule) and part.graph.find_nodes(op="placeholder"):
             setattr(fused, name, _region(part, device, options))
+    for name, reason in support.reasons.items():
+        _slow(f"{name} runs in torch: {reason}", options)
     return fused
 
 
@@ -201,11 +235,17 @@ def _region(
     part: fx.GraphModule, device: torch.device, options: Options
 ) -> torch.nn.Module:
     """Return a compiled part, or the part itself if it does not compile."""
+    of_ranks = any(map(group_of, part.graph.nodes))
     try:
         source = imported(part.graph, "graph")
         text = printed(source.module)
-        function = _loaded(text, options) if source.computes else None
+        load = _loaded_for_ranks if of_ranks else _loaded
+        function = load(text, options, device) if source.computes else None
     except (CometError, UnsupportedError, VerifyException) as error:
+        if of_ranks:
+            raise _NotOfRanksError(
+                f"their program does not compile: {error}"
+            ) from error
         size = len(part.graph.nodes)
         _slow(f"a part of {size} nodes runs in torch: {error}", options)
         return part
@@ -215,10 +255,20 @@ def _region(
 
 
 @cache
-def _loaded(text: str, options: Options) -> Function:
+def _loaded(text: str, options: Options, _: torch.device) -> Function:
     """Return the function of a program; equal ones are compiled once."""
     module = emitted(text, options.hardware, options.pipeline, options.cache)
     return cast(Function, loaded(module).graph)
+
+
+@cache
+def _loaded_for_ranks(text: str, options: Options, device: torch.device) -> Function:
+    """Return what this process does in a program of ranks; the first one compiles."""
+    how = options.hardware, options.pipeline_of_ranks, options.cache
+    with unset_fake_temporarily():
+        module = processes.from_first_rank(lambda: emitted(text, *how))
+        program = cast(RankProgram, loaded(module).PROGRAM)
+        return processes.rank_function(program, device)
 
 
 def _slow(message: str, options: Options) -> None:

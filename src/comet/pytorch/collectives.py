@@ -26,6 +26,8 @@ from comet.pytorch.emitter import RANK, Emitter, Op, Tensor, View
 from comet.pytorch.rules import Result, op_name, rule
 from comet.pytorch.tracer import Tracer, UnsupportedError
 
+WAIT = "_c10d_functional.wait_tensor"
+"""The op that waits for the result of a collective."""
 MESH = "ranks"
 """The name of the mesh of all ranks."""
 
@@ -104,7 +106,7 @@ def is_collective(node: fx.Node) -> bool:
     return node.op == "call_function" and op_name(node).startswith("_c10d_functional.")
 
 
-@rule("_c10d_functional.wait_tensor")
+@rule(WAIT)
 def wait_tensor(t: Tracer, out: Result, tensor: View):
     return tensor
 

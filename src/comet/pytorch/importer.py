@@ -240,14 +240,16 @@ def _function(
     extents = [tuple(d.extent for d in leaves(tensor.dims)) for tensor in given]
     layouts = map(Layout, orders, extents)
     sources = [*given, *computed]
-    outputs = [None if view is None else _output(view, sources) for view in results]
+    outputs = [None if view is None else _output(t, view, sources) for view in results]
     return Imported(module, name, tuple(layouts), tuple(outputs), bool(computed))
 
 
-def _output(view: View, sources: Sequence[Tensor]) -> Output:
+def _output(t: Tracer, view: View, sources: Sequence[Tensor]) -> Output:
     """Return how a view comes from the tensors that the function has and returns."""
     source = sources.index(view.tensor)
-    stored, missing = leaves(view.tensor.dims), view.expanded
+    # Of the dimension over ranks, a rank has one element.
+    stored = [dim for dim in leaves(view.tensor.dims) if dim is not t.ranks.dim]
+    missing = view.expanded
     places = [*stored, *missing]
     shape = (*(d.extent for d in stored), *(1 for _ in missing))
     order = tuple(places.index(dim) for dim in view.dims)

@@ -111,7 +111,7 @@ def test_mistakes_are_one_sentence(found: dict[str, Any]):
     assert found["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
     assert found["options"] == [
         "the back end 'comet' has no option 'hardwear'; it has hardware, pipeline, "
-        "cache, strict",
+        "pipeline_of_ranks, cache, strict",
         "the back end 'comet' needs a hardware file: options={'hardware': ..}, or the "
         "variable COMET_HARDWARE",
         "the back end 'comet' has no mode 'max-autotune'; leave it out",
