@@ -9,7 +9,9 @@ The argument is 1 for all that these may be asked for, or 0.
 # pyright: basic
 from __future__ import annotations
 
+import faulthandler
 import json
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -43,8 +45,10 @@ from comet.pytorch.backend import SlowPathWarning
 
 RANKS = 4
 ASKED = {"pipeline_of_ranks": "triton-distributed{ranks=2}"}
-TIMEOUT = timedelta(minutes=2)
+TIMEOUT = timedelta(seconds=90)
 """How long a process waits for the other one."""
+LIMIT = 120
+"""Seconds until a try that has not ended prints its stacks and ends the process."""
 ONE_GPU, GPUS = (f"samples/hardware/h200x{count}.yaml" for count in (1, 8))
 
 
@@ -329,11 +333,13 @@ def reduced(
 
 def process(rank: int, folder: str, every: bool) -> None:
     """Compare compiled models on one of 2 processes with those on one, in a file."""
+    # It ends so if the other process fails first.
+    faulthandler.register(signal.SIGTERM, chain=True)
     store = f"file://{folder}/store"
     distributed.init_process_group(
         "gloo", store, rank=rank, world_size=2, timeout=TIMEOUT
     )
-    other = distributed.new_group([0, 1])
+    other = distributed.new_group([0, 1], timeout=TIMEOUT)
     assert isinstance(other, distributed.ProcessGroup)
     pushing, fused = (
         f"triton-distributed{{ranks=2 pattern={name}}}" for name in ("push", "fused")
@@ -353,6 +359,7 @@ def process(rank: int, folder: str, every: bool) -> None:
         tries |= more
     found: dict[str, tuple[float, list[str]]] = {}
     for name, attempt in tries.items():
+        faulthandler.dump_traceback_later(LIMIT, exit=True)
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             error = attempt()

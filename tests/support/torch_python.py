@@ -43,8 +43,13 @@ def run_python(
     arguments: Sequence[str | Path],
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run that Python, with more in its environment; whether it fails is not asked."""
+    """
+    Run that Python, with more in its environment; whether it fails is not asked.
+
+    Raises `subprocess.TimeoutExpired` after `timeout` seconds.
+    """
     return subprocess.run(
         [torch_python(), *map(str, arguments)],
         env={**os.environ, **(environment or {})},
@@ -52,4 +57,5 @@ def run_python(
         capture_output=True,
         text=True,
         check=False,
+        timeout=timeout,
     )
