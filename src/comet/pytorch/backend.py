@@ -15,7 +15,6 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from xdsl.utils.exceptions import VerifyException
@@ -191,8 +190,7 @@ def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
     """
     obstacle: str | None = NOT_ASKED
     if options.pipeline_of_ranks is not None:
-        with unset_fake_temporarily():
-            obstacle = processes.obstacle(graph.graph)
+        obstacle = processes.obstacle(graph.graph)
     if obstacle is None and any(map(is_collective, graph.graph.nodes)):
         try:
             copy = fx.GraphModule(graph, deepcopy(graph.graph))
@@ -265,10 +263,8 @@ def _loaded(text: str, options: Options, _: torch.device) -> Function:
 def _loaded_for_ranks(text: str, options: Options, device: torch.device) -> Function:
     """Return what this process does in a program of ranks; the first one compiles."""
     how = options.hardware, options.pipeline_of_ranks, options.cache
-    with unset_fake_temporarily():
-        module = processes.from_first_rank(lambda: emitted(text, *how))
-        program = cast(RankProgram, loaded(module).PROGRAM)
-        return processes.rank_function(program, device)
+    module = processes.from_first_rank(lambda: emitted(text, *how))
+    return processes.rank_function(cast(RankProgram, loaded(module).PROGRAM), device)
 
 
 def _slow(message: str, options: Options) -> None:

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, distributed, fx
+from torch._dispatch.python import no_python_dispatcher
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from comet.pytorch.collectives import group_of
 from comet.pytorch.importer import meta_of
@@ -30,6 +33,20 @@ RankFunction: TypeAlias = Callable[..., tuple[Tensor, ...]]
 """Takes and returns the tensors of this rank."""
 
 
+@contextmanager
+def _untraced() -> Generator[None]:
+    """
+    Exchange and allocate real tensors while torch compiles.
+
+    Torch's dispatcher in Python, which is on then, holds the GIL while it queues work
+    for the threads of gloo. Such a thread holds the lock of the queue while it frees a
+    tensor, for which it may need the GIL: then both wait forever.
+    """
+    with unset_fake_temporarily(), no_python_dispatcher():
+        yield
+
+
+@_untraced()
 def obstacle(graph: fx.Graph) -> str | None:
     """
     Return why the collectives of a graph cannot be in a program of all ranks.
@@ -59,6 +76,7 @@ def _same_everywhere(graph: fx.Graph) -> bool:
     return len(set(digests)) == 1
 
 
+@_untraced()
 def from_first_rank(make: Callable[[], str]) -> str:
     """
     Return what the first rank makes, on all of them.
@@ -78,6 +96,7 @@ def from_first_rank(make: Callable[[], str]) -> str:
     return text
 
 
+@_untraced()
 def rank_function(program: RankProgram, device: torch.device) -> RankFunction:
     """
     Return what this rank does in a program; all processes call this together.

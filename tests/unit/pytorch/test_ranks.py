@@ -22,13 +22,17 @@ MODELS = [
 ]
 FUNCTIONS = re.findall(r'^    "([^"]+)": \(', SCRIPT.read_text(), re.M)
 PATTERNS = ("bsp", "wait", "push", "pull", "fused")
+INTERPRETED = {"TRITON_INTERPRET": "1"}
+LIMIT = 300
+"""The most seconds of the script, whose processes end long before."""
 NAME = re.compile(r"(\w+): tensor<(\S+)xf32, #compound.dims<([^>]*)>>")
 
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
     """Return what the script prints."""
-    done = run_python([SCRIPT, str(int(EVERY_CASE))], {"TRITON_INTERPRET": "1"}, ROOT)
+    every = str(int(EVERY_CASE))
+    done = run_python([SCRIPT, every], INTERPRETED, ROOT, LIMIT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -139,3 +143,29 @@ def test_compiled_models_exchange_in_kernels_or_say_why_not(
         error, warnings = process[name]
         assert error < 1e-5
         assert sorted(warnings) == sorted(slow.values() if REASONS[name] else [])
+
+
+EXCHANGES = """
+import faulthandler
+
+from torch import distributed
+from torch._dispatch.python import enable_python_dispatcher
+
+from comet.pytorch.processes import from_first_rank
+
+faulthandler.dump_traceback_later(60, exit=True)
+store = distributed.HashStore()
+distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+with enable_python_dispatcher():
+    for number in map(str, range(10_000)):
+        assert from_first_rank(lambda: number) == number
+"""
+"""
+What processes exchange while torch compiles. With torch's dispatcher in Python on, each
+broadcast has a chance of about 1 in 3000 to block the process forever.
+"""
+
+
+def test_exchanges_during_a_compilation_do_not_block():
+    done = run_python(["-c", EXCHANGES], INTERPRETED, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
