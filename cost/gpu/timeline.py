@@ -1,7 +1,8 @@
 """
 Simulates a launch plan on all ranks: what each rank does, and when.
 
-The kernels of a rank run one after another, each after its launch. No rank passes a
+The kernels of a rank run one after another, each after its launch; the nodes of a
+kernel, too, or side by side if none waits for another. No rank passes a
 barrier before all have reached it. The programs of a consumer visit the source ranks,
 their own first, and wait for tiles that have not arrived, while other programs of the
 wave continue. Kernels take a little longer on one rank than on another: each rank is
@@ -43,6 +44,7 @@ from comet.cost.gpu.launch_plan import (
     Send,
     Step,
 )
+from comet.cost.gpu.shared_launch import body_seconds
 
 MAX_WAVES = 8
 """The most waves, and groups of rows, that are simulated; more are merged."""
@@ -89,6 +91,16 @@ class PartTime:
         """The sum, without exchanges."""
         return self.busy + self.communication + self.locality
 
+    def scaled(self, fraction: float) -> PartTime:
+        """Return a fraction of the time."""
+        return replace(
+            self,
+            busy=fraction * self.busy,
+            communication=fraction * self.communication,
+            locality=fraction * self.locality,
+            exchange=fraction * self.exchange,
+        )
+
 
 def part_time(part: Part, machine: Machine) -> PartTime:
     """
@@ -128,6 +140,21 @@ def part_time(part: Part, machine: Machine) -> PartTime:
         return PartTime(0.0, seconds - (base - busy), base - busy, int(waves))
     exchange = float(time.exchange)
     return PartTime(busy, seconds - base, base - busy, int(waves), exchange)
+
+
+def part_times(step: Launch, machine: Machine) -> list[PartTime]:
+    """
+    Return the times of the nodes of a kernel, which follow each other.
+
+    Nodes of which none waits for others run side by side: each then has its part of the
+    time of all. Raises `CostError` as `part_time` does.
+    """
+    times = [part_time(part, machine) for part in step.parts]
+    if len(times) < 2 or any(part.counts or part.merges for part in step.parts):
+        return times
+    together = body_seconds([part.work for part in step.parts], machine.device)
+    fraction = float(together) / sum(time.seconds + time.exchange for time in times)
+    return [time.scaled(fraction) for time in times]
 
 
 def exchange_time(step: LibraryCollective, machine: Machine) -> float:
@@ -225,9 +252,9 @@ class _Player:
         for channel in step.signalled_inputs:
             self._signal_input(channel)
         drained = list(self.clocks)
-        for part in step.parts:
+        times = part_times(step, self.machine)
+        for part, time in zip(step.parts, times, strict=True):
             self.part = part.name
-            time = part_time(part, self.machine)
             for rank in self.ranks:
                 begin = self.clocks[rank]
                 self._run(part, time, rank)

@@ -19,8 +19,9 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
-from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.shared_launch import body_seconds
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import kernel_work, program_needs
@@ -130,7 +131,6 @@ class LaunchPrices(Generic[Kernel]):
         self._gpu = gpu
         self._programs_of = cache(programs_of)
         self._work = cache(self._work_with)
-        self._time = cache(self._time_with)
         self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
 
     def can_share(self, group: Sequence[Kernel]) -> bool:
@@ -176,20 +176,10 @@ class LaunchPrices(Generic[Kernel]):
         fitting = [work for work in works if work is not None]
         if len(fitting) < len(works):
             return inf
-        registers = float(longest(work.registers for work in fitting))
-        shared = float(longest(work.shared for work in fitting))
-        launch = self._gpu.launch
-        times = (self._time(tree, numbers, registers, shared) for tree in trees)
-        return launch + sum(time - launch for time in times)
-
-    def _time_with(
-        self, tree: Programs, numbers: LaunchNumbers, registers: float, shared: float
-    ) -> float:
-        """Return the seconds of a launch of its own with the memory of a larger one."""
-        work = self._work(tree, numbers)
-        assert work is not None
-        work = replace(work, registers=registers, shared=shared)
-        return float(kernel_time(work, self._gpu).seconds)
+        registers = longest(work.registers for work in fitting)
+        shared = longest(work.shared for work in fitting)
+        largest = [replace(w, registers=registers, shared=shared) for w in fitting]
+        return self._gpu.launch + float(body_seconds(largest, self._gpu))
 
     def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""

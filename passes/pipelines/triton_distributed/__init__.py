@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Literal
+from typing import Literal, Self
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -47,6 +47,7 @@ from comet.passes.pipelines.triton_distributed.best_plans import (
     best_fusion,
     best_group,
     best_reductions,
+    is_long,
     seconds_of,
 )
 from comet.passes.pipelines.triton_distributed.over_ranks import (
@@ -262,8 +263,7 @@ class TritonDistributedPass(Pipeline):
         level, is_sharded = plan_start(module, self.ranks)
         if self.to == "tl":
             check_single(module)
-        elementary = level in (IRLevel.GRAPH, IRLevel.ELEMENTARY)
-        if elementary:
+        if elementary := level in (IRLevel.GRAPH, IRLevel.ELEMENTARY):
             if self.ranks > 1 and self.group > 1:
                 check_groups(module)
             if self.ranks != 1 or is_sharded:
@@ -286,8 +286,7 @@ class TritonDistributedPass(Pipeline):
         if elementary and self.group == 1:
             yield from self._split(module, then)
         for index, part in enumerate(then):
-            rest = then[index + 1 :]
-            yield self._best(module, part, partial(self._seconds, ctx, module, rest))
+            yield self._best(ctx, module, part, then[index + 1 :])
         if self.instances > 1:
             yield from self._to_channels()
         if level is IRLevel.DATAFLOW and self.instances == 1:
@@ -320,16 +319,29 @@ class TritonDistributedPass(Pipeline):
         return best_group(module, sizes, seconds)
 
     def _best(
-        self, module: ModuleOp, part: ModulePass, seconds: Callable[[ModulePass], float]
+        self,
+        ctx: Context,
+        module: ModuleOp,
+        part: ModulePass,
+        rest: Sequence[ModulePass],
     ) -> ModulePass:
         """Return a pass, or of several ranks the one with the fastest launch plan."""
         several = self.ranks > 1 and self.group == 1
         if isinstance(part, PlaceCollectivesPass) and several and self.kind == AUTO:
+            seconds = partial(self._seconds, ctx, module, rest)
             return best_reductions(module, part, seconds)
         free = self.strategy == self.between == self.kernels == AUTO
         if isinstance(part, FusePass) and several and free:
-            return best_fusion(module, part, seconds)
+            # The search for a pattern prices many plans: too many for a long region.
+            tried = self._by_bsp if self.pattern == AUTO and is_long(module) else self
+            return best_fusion(module, part, partial(tried._seconds, ctx, module, rest))
         return part
+
+    @property
+    def _by_bsp(self) -> Self:
+        """The pipeline with the pattern that needs no search."""
+        free = dict.fromkeys(("blocks", "persistent", "tiles", "sources"))
+        return replace(self, pattern="bsp", inputs="copied", **free)
 
     def _seconds(
         self, ctx: Context, module: ModuleOp, then: Sequence[ModulePass], it: ModulePass
@@ -403,7 +415,8 @@ class TritonDistributedPass(Pipeline):
             )
         yield TilePass(factors=self.factors)
         if self._may_specialize:
-            yield self._specialize_tiles()
+            tiles = "auto" if self.factors == AUTO else "kept"
+            yield SpecializeTilesPass("all" if self.specialize is True else AUTO, tiles)
         yield OutlineKernelsPass()
         if self.ctas == 1:
             if self.merge != "launch":
@@ -417,12 +430,6 @@ class TritonDistributedPass(Pipeline):
             return False
         given = self.factors != "auto"
         return self.specialize is True or (self.specialize == "auto" and not given)
-
-    def _specialize_tiles(self) -> SpecializeTilesPass:
-        """Return the pass that chooses kernels with producer warps, and their tiles."""
-        if self.specialize is not True:
-            return SpecializeTilesPass()
-        return SpecializeTilesPass("all", "auto" if self.factors == "auto" else "kept")
 
     def _to_channels(self) -> Iterator[ModulePass]:
         """Yield the passes that connect ranks, or programs of a group, by channels."""

@@ -34,6 +34,7 @@ from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.graph.split.choose import MAX_OPS
 from comet.passes.schedule.fuse import FusePass
+from comet.passes.schedule.fuse.strategy import Name
 from comet.passes.search import cheapest, timed
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.kinds import Kind
@@ -74,16 +75,22 @@ def best_fusion(
     module: ModuleOp, fuse: FusePass, seconds: Callable[[FusePass], float]
 ) -> FusePass:
     """
-    Return `fuse`, or the one that makes one kernel of a region, whichever is faster.
+    Return `fuse` with the strategy whose launch plan is fastest.
 
-    `seconds` compiles the module with another such pass, and prices the launch plan.
-    Regions with one product stay as `fuse` makes them.
+    Prices of kernels, by which `fuse` chooses, have no waiting for other ranks, which
+    smaller kernels do more often. So its choice is compared with priority fusion, and
+    in short regions with one kernel. `seconds` compiles the module with another such
+    pass, and prices the launch plan. Regions with one product stay as `fuse` makes
+    them.
     """
     blocks = [compute_block(func) for func in compute_functions(module)]
     products = max((_products(block) for block in blocks), default=0)
-    if products < 2 or any(len(block.ops) > MAX_OPS for block in blocks):
+    if products < 2:
         return fuse
-    passes = {each: replace(fuse, strategy=each) for each in (fuse.strategy, "full")}
+    others: tuple[Name, ...] = ("priority", "full")
+    if is_long(module):
+        others = ("priority",)
+    passes = {each: replace(fuse, strategy=each) for each in (fuse.strategy, *others)}
     candidates = [
         timed(name, each, partial(seconds, each)) for name, each in passes.items()
     ]
@@ -101,6 +108,12 @@ def best_group(
 def _names(module: ModuleOp) -> str:
     """Return the names of the functions that a choice is for."""
     return ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
+
+
+def is_long(module: ModuleOp) -> bool:
+    """Return whether a function has more ops than are compiled often to try choices."""
+    blocks = map(compute_block, compute_functions(module))
+    return any(len(block.ops) > MAX_OPS for block in blocks)
 
 
 def _products(block: Block) -> int:

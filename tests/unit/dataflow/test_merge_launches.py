@@ -75,16 +75,19 @@ def test_all_programs_of_a_launch_have_the_same_numbers():
         assert len(numbers) == 1
 
 
-@pytest.mark.parametrize(("launches", "count"), [("auto", 2), ("none", 4)])
-def test_fuse_prices_kernels_as_they_will_be_launched(launches: str, count: int):
-    passes = f"{H200},fuse{{strategy=none launches={launches}}}"
+@pytest.mark.parametrize(("option", "nodes"), [("auto", 2), ("none", 1)])
+def test_fuse_prices_kernels_as_they_will_be_launched(option: str, nodes: int):
+    """The few programs of the nodes of a launch run side by side."""
+    passes = f"{H200},fuse{{strategy=none launches={option}}}"
     with session() as current:
         module = run_passes(parse_module(DIAMOND), passes)
     (choice,) = (c for c in current.choices if c.name == "strategy")
     kernels = [op for op in module.walk() if isinstance(op, SpatialOp)]
-    bodies = 1e-9 * sum(e.latency for op in kernels if (e := estimate_of(op)))
-    expected = count * device_of(attached_system(module)).launch + bodies
-    assert len(kernels) == 4
+    bodies = [1e-9 * e.latency for op in kernels if (e := estimate_of(op))]
+    assert len(bodies) == len(kernels) == 4
+    launch = device_of(attached_system(module)).launch
+    launches = (bodies[first : first + nodes] for first in range(0, 4, nodes))
+    expected = sum(launch + max(each) for each in launches)
     (row,) = choice.rows
     assert row.cost is not None
     assert row.cost.latency == pytest.approx(expected, rel=1e-3)

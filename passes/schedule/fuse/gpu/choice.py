@@ -104,7 +104,7 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
     region = spmd_region(func)
     trials = Trials(
         system,
-        launches_merged=region is None and options.launches != "none",
+        launches_merged=options.launches != "none",
         specialize=options.specialize and not (region and uneven_extents(region)),
     )
     best, narrow = _best(func, trials, options)

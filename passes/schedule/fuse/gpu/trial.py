@@ -152,7 +152,8 @@ class Trials:
     The kernels that were tried on one GPU.
 
     `launches_merged`: kernels that do not depend on each other may share a launch.
-    `specialize`: kernels have producer warps where that is faster.
+    `specialize`: kernels have producer warps where that is faster. Kernels that
+    exchange values with other ranks do neither.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class Trials:
         known = self._known(kernel)
         if known.tiling is None:
             return None
-        merged = self._launches_merged and known.programs is not None
+        merged = self._launches_merged and not exchanges(kernel)
         programs = (known.programs,) if merged and known.programs else ()
         return TriedKernel(known.tiling, programs, known)
 
@@ -257,7 +258,6 @@ class Trials:
         Return the trial of a kernel that is known to fit, as it will be launched.
 
         With producer warps, if these are faster, its tiles are those of that form.
-        Kernels that exchange values with other ranks have none.
         """
         trial = self.fitting(kernel)
         if not self._specialize or exchanges(kernel):

@@ -1,0 +1,63 @@
+"""
+The time of a launch with the programs of several nodes, none of which waits for others.
+
+The programs of all nodes are one grid: where some end, others start, of whichever node
+(CUDA C++ Programming Guide, "Hardware Implementation": blocks go to multiprocessors
+with room as others terminate). So nodes with few programs run side by side, and only
+what they all need of one resource adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import (
+    KernelWork,
+    compute_time,
+    kernel_time,
+    occupancy_of,
+)
+from comet.cost.reals import Real, longest
+
+
+def body_seconds(works: Sequence[KernelWork], device: Device) -> Real:
+    """
+    Return the seconds of the programs of all nodes of a launch, without the launch.
+
+    `works` have the registers and the shared memory of the launch. It takes as long as
+    the node that takes longest alone; as the mean wave of all programs, for each wave
+    of the whole grid, but no longer than one node after another; and as what all nodes
+    need of the busiest resource. For one node that is its time alone. Infinite if a
+    program does not fit.
+    """
+    alone = [kernel_time(work, device).seconds - device.launch for work in works]
+    waves = [_waves(work, device) for work in works]
+    of_all = sum(waves)
+    running = sum(
+        seconds * part / np.ceil(part)
+        for seconds, part in zip(alone, waves, strict=True)
+    )
+    in_waves = running * np.ceil(of_all) / of_all
+    in_turn = np.minimum(in_waves, sum(alone))
+    return longest((*alone, in_turn, _busiest(works, device)))
+
+
+def _waves(work: KernelWork, device: Device) -> Real:
+    """Return what part of a wave the programs of a node are, or how many."""
+    slots = device.multiprocessors * np.maximum(occupancy_of(work, device), 1)
+    return work.programs / slots
+
+
+def _busiest(works: Sequence[KernelWork], device: Device) -> Real:
+    """Return the seconds of the resource that all nodes together need longest."""
+    shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
+    resources = (
+        sum(work.programs * compute_time(work, device) for work in works),
+        sum(work.programs * work.shared_reads for work in works) / shared_rate,
+        sum(work.programs * work.moved_bytes for work in works) / device.l2_bandwidth,
+        sum(work.device_bytes for work in works) / device.hbm_bandwidth,
+    )
+    return longest(resources)

@@ -1,0 +1,85 @@
+"""The time of a launch whose programs are those of several nodes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hardware import H200 as GPU
+
+from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.shared_launch import body_seconds
+
+
+def work(programs: int, **changed: float) -> KernelWork:
+    """Return the work of a product whose programs fill a multiprocessor each."""
+    found = KernelWork(
+        programs=programs,
+        tensor_operations=2**24,
+        vector_operations=2**14,
+        shared_reads=2**18,
+        moved_bytes=2**16,
+        device_bytes=programs * 2**14,
+        rounds=32,
+        stages=3,
+        shared=150_000,
+    )
+    return replace(found, **changed)
+
+
+def alone(each: KernelWork) -> float:
+    return float(kernel_time(each, GPU).seconds) - GPU.launch
+
+
+@pytest.mark.parametrize("programs", [1, 7, 132, 133, 1000])
+def test_one_node_takes_its_time_alone(programs: int):
+    found = body_seconds([work(programs)], GPU)
+    assert found == pytest.approx(alone(work(programs)))
+
+
+@pytest.mark.parametrize(("nodes", "programs"), [(2, 12), (5, 24), (3, 100), (4, 132)])
+def test_equal_nodes_are_one_with_all_programs(nodes: int, programs: int):
+    found = body_seconds([work(programs)] * nodes, GPU)
+    assert found == pytest.approx(alone(work(nodes * programs)), rel=0.02)
+
+
+def test_few_programs_run_beside_those_of_a_long_node():
+    long, short = work(20, rounds=200), work(20)
+    assert body_seconds([long, short], GPU) == pytest.approx(alone(long))
+
+
+def test_what_all_nodes_move_adds_up():
+    """Each of two nodes on half of the GPU takes all of the rate of memory."""
+    node = work(66, device_bytes=2.0**30)
+    assert body_seconds([node, node], GPU) >= 2 * 2**30 / GPU.hbm_bandwidth
+
+
+def test_a_launch_is_between_its_longest_node_and_one_node_after_another():
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        nodes = [
+            work(
+                int(rng.integers(1, 500)),
+                rounds=float(rng.integers(1, 200)),
+                device_bytes=float(rng.integers(2**12, 2**28)),
+                moved_bytes=float(rng.integers(2**10, 2**20)),
+                shared=float(rng.integers(10_000, 200_000)),
+            )
+            for _ in range(int(rng.integers(1, 6)))
+        ]
+        shared = max(node.shared for node in nodes)
+        nodes = [replace(node, shared=shared) for node in nodes]
+        times = [alone(node) for node in nodes]
+        found = float(body_seconds(nodes, GPU))
+        assert max(times) <= found * (1 + 1e-9)
+        assert found <= sum(times) * (1 + 1e-9)
+
+
+def test_arrays_and_numbers_agree():
+    counts = np.array([3.0, 60.0, 400.0])
+    of_arrays = body_seconds([replace(work(1), programs=counts), work(50)], GPU)
+    one_by_one = [body_seconds([work(int(n)), work(50)], GPU) for n in counts]
+    assert of_arrays == pytest.approx(one_by_one)
+
+
+def test_a_program_that_does_not_fit_takes_forever():
+    assert body_seconds([work(1), work(1, shared=10**6)], GPU) == float("inf")
