@@ -181,11 +181,15 @@ def _named(needs: Needs[KernelOp], text: str) -> Iterator[Group]:
 
 
 def prices_on(system: SystemOp) -> LaunchPrices[KernelOp]:
-    """Return the times of launches of kernels that have their tiles."""
+    """
+    Return the times of launches of kernels that have their tiles.
+
+    One whose shards are unequal has its own: a dimension of another may be whole.
+    """
     gpu, levels = device_of(system), gpu_levels(system)
 
     def programs_of(kernel: KernelOp) -> tuple[Programs, ...]:
-        if not has_only_nodes(kernel) or not is_local(kernel):
+        if not has_only_nodes(kernel) or not is_local(kernel) or kernel.shards:
             return ()
         trees = [Programs.of(node, levels, gpu) for node in kernel.nodes]
         found = tuple(tree for tree in trees if tree is not None)

@@ -181,6 +181,8 @@ def possible_merges(program: ProgramOp, system: SystemOp) -> Iterator[PartialsMe
             continue
         if not (is_local(producer) and is_local(consumer)):
             continue
+        if producer.shard_extents != consumer.shard_extents:
+            continue  # A dimension of one is a shard, and in the other whole.
         if (plan := _plan(producer, consumer, levels, gpu)) is not None:
             used |= {producer, consumer}
             yield plan

@@ -443,7 +443,7 @@ def test_rows_are_loaded_ahead():
         "range(program, 2048, 264)",
         "tl.range(program, 2048, 264, num_stages=4)",
     ]
-    assert tile_loops(text, MI300X) == ["range(program, 1024, 608)"]
+    assert tile_loops(text, MI300X) == ["range(program, 2048, 1216)"]
 
 
 def test_nothing_is_loaded_before_a_wait():

@@ -25,8 +25,9 @@ from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp, View
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.grid import grid_nodes
+from comet.passes.analysis.op_groups import disagrees
 from comet.passes.schedule.fuse.gpu.forms import Forms
-from comet.passes.schedule.fuse.gpu.groups import Kernel, disagrees, elementary_ops
+from comet.passes.schedule.fuse.gpu.groups import Kernel, elementary_ops
 from comet.passes.schedule.fuse.gpu.plan import loop_nests, plan_form, plan_forms
 from comet.passes.schedule.fuse.gpu.simplify import simplify
 from comet.passes.schedule.fuse.gpu.trial import Trials, standalone_function

@@ -17,10 +17,10 @@ from comet.dialects.compound import ContractOp, FoldOp, View
 from comet.dialects.compound.dims import joined_extents
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import compute_block
+from comet.passes.analysis.op_groups import disagrees
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import (
     Kernel,
-    disagrees,
     elementary_ops,
 )
 from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
