@@ -60,8 +60,8 @@ def test_a_launch_is_between_its_longest_node_and_one_node_after_another():
             work(
                 int(rng.integers(1, 500)),
                 rounds=float(rng.integers(1, 200)),
-                device_bytes=rng.uniform(2**12, 2**28),
-                moved_bytes=rng.uniform(2**10, 2**20),
+                device_bytes=rng.uniform(2.0**12, 2.0**28),
+                moved_bytes=rng.uniform(2.0**10, 2.0**20),
                 shared=float(rng.integers(10_000, 200_000)),
             )
             for _ in range(int(rng.integers(1, 6)))
