@@ -232,3 +232,8 @@ class Device:
     compiled: Compiled
     sharing: int = 1
     """How many ranks share the GPU, of which this is one rank's part."""
+
+    @property
+    def shared_bandwidth(self) -> float:
+        """Bytes per second that all multiprocessors read from shared memory."""
+        return self.shared_per_clock * self.clock * self.multiprocessors

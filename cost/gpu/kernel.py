@@ -251,7 +251,6 @@ def kernel_time(
     waves = wave_count(work.programs, slots)
     # A multiprocessor runs its programs in turn: the one with most programs counts.
     turns = wave_count(work.programs, used) * device.multiprocessors
-    shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
     alone = turns * work.uneven_bytes / device.l2_bandwidth
     full = np.floor(work.programs / slots) * slots / work.programs
     phases = _phases(work, device, occupancy)
@@ -266,7 +265,7 @@ def kernel_time(
     return KernelTime(
         device.launch,
         turns * compute_time(work, device),
-        turns * work.shared_reads / shared_rate,
+        turns * work.shared_reads / device.shared_bandwidth,
         turns * work.moved_bytes / device.l2_bandwidth + alone,
         work.device_bytes / device.hbm_bandwidth + alone,
         np.maximum(waves * running, together) + fills * filling,

@@ -53,10 +53,10 @@ def _waves(work: KernelWork, device: Device) -> Real:
 
 def _busiest(works: Sequence[KernelWork], device: Device) -> Real:
     """Return the seconds of the resource that all nodes together need longest."""
-    shared_rate = device.shared_per_clock * device.clock * device.multiprocessors
     resources = (
         sum(work.programs * compute_time(work, device) for work in works),
-        sum(work.programs * work.shared_reads for work in works) / shared_rate,
+        sum(work.programs * work.shared_reads for work in works)
+        / device.shared_bandwidth,
         sum(work.programs * work.moved_bytes for work in works) / device.l2_bandwidth,
         sum(work.device_bytes for work in works) / device.hbm_bandwidth,
     )
