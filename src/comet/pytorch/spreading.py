@@ -115,7 +115,7 @@ def _traced(
 
 @contextmanager
 def _with_marks() -> Generator[None]:
-    """Let the graph show what placements `DTensor.from_local` is told."""
+    """Let the graph show the placements that `DTensor.from_local` gets."""
     made = DTensor.from_local
 
     def from_local(
@@ -137,10 +137,10 @@ def _without_marks(
     graph: fx.Graph, names: Sequence[str]
 ) -> tuple[fx.Graph, dict[str, int | None]]:
     """
-    Return a graph without marks, and the shards that these tell of its arguments.
+    Return a graph without marks, and the shards of its arguments, which these say.
 
-    What is computed from arguments alone, and is the same on all ranks, tells that of
-    them.
+    Arguments from which alone something is computed that is the same on all ranks are
+    the same on all ranks, too.
     """
     result, new = fx.Graph(), dict[fx.Node, fx.Node]()
     sources = dict[fx.Node, frozenset[str]]()
