@@ -166,7 +166,8 @@ def _(op: compound.ContractOp, states: States) -> State:
 def _(op: compound.MapOp, states: States) -> State:
     """
     Partials of a fold may be rescaled, each instance its own, before they merge. A sum
-    of sums that are all partial is partial itself, and a maximum of maxima.
+    of sums that are all partial is partial itself, and a maximum of maxima; and so is a
+    copy of a partial value.
     """
     partials = [states[value].partial.items() for value in op.operands]
     allowed = {
@@ -174,6 +175,7 @@ def _(op: compound.MapOp, states: States) -> State:
         for partial in partials
         for axis, kind in partial
         if kind == FOLD
+        or op.kind.data is compound.MapKind.COPY
         or (kind == str(op.kind.data) and all((axis, kind) in p for p in partials))
     }
     _reject_partials(op, states, allowed=allowed)

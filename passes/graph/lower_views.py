@@ -63,8 +63,8 @@ class LowerViewsPass(FunctionPass):
     Before: any pads, slices, concats and renames. After: no pads; a slice names its
     dimension; signs are factors of a concat; operands of views are copied
     (`compound.map copy`) if they have no strides in one tensor, or come from other
-    ranks; and so are views that are returned or sent, positions that are returned, and
-    what `compound.scatter_add` adds, unless an op makes it, and none of its ids.
+    ranks; and so are views and positions that are returned or sent, and what
+    `compound.scatter_add` adds, unless an op makes it, and none of its ids.
     Without ranks, a renaming of what an op makes is returned as it is: it is the memory
     that a kernel stores, with another shape.
     """
@@ -192,7 +192,7 @@ def _needs_copy(op: Operation, value: SSAValue) -> bool:
     sent = isinstance(seen, CollectiveOp)
     match op:
         case CollectiveOp():
-            return isinstance(seen, SliceOp | ConcatOp | GatherOp)
+            return isinstance(value.owner, View | IndexOp)
         case RenameOp() if merges_pages(op):
             return False
         case RenameOp() if op.merged:

@@ -5,11 +5,13 @@ from random import Random
 
 import pytest
 from graph_text import Program
+from paths import ROOT
 from semantics import assert_same_meaning, parse_module, run_passes
 from transformer_blocks import gpt2_block, llama_block
 
 from comet.dialects.compound import RenameOp
 
+EXAMPLES = ROOT / "tests/filecheck/passes/graph/sink-renames.mlir"
 SIZES = {"M": 3, "N": 3, "T": 3, "D": 5, "E": 4}
 
 
@@ -62,3 +64,10 @@ def test_functions_with_shardings_stay():
     before = parse_module(random_program(0).replace(argument, sharded))
     assert "shard" in str(before)
     assert str(run_passes(before, "sink-renames")) == str(before)
+
+
+@pytest.mark.parametrize("name", ["scores", "alike", "stay", "sent"])
+def test_programs_of_the_examples_keep_their_meaning(name: str):
+    before = parse_module(EXAMPLES.read_text())
+    after = run_passes(before, "sink-renames")
+    assert_same_meaning(before, after, name)

@@ -104,6 +104,24 @@ func.func @sent(%x: !X) -> tensor<4x1xf32, #compound.dims<M, N>> {
 // CHECK:          %c_1 = compound.map copy %c
 // CHECK-NEXT:     collective.yield %c_1
 
+// So is a renamed value before it is sent.
+
+func.func @renamed(%x: !X) -> tensor<4xf32, #compound.dims<P>> {
+  %r = collective.spmd on @gpus ins(%x : !X) sharded [{N = ["rank"]}] outs(tensor<4xf32, #compound.dims<P>>) sharded [{}] {
+  ^bb0(%local: tensor<4x3xf32, #compound.dims<M, N>>):
+    %s = compound.reduce add %local : tensor<4x3xf32, #compound.dims<M, N>> -> tensor<4xf32, #compound.dims<M>>
+    %p = compound.rename %s : tensor<4xf32, #compound.dims<M>> -> tensor<4xf32, #compound.dims<P>>
+    %t = collective.all_reduce add %p on @gpus ["rank"] : tensor<4xf32, #compound.dims<P>> -> tensor<4xf32, #compound.dims<P>>
+    collective.yield %t : tensor<4xf32, #compound.dims<P>>
+  }
+  func.return %r : tensor<4xf32, #compound.dims<P>>
+}
+
+// CHECK-LABEL: func.func @renamed
+// CHECK:          %p = compound.rename %s
+// CHECK-NEXT:     %p_1 = compound.map copy %p
+// CHECK-NEXT:     %t = collective.all_reduce add %p_1
+
 // Rows are chosen of one tensor in memory. They have no strides, so that they are copied
 // before they are joined, sent or chosen from; as are pages and what is in them, seen as
 // one dimension, before that one is split.

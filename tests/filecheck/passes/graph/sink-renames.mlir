@@ -57,3 +57,41 @@ func.func @stay(%x: tensor<4x8xf32, #compound.dims<M, D>>, %n: tensor<4xf32, #co
 // CHECK-NEXT:   %k = compound.rename %h
 // CHECK-NEXT:   %p = compound.map mult %k, %n
 // CHECK-NEXT:   %s = compound.contract %h, %k
+
+// Collectives send what is in memory, of an argument too, and what arrives is renamed;
+// what a collective returns is computed under its own names.
+
+collective.mesh @ranks {rank = 4}
+func.func @sent(%x: tensor<8x64xf32, #compound.dims<M, K>>, %w: tensor<64x12xf32, #compound.dims<K, N>>) -> (tensor<8x12xf32, #compound.dims<P, N>>, tensor<64xf32, #compound.dims<J>>, tensor<64x8xf32, #compound.dims<J, M>>, tensor<8xf32, #compound.dims<P>>) {
+  %0, %1, %2, %3 = collective.spmd on @ranks ins(%x, %w : tensor<8x64xf32, #compound.dims<M, K>>, tensor<64x12xf32, #compound.dims<K, N>>) sharded [{K = ["rank"]}, {K = ["rank"]}] outs(tensor<8x12xf32, #compound.dims<P, N>>, tensor<64xf32, #compound.dims<J>>, tensor<64x8xf32, #compound.dims<J, M>>, tensor<8xf32, #compound.dims<P>>) sharded [{P = ["rank"]}, {}, {M = ["rank"]}, {}] {
+  ^bb0(%a: tensor<8x16xf32, #compound.dims<M, K>>, %b: tensor<16x12xf32, #compound.dims<K, N>>):
+    %c = compound.contract %a, %b : tensor<8x16xf32, #compound.dims<M, K>>, tensor<16x12xf32, #compound.dims<K, N>> -> tensor<8x12xf32, #compound.dims<M, N>>
+    %p = compound.rename %c : tensor<8x12xf32, #compound.dims<M, N>> -> tensor<8x12xf32, #compound.dims<P, N>>
+    %s = collective.reduce_scatter add "P" %p on @ranks ["rank"] : tensor<8x12xf32, #compound.dims<P, N>> -> tensor<2x12xf32, #compound.dims<P, N>>
+    %m = compound.map tanh %s : tensor<2x12xf32, #compound.dims<P, N>> -> tensor<2x12xf32, #compound.dims<P, N>>
+    %q = compound.rename %a : tensor<8x16xf32, #compound.dims<M, K>> -> tensor<8x16xf32, #compound.dims<M, J>>
+    %g = collective.all_gather "J" %q on @ranks ["rank"] : tensor<8x16xf32, #compound.dims<M, J>> -> tensor<8x64xf32, #compound.dims<M, J>>
+    %h = compound.reduce max %g : tensor<8x64xf32, #compound.dims<M, J>> -> tensor<64xf32, #compound.dims<J>>
+    %e = collective.all_to_all split "M" concat "J" %q on @ranks ["rank"] : tensor<8x16xf32, #compound.dims<M, J>> -> tensor<2x64xf32, #compound.dims<M, J>>
+    %t = compound.map tanh %e : tensor<2x64xf32, #compound.dims<M, J>> -> tensor<64x2xf32, #compound.dims<J, M>>
+    %r = compound.reduce add %p : tensor<8x12xf32, #compound.dims<P, N>> -> tensor<8xf32, #compound.dims<P>>
+    %all = collective.all_reduce add %r on @ranks ["rank"] : tensor<8xf32, #compound.dims<P>> -> tensor<8xf32, #compound.dims<P>>
+    collective.yield %m, %h, %t, %all : tensor<2x12xf32, #compound.dims<P, N>>, tensor<64xf32, #compound.dims<J>>, tensor<64x2xf32, #compound.dims<J, M>>, tensor<8xf32, #compound.dims<P>>
+  }
+  func.return %0, %1, %2, %3 : tensor<8x12xf32, #compound.dims<P, N>>, tensor<64xf32, #compound.dims<J>>, tensor<64x8xf32, #compound.dims<J, M>>, tensor<8xf32, #compound.dims<P>>
+}
+
+// CHECK-LABEL: func.func @sent
+// CHECK:          %c = compound.contract %a, %b
+// CHECK-NEXT:     %p = compound.rename %c
+// CHECK-NEXT:     %s = collective.reduce_scatter add "M" %c on @ranks ["rank"] : tensor<8x12xf32, #compound.dims<M, N>> -> tensor<2x12xf32, #compound.dims<M, N>>
+// CHECK-NEXT:     %s_1 = compound.rename %s : tensor<2x12xf32, #compound.dims<M, N>> -> tensor<2x12xf32, #compound.dims<P, N>>
+// CHECK-NEXT:     %m = compound.map tanh %s_1
+// CHECK-NEXT:     %g = collective.all_gather "K" %a on @ranks ["rank"]
+// CHECK-NEXT:     %g_1 = compound.rename %g : tensor<8x64xf32, #compound.dims<M, K>> -> tensor<8x64xf32, #compound.dims<M, J>>
+// CHECK-NEXT:     %h = compound.reduce max %g_1
+// CHECK-NEXT:     %e = collective.all_to_all split "M" concat "K" %a on @ranks ["rank"]
+// CHECK-NEXT:     %e_1 = compound.rename %e : tensor<2x64xf32, #compound.dims<M, K>> -> tensor<2x64xf32, #compound.dims<M, J>>
+// CHECK-NEXT:     %t = compound.map tanh %e_1
+// CHECK-NEXT:     %r = compound.reduce add %p
+// CHECK-NEXT:     %all = collective.all_reduce add %r
