@@ -20,8 +20,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.arch import ArchError, LevelOp, Path, SystemOp, find_system
+from comet.dialects.arch import ArchError, SystemOp, find_system
 from comet.dialects.arch.fields import described
+from comet.dialects.arch.gpu import GpuOp
 from comet.dialects.arch.schema import VERSION
 from comet.dialects.arch.yaml import system_of_fields
 from comet.dialects.collective import MeshOp
@@ -96,44 +97,42 @@ def _use_measured(system: SystemOp, path: str) -> None:
     system.gpu.use_measured()
 
 
-def _expect_lengths(system: SystemOp, path: str, mean: float) -> None:
+def _gpu_of(system: SystemOp, path: str, meaning: str) -> GpuOp:
+    """Return the GPU of a machine; raise an error with an option's `meaning`."""
     if system.gpu is None:
         raise PassFailedException(
-            f"{path}: lengths says what loops of GPU kernels expect, and @"
-            f"{system.system_name} has no GPU; leave the option out"
+            f"{path}: {meaning}, and @{system.system_name} has no GPU; leave the "
+            "option out"
         )
+    return system.gpu
+
+
+def _expect_lengths(system: SystemOp, path: str, mean: float) -> None:
+    gpu = _gpu_of(system, path, "lengths says what loops of GPU kernels expect")
     if not 0 < mean <= 1:
         raise PassFailedException(
             f"lengths is the mean of lengths over the longest, above 0 and at most 1, "
             f"not {mean:g}"
         )
-    system.gpu.set_figure("mean_length", mean)
+    gpu.set_figure("mean_length", mean)
 
 
 def _share(system: SystemOp, path: str, ranks: int) -> None:
-    if system.gpu is None:
-        raise PassFailedException(
-            f"{path}: sharing is the number of ranks on one GPU, and @"
-            f"{system.system_name} has no GPU; leave the option out"
-        )
+    gpu = _gpu_of(system, path, "sharing is the number of ranks on one GPU")
     if ranks < 1:
         raise PassFailedException(
             f"sharing is the number of ranks on one GPU, at least 1, not {ranks}"
         )
-    system.gpu.set_figure("sharing_ranks", ranks)
+    gpu.set_figure("sharing_ranks", ranks)
 
 
 def _set_triton(system: SystemOp, path: str, version: str) -> None:
-    if system.gpu is None:
-        raise PassFailedException(
-            f"{path}: triton is the version that compiles GPU kernels, and @"
-            f"{system.system_name} has no GPU; leave the option out"
-        )
+    gpu = _gpu_of(system, path, "triton is the version that compiles GPU kernels")
     if not VERSION.holds(version):
         raise PassFailedException(
             f"triton is {VERSION.expected}, not {described(version)}"
         )
-    system.gpu.set_figure("triton", version)
+    gpu.set_figure("triton", version)
 
 
 def name_axes(system: SystemOp) -> None:
@@ -147,15 +146,11 @@ def name_axes(system: SystemOp) -> None:
         return
     below = [level for level in system.levels if level.parent_level is not None]
     several = [level for level in system.levels if level.instances > 1]
-    for level in sorted(several or below, key=_is_filled):
+    for level in sorted(several or below, key=lambda level: level.is_filled):
         name = level.level_name
         if not system.axes_of(name):
             axes = (StringAttr(f"{name}_x"), StringAttr(f"{name}_y"))
             level.properties["axes"] = ArrayAttr(axes)
-
-
-def _is_filled(level: LevelOp) -> bool:
-    return level.path is not None and level.path.data is Path.FILLS
 
 
 def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:

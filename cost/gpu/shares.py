@@ -25,7 +25,7 @@ class SharedTiles:
     runs: int
 
     @property
-    def pieces(self) -> int:
+    def folded_parts(self) -> int:
         """
         The parts of all sequences, of which a program folds several in turn.
 
@@ -36,12 +36,12 @@ class SharedTiles:
     @property
     def seen_parts(self) -> float:
         """The parts of a sequence, over the most that there may be."""
-        return self.pieces / (self.sequences * self.parts)
+        return self.folded_parts / (self.sequences * self.parts)
 
     @property
     def sequences_of_run(self) -> float:
         """The sequences of which a program does some tiles, the mean over all."""
-        return self.pieces / self.runs
+        return self.folded_parts / self.runs
 
     @property
     def tiles_of_run(self) -> float:

@@ -83,6 +83,11 @@ class NodeOp(IRDLOperation, ABC):
         return self.label.data
 
     @property
+    def is_filled(self) -> bool:
+        """Whether its parent only fills it, as a buffer of operands."""
+        return self.path is not None and self.path.data is Path.FILLS
+
+    @property
     def parent_level(self) -> LevelOp | None:
         """The level above; None for the outermost."""
         parent = self.parent_op()

@@ -20,6 +20,11 @@ def compute_functions(module: ModuleOp) -> Iterator[FuncOp]:
             yield op
 
 
+def function_names(module: ModuleOp) -> str:
+    """Return the names of these functions as text: the place of a choice for all."""
+    return ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))
+
+
 def module_of(func: FuncOp) -> ModuleOp:
     """Return the module that a function is in."""
     module = func.parent_op()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
-from comet.dialects.arch.nodes import LevelOp, Path
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,8 @@ def memory_chain(system: SystemOp) -> MemoryChain:
     if root is None or len(root.children) != 1:
         raise _unsupported(system, "one level below the outermost one")
     shared = root.children[0]
-    fills = [lv for lv in shared.children if _path(lv) is Path.FILLS]
-    outs = [lv for lv in shared.children if _path(lv) is not Path.FILLS]
+    fills = [level for level in shared.children if level.is_filled]
+    outs = [level for level in shared.children if not level.is_filled]
     if not 1 <= len(fills) <= 2 or len(outs) != 1:
         raise _unsupported(
             system,
@@ -64,10 +63,6 @@ def memory_chain(system: SystemOp) -> MemoryChain:
         cluster_axes=tuple(shared.axis_extents),
         core_axes=system.axes_of(outs[0].level_name),
     )
-
-
-def _path(level: LevelOp) -> Path | None:
-    return None if level.path is None else level.path.data
 
 
 def _unsupported(system: SystemOp, wanted: str) -> PassFailedException:

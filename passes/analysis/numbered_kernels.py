@@ -1,12 +1,24 @@
-"""Options that name kernels, some with a number: `"f_c_kernel f_d_kernel=66"`."""
+"""
+Options that name kernels, some with a number: `"f_c_kernel f_d_kernel=66"`.
+
+`all` and `none` are short for all kernels that can, and for no kernel.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.dataflow import KernelOp
+
+ALL, NONE = "all", "none"
+
+
+def format_numbered(numbers: Iterable[tuple[KernelOp, int]]) -> str:
+    """Return the text of an option that gives kernels these numbers."""
+    names = (f"{kernel.sym_name.data}={number}" for kernel, number in numbers)
+    return " ".join(names) or NONE
 
 
 def numbered_kernels(

@@ -62,7 +62,12 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.analysis.numbered_kernels import numbered_kernels
+from comet.passes.analysis.numbered_kernels import (
+    ALL,
+    NONE,
+    format_numbered,
+    numbered_kernels,
+)
 from comet.passes.pipeline import AUTO, ChoosingPass
 from comet.passes.schedule.hoist_copies import stationary_tiles
 from comet.passes.schedule.tile.gpu.space import STAGES
@@ -71,7 +76,6 @@ from comet.passes.triton.specialize_warps import SPECIALIZED
 
 PERSIST = "comet.persist"
 """The attribute of a function with the kernels whose programs do several tiles."""
-ALL, NONE = "all", "none"
 
 
 @dataclass(frozen=True)
@@ -169,8 +173,7 @@ def plan_programs(
 
 def format_programs(plan: Sequence[PersistentKernel]) -> str:
     """Return the text of the option that makes the same programs."""
-    names = (f"{planned.kernel.sym_name.data}={planned.programs}" for planned in plan)
-    return " ".join(names) or NONE
+    return format_numbered((each.kernel, each.programs) for each in plan)
 
 
 def persist(plan: PersistentKernel) -> None:

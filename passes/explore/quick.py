@@ -28,7 +28,11 @@ from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
 from comet.dialects.errors import about
-from comet.passes.analysis.functions import compute_functions, operations
+from comet.passes.analysis.functions import (
+    compute_functions,
+    function_names,
+    operations,
+)
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.memory_chain import memory_chain
 from comet.passes.annotate_cost import AnnotateCostPass
@@ -489,8 +493,3 @@ def priced(result: T, module: ModuleOp) -> Found[T]:
     figures = estimate_of(mapping)
     assert figures is not None
     return Found(result, cost_of(figures), figures.limit)
-
-
-def function_names(module: ModuleOp) -> str:
-    """Name the functions of a module."""
-    return ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))

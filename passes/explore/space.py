@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.errors import OpError
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet.build import check_expressible
 from comet.passes.comet.lower_to_comet.collectives import check_collectives
@@ -35,7 +35,6 @@ from comet.passes.explore.quick import (
     AUTO_DIM,
     UNPADDED,
     AcceleratorPipeline,
-    function_names,
     priced,
 )
 from comet.passes.explore.shardings import Shardings

@@ -13,13 +13,13 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import attached_system
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.comet.known_meshes import KnownMeshesPass, narrowed
 from comet.passes.dataflow.outline_mappings.cuts import cuts
 from comet.passes.dataflow.outline_mappings.plan import Graph, check_graph
 from comet.passes.explore.config import ChosenPasses, ShardingConfig
-from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline, function_names
+from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.expand_maps import ExpandMapsPass, needs_expansion
 from comet.passes.graph.sink_casts import SinkCastsPass, shows_casts

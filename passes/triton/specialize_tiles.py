@@ -15,7 +15,6 @@ from typing import ClassVar, Literal
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.traits import SymbolTable
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
@@ -25,6 +24,7 @@ from comet.cost.gpu.tiling import price
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.functions import in_copy
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
@@ -105,13 +105,13 @@ def specialized_plan(
                 found[node] = tiling
     if not found:
         return None
-    loading = _loading(func, _with(func, found), system)
+    loading = _loading(func, _plan_with(func, found), system)
     chosen = {
         node: tiling
         for node, tiling in found.items()
         if node.node_name in loading and (always or _is_faster(node, tiling, system))
     }
-    return _with(func, chosen) if chosen else None
+    return _plan_with(func, chosen) if chosen else None
 
 
 def specialized_tiling(
@@ -197,7 +197,7 @@ def _is_faster(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> bool:
     return cheapest("warps", f"@{node.node_name}", candidates).result
 
 
-def _with(
+def _plan_with(
     func: FuncOp, tilings: Mapping[SpatialOp, KernelTiling]
 ) -> tuple[PlanEntry, ...]:
     """Return the plan of a function with other tiles of some kernels."""
@@ -207,13 +207,8 @@ def _with(
 
 
 def _copied(func: FuncOp) -> FuncOp:
-    """Return a copy of a function, in a copy of its module, which has its mesh."""
-    module = func.parent_op()
-    if module is None:
-        return func.clone()
-    copy = SymbolTable.lookup_symbol(module.clone(), func.sym_name)
-    assert isinstance(copy, FuncOp)
-    return copy
+    """Return a copy of a function, in a copy of its module if it is in one."""
+    return func.clone() if func.parent_op() is None else in_copy(func)
 
 
 def _loading(

@@ -43,7 +43,12 @@ from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.functions import in_copy
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.analysis.numbered_kernels import numbered_kernels
+from comet.passes.analysis.numbered_kernels import (
+    ALL,
+    NONE,
+    format_numbered,
+    numbered_kernels,
+)
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.materialize_copies import materialize
 from comet.passes.search import cheapest, timed
@@ -52,7 +57,6 @@ from comet.passes.triton.use_descriptors import not_stored, stored_copies
 
 STAGED = "comet.staged"
 """The attribute of a function with the kernels that store so, and their parts."""
-ALL, NONE = "all", "none"
 PARTS = (1, 2, 4, 8)
 """The numbers of parts that are compared."""
 
@@ -82,8 +86,7 @@ class StageStoresPass(ChoosingPass):
             )
         for function in functions_at(op, self.name, IRLevel.DATAFLOW):
             plan = dict(plan_stores(function, gpu, self.kernels))
-            text = " ".join(f"{op.sym_name.data}={n}" for op, n in plan.items())
-            function.attributes[STAGED] = StringAttr(text or NONE)
+            function.attributes[STAGED] = StringAttr(format_numbered(plan.items()))
             for kernel, parts in plan.items():
                 _write(kernel, parts, gpu)
 

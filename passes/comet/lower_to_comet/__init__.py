@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -173,7 +173,7 @@ def lower_function(func: FuncOp, plan: MappingPlan) -> None:
         mapping.attributes[UNPRICED] = StringAttr(reason)
 
 
-Names = Mapping[str, str]
+Renaming: TypeAlias = Mapping[str, str]
 """From new names of dimensions to the old ones."""
 
 
@@ -193,7 +193,7 @@ def gathered_names(func: FuncOp) -> dict[str, str]:
     return {new: names.get(old, old) for new, old in names.items()}
 
 
-def restore_names(func: FuncOp, names: Names) -> None:
+def restore_names(func: FuncOp, names: Renaming) -> None:
     """Give gathered dimensions their old names back, in all values and loops."""
     for value in tuple(values_in(func.body.block)):
         if set(names_of(value)) & names.keys():
@@ -204,7 +204,7 @@ def restore_names(func: FuncOp, names: Names) -> None:
             set_loops(op, [_old_loop(loop, names) for loop in op.loops])
 
 
-def _old_loop(loop: LoopAttr, names: Names) -> LoopAttr:
+def _old_loop(loop: LoopAttr, names: Renaming) -> LoopAttr:
     return LoopAttr(names.get(loop.dim, loop.dim), loop.factor, loop.axis)
 
 

@@ -34,7 +34,7 @@ from comet.dialects.compound.dims import extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.reference import REFERENCE
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import other_tiles
 from comet.passes.dataflow.bsp_to_dataflow.plan import collective_kernels, moved_result
@@ -155,7 +155,7 @@ def choose_pattern(
     varied = [variation.of for variation in variations]
     tried = vary(kinds, varied, prices.cost, TRIES, prices.bound)
     candidates = [Candidate(plan.label, partial(prices.found, plan)) for plan in tried]
-    place = ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))
+    place = function_names(module)
     try:
         best = cheapest("pattern", place, candidates, confirm=prices.lowered).result
     except PassFailedException as error:

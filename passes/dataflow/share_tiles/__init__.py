@@ -43,7 +43,12 @@ from comet.dialects.dataflow.program import programs_in
 from comet.dialects.errors import OpError
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
-from comet.passes.analysis.numbered_kernels import numbered_kernels
+from comet.passes.analysis.numbered_kernels import (
+    ALL,
+    NONE,
+    format_numbered,
+    numbered_kernels,
+)
 from comet.passes.dataflow.persist_programs import (
     GpuModel,
     PersistentKernel,
@@ -61,7 +66,6 @@ from comet.passes.search import cheapest, timed
 
 SHARES = "comet.shares"
 """The attribute of a function with the kernels whose programs share lists of tiles."""
-ALL, NONE = "all", "none"
 
 
 @dataclass(frozen=True)
@@ -131,8 +135,7 @@ def plan_shares(
 
 def format_shares(plans: Sequence[SharedKernel]) -> str:
     """Return the text of the option that makes the same lists."""
-    names = (f"{plan.kernel.sym_name.data}={plan.programs}" for plan in plans)
-    return " ".join(names) or NONE
+    return format_numbered((plan.kernel, plan.programs) for plan in plans)
 
 
 def _named(

@@ -31,7 +31,7 @@ from comet.dialects.compound.dims import elements_of, joined_extents, names_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
 from comet.passes.graph.split import SplitPass, plan_split
 from comet.passes.schedule.fuse.gpu.trial import Noted, noted
@@ -132,7 +132,7 @@ def _fastest(
                     break  # More parts would be slower still.
 
     try:
-        place = ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
+        place = function_names(module)
         with ahead(tasks) as done:
             return cheapest("split", place, candidates(done)).result
     except PassFailedException:

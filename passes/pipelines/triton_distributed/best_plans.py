@@ -29,7 +29,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.collective import AllReduceOp
 from comet.dialects.compound import ContractOp
 from comet.dialects.cost import estimate_of
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.graph.split.choose import MAX_OPS
@@ -94,7 +94,7 @@ def best_fusion(
     candidates = [
         timed(name, each, partial(seconds, each)) for name, each in passes.items()
     ]
-    return cheapest("kernels of ranks", _names(module), candidates).result
+    return cheapest("kernels of ranks", function_names(module), candidates).result
 
 
 def best_group(
@@ -102,12 +102,7 @@ def best_group(
 ) -> int:
     """Return the number of programs in a group with the fastest launch plan."""
     candidates = [timed(f"ctas={n}", n, partial(seconds, n)) for n in sizes]
-    return cheapest("groups", _names(module), candidates).result
-
-
-def _names(module: ModuleOp) -> str:
-    """Return the names of the functions that a choice is for."""
-    return ", ".join(f"@{f.sym_name.data}" for f in compute_functions(module))
+    return cheapest("groups", function_names(module), candidates).result
 
 
 def is_long(module: ModuleOp) -> bool:

@@ -33,7 +33,7 @@ class LevelStep:
     to_level: str
 
     @property
-    def explicit(self) -> bool:
+    def is_explicit(self) -> bool:
         """Whether the collective stays one, instead of becoming a border."""
         return self.from_level == self.to_level
 
@@ -98,10 +98,10 @@ def plan_steps(
 
 def _merged(steps: Sequence[LevelStep], axes: Sequence[str]) -> tuple[LevelStep, ...]:
     """Return the steps with the explicit ones as one, over axes of several levels."""
-    places = [step for step in steps if step.explicit]
+    places = [step for step in steps if step.is_explicit]
     merged_axes = tuple(axis for axis in axes if any(axis in s.axes for s in places))
     merged = [LevelStep(merged_axes, s.from_level, s.to_level) for s in places[:1]]
-    return (*(step for step in steps if not step.explicit), *merged)
+    return (*(step for step in steps if not step.is_explicit), *merged)
 
 
 def _has_parts(op: AllGatherOp | ScatterOp, steps: Sequence[LevelStep]) -> bool:
