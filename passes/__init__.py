@@ -1,4 +1,11 @@
-"""The passes of comet, in the order of the pipelines; imported on demand."""
+"""
+The passes of comet, in the order of the pipelines; imported on demand.
+
+The folders, in the order of the levels: `graph`, `sharding`, `schedule`, `dataflow`,
+then `triton` or `comet`. `attach_hardware` comes first, and `annotate_cost` prices what
+there is. `pipelines` are passes of passes; `search` compares candidates, `explore` all
+mappings. The base classes are `function_pass` and `pipeline`; passes share `analysis`.
+"""
 
 from collections.abc import Callable
 from functools import partial

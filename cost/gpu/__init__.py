@@ -1,1 +1,18 @@
-"""Prices of kernels and launch plans on GPUs."""
+"""
+Prices of kernels and launch plans on GPUs.
+
+To read in this order:
+
+* `device` and `interconnect`: a GPU, and the links of a node, as numbers;
+* `terms`, `contractions`, `summary`: a kernel as functions of its block sizes;
+  `bounded` has the iterations of masked loops, `launch_order` the order of programs,
+  `hoisting` how often a tile is loaded, `shares` equal runs of a list of tiles;
+* `tiling`: from a summary to the work of a kernel, and `kernel`: from work to time;
+  `pipelined` and `warp_groups` say what overlaps;
+* `capacity`: what fits; `registers`, by the `layouts` and `peaks` of tiles, or in
+  kernels without products by `row_registers`;
+* other forms of kernels: `epilogue` (subtiles), `clusters`, `persistent`,
+  `specialized`;
+* `launch_plan`, `timeline`, `taxes`: all kernels of a rank; `shared_launch`: several
+  nodes in one launch; `waiting`: where programs wait; `bounds`; `scaling`.
+"""

@@ -4,6 +4,9 @@ The compound dialect: named compound ops, and the elementary ops they decompose 
 Elementary ops need no affine maps: they use the names of their tensors' dimensions.
 `contract` sums the dimensions that its result does not have, `reduce` reduces them,
 `map` broadcasts by name.
+
+To read in this order: `dims`, `elementary`, `map`, `fold`, `index`; `views`, which are
+`rename`, `gather` and those in `pad`; `copied`, `literals`. `named` has the named ops.
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ A `dataflow.program` is a launch plan. It wraps schedule nodes in kernels, gives
 value between two kernels a buffer, and orders the launches; a program of one kernel is
 the plan of one GPU kernel. On accelerators a `dataflow.mapping` runs one mapping of a
 chain, from memory to memory.
+
+To read in this order: `program` (kernels, buffers, barriers); `channel`, `transfer` and
+`flags` (ranks), `arrival` and `shares` (programs); and what they mean: `analysis`,
+`locality`, `rank_loops`, `signals`, `launch_axes`, `merging`, `persistence`.
 """
 
 from xdsl.ir import Dialect

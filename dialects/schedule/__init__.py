@@ -5,6 +5,10 @@ A node runs its body once per tile: one after another (`temporal`), or on the in
 of a mesh or of a launch grid (`spatial`). It has factors; slices follow from dimension
 names. Every value is at a memory level. If the level of a value changes at the border
 of a node, the node transfers it.
+
+`node`, `copy`, `attributes`, `launch` define the IR; `slices`, `transfers`, `liveness`,
+`iter_args`, `loop_bounds` and `analysis` what it means. About kernels: `late_loads`,
+`accumulators`, `masked_loops`, `epilogue`, `clusters`.
 """
 
 from __future__ import annotations

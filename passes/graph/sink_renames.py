@@ -110,7 +110,7 @@ def _is_returned(op: Operation) -> bool:
 
 
 def _rename_of(value: SSAValue, reader: Operation) -> RenameOp | None:
-    """Return the rename that defines `value`, if a kernel has to end before `reader`."""
+    """Return the rename that defines `value`, if a kernel must end before `reader`."""
     op = value.owner
     if not isinstance(op, RenameOp) or op.reshapes or not _old_names(op):
         return None

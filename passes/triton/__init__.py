@@ -1,1 +1,9 @@
-"""From the dataflow level to Triton."""
+"""
+From the dataflow level to Triton: one pass in each file; `lower_to_triton` is the last.
+
+* Loops: `bound_loops`, `scale_maxima`, `order_operands`.
+* Tiles become blocks: `pad_blocks`, `map_grid`, `mask_copies`. Masks follow from the
+  `slices` of dimensions.
+* What the hardware does by itself: `use_descriptors`, `stage_stores`, and in warps of
+  their own `specialize_tiles` and `specialize_warps`.
+"""

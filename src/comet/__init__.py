@@ -5,6 +5,12 @@ comet: a compiler for compound tensor operations with explicit collectives.
 searches for its best mapping on an accelerator, with a proof that `verify` checks. They
 raise `CometError`, with one sentence, for a mistake in an argument. Modules are
 imported when they are first used.
+
+The compiler is in `dialects`, `passes`, `cost` and `codegen`, and published to xDSL by
+`universe`. Here are its users: `api`, with `batch` and `report`; the command line
+`tools`; `pytorch`; what emitted modules need, `runtime`; and the `interpreter`, which
+defines what ops mean. Files are read by `yaml_file` and `hardware_file`; `kinds` are
+the words of COMET files; `registry`, `op_table`, `text_table` are small helpers.
 """
 
 from importlib import import_module

@@ -1,4 +1,12 @@
-"""The `tile` pass: factors and loop orders for the nodes of a tile tree."""
+"""
+The `tile` pass: factors and loop orders for the nodes of a tile tree.
+
+GPUs have the folder `gpu`. On accelerators a search works on a `template`; the
+`candidates` are arrays of its factors, which `formulas` price. `accelerator` is
+steepest descent, by `moves`, from the `finest` tiles; `exact` is branch and bound over
+a `factor_space`, or `enumerate_plans` where there are no bounds. `misfit` says why no
+tiles are legal.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,17 @@ What moves, and what is waited for, at the borders of nodes comes to where it ac
 first, see `materialize-copies` and `place-waits`.
 Rejects element types other than f16, bf16, f32, i32, i64 and i1, tiles larger than
 Triton's limit, and schedules that would assemble or split blocks in registers.
+
+To read in this order:
+
+* `program` and `kernel`: the launch plan, and one kernel of it; `grid`: its programs;
+* `table`: which function writes an op; `ops`, `sums`, `copies`, `loops` with
+  `loop_parts`;
+* `values`, `offsets`, `buffers`, `memory`: tiles, slices of dimensions, and memory;
+  `access` and `descriptors`: how tiles are loaded and stored;
+* several ranks: `ranks`, `channels`, `sends`, `waits`; programs that merge or share
+  work: `arrivals`, `shares`;
+* `workarounds`: what is there for Triton's sake alone.
 """
 
 from __future__ import annotations

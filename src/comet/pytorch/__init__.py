@@ -1,1 +1,15 @@
-"""The PyTorch front end: graphs as programs, and a back end of `torch.compile`."""
+"""
+The PyTorch front end: graphs as programs, and a back end of `torch.compile`.
+
+To read in this order:
+
+* `backend` (`torch.compile`) and `exporting` (`comet.from_torch`);
+* `importer`: from a graph of torch to a function; it runs the graph under the `tracer`,
+  which finds `rules` for ATen ops, after `decompositions` into simpler ones;
+* the rules: `elementwise`, `reductions`, `views`, `tables`, `attention`, of
+  `torch_ops`, and `collectives`;
+* `emitter`, `ops`, `dims`: what rules emit, still without names of dimensions, and how
+  these are found; `functions` makes the functions;
+* several ranks: `spreading` of models by DTensors, `ranks`, `processes`;
+* `program_cache`: compiled programs for later processes.
+"""

@@ -2,7 +2,18 @@
 Fusion on GPUs: the kernels of one GPU.
 
 Several GPUs run the same kernels: these are in the SPMD region, which stays, with the
-collectives between them.
+collectives between them. docs/graphs.md explains the choices. To read in this order:
+
+* `choice`: which strategy is taken, and what is tried for that;
+* `groups`: the ops of each kernel by strategy, or those that are `given`; `cut` divides
+  what does not fit, `scatters` what is added to rows;
+* `plan`, `kernel_tree`: the loops of a kernel, and its tile tree;
+* `trial`, `forms`: the price of a kernel; `kernel_key` finds equal ones, `simplify`
+  what needs no work, `launching` prices shared launches;
+* `priority` on a `kernel_graph`, with what is in `recompute`: priority fusion;
+  `parallel` runs it in several processes;
+* `bound`, from `op_facts` and `least_work`: lower bounds, which save trials;
+* `narrow`: products stored in fewer bits; `exchanging`: groups of programs.
 """
 
 from __future__ import annotations
