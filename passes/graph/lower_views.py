@@ -20,6 +20,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
 from comet.dialects.collective.base import CollectiveOp
+from comet.dialects.collective.spmd import region_states
+from comet.dialects.collective.state import States
 from comet.dialects.compound import (
     CastOp,
     ConcatOp,
@@ -84,22 +86,31 @@ def lower_pads(func: FuncOp) -> None:
     """
     Write the pads of a function as concats, and name the dimensions of slices.
 
-    Raises PassFailedException for a pad in an SPMD region, where values are shards.
+    Raises PassFailedException for a pad of a dimension of which ranks have shards.
     """
+    region = spmd_region(func)
+    states = {} if region is None else region_states(region)
     for op in list(func.walk()):
         if isinstance(op, PadOp):
-            if spmd_region(func) is not None:
-                raise OpError(
-                    op,
-                    f"lower-views: @{func.sym_name.data} has '{op.name}' in a region "
-                    "of ranks, where the end of a dimension is that of another rank; "
-                    "pad before the region is made",
-                )
+            _check_whole(op, func, states)
             Rewriter.replace_op(op, (), [_padded(op)])
         elif isinstance(op, SliceOp) and op.dim is None:
             first = dict.fromkeys(op.offsets, 0)
             sizes = {dim: extents_of(op.result)[dim] for dim in first}
             Rewriter.replace_op(op, (), [_first(op.input, sizes, op)])
+
+
+def _check_whole(op: PadOp, func: FuncOp, states: States) -> None:
+    """Raise PassFailedException for a pad of shards, whose end another rank has."""
+    shards = states[op.input].sharded.values() if op.input in states else ()
+    for dim in op.extents:
+        if dim in shards:
+            raise OpError(
+                op,
+                f"lower-views: @{func.sym_name.data} has '{op.name}' of {dim} in a "
+                "region of ranks that have shards of it, and its end is that of "
+                "another rank; pad before the region is made",
+            )
 
 
 def _first(value: SSAValue, sizes: dict[str, int], before: Operation) -> SSAValue:

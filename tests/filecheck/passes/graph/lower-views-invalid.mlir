@@ -11,4 +11,4 @@ func.func @masked(%x: !X) -> !X {
   func.return %r : !X
 }
 
-// CHECK: lower-views: @masked has 'compound.pad' in a region of ranks, where the end of a dimension is that of another rank; pad before the region is made
+// CHECK: lower-views: @masked has 'compound.pad' of N in a region of ranks that have shards of it, and its end is that of another rank; pad before the region is made

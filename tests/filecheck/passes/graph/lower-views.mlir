@@ -122,6 +122,23 @@ func.func @renamed(%x: !X) -> tensor<4xf32, #compound.dims<P>> {
 // CHECK-NEXT:     %p_1 = compound.map copy %p
 // CHECK-NEXT:     %t = collective.all_reduce add %p_1
 
+// Ranks pad dimensions that each of them has whole.
+
+func.func @each_whole(%x: !X) -> tensor<8x6xf32, #compound.dims<M, N>> {
+  %r = collective.spmd on @gpus ins(%x : !X) sharded [{N = ["rank"]}] outs(tensor<8x6xf32, #compound.dims<M, N>>) sharded [{N = ["rank"]}] {
+  ^bb0(%local: tensor<4x3xf32, #compound.dims<M, N>>):
+    %y = compound.pad %local <0.0 from M = 4> : tensor<4x3xf32, #compound.dims<M, N>> -> tensor<8x3xf32, #compound.dims<M, N>>
+    %e = compound.map exp %y : tensor<8x3xf32, #compound.dims<M, N>> -> tensor<8x3xf32, #compound.dims<M, N>>
+    collective.yield %e : tensor<8x3xf32, #compound.dims<M, N>>
+  }
+  func.return %r : tensor<8x6xf32, #compound.dims<M, N>>
+}
+
+// CHECK-LABEL: func.func @each_whole
+// CHECK:          %y = compound.fill 0.000000e+00 : tensor<4x3xf32, #compound.dims<M, N>>
+// CHECK-NEXT:     %y_1 = compound.concat "M" %local, %y
+// CHECK-NEXT:     %e = compound.map exp %y_1
+
 // Rows are chosen of one tensor in memory. They have no strides, so that they are copied
 // before they are joined, sent or chosen from; as are pages and what is in them, seen as
 // one dimension, before that one is split.
