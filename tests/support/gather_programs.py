@@ -201,6 +201,31 @@ def through_views() -> Iterator[tuple[str, str]]:
         )
 
 
+OF_RANKS = """
+!WHOLE = tensor<4x8x12xf32, #compound.dims<D, M, N>>
+!PARTS = tensor<4x8x12xf32, #compound.dims<rank, M, N>>
+!PART = tensor<1x8x12xf32, #compound.dims<rank, M, N>>
+!RANK = tensor<1xi32, #compound.dims<rank>>
+collective.mesh @ranks {rank = 4}
+func.func @main(%a: !WHOLE) -> !PARTS {
+  %0 = collective.spmd on @ranks ins(%a : !WHOLE) sharded [{}]
+      outs(!PARTS) sharded [{rank = ["rank"]}] {
+  ^bb0(%x: !WHOLE):
+    %i = compound.index of 4 over ["rank"] : !RANK
+    %p = compound.gather %x, %i along "D" : !WHOLE, !RANK -> !PART
+    %m = compound.map tanh %p : !PART -> !PART
+    collective.yield %m : !PART
+  }
+  func.return %0 : !PARTS
+}
+func.func private @main__reference(%x: !WHOLE) -> !PARTS attributes {comet.reference} {
+  %p = compound.rename %x : !WHOLE -> !PARTS
+  %m = compound.map tanh %p : !PARTS -> !PARTS
+  func.return %m : !PARTS
+}"""
+"""Of what all ranks have, each takes the part of its number."""
+
+
 EMBEDDING = """
 !V = tensor<{V}x{D}xbf16, #compound.dims<V, D>>
 !I = tensor<{T}xi32, #compound.dims<T>>

@@ -308,15 +308,15 @@ class _KernelLowering:
     def _all_programs(self) -> ProgramRange:
         """Return the programs of a launch with one axis, of one rank."""
         block = self._tl_kernel.body.block
-        home = Prologue(block)
+        home = self.memory.entry.insertion_point()
         return ProgramRange(block, home, home.add(tl.ProgramIdOp(0), "program"))
 
     def _lower_one_node(self, node: SpatialOp) -> Scope:
         """Write the one node of a kernel of one rank; return the scope of its body."""
         if _is_persistent(node) or shares_of(node) is not None:
             return self._lower_node(node, self._all_programs())
-        block = self._tl_kernel.body.block
-        scope = self._scope(node, block, Prologue(block), None)
+        block, home = self._tl_kernel.body.block, self.memory.entry.insertion_point()
+        scope = self._scope(node, block, home, None)
         lower_grid(node, scope)
         return scope
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from covering import EVERY_CASE, covering, exhaustive, one_of, some
-from gather_programs import EMBEDDING, paged, programs, through_views
+from gather_programs import EMBEDDING, OF_RANKS, paged, programs, through_views
 from interpreting import interpreted, write_modules
 from large_tables import sums_of_rows
 from paths import SAMPLES
@@ -90,6 +90,13 @@ def test_ranks_gather_shards(ranks: int, tmp_path: Path):
         for name, dim in some(SHARDED, 4)
     }
     assert not wrong(sources, tmp_path)
+
+
+def test_each_rank_takes_its_part_of_what_all_have(tmp_path: Path):
+    """Ids that are the number of a rank are no load."""
+    source = emitted(OF_RANKS, f"{RANKS}{{ranks=4}}")
+    assert source.count("@triton.jit") == source.count("tl.load(") == 1
+    assert not wrong({"parts": source}, tmp_path)
 
 
 def embedding(**extents: int) -> str:
