@@ -6,7 +6,7 @@ The forward analysis of an SPMD region: how each value relates to the global one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatch
 
@@ -259,12 +259,29 @@ def _resized(
 @transfer.register
 def _(op: compound.GatherOp, states: States) -> State:
     _reject_partials(op, states)
-    if axes := states[op.table].splits(op.along):
+    axes = states[op.table].splits(op.along)
+    if op.own is not None:
+        return _from_own_rows(op, axes, states)
+    if axes:
         raise VerifyException(
             f"'{op.name}' op gathers along {op.along}, which is split over axis "
             f"'{axes[0]}'; gather from the whole table"
         )
     return replace(_joined(op, op.operands, states), uniform=False)
+
+
+def _from_own_rows(op: compound.GatherOp, axes: Sequence[str], states: States) -> State:
+    """Return the state of rows that instances take of their own shards."""
+    ids = states[op.ids].sharded
+    for axis in axes:
+        if axis not in ids:
+            raise VerifyException(
+                f"'{op.name}' op takes rows of shards over axis '{axis}', and ids are "
+                f"{states[op.ids].describe(axis)}; give each instance ids of its own, "
+                "along a dimension over the axis"
+            )
+    rest = {a: d for a, d in states[op.table].sharded.items() if a not in axes}
+    return State({**rest, **ids}, {})
 
 
 @transfer.register

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     Float32Type,
     StringAttr,
     TensorType,
+    UnitAttr,
     i32,
     i64,
 )
@@ -17,6 +18,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -45,29 +47,39 @@ class GatherOp(IRDLOperation):
     at 0. The caller has to make sure that ids are below the table's extent: GPU
     programs do not check it, and with other ids they read undefined values.
 
+    With `own`, instances of an SPMD region have shards of that dimension, and ids of
+    their own: each takes rows of its own shard, whose first position is 0.
+
     ```mlir
     %x = compound.gather %table, %ids along "V" : tensor<9x4xf32, #compound.dims<V, D>>,
         tensor<2x3xi32, #compound.dims<B, T>>
         -> tensor<2x3x4xf32, #compound.dims<B, T, D>>
+    %y = compound.gather %shard, %mine along "V" own
+        : tensor<3x4xf32, #compound.dims<V, D>>, tensor<1x3xi32,
+        #compound.dims<rank, T>> -> tensor<1x3x4xf32, #compound.dims<rank, T, D>>
     ```
     """
 
     name = "compound.gather"
     dim = prop_def(StringAttr)
+    own = opt_prop_def(UnitAttr)
     table = operand_def()
     ids = operand_def()
     result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
-        "$table `,` $ids `along` $dim attr-dict "
+        "$table `,` $ids `along` $dim (`own` $own^)? attr-dict "
         "`:` type($table) `,` type($ids) `->` type($result)"
     )
 
-    def __init__(self, table: SSAValue, ids: SSAValue, dim: str):
+    def __init__(self, table: SSAValue, ids: SSAValue, dim: str, *, own: bool = False):
         super().__init__(
             operands=[table, ids],
             result_types=[gathered_type(table, ids, dim)],
-            properties={"dim": StringAttr(dim)},
+            properties={
+                "dim": StringAttr(dim),
+                "own": UnitAttr() if own else None,
+            },
         )
 
     @property

@@ -189,7 +189,8 @@ def _(op: ConcatOp, machine: Interpreter, args: Values) -> Values:
 @evaluate.register
 def _(op: GatherOp, machine: Interpreter, args: Values) -> Values:
     table, ids = args
-    _check_unsharded(op, table, op.along)
+    if op.own is None:
+        _check_unsharded(op, table, op.along)
     _check_ids(op, ids, op.along)
     return (rows_of(table, ids, op.along),)
 

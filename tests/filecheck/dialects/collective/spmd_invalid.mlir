@@ -488,3 +488,18 @@ collective.mesh @m {x = 2}
   %s = collective.all_reduce add %q on @m ["x"] : !M -> !M
   collective.yield %s : !M
 }
+
+// -----
+
+!V = tensor<8x4xf16, #compound.dims<V, D>>
+!L = tensor<4x4xf16, #compound.dims<V, D>>
+!T = tensor<7xi32, #compound.dims<T>>
+!R = tensor<7x4xf16, #compound.dims<T, D>>
+collective.mesh @m {x = 2}
+%a, %t = "test.op"() : () -> (!V, !T)
+// CHECK: 'compound.gather' op takes rows of shards over axis 'x', and ids are replicated; give each instance ids of its own, along a dimension over the axis
+%r = collective.spmd on @m ins(%a, %t : !V, !T) sharded [{V = ["x"]}, {}] outs(!R) sharded [{}] {
+^bb0(%l: !L, %ids: !T):
+  %g = compound.gather %l, %ids along "V" own : !L, !T -> !R
+  collective.yield %g : !R
+}

@@ -12,6 +12,8 @@ func.func @gather(%a: !VD, %b: !PVD, %t: !T, %bt: !BT, %one: !ONE) {
   %r = compound.gather %a, %t along "V" {note = "kept"} : !VD, !T -> tensor<7x4xf32, #compound.dims<T, D>>
   // CHECK-NEXT: compound.gather %b, %bt along "V" :
   %s = compound.gather %b, %bt along "V" : !PVD, !BT -> tensor<5x2x3x4xf16, #compound.dims<P, B, T, D>>
+  // CHECK-NEXT: compound.gather %a, %t along "V" own :
+  %own = compound.gather %a, %t along "V" own : !VD, !T -> tensor<7x4xf32, #compound.dims<T, D>>
   // CHECK-NEXT: compound.gather %b, %t along "D" :
   %u = compound.gather %b, %t along "D" : !PVD, !T -> tensor<5x9x7xf16, #compound.dims<P, V, T>>
   // CHECK-NEXT: compound.gather %a, %one along "V" :
