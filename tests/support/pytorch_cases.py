@@ -175,6 +175,10 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "aten.index_put(a, [ids[0, 2] - 9, ids[:1, 1], None], b[1, 0]) * 2)",
         ((9, 4, 2), (9, 1, 2)),
     ),
+    "set where conditions hold": (
+        "(a.index_put((a > 0,), b.sum()) + 1, aten.index_put(b, [c > 0], b[:1, 0]))",
+        ((2, 9), (3, 4), (3,)),
+    ),
     "rolled": (
         "(a.roll((1, -2), (0, 1)) + b, a.roll(3), a.roll(3, 0))",
         ((3, 4), (4,)),

@@ -31,6 +31,7 @@ from torch.distributed.tensor.parallel import (
     ParallelStyle,
     RowwiseParallel,
     SequenceParallel,
+    loss_parallel,
     parallelize_module,
 )
 from torch.multiprocessing.spawn import spawn
@@ -96,15 +97,31 @@ class Block(nn.Module):
         return x + self.gated(self.second(x))
 
 
+class Embedded(nn.Module):
+    """An MLP of the rows of a table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.norm = nn.Embedding(24, 16), nn.RMSNorm(16)
+        self.gated = Gated()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.table(ids)
+        return x + self.gated(self.norm(x))
+
+
 def plan(model: nn.Module, along_sequence: bool) -> dict[str, ParallelStyle]:
     """Return how a model is spread: tensor parallel, or sequence parallel as well."""
     tokens = Shard(1) if along_sequence else Replicate()
     rows = RowwiseParallel(output_layouts=tokens)
     columns = ColwiseParallel(input_layouts=tokens)
+    table = RowwiseParallel(input_layouts=Replicate(), output_layouts=tokens)
     found: dict[str, ParallelStyle] = {}
     for name, part in model.named_modules():
         if isinstance(part, nn.Linear):
             found[name] = rows if name.endswith(("down", "out")) else columns
+        elif isinstance(part, nn.Embedding):
+            found[name] = table
         elif isinstance(part, (nn.LayerNorm, nn.RMSNorm)) and along_sequence:
             found[name] = SequenceParallel(use_local_output=True)
     return found
@@ -136,14 +153,15 @@ def error(program: ModuleOp, name: str, tensors: list[Tensor], wanted: Tensor) -
 def models(mesh: DeviceMesh) -> dict[str, tuple[str, float]]:
     """Return program and error of each model, in both ways to spread it."""
     found: dict[str, tuple[str, float]] = {}
-    for kind in (Gated, Attention, Block):
+    for kind in (Gated, Attention, Block, Embedded):
         for along_sequence in (False, True):
             whole = kind()
             spread = kind()
             spread.load_state_dict(whole.state_dict())
             parallelize_module(spread, mesh, plan(spread, along_sequence))
-            x = torch.randn(2, 8, 16)
-            part = x[:, :2] if along_sequence else x
+            ids = kind is Embedded
+            x = torch.randint(24, (2, 8)) if ids else torch.randn(2, 8, 16)
+            part = x[:, :2] if along_sequence and not ids else x
             name = kind.__name__.lower()
             program = comet.from_torch(spread, part, name=name)
             tensors = [*whole.parameters(), x]
@@ -197,6 +215,22 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Tensor], Callable[[Tensor], Tensor]]
         ),
         lambda x: x.sum(0),
     ),
+    "padded and cut": (
+        lambda x, g: funcol.all_reduce(
+            nn.functional.pad(x[:, 2:7], (0, 3), value=0.5).sin(), "sum", g
+        ),
+        lambda x: nn.functional.pad(x[..., 2:7], (0, 3), value=0.5).sin().sum(0),
+    ),
+    "part of each rank": (
+        lambda x, g: (
+            funcol.all_reduce(x, "sum", g).chunk(RANKS)[distributed.get_rank()].sin()
+        ),
+        lambda x: x.sum(0).sin(),
+    ),
+    "number of each rank": (
+        lambda x, g: funcol.all_reduce(x * (2 * distributed.get_rank()), "sum", g),
+        lambda x: (x * (2 * torch.arange(RANKS)[:, None, None])).sum(0),
+    ),
     "joined with what all have": (
         lambda x, g: funcol.all_reduce(
             torch.cat([x, funcol.all_reduce(x, "sum", g)]), "max", g
@@ -215,6 +249,41 @@ def functions() -> dict[str, tuple[str, float]]:
         program = comet.from_torch(lambda each: function(each, group), x[0])
         found[name] = str(program), error(program, "main", [x], wanted(x))
     return found
+
+
+class Predicting(nn.Module):
+    """The loss of classes, of which each rank has the scores of some."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores = nn.Linear(16, 32)
+
+    def forward(self, x: Tensor, labels: Tensor) -> Tensor:
+        with loss_parallel():
+            return nn.functional.cross_entropy(self.scores(x), labels)
+
+
+def dtensors(mesh: DeviceMesh) -> dict[str, tuple[str, float]]:
+    """Return program and error of what ranks do with DTensors of all."""
+    x, labels = torch.randn(8, 16), torch.randint(32, (8,))
+    shared = distribute_tensor(x, mesh, [Replicate()])
+    cut = comet.from_torch(
+        lambda x: x.redistribute(placements=[Shard(1)]).to_local().sin(), shared
+    )
+    wanted = x.sin().unflatten(1, (RANKS, -1))
+    spread, whole = Predicting(), nn.Linear(16, 32)
+    spread.scores.load_state_dict(whole.state_dict())
+    columns = ColwiseParallel(use_local_output=False)
+    parallelize_module(spread, mesh, {"scores": columns})
+    learns = comet.from_torch(
+        spread, shared, distribute_tensor(labels, mesh, [Replicate()])
+    )
+    loss = nn.functional.cross_entropy(whole(x), labels)
+    given = [*whole.parameters(), x, labels]
+    return {
+        "part of a DTensor": (str(cut), error(cut, "main", [x], wanted)),
+        "parallel loss": (str(learns), error(learns, "main", given, loss)),
+    }
 
 
 class Counting(nn.Module):
@@ -250,9 +319,26 @@ def refused(mesh: DeviceMesh) -> dict[str, str]:
         "axes": lambda: comet.from_torch(
             torch.sin, distribute_tensor(x, plane, [Shard(0), Shard(1)])
         ),
-        "ranks differ": lambda: comet.from_torch(
-            lambda x: x.redistribute(placements=[Shard(0)]).to_local() * 2,
-            distribute_tensor(x, mesh, [Replicate()]),
+        "other ops": lambda: comet.from_torch(
+            lambda x: x.cos() if distributed.get_rank() else x.sin(), x
+        ),
+        "other lengths": lambda: comet.from_torch(
+            lambda x: x.sin() if distributed.get_rank() else x, x
+        ),
+        "other operands": lambda: comet.from_torch(
+            lambda x: x * distributed.get_rank() ** 2, x
+        ),
+        "other parts": lambda: comet.from_torch(
+            lambda x: x.chunk(RANKS)[RANKS - 1 - distributed.get_rank()], x
+        ),
+        "own parts": lambda: comet.from_torch(
+            lambda x: funcol.all_reduce(
+                x.chunk(RANKS)[distributed.get_rank()], "sum", group
+            ),
+            x,
+        ),
+        "constants": lambda: comet.from_torch(
+            lambda x: x[:, :2] + torch.tensor([1.0, 2.0]), x
         ),
         "sizes": lambda: comet.from_torch(
             torch.sin, distribute_tensor(torch.randn(10), mesh, [Shard(0)])
@@ -381,7 +467,7 @@ def main() -> None:
     distributed.init_process_group("fake", store=FakeStore(), rank=1, world_size=RANKS)
     mesh = init_device_mesh("cpu", (RANKS,))
     found = {
-        "programs": models(mesh) | functions(),
+        "programs": models(mesh) | functions() | dtensors(mesh),
         "refused": refused(mesh),
         "alone": alone(mesh),
     }

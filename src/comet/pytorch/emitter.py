@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
@@ -182,7 +183,7 @@ class Emitter:
             extents = extents_of(value)
             pair = {first: extents[first] * extents[other]}
             value = self._view(value, (first, other), pair, merge=first)
-        return self._view(value, (first,), {into: elements(leaves(dims))}), into
+        return self._view(value, (first,), {into: prod(joined.values())}), into
 
     def split(self, value: SSAValue, name: str, dims: Iterable[Dim]) -> SSAValue:
         """Return a value in which the dimension `name` is several."""

@@ -18,6 +18,7 @@ from comet.pytorch import (
     attention,
     collectives,
     elementwise,
+    parts,
     reductions,
     tables,
     views,
@@ -29,7 +30,7 @@ from comet.pytorch.functions import function_of
 from comet.pytorch.rules import RULES, Result, op_name
 from comet.pytorch.tracer import Tracer, UnsupportedError
 
-TRANSLATED = (attention, collectives, elementwise, reductions, tables, views)
+TRANSLATED = (attention, collectives, elementwise, parts, reductions, tables, views)
 """The modules whose rules are known."""
 
 ELEMENTS: Mapping[torch.dtype, Element] = {

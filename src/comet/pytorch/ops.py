@@ -216,6 +216,32 @@ class Gather(Op):
 
 
 @dataclass(frozen=True)
+class GatherOwn(Op):
+    """`compound.gather` of each rank's rows, of its own table, by its own ids."""
+
+    table: Tensor
+    axis: Axis
+    ids: Tensor
+    ranks: Dim
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        table, rows = to.merge(to.value(self.table), (self.ranks, *self.axis))
+        ids = to.value(self.ids)
+        if not to.of_one_rank:
+            ids = self._in_all_tables(to, ids)
+        return to.add(GatherOp(table, ids, rows, own=to.of_one_rank))
+
+    def _in_all_tables(self, to: Emitter, ids: SSAValue) -> SSAValue:
+        """Return ids of rows of the tables of all ranks, one behind the other."""
+        element, extent = element_type_of(ids), extents_of(ids)[RANK]
+        of_ranks = tensor({RANK: extent}, element)
+        rows = FillOp(elements(leaves(self.axis)), tensor({}, element))
+        each = [to.add(op) for op in (IndexOp(of_ranks), rows)]
+        first = to.add(MapOp(MapKind.MULT, each, of_ranks))
+        return to.add(MapOp(MapKind.ADD, [ids, first], ids.type))
+
+
+@dataclass(frozen=True)
 class ScatterAdd(Op):
     """`compound.scatter_add` into the positions of `dim`."""
 

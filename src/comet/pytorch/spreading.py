@@ -15,6 +15,9 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, distributed, fx
+from torch._functorch.compile_utils import (
+    fx_graph_cse,  # pyright: ignore[reportUnknownVariableType]
+)
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Replicate, Shard
 from torch.func import functional_call, functionalize
@@ -23,6 +26,7 @@ from torch.utils._pytree import tree_leaves
 
 from comet.pytorch.collectives import is_collective
 from comet.pytorch.decompositions import with_whole_attention
+from comet.pytorch.merging import one_graph
 from comet.pytorch.torch_ops import whole_attention
 from comet.tools.diagnostics import UsageError
 
@@ -78,20 +82,52 @@ def spread(module: torch.nn.Module, inputs: Sequence[Tensor]) -> Spread:
         return [_local(each) for each in tree_leaves(outputs)]
 
     local = [_local(tensor.detach()) for tensor in given]
-    last = ranks if ranks > 1 else distributed.get_world_size()
+    several = ranks if ranks > 1 else distributed.get_world_size()
     with torch.no_grad(), whole_attention(module), _with_marks():
-        graphs = [_traced(run, local, rank) for rank in (0, last - 1)]
-    if graphs[0].code != graphs[1].code:
-        raise UsageError(
-            "the first rank does something else than the last, as when it takes a part "
-            "of what all have; from_torch needs one program of all ranks"
-        )
-    pure = functionalize(cast("Callable[..., object]", graphs[0]))
-    whole = make_fx(pure, with_whole_attention(), "fake")(*local)  # pyright: ignore[reportArgumentType]
-    graph, marks = _without_marks(whole.graph, names)
+        graph, marks = _without_marks(_graph(run, local, several), names)
     placed_at = zip(graph.find_nodes(op="placeholder"), axes, strict=True)
     known = {node.name: _or_none(axis) for node, axis in placed_at if axis is not None}
     return Spread(graph, marks | known, ranks)
+
+
+def _graph(run: Callable[..., object], local: Sequence[Tensor], ranks: int) -> fx.Graph:
+    """Return the graph of what all ranks run, in ops without side effects."""
+    first, last = (_traced(run, local, rank) for rank in (0, ranks - 1))
+    if first.code == last.code:
+        return _pure(first, local)
+    differing = {0: first, ranks - 1: last}
+    if ranks > 2:
+        differing = {0: first, 1: _traced(run, local, 1), ranks - 1: last}
+    pure = {rank: _pure(each, local) for rank, each in differing.items()}
+    return one_graph(pure, ranks)
+
+
+def _pure(traced: fx.GraphModule, local: Sequence[Tensor]) -> fx.Graph:
+    """Return a graph in ops without side effects, and with numbers for constants."""
+    run = functionalize(cast("Callable[..., object]", traced))
+    pure = make_fx(run, with_whole_attention(), "fake")(*local)  # pyright: ignore[reportArgumentType]
+    for node in pure.graph.find_nodes(op="get_attr"):
+        constant = cast("Tensor", getattr(pure, cast("str", node.target)))
+        if constant.numel() != 1:
+            raise UsageError(
+                f"the model makes a tensor of {constant.numel()} numbers; make it a "
+                "buffer"
+            )
+        full, shape = torch.ops.aten.full.default, [*constant.shape]
+        with pure.graph.inserting_before(node):
+            number = pure.graph.call_function(
+                full, (shape, constant.item()), {"dtype": constant.dtype}
+            )
+        number.meta = {"val": torch.empty_like(constant, device="meta")}
+        node.replace_all_uses_with(number)
+        pure.graph.erase_node(node)
+    pure.graph.eliminate_dead_code(_is_kept)
+    return fx_graph_cse(pure.graph)
+
+
+def _is_kept(node: fx.Node) -> bool:
+    """Whether a node means something although nothing is computed from it."""
+    return node.is_impure() or node.target is torch.ops.comet.placed.default
 
 
 def _traced(
@@ -120,14 +156,14 @@ def _with_marks() -> Generator[None]:
 
     def from_local(
         local: Tensor,
-        mesh: DeviceMesh | None = None,
+        device_mesh: DeviceMesh | None = None,
         placements: Sequence[Placement] | None = None,
         **others: object,
     ) -> DTensor:
         axis = None if placements is None else _axis_of(placements, local.dim())
         if axis is not None:
             local = placed(local, axis)
-        return made(local, mesh, placements, **others)  # pyright: ignore[reportArgumentType]
+        return made(local, device_mesh, placements, **others)  # pyright: ignore[reportArgumentType]
 
     with patch.object(DTensor, "from_local", staticmethod(from_local)):
         yield

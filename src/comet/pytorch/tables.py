@@ -140,6 +140,11 @@ def index_put(
     values: View,
     accumulate: bool = False,
 ):
+    if not accumulate and prod(values.shape) == 1 and (mask := _mask(indices)):
+        rest = [1] * (len(input.axes) - len(mask.axes))
+        where = t.reshaped(mask, [*mask.shape, *rest])
+        number = t.convert(t.reshaped(values, ()), out.element)
+        return t.map(MapKind.SELECT, where, number, input)
     named = _Named.by(indices)
     ids, rows = named.ids(t, input.shape), named.rows(input.shape)
     count, whole = prod(rows), named.whole(input.shape)
@@ -158,6 +163,13 @@ def index_put(
     here = t.map(MapKind.EQ, places, t.reshaped(ids, ()))
     here = t.permuted(t.reshaped(here, [*rows, *(1 for _ in whole)]), back)
     return t.map(MapKind.SELECT, here, t.convert(one, out.element), input)
+
+
+def _mask(indices: Sequence[View | None]) -> View | None:
+    """Return the conditions that say where, along the first axes; None if ids do."""
+    first, *others = indices
+    masks = first is not None and first.tensor.element == i1
+    return first if masks and not any(others) else None
 
 
 @dataclass(frozen=True)

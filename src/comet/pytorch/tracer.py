@@ -32,6 +32,7 @@ from comet.pytorch.ops import (
     Contract,
     Fill,
     Gather,
+    GatherOwn,
     Index,
     Map,
     Pad,
@@ -454,13 +455,13 @@ class Tracer:
     def gathered(self, table: View, ids: View) -> View:
         """Return the rows of a table that ids name, along its first axis."""
         table, ids = self.stored(table), self.stored(ids)
-        if self.ranks.differ_in(table.tensor) and self.ranks.differ_in(ids.tensor):
-            raise UnsupportedError("rows of a rank's table by ids of the rank")
         table = self.unified(table, {}, ids.dims)
         axes = [*ids.axes, *table.axes[1:]]
         if not table.axes[0]:  # All ids name its only row.
             return self.view(table.tensor, axes)
-        op = Gather(table.tensor, table.axes[0], ids.tensor)
+        named = table.tensor, table.axes[0], ids.tensor
+        own = all(map(self.ranks.differ_in, (table.tensor, ids.tensor)))
+        op = GatherOwn(*named, self.ranks.dim) if own else Gather(*named)
         return self._computed(op, table.tensor.element, axes, table, ids)
 
     def scattered(self, values: View, ids: View, rows: int) -> View:

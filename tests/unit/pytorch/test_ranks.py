@@ -16,11 +16,14 @@ import comet
 
 SCRIPT = SUPPORT / "pytorch_ranks.py"
 HARDWARE = "samples/hardware/h200x8.yaml"
-MODELS = [
-    f"{kind} {way}"
-    for kind, way in product(("gated", "attention", "block"), ("tensor", "sequence"))
-]
-FUNCTIONS = re.findall(r'^    "([^"]+)": \(', SCRIPT.read_text(), re.M)
+KINDS = ("gated", "attention", "embedded", "block")
+MODELS = [f"{kind} {way}" for kind, way in product(KINDS, ("tensor", "sequence"))]
+FUNCTIONS = re.findall(r'^ {4,8}"([^"]+)": \(', SCRIPT.read_text(), re.M)
+ONE = (
+    "; from_torch needs one program of all ranks: they may take equal parts of an axis "
+    "by their number, and add to, multiply and compare with numbers that grow with it"
+)
+OPERANDS = f"other operands on other ranks{ONE}"
 PATTERNS = ("bsp", "wait", "push", "pull", "fused")
 INTERPRETED = {"TRITON_INTERPRET": "1"}
 LIMIT = 300
@@ -74,7 +77,7 @@ def test_what_is_gathered_twice_is_gathered_once(found: dict[str, Any]):
 @one_of(4)
 @pytest.mark.parametrize(
     ("name", "pattern"),
-    covering(product([*MODELS[:4], *FUNCTIONS], PATTERNS), 1),
+    covering(product([*MODELS[:6], *FUNCTIONS], PATTERNS), 1),
 )
 def test_every_pattern_runs_right(
     name: str, pattern: str, found: dict[str, Any], tmp_path: Path
@@ -93,8 +96,15 @@ def test_what_cannot_be_a_program_of_ranks_is_said(found: dict[str, Any]):
         "groups": "from_torch: all_reduce_1 (_c10d_functional.all_reduce): a second "
         "group of ranks has no translation",
         "axes": "a mesh of 2 axes is not translated; use one of one axis",
-        "ranks differ": "the first rank does something else than the last, as when it "
-        "takes a part of what all have; from_torch needs one program of all ranks",
+        "other ops": "in sin (aten.sin) the first rank does something else than "
+        f"others{ONE}",
+        "other lengths": f"the first rank does something else than the last{ONE}",
+        "other operands": f"mul (aten.mul) has {OPERANDS}",
+        "other parts": f"getitem_3 (getitem) has {OPERANDS}",
+        "own parts": "from_torch: part_of_rank (part_of_rank): a rank's part of what "
+        "ranks have different values of (if all have the same, make it a DTensor that "
+        "is Replicate()) has no translation",
+        "constants": "the model makes a tensor of 2 numbers; make it a buffer",
         "sizes": "10 elements have shards of different sizes on 4 ranks; from_torch "
         "needs equal ones",
         "changes": "the model changes b_count; call its eval(), or compute without "
