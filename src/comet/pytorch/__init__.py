@@ -10,6 +10,7 @@ To read in this order:
   `torch_ops`, and `collectives`;
 * `emitter`, `ops`, `dims`: what rules emit, still without names of dimensions, and how
   these are found; `functions` makes the functions;
-* several ranks: `spreading` of models by DTensors, `ranks`, `processes`;
+* several ranks: `spreading` of models by DTensors, `merging` of the graphs of ranks and
+  `parts` in which they differ, `ranks`, `processes`;
 * `program_cache`: compiled programs for later processes.
 """
