@@ -5,6 +5,6 @@ Analyses that several passes use: pure functions on IR.
 * The machine: `hardware_kind`, `hardware_mesh`, `memory_chain`.
 * Ops: `op_groups`, `dependence`, `reduction_loops` (the loops of a kernel or nest),
   `row_statistics`, and `addresses`, which COMET files do not have.
-* Options as text: `stored_values`, `numbered_kernels`.
+* Options as text: `named_numbers`, `numbered_kernels`, `stored_values`.
 * Graph theory: `minimum_cut`.
 """

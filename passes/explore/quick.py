@@ -35,6 +35,7 @@ from comet.passes.analysis.functions import (
 )
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.analysis.named_numbers import format_numbers
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.annotate_cost.accelerator import total_figures
 from comet.passes.comet.lower_to_comet import LowerToCometPass
@@ -43,7 +44,6 @@ from comet.passes.explore.config import ChosenPasses, ShardingConfig
 from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.pad import PadPass, padded_copy
 from comet.passes.graph.pad.extents import (
-    format_extents,
     parse_extents,
     suitable_extents,
 )
@@ -88,7 +88,6 @@ from comet.passes.sharding.dim_axes import (
     assign_axes,
     dims_in,
     format_dims,
-    format_parts,
     parse_dims,
     parts_of,
 )
@@ -258,7 +257,7 @@ class AcceleratorPipeline(Pipeline):
             return
         if self.pad == AUTO and self.factors == AUTO:
             system = attached_system(module)
-            for extents in map(format_extents, suitable_extents(module, system)):
+            for extents in map(format_numbers, suitable_extents(module, system)):
                 with suppress(PassFailedException):  # a fold cannot read padding
                     yield extents, padded_copy(module, extents)
         yield None, module
@@ -453,7 +452,7 @@ class AcceleratorPipeline(Pipeline):
         # If all ops are views, nothing is sharded; the error of `fuse` names them.
         shared = assign_axes(self.name, module, mesh, config.dims)
         if parts := parts_of(mesh, config.dims):
-            yield SelectInstancesPass(format_parts(parts))
+            yield SelectInstancesPass(format_numbers(parts))
         for dim, axes in shared if computes(module) else ():
             yield DistributePass(dim=dim, axes=axes, op=self.op)
             cores = tuple(a for a in axes if a in memory_chain(system).core_axes)

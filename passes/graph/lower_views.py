@@ -168,17 +168,17 @@ def _inserted(op: Operation, before: Operation, like: SSAValue) -> SSAValue:
 
 
 @dataclass(frozen=True)
-class Use:
+class CopiedOperand:
     """An operand that has to be in memory, not a view: it will be copied."""
 
     op: Operation
     index: int
 
 
-def plan_copies(func: FuncOp) -> list[Use]:
+def plan_copies(func: FuncOp) -> list[CopiedOperand]:
     """Return the operands that have to be copied, in order."""
     return [
-        Use(op, index)
+        CopiedOperand(op, index)
         for op in compute_block(func).ops
         for index, value in enumerate(op.operands)
         if _needs_copy(op, value)
@@ -246,7 +246,7 @@ def copy_scattered(func: FuncOp) -> None:
                 op.operands[0] = _inserted(copy, op, op.values)
 
 
-def copy_operands(uses: Iterable[Use]) -> None:
+def copy_operands(uses: Iterable[CopiedOperand]) -> None:
     """Copy the value of each operand, once, before the first op that needs it."""
     copies: dict[SSAValue, SSAValue] = {}
     for use in uses:

@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
 from comet.dialects.errors import OpError, about
+from comet.passes.analysis.named_numbers import format_numbers
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.comet.lower_to_comet.build import check_expressible
 from comet.passes.dataflow.nested import NestedPass
@@ -26,7 +27,7 @@ from comet.passes.dataflow.outline_mappings import (
 from comet.passes.dataflow.outline_mappings.cuts import cuts, given_parts, joined
 from comet.passes.dataflow.outline_mappings.plan import Graph, Part, check_graph
 from comet.passes.explore.quick import AUTO_DIM, UNPADDED, AcceleratorPipeline, priced
-from comet.passes.graph.pad.extents import format_extents, parse_extents
+from comet.passes.graph.pad.extents import parse_extents
 from comet.passes.pipeline import AUTO, run_settled, spelled
 from comet.passes.schedule.tile.misfit import NothingFits
 from comet.passes.search import (
@@ -237,5 +238,5 @@ def options_for(pipeline: AcceleratorPipeline, module: ModuleOp) -> AcceleratorP
         dim = (format_dims(entries),) if entries else None
     if pad not in (AUTO, UNPADDED):
         extents = {d: n for d, n in parse_extents(pad).items() if d in present}
-        pad = format_extents(extents) if extents else UNPADDED
+        pad = format_numbers(extents) if extents else UNPADDED
     return replace(pipeline, dim=dim, pad=pad)

@@ -9,7 +9,6 @@ instances along an axis of an accelerator.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -23,6 +22,7 @@ from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.named_numbers import format_numbers, named_number
 from comet.passes.analysis.padding import is_border, unsliced
 
 ShardedDim: TypeAlias = tuple[str, tuple[str, ...]]
@@ -31,9 +31,6 @@ ShardedDim: TypeAlias = tuple[str, tuple[str, ...]]
 
 Parts: TypeAlias = Mapping[str, int]
 """The number of instances that are used, of some mesh axes."""
-
-_PART = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([1-9]\d{0,8})\s*")
-"""A mesh axis that is used in part."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +81,9 @@ def format_dims(dims: Sequence[DimAxes]) -> str:
 
 def _parse_entry(entry: str) -> Iterator[DimAxes]:
     head, colon, tail = entry.partition(":")
-    found = [(text.strip(), _PART.fullmatch(text)) for text in tail.split(",")]
-    parts = tuple((part[1], int(part[2])) for _, part in found if part)
-    dims, axes = _names(head), tuple(part[1] if part else text for text, part in found)
+    found = [(text.strip(), named_number(text)) for text in tail.split(",")]
+    parts = tuple(part for _, part in found if part)
+    dims, axes = _names(head), tuple(part[0] if part else text for text, part in found)
     wrong_axes = colon and (len(dims) > 1 or not all(map(str.isidentifier, axes)))
     if wrong_axes or not all(map(str.isidentifier, dims)):
         raise PassFailedException(
@@ -103,19 +100,14 @@ def parse_parts(name: str, text: str) -> Parts:
 
     Raises PassFailedException in the name of the pass for text of another form.
     """
-    found = [_PART.fullmatch(word) for word in text.split(",")]
-    parts = [(part[1], int(part[2])) for part in found if part is not None]
+    found = [named_number(word) for word in text.split(",")]
+    parts = [part for part in found if part is not None]
     if len(parts) < len(found) or len(dict(parts)) < len(parts):
         raise PassFailedException(
             f"{name}: the option 'axes' says how many instances of each mesh axis are "
             f"used, as in \"cx=2,cy=4\"; '{text}' does not"
         )
     return dict(parts)
-
-
-def format_parts(parts: Parts) -> str:
-    """Return the option for `parts`."""
-    return ",".join(f"{axis}={count}" for axis, count in parts.items())
 
 
 def parts_of(mesh: MeshOp, dims: Iterable[DimAxes]) -> Parts:
@@ -168,8 +160,8 @@ def assign_axes(
     parts = parts_of(mesh, dims)
     if parts and uneven:
         raise PassFailedException(
-            f"{name}: the option 'dim' uses a part of an axis, {format_parts(parts)}; "
-            "GPUs use all of it: say how many with 'ranks'"
+            f"{name}: the option 'dim' uses a part of an axis, "
+            f"{format_numbers(parts)}; GPUs use all of it: say how many with 'ranks'"
         )
     check_parts(f"{name}: in the option 'dim'", mesh, parts)
     mesh = MeshOp(mesh.sym_name.data, {**mesh.axis_extents, **parts})
@@ -220,7 +212,7 @@ def check_dims(name: str, module: ModuleOp, dims: Dims) -> None:
 
 def extents_along(module: ModuleOp, dim: str) -> list[int]:
     """Return the extents of the values of `module` along `dim`."""
-    return [extents_of(v)[dim] for v in values_in(module) if dim in names_of(v)]
+    return [extents_of(v)[dim] for v in computed_values(module) if dim in names_of(v)]
 
 
 def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
@@ -241,11 +233,11 @@ def _extents(name: str, module: ModuleOp, dim: str) -> list[int]:
 
 def dims_in(module: ModuleOp) -> tuple[str, ...]:
     """Return the dimensions that functions of `module` compute with, in order."""
-    names = (name for value in values_in(module) for name in names_of(value))
+    names = (name for value in computed_values(module) for name in names_of(value))
     return tuple(dict.fromkeys(names))
 
 
-def values_in(module: ModuleOp) -> list[SSAValue]:
+def computed_values(module: ModuleOp) -> list[SSAValue]:
     """Return the values that the functions of `module` compute with."""
     return [
         value

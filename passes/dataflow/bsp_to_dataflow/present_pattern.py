@@ -27,7 +27,7 @@ from comet.dialects.dataflow.channel import ChannelMode
 from comet.dialects.dataflow.signals import blocks_of
 from comet.dialects.schedule import YieldOp
 from comet.passes.dataflow.bsp_to_dataflow.plan import Pattern
-from comet.passes.dataflow.verify_sync.wiring import Use, uses_of_channels
+from comet.passes.dataflow.verify_sync.wiring import ChannelUse, uses_of_channels
 
 
 def check_present_pattern(function: FuncOp, program: ProgramOp, pattern: str) -> None:
@@ -47,7 +47,7 @@ def check_present_pattern(function: FuncOp, program: ProgramOp, pattern: str) ->
 
 def _channels(
     program: ProgramOp,
-) -> list[tuple[ChannelOp | ReceiveBufferOp, Sequence[Use]]]:
+) -> list[tuple[ChannelOp | ReceiveBufferOp, Sequence[ChannelUse]]]:
     """
     Return the channels and receive buffers of a program, with their uses in kernels.
     """
@@ -60,7 +60,7 @@ def _channels(
 
 
 def _patterns(
-    channel: ChannelOp | ReceiveBufferOp, uses: Sequence[Use]
+    channel: ChannelOp | ReceiveBufferOp, uses: Sequence[ChannelUse]
 ) -> set[Pattern]:
     """Return the patterns that make such a channel."""
     if channel.type.mode is ChannelMode.PULL:

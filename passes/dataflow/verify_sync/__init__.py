@@ -41,7 +41,7 @@ from comet.passes.dataflow.verify_sync.arrivals import arrival
 from comet.passes.dataflow.verify_sync.groups import coresidency
 from comet.passes.dataflow.verify_sync.rules import RULES
 from comet.passes.dataflow.verify_sync.wiring import (
-    Use,
+    ChannelUse,
     Wiring,
     flags_of,
     kernel_of,
@@ -82,7 +82,7 @@ def verify(program: ProgramOp) -> None:
         check_kernel(op)
 
 
-def check_memory(op: Use, program: ProgramOp) -> None:
+def check_memory(op: ChannelUse, program: ProgramOp) -> None:
     """
     Raise `PassFailedException` unless a kernel uses a receive buffer of the program.
     """

@@ -31,15 +31,15 @@ from comet.dialects.schedule.node import NodeOp, group_around, outside
 
 Producer: TypeAlias = PushOp | StageOp
 Consumer: TypeAlias = ReadOp | ReadTileOp | PullOp
-Use: TypeAlias = Producer | Consumer | SignalOp | WaitOp
+ChannelUse: TypeAlias = Producer | Consumer | SignalOp | WaitOp
 """The uses of receive buffers in kernels."""
 
 
-def uses_of_channels(program: ProgramOp) -> Iterator[Use]:
+def uses_of_channels(program: ProgramOp) -> Iterator[ChannelUse]:
     """Yield the uses of channels in the kernels of a program, in order."""
     for kernel in program.kernels():
         for op in kernel.walk():
-            if isinstance(op, Use):
+            if isinstance(op, ChannelUse):
                 yield op
 
 
@@ -92,7 +92,7 @@ class Wiring:
         return any(group_around(op) is not None for op in self.producers)
 
     @property
-    def uses(self) -> tuple[Use, ...]:
+    def uses(self) -> tuple[ChannelUse, ...]:
         """All uses, grouped by kind."""
         return (*self.producers, *self.signals, *self.waits, *self.consumers)
 
@@ -123,7 +123,7 @@ def kernel_op(op: Operation) -> KernelOp:
     return kernel
 
 
-def channels_of(op: Use) -> tuple[SSAValue, ...]:
+def channels_of(op: ChannelUse) -> tuple[SSAValue, ...]:
     """Return the program's channels of a use; of a wait, those of its views."""
     channels = dict.fromkeys([program_value(op.channel)])
     if isinstance(op, WaitOp) and op.own is None:
@@ -187,7 +187,9 @@ def _flags_of_buffer(
 
 
 def _shared_flags(
-    signals: Sequence[SignalOp], receive_buffer: ReceiveBufferOp, used: Sequence[Use]
+    signals: Sequence[SignalOp],
+    receive_buffer: ReceiveBufferOp,
+    used: Sequence[ChannelUse],
 ) -> tuple[FlagsOp, ...]:
     """
     Return flags with waits, whose signals also cover a receive buffer.

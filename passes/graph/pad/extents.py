@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from operator import mul
@@ -18,6 +17,7 @@ from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.named_numbers import named_number
 from comet.passes.sharding.distribute.auto import candidates
 
 Extents: TypeAlias = Mapping[str, int]
@@ -29,8 +29,6 @@ MAX_PADDING = 0.25
 LARGEST_PRIME = 64
 """A dimension whose extent has a larger prime factor has too few tilings."""
 
-_ENTRY = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([1-9]\d*)\s*")
-
 
 def parse_extents(text: str) -> dict[str, int]:
     """
@@ -41,20 +39,16 @@ def parse_extents(text: str) -> dict[str, int]:
     """
     extents: dict[str, int] = {}
     for word in text.split(","):
-        if (entry := _ENTRY.fullmatch(word)) is None:
+        if (entry := named_number(word)) is None:
             raise PassFailedException(
                 f"pad: '{word.strip()}' is not of the form DIM=EXTENT, as in "
                 '"N=272,K=128"'
             )
-        if entry[1] in extents:
-            raise PassFailedException(f"pad: {entry[1]} has two extents; name it once")
-        extents[entry[1]] = int(entry[2])
+        dim, extent = entry
+        if dim in extents:
+            raise PassFailedException(f"pad: {dim} has two extents; name it once")
+        extents[dim] = extent
     return extents
-
-
-def format_extents(extents: Extents) -> str:
-    """Return the option for `extents`."""
-    return ",".join(f"{dim}={extent}" for dim, extent in extents.items())
 
 
 def extents_by_dim(func: FuncOp) -> dict[str, tuple[int, ...]]:

@@ -72,13 +72,13 @@ FrozenPlan: TypeAlias = tuple[tuple[Key, Loops], ...]
 Values: TypeAlias = Mapping[Factor, NDArray[np.int64]]
 """The factor of each loop, one array element per candidate."""
 
-Use: TypeAlias = tuple[str, int, int, int]
+AxisUse: TypeAlias = tuple[str, int, int, int]
 """An op, the position of a value in it, an axis of the value, and its extent."""
 
 Path: TypeAlias = tuple[int, ...]
 """Indices of the temporal nodes of a problem around a leaf, outermost first."""
 
-Role: TypeAlias = tuple[str, frozenset[tuple[Use, int]]]
+Role: TypeAlias = tuple[str, frozenset[tuple[AxisUse, int]]]
 """The level of a loop, and how often ops below it have each use of its dimension."""
 
 
@@ -353,9 +353,9 @@ def _paths_of(node: Node, path: Path) -> Iterator[tuple[Leaf, Path]]:
             yield from _paths_of(child, inner)
 
 
-def _uses(nodes: Sequence[TemporalOp]) -> Mapping[str, Counter[Use]]:
+def _uses(nodes: Sequence[TemporalOp]) -> Mapping[str, Counter[AxisUse]]:
     """Return how often ops in some nodes have each use of each dimension."""
-    found: dict[str, Counter[Use]] = {}
+    found: dict[str, Counter[AxisUse]] = {}
     for op in chain.from_iterable(node.walk() for node in nodes):
         if isinstance(op, ComputeOp):
             what = " ".join([op.name, *map(str, op.properties.values())])
