@@ -181,7 +181,7 @@ class NodeOp(IRDLOperation, ABC):
         block = self.body.block
         block.erase_arg(block.args[index])
 
-    def hand_in(self, value: SSAValue) -> BlockArgument:
+    def add_with_arg(self, value: SSAValue) -> BlockArgument:
         """Add `value` to the operands `with`; return its block argument."""
         for outer, inner in zip(self.with_args, self.region_with_args, strict=True):
             if outer is value:

@@ -28,10 +28,10 @@ class Sizes:
     Extents do not tell: a shard of one element is as large as the whole of it.
     """
 
-    def differ(self, other: Sizes) -> bool:
+    def conflicts_with(self, other: Sizes) -> bool:
         """Return whether a dimension has two extents, or is split in two ways."""
-        extents = differ(self.extents, other.extents)
-        return extents or differ(self.splits, other.splits)
+        extents = conflict(self.extents, other.extents)
+        return extents or conflict(self.splits, other.splits)
 
 
 class BlockSizes:
@@ -55,17 +55,17 @@ class BlockSizes:
         }
         return Sizes(extents_of_ops(ops), splits)
 
-    def disagree(self, first: Sequence[Operation], second: Sequence[Operation]) -> bool:
+    def conflict(self, first: Sequence[Operation], second: Sequence[Operation]) -> bool:
         """Return whether a dimension has one size in `first`, another in `second`."""
-        return self.of(first).differ(self.of(second))
+        return self.of(first).conflicts_with(self.of(second))
 
 
-def disagrees(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
+def extents_conflict(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
     """Return whether a dimension has one extent in `first` and another in `second`."""
-    return differ(extents_of_ops(first), extents_of_ops(second))
+    return conflict(extents_of_ops(first), extents_of_ops(second))
 
 
-def differ(first: Mapping[str, T], second: Mapping[str, T]) -> bool:
+def conflict(first: Mapping[str, T], second: Mapping[str, T]) -> bool:
     """Return whether a dimension has one size here, and another there."""
     return any(first.get(dim, size) != size for dim, size in second.items())
 

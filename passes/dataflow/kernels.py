@@ -66,7 +66,7 @@ def inside(value: SSAValue, block: Block) -> SSAValue:
     if not isinstance(node, NodeOp):
         return value
     assert node.parent is not None
-    return node.hand_in(inside(value, node.parent))
+    return node.add_with_arg(inside(value, node.parent))
 
 
 def place_barriers(program: ProgramOp) -> None:

@@ -199,7 +199,7 @@ class AcceleratorPipeline(Pipeline):
 
     def __post_init__(self) -> None:
         """Check the options that are text, like the passes that take them."""
-        _ = tuple(self.map())
+        _ = tuple(self.mapping_passes())
         if self.dim is not None and self.dim != AUTO_DIM:
             _ = parse_dims(self.dim)
         if self.pad not in (AUTO, UNPADDED):
@@ -334,10 +334,10 @@ class AcceleratorPipeline(Pipeline):
         """Return the candidates of a config, with the `floor` of their bound."""
         goal, copy = self.goal, module.clone()
         system, label = attached_system(copy), config.label
-        spread = self.spread(copy, system, config)
+        sharding = self.sharding_passes(copy, system, config)
         try:
             with session() as current, current.trying(f"sharding {label}", None):
-                passes = run_settled(spread, ctx, copy)
+                passes = run_settled(sharding, ctx, copy)
             guided = replace(self, model=goal.guide)
             bound = guided.bound(
                 copy, system, sharded=True, sequential=self.is_sequential
@@ -416,7 +416,7 @@ class AcceleratorPipeline(Pipeline):
         a mapping that costs more than another candidate is not lowered.
         """
         copy = module.clone()
-        fuse, tile, *first, annotate, lower = self.map(strategy)
+        fuse, tile, *first, annotate, lower = self.mapping_passes(strategy)
         fused = run_settled([fuse], ctx, copy)
         if self.is_sequential and self.factors == AUTO and self.model != "tool":
             (func,) = compute_functions(copy)
@@ -437,10 +437,10 @@ class AcceleratorPipeline(Pipeline):
         """Return the passes after `decompose`."""
         if config.pad is not None:
             module = padded_copy(module, config.pad)
-        spread = self.spread(module, attached_system(module), config)
-        return (*spread, *self.map())
+        sharding = self.sharding_passes(module, attached_system(module), config)
+        return (*sharding, *self.mapping_passes())
 
-    def spread(
+    def sharding_passes(
         self, module: ModuleOp, system: SystemOp, config: ShardingConfig
     ) -> Iterator[ModulePass]:
         """Yield the passes after `decompose` that shard a module over instances."""
@@ -464,7 +464,7 @@ class AcceleratorPipeline(Pipeline):
             at=at, kind=self.kind, model=self.model, objective=self.objective
         )
 
-    def map(self, strategy: Strategy | None = None) -> Iterator[ModulePass]:
+    def mapping_passes(self, strategy: Strategy | None = None) -> Iterator[ModulePass]:
         """Yield the passes that map a sharded module, with a strategy."""
         model, objective = self.model, self.objective
         yield FusePass(

@@ -240,8 +240,8 @@ class StructureSpace:
         module, system = form.module, attached_system(form.module)
         copy, seen = form.program.module.clone(), list[ModuleOp]()
         try:
-            *spread, _ = self._pipeline.spread(module, system, config)
-            passes = (*form.program.passes, *run_settled(spread, self.ctx, copy))
+            *after, _ = self._pipeline.sharding_passes(module, system, config)
+            passes = (*form.program.passes, *run_settled(after, self.ctx, copy))
         except REJECTED as error:
             self.rejected[sharding] = str(error)
             return

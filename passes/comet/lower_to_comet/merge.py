@@ -39,7 +39,7 @@ def merge_neighbours(mapping: MappingOp) -> str | None:
     that does not exist, or one that loops or spreads differently; None if it can.
     """
     try:
-        while (pair := next(_homeless(mapping), None)) is not None:
+        while (pair := next(_joinable(mapping), None)) is not None:
             join(*pair)
         while (tile := next(unknown_tiles(mapping), None)) is not None:
             join(*_neighbours(tile))
@@ -50,7 +50,7 @@ def merge_neighbours(mapping: MappingOp) -> str | None:
 
 def unmerged(mapping: MappingOp) -> str | None:
     """Return why the COMET tool cannot price nodes as they are; None if it can."""
-    collectives = (right for _, right in _homeless(mapping))
+    collectives = (right for _, right in _joinable(mapping))
     if next(chain(collectives, unknown_tiles(mapping)), None) is None:
         return None
     return merge_neighbours(mapping.clone()) or (
@@ -59,7 +59,7 @@ def unmerged(mapping: MappingOp) -> str | None:
     )
 
 
-def _homeless(mapping: MappingOp) -> Iterator[tuple[TileOp, CollectiveOp]]:
+def _joinable(mapping: MappingOp) -> Iterator[tuple[TileOp, CollectiveOp]]:
     """Yield collectives below spatial nodes, with the node that they can join."""
     for op in mapping.walk():
         if isinstance(op, TileOp) and not op.is_temporal:

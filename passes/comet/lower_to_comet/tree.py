@@ -130,8 +130,8 @@ def notes_of(op: Operation) -> Notes:
     return tuple((k, v) for k, v in op.attributes.items() if k.startswith("comet."))
 
 
-def _works(block: Block) -> Iterator[Operation]:
-    """Yield the work of a block: nodes, collectives, and ops that a unit computes."""
+def _tree_ops(block: Block) -> Iterator[Operation]:
+    """Yield the ops of the tree: nodes, collectives, and ops that a unit computes."""
     for op in block.ops:
         if isinstance(op, NodeOp | CollectiveOp | FoldOp | ComputeOp):
             yield op
@@ -148,8 +148,8 @@ class _Builder:
 
     def temporal(self, nest: LoopNest, block: Block, notes: Notes) -> Temporal:
         """Return the temporal node whose body is `block`."""
-        works = tuple(_works(block))
-        if len(works) == 1 and self._is_plain(op := works[0]):
+        ops = tuple(_tree_ops(block))
+        if len(ops) == 1 and self._is_plain(op := ops[0]):
             both = (*notes, *notes_of(op))
             return self.temporal(nest.into(op), op.body.block, both)
         items = tuple(self._items(nest, block))
@@ -164,7 +164,7 @@ class _Builder:
         return Temporal(items, notes)
 
     def _items(self, nest: LoopNest, block: Block) -> Iterator[Item]:
-        for op in _works(block):
+        for op in _tree_ops(block):
             if self._is_plain(op):
                 inner = tuple(self._items(nest.into(op), op.body.block))
                 yield from inner[:-1]
@@ -185,7 +185,7 @@ class _Builder:
         return Spatial(loops, self._transfers(op), children, notes_of(op))
 
     def _children(self, block: Block) -> Iterator[Child]:
-        for op in _works(block):
+        for op in _tree_ops(block):
             if isinstance(op, CollectiveOp):
                 yield Child(PlacedCollective(op), _bind(op))
             elif self._is_plain(op):

@@ -144,7 +144,7 @@ def add_ops(program: Program, root: TileOp, group_of: GroupOf | None) -> None:
     it is defined.
     """
     declared = {op.operation.data: op for op in program.problem.declarations}
-    for node in _works(root):
+    for node in _leaves(root):
         if isinstance(node, OperationOp):
             operation = node.operation.data
             if operation not in declared:
@@ -161,10 +161,10 @@ def add_ops(program: Program, root: TileOp, group_of: GroupOf | None) -> None:
         program.of_node[node] = value
 
 
-def _works(tile: TileOp) -> Iterator[OperationOp | CollectiveOp]:
+def _leaves(tile: TileOp) -> Iterator[OperationOp | CollectiveOp]:
     for child in tile.children:
         if isinstance(child, TileOp):
-            yield from _works(child)
+            yield from _leaves(child)
         else:
             yield child
 

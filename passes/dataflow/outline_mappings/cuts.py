@@ -12,7 +12,11 @@ from comet.dialects.blocks import captured_by, yielded_by
 from comet.dialects.compound import CastOp, ContractOp
 from comet.dialects.compound.copied import origin_of
 from comet.dialects.compound.views import sources
-from comet.passes.analysis.op_groups import defining_ops, disagrees, extents_of_op
+from comet.passes.analysis.op_groups import (
+    defining_ops,
+    extents_conflict,
+    extents_of_op,
+)
 from comet.passes.analysis.stored_values import named_values, value_names
 from comet.passes.dataflow.outline_mappings.plan import (
     NAME,
@@ -118,7 +122,7 @@ def joined(graph: Graph, first: Part, second: Part) -> Part | None:
     views = (value for value in second.reads if value not in stored)
     if any(stored & set(sources(value)) for value in views):
         return None
-    if any(disagrees(ops, (op,)) for op in ops):
+    if any(extents_conflict(ops, (op,)) for op in ops):
         return None
     return graph.part(op for op in ops if not is_repeated(op))
 
@@ -165,7 +169,7 @@ def _check_parts(parts: Sequence[Part], named: Mapping[SSAValue, str]) -> None:
                         "other names, in part or joined, and no mapping before it "
                         f"stores %{named[source]}; name that before"
                     )
-        if any(disagrees(part.ops, (op,)) for op in part.ops):
+        if any(extents_conflict(part.ops, (op,)) for op in part.ops):
             raise PassFailedException(
                 f"{NAME}: the mapping of %{name} has a dimension with two extents; "
                 "store a value in between in another mapping"

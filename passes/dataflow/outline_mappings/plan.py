@@ -20,7 +20,7 @@ from comet.dialects.compound import (
 )
 from comet.dialects.compound.copied import is_copied, readers_of
 from comet.dialects.errors import OpError
-from comet.passes.analysis.op_groups import defining_ops, disagrees
+from comet.passes.analysis.op_groups import defining_ops, extents_conflict
 from comet.passes.analysis.padding import is_border
 from comet.passes.analysis.stored_values import format_stored
 from comet.passes.sharding.boundary import says_sharding
@@ -74,7 +74,7 @@ class Graph:
         """Whether one mapping may hold all: no views, one extent of each dimension."""
         inside = (op for op in self.needed if not is_border(op))
         return not any(isinstance(op, ROOT_VIEWS) for op in inside) and not any(
-            disagrees(self.computing, (op,)) for op in self.computing
+            extents_conflict(self.computing, (op,)) for op in self.computing
         )
 
     def part(self, ops: Iterable[Operation]) -> Part:

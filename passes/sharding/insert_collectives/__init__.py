@@ -151,10 +151,10 @@ def _shardings_of(
     tail: dict[Operation, Sharding] = {}
     for op in reversed(list(dims)):
         if isinstance(op, Elementwise) and SHARD not in op.attributes:
-            wishes = [_wish(use, results, tail) for use in op.result.uses]
-            wish = wishes[0] if wishes else None
-            if wish is not None and wishes.count(wish) == len(wishes):
-                tail[op] = loaded(op, wish)
+            required = [_required(use, results, tail) for use in op.result.uses]
+            first = required[0] if required else None
+            if first is not None and required.count(first) == len(required):
+                tail[op] = loaded(op, first)
     return {op: tail.get(op) or loaded(op, sharding_of_op(op)) for op in dims}
 
 
@@ -166,7 +166,7 @@ def _loaded_dims(
     return {op: frozenset[str]().union(*(loaded[v] for v in op.operands)) for op in ops}
 
 
-def _wish(
+def _required(
     use: Use, results: Sequence[Sharding | None], tail: Mapping[Operation, Sharding]
 ) -> Sharding | None:
     """Return the sharding that a result of the function requires of `use`."""

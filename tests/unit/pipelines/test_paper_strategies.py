@@ -53,8 +53,8 @@ def attach(op: str, hardware: str) -> ModuleOp:
 def stages(options: CometAcceleratorPass, module: ModuleOp) -> list[str]:
     """Return the passes of the pipeline after `decompose`."""
     config = ShardingConfig(None, False, (DimAxes("N"),), {})
-    spread = options.spread(module, attached_system(module), config)
-    return [str(part) for part in (*spread, *options.map())]
+    sharding = options.sharding_passes(module, attached_system(module), config)
+    return [str(part) for part in (*sharding, *options.mapping_passes())]
 
 
 def after(module: ModuleOp, stage: str) -> ModuleOp:

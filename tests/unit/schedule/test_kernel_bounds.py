@@ -25,7 +25,7 @@ from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp, View
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.analysis.op_groups import disagrees
+from comet.passes.analysis.op_groups import extents_conflict
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Kernel, elementary_ops
 from comet.passes.schedule.fuse.gpu.plan import loop_nests, plan_form, plan_forms
@@ -52,7 +52,7 @@ def windows(func: FuncOp) -> Iterator[Kernel]:
     for size, start in product((1, 2, 3, 6, 9), range(0, len(ops), 2)):
         group = ops[start : start + size]
         legal = not any(isinstance(op, View) for op in group)
-        if legal and not any(disagrees(group, (op,)) for op in group):
+        if legal and not any(extents_conflict(group, (op,)) for op in group):
             inside = set(group)
             results = (result for op in group for result in op.results)
             uses = {r: {use.operation for use in r.uses} for r in results}

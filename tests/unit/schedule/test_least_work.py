@@ -17,7 +17,7 @@ from comet.dialects.compound import ContractOp, FoldOp, View
 from comet.dialects.compound.dims import joined_extents
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import compute_block
-from comet.passes.analysis.op_groups import disagrees
+from comet.passes.analysis.op_groups import extents_conflict
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import (
     Kernel,
@@ -68,7 +68,7 @@ def slices(module: ModuleOp) -> Iterator[Kernel]:
             made = [result for each in group for result in each.results]
             users = {v: {use.operation for use in v.uses} for v in made}
             legal = not any(isinstance(each, View) for each in group)
-            if legal and not any(disagrees(group, (each,)) for each in group):
+            if legal and not any(extents_conflict(group, (each,)) for each in group):
                 yield group, tuple(v for v in made if not users[v] <= set(group))
 
 

@@ -63,7 +63,7 @@ def _mistake(
             "reads sums that it scatters, or computes their ids; store them in another "
             "kernel"
         )
-    if any(sizes.disagree(kernel, (op,)) for op in kernel):
+    if any(sizes.conflict(kernel, (op,)) for op in kernel):
         return (
             "has a dimension with two extents, or a shard and the whole of one; store "
             "a value in between in another kernel"

@@ -180,7 +180,7 @@ def _parts(
         after = bool(group) and isinstance(group[0], ContractOp)
         begins = begins_nest(name, isinstance(op, ContractOp), after)
         begins &= not _narrows_last(op, group)
-        separate = sizes.disagree(group, unit) or meet_in_memory(group, unit)
+        separate = sizes.conflict(group, unit) or meet_in_memory(group, unit)
         if group and (between or begins or separate):
             yield tuple(group)
             group = []
@@ -256,7 +256,7 @@ def with_products(group: Group, earlier: Sequence[Group], sizes: BlockSizes) -> 
     for value in dict.fromkeys(value for op in group for value in op.operands):
         ops = defining_ops((value,), producers)
         cheap = all(isinstance(op, PRODUCTS) for op in ops)
-        if cheap and not any(sizes.disagree(group, (op,)) for op in ops):
+        if cheap and not any(sizes.conflict(group, (op,)) for op in ops):
             recomputed |= dict.fromkeys(ops)
     return (*(op for other in earlier for op in other if op in recomputed), *group)
 

@@ -77,7 +77,7 @@ class KernelGraph:
         return (
             self._exists(one)
             and self._exists(other)
-            and not self._sizes(one).differ(self._sizes(other))
+            and not self._sizes(one).conflicts_with(self._sizes(other))
             and not (self._scatters and meet_in_memory(one, other))
             and not self._passes_third(one, other)
             and not self._passes_third(other, one)

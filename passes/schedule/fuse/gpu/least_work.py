@@ -43,7 +43,7 @@ def vector_ops(
         if (equal := first.setdefault(key, step)) is not step:
             same |= zip(step.results, equal.results, strict=True)
         elif (
-            step.folds
+            step.is_trivial
             or (step.starts and step.starts not in loops)
             or not uncertain.isdisjoint(step.reads)
         ):

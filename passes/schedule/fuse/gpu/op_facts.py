@@ -53,7 +53,7 @@ class VectorOp:
     """Its operands; of chunks in the step of a fold, the values they are chunks of."""
     counts: bool
     """Whether lanes compute it, and it is not undone."""
-    folds: bool
+    is_trivial: bool
     """Whether it is a constant, or equals one of its operands."""
     starts: str
     """
@@ -150,7 +150,7 @@ class Facts(dict[Operation, OpFacts]):
                 self._kinds.setdefault(kind, len(self._kinds)),
                 tuple(resolve(value, chunks) for value in each.operands),
                 isinstance(each, MapOp | ReduceOp | CastOp) and not _is_undone(each),
-                _folds(each),
+                _is_trivial(each),
                 op.dim.data if isinstance(op, FoldOp) and starts else "",
                 tuple(joined_extents((*each.operands, *each.results)).items()),
                 cost,
@@ -209,7 +209,7 @@ def _is_undone(op: Operation) -> bool:
     )
 
 
-def _folds(op: Operation) -> bool:
+def _is_trivial(op: Operation) -> bool:
     """Return whether an op is a constant, or equals one of its operands."""
     if not isinstance(op, MapOp | CastOp):
         return False

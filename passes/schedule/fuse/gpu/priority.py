@@ -88,11 +88,11 @@ def priority_partition(
     kernels of `start`, if there are any.
     """
     graph = _first_graph(ops, recomputed, start)
-    haste = EAGER if eager else 1.0
-    _merge_by_gain(graph, prices, haste)
+    eagerness = EAGER if eager else 1.0
+    _merge_by_gain(graph, prices, eagerness)
     _undo_merges(graph, prices)
     _merge_otherwise(graph, prices)
-    _move_epilogues(graph, prices, haste)
+    _move_epilogues(graph, prices, eagerness)
     return graph.partition()
 
 
@@ -118,14 +118,14 @@ def _first_graph(
 def _merge_by_gain(
     graph: KernelGraph,
     prices: Prices,
-    haste: float,
+    eagerness: float,
     changed: Iterable[Group] | None = None,
     apart: Parts = (),
 ) -> None:
     """
     Merge the two kernels with the largest gain, as long as one is positive.
 
-    Gains count `haste` times as much as bounds. If some kernels are `changed`, only
+    Gains count `eagerness` times as much as bounds. If some kernels are `changed`, only
     merges with these are new. The two of `apart` are not merged with each other.
     """
     number, pending = count(), list[_Merge]()
@@ -143,7 +143,7 @@ def _merge_by_gain(
         after = estimates[known](merged, graph.outputs_of(merged))
         loss = after - before if isfinite(after) else inf
         if known + 1 == len(estimates):
-            loss *= haste
+            loss *= eagerness
         heappush(pending, _Merge(loss, merge.number, known, merge.one, merge.other))
 
     def seconds(group: Group) -> float:
@@ -198,7 +198,7 @@ def _merge_otherwise(graph: KernelGraph, prices: Prices) -> None:
             graph.restore(before)
 
 
-def _move_epilogues(graph: KernelGraph, prices: Prices, haste: float) -> None:
+def _move_epilogues(graph: KernelGraph, prices: Prices, eagerness: float) -> None:
     """
     Move each epilogue of a product to its kernel if that saves time.
 
@@ -208,7 +208,7 @@ def _move_epilogues(graph: KernelGraph, prices: Prices, haste: float) -> None:
     for ops in tuple(graph.epilogues()):
         before, moved = graph.state(), inf
         if changed := graph.move(ops):
-            _merge_by_gain(graph, prices, haste, changed)
+            _merge_by_gain(graph, prices, eagerness, changed)
             moved = prices.launched(graph.needs())
         if moved < least:
             least = moved
@@ -221,7 +221,7 @@ class _Merge:
     """A possible merge of two kernels; the heap has the largest gain first."""
 
     loss: float
-    """Minus the gain times `haste`, or minus an upper bound if it is not priced yet."""
+    """Minus the gain times `eagerness`, or minus an upper bound before it is priced."""
     number: int
     """The order of insertion, which decides between equal gains."""
     known: int

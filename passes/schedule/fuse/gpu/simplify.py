@@ -49,7 +49,7 @@ def is_simple(block: Block, known: Known | None = None) -> bool:
     """
     known = {} if known is None else {key: [*ops] for key, ops in known.items()}
     for op in block.ops:
-        if _is_dead(op) or _folds(op):
+        if _is_dead(op) or _is_rewritten(op):
             return False
         similar = known.setdefault((type(op), tuple(op.operands)), [])
         compared = op.properties, op.result_types
@@ -69,7 +69,7 @@ def _is_dead(op: Operation) -> bool:
     return not used and not op.has_trait(IsTerminator)
 
 
-def _folds(op: Operation) -> bool:
+def _is_rewritten(op: Operation) -> bool:
     """Return whether a canonicalization pattern applies to an op."""
     if isinstance(op, MapOp):
         return folded(op) is not None
