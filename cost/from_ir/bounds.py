@@ -58,7 +58,7 @@ class ProgramWork:
     """pJ of collectives."""
 
     def with_crossing(self, read: float, written: float) -> ProgramBound:
-        """Return the bounds for mappings that move so many bytes at the root memory."""
+        """Return the bounds for mappings that move these bytes at the root memory."""
         crossing, energy = crossing_bound(read, written, self.hardware, self.model)
         moved = f"bytes across {self.hardware.levels[0].name}"
         latency, latency_by = max((crossing, moved), self.latency, key=itemgetter(0))

@@ -138,7 +138,7 @@ def busiest(lengths: Counts, processors: int) -> float:
     """
     Return the mean of the tiles of the processor with most to do.
 
-    Each of `processors` takes one of so many that follow each other.
+    Processors take the tiles in turn: the first one the first tile, and so on.
     """
     turns = np.pad(lengths, (0, -len(lengths) % processors)).reshape(-1, processors)
     return float(turns.sum(0).max()) / len(turns)

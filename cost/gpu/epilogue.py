@@ -78,7 +78,7 @@ def _needed(
     numbers: LaunchNumbers,
     gpu: Device,
 ) -> Real:
-    """Return the registers of a thread with so many subtiles."""
+    """Return the registers of a thread with a number of subtiles."""
     numbers = replace(numbers, subtiles=subtiles)
     return thread_registers(summary, blocks, numbers, gpu)
 

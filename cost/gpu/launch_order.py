@@ -57,9 +57,9 @@ def successive_programs(trips: Sequence[Real], index: int, swizzle: Real) -> Rea
     """
     Return the least number of successive programs with the same tile of loop `index`.
 
-    The last loop advances fastest. With a swizzle, so many tiles of the loops before it
-    advance through it together; fewer may be left for the last such group, which does
-    not count here.
+    The last loop advances fastest. With a swizzle, groups of `swizzle` tiles of the
+    loops before it advance through it together; the last group may have fewer, which
+    does not count here.
     """
     inside = product(trips[index + 1 :])
     between = np.maximum(inside / last_of_several(trips), 1).astype(int)

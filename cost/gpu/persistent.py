@@ -30,7 +30,7 @@ def persistent_work(
     kept: Real = 0.0,
 ) -> KernelWork:
     """
-    Return the work of a kernel whose tiles are computed by so many `programs`.
+    Return the work of a kernel whose tiles are computed by persistent `programs`.
 
     Without a loop of several iterations in a tile, the software pipeline is that of the
     loop over tiles: it loads the next tile ahead. Operands that all tiles read may be

@@ -239,7 +239,7 @@ def alive_bytes(summary: KernelSummary, blocks: Blocks, subtiles: Real) -> Real:
     """
     Return the most bytes of tiles that are alive in registers at the same time.
 
-    The epilogue has so many `subtiles`, if it can be divided.
+    `subtiles` is the number of those of the epilogue, if it can be divided.
     """
 
     @cache

@@ -203,6 +203,6 @@ class Point:
     """The epilogue that the op is in, if subtiles can divide it."""
 
     def part(self, tile: Term, subtiles: Real) -> Real:
-        """Return the fraction of a tile that is in registers, with so many subtiles."""
+        """Return the fraction of a tile in registers, by the number of subtiles."""
         divided = self.epilogue is not None and self.epilogue.dim in tile.dims
         return 1 / subtiles if divided else 1.0

@@ -77,7 +77,7 @@ RATES, COSTS = _positive_for(ELEMENT_TYPES), _positive_for(FUNCTIONS)
 
 
 def _counts(value: Field, number: int) -> bool:
-    """Return whether a field is a list of so many positive integers."""
+    """Return whether a field is a list of `number` positive integers."""
     if not isinstance(value, list):
         return False
     return len(value) == number and all(map(COUNT.holds, value))

@@ -263,10 +263,10 @@ class ProgramsAttr(ParametrizedAttribute):
 
     For each loop: how many programs, with how many elements each, on which axis of the
     launch grid. If several loops are on one axis, the last one advances fastest.
-    With `swizzle`, so many programs along the loops before the last start before the
-    last loop advances; they are rows of a matrix whose columns it has.
-    With `persistent`, only so many programs are launched, and the numbers above are
-    those of tiles: program p computes the tiles p, p + persistent, and so on.
+    `swizzle` is the number of programs along the loops before the last that start
+    before the last loop advances; they are rows of a matrix whose columns it has.
+    `persistent` is the number of programs that are launched, if these are fewer than
+    the tiles: program p computes the tiles p, p + persistent, and so on.
 
     ```mlir
     #schedule.programs<8 of 128 on 1, 6 of 64 on 0, swizzle 4>

@@ -36,8 +36,8 @@ class CopyOp(IRDLOperation):
     If a tile is shorter than its type, the elements after its end are the neutral
     element of `pad`, or zeros. In a kernel, `mask` has the dimensions along which a
     tile may be shorter than its block, see `mask-copies`. With `descriptor`, the copy
-    uses a tensor descriptor, see `use-descriptors`; with `parts`, it stores the tile in
-    so many parts of its last dimension, see `stage-stores`. With `resident`, a
+    uses a tensor descriptor, see `use-descriptors`; `parts` is the number of parts of
+    its last dimension in which it stores, see `stage-stores`. With `resident`, a
     persistent program does the copy once, before its first tile, see `hoist-copies`. In
     a tile tree with copies, borders of nodes do not transfer.
 

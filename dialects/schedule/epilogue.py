@@ -67,7 +67,7 @@ def epilogue_of(node: SpatialOp) -> Epilogue | None:
 
 
 def undivided(node: SpatialOp, subtiles: int) -> str | None:
-    """Return why so many subtiles cannot divide the epilogue of a kernel, or None."""
+    """Return why `subtiles` cannot divide the epilogue of a kernel, or None."""
     if _exchanges(node):
         return "its programs exchange with others, and those of subtiles may not"
     if (epilogue := epilogue_of(node)) is None:

@@ -33,12 +33,13 @@ class LaunchAttr(ParametrizedAttribute):
     before the last one advances. `persistent` is the number of persistent programs,
     each of which computes one tile after another; without it each tile has a program.
     With `resident` these programs load the operands of products that all tiles read
-    once. With `specialize`, producer warps load what the others multiply. An epilogue
-    has so many `subtiles`, see `split-epilogues`; without it, one. Descriptors
-    store results in so many `parts`, see `stage-stores`; without it pointers do. A
-    thread has `registers` at most, so that as many programs run at a time as are
-    launched; without it, as many as the compiler takes. A program is a `cluster` of so
-    many thread blocks, each with a part of the columns; without it, one thread block.
+    once. With `specialize`, producer warps load what the others multiply. `subtiles` is
+    the number of those of an epilogue, see `split-epilogues`; without it, one. `parts`
+    is the number of parts in which descriptors store results, see `stage-stores`;
+    without it pointers do. A thread has `registers` at most, so that as many programs
+    run at a time as are launched; without it, as many as the compiler takes. `cluster`
+    is the number of thread blocks of a program, each with a part of the columns;
+    without it, one.
 
     ```mlir
     schedule.launch = #schedule.launch<warps = 4, stages = 3, group = 1>

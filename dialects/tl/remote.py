@@ -337,8 +337,8 @@ class SignalProgramsOp(IRDLOperation):
 @irdl_op_definition
 class ArriveLastOp(IRDLOperation):
     """
-    Whether this is the last of so many programs that arrive at a counter: barrier of
-    the threads, then an addition that releases and acquires. The last one sets the
+    Whether this is the last of the programs that arrive at a counter: barrier of the
+    threads, then an addition that releases and acquires. The last one sets the
     counter to 0 again.
 
     ```mlir

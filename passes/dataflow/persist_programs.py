@@ -1,10 +1,10 @@
 """
 `persist-programs`: dataflow level -> the same, with programs that do several tiles.
 
-A launch has as many programs as its GPU runs at a time; each does a tile, then the one
-so many further on. The number is `persistent` of the launch numbers; launches with no
-more tiles than that stay as they are. That saves starting programs, which the model
-does not price. What overlaps depends on who loads: where producer warps do
+A launch has P programs, as many as its GPU runs at a time: program p does the tiles p,
+p + P, p + 2 P and so on. P is `persistent` of the launch numbers; launches with no more
+tiles than that stay as they are. That saves starting programs, which the model does not
+price. What overlaps depends on who loads: where producer warps do
 (`specialize-warps`), the loop over tiles is theirs, too, and they load the next tile
 while the others still store the last one: one pipeline for all tiles of a program, in
 what Triton 3.6 and 3.9 make of it. Where a tile has no loop of several iterations, the
@@ -18,7 +18,7 @@ An operand of products that all tiles read is *stationary* if programs keep it, 
 the right one where a tile has all columns and terms, and matrix instructions read it
 from shared memory: `hoist-copies` moves its copy before the loop over tiles.
 
-Needs launch numbers. In a kernel of several nodes each gets so many programs. Groups of
+Needs launch numbers. In a kernel of several nodes each gets P programs. Groups of
 programs that exchange do their rows in turns already, and stay as they are.
 """
 
@@ -243,7 +243,7 @@ def _resident(works: Iterable[KernelWork], device: Device) -> int:
 
 def _stages(models: Sequence[_NodeModel], stages: int, programs: int | None) -> int:
     """
-    Return num_stages of so many `programs`, None: as many as run at a time.
+    Return num_stages for a number of `programs`, None: as many as run at a time.
 
     Of a loop over tiles without products they are those that take least time: one where
     copies pass registers, as more change nothing. Otherwise one stage becomes the most
@@ -321,7 +321,7 @@ class _NodeModel:
         return kernel_work(summary, self.blocks, numbers, self.gpu.device)
 
     def persistent(self, stages: int, programs: int) -> KernelWork:
-        """Return the same for so many persistent programs."""
+        """Return the same for a number of persistent programs."""
         summary = replace(
             self.summary, order=replace(self.summary.order, persistent=programs)
         )
@@ -340,7 +340,7 @@ class _NodeModel:
         )
 
     def fits(self, stages: int) -> bool:
-        """Return whether a persistent program with so many stages fits."""
+        """Return whether a persistent program with this number of stages fits."""
         work = self.persistent(stages, 1)
         return bool(fits(self.summary, self.blocks, work.needs, self.gpu.device))
 

@@ -1,11 +1,12 @@
 """
 `split-epilogues`: an epilogue becomes a loop over the subtiles of its tile.
 
-Kernels whose launch numbers have `subtiles` compute what follows their loops in so many
-ranges of columns, one after another: each loads, computes and stores its own. The loop
-is unrolled, because a program cannot index accumulators, which are in registers, by a
-loop variable. Takes functions at the dataflow level with launch numbers, before
-`materialize-copies`: tiles of epilogues are not what prices and plans read.
+The launch numbers of a kernel say how many `subtiles`: ranges of columns, for which a
+program computes what follows its loops, one after another; each loads, computes and
+stores its own. The loop is unrolled, because a program cannot index accumulators, which
+are in registers, by a loop variable. Takes functions at the dataflow level with launch
+numbers, before `materialize-copies`: tiles of epilogues are not what prices and plans
+read.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def split_epilogue(node: SpatialOp, subtiles: int) -> TemporalOp:
     """
     Move the epilogue of a kernel to an unrolled loop; return the loop.
 
-    Raises PassFailedException if so many subtiles cannot divide it.
+    Raises PassFailedException if this number of subtiles cannot divide it.
     """
     if (reason := undivided(node, subtiles)) is not None:
         raise OpError(node, f"split-epilogues: @{node.node_name}: {reason}")

@@ -201,7 +201,7 @@ def _write(pipe: int, data: bytes) -> None:
 
 
 def _read(pipe: int, length: int) -> bytes:
-    """Read so many bytes, fewer if the pipe ends."""
+    """Read `length` bytes, fewer if the pipe ends."""
     found = bytearray()
     while len(found) < length and (part := os.read(pipe, length - len(found))):
         found += part

@@ -193,7 +193,7 @@ def _priced(kernel: KernelOp, possible: Sequence[int], gpu: _Gpu) -> dict[int, f
 
 
 def _staged(kernel: KernelOp, parts: int, gpu: _Gpu) -> KernelWork:
-    """Return the work of a kernel that stores by descriptor, in so many parts."""
+    """Return the work of a kernel that stores by descriptor, in a number of parts."""
     (node,) = kernel.nodes
     launch = node.launch or LaunchAttr()
     staged = _tile_bytes(node) / parts

@@ -8,7 +8,7 @@ tensor, rows begin at multiples of 16 bytes, and what is masked is the tensor's 
 Other copies stay as they are. Takes functions at the dataflow level, with masks.
 
 It also stores results of kernels whose launch numbers have `parts` (`stage-stores`):
-whole tiles, or so many parts of their rows.
+the rows of a tile in this number of parts.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _are_results(kernel: KernelOp, node: SpatialOp) -> bool:
 def is_block(
     op: CopyOp, tensor: SSAValue, slices: Slices, alignment: int, parts: int = 1
 ) -> bool:
-    """Return whether a copy is of blocks of a descriptor, so many along its rows."""
+    """Return whether a copy is of blocks of a descriptor, `parts` along its rows."""
     node_slices, extents = slices[op.parent_op()], extents_of(tensor)
     blocks = {d: node_slices[d].block for d in names_of(op.source) if extents[d] > 1}
     bits = element_type_of(op.source).bitwidth

@@ -117,7 +117,7 @@ SCREEN = 60
 """The most lines of a function."""
 
 FEW = 10
-"""So many modules of a folder need no order in which to read them."""
+"""A folder of no more modules needs no order in which to read them."""
 
 
 @dataclass(frozen=True)

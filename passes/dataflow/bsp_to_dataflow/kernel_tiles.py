@@ -28,7 +28,7 @@ from comet.passes.schedule.tile.gpu.space import tilings_that_fit
 from comet.passes.search import ranked
 
 WORTH_TRYING = 2.0
-"""Tiles are tried with which the kernel takes at most so many times its best."""
+"""Tiles are tried with which the kernel takes at most this many times its best."""
 
 
 @dataclass(frozen=True)

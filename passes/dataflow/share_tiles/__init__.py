@@ -188,7 +188,7 @@ def _programs_at_a_time(launch: PersistentKernel, device: Device) -> int:
 
 def _most_registers(launch: PersistentKernel, programs: int, device: Device) -> int:
     """
-    Return the most registers of a thread with which so many programs run at a time.
+    Return the most registers of a thread with which `programs` run at a time.
 
     0 if all that a thread may have are no more, if the model expects more, or if
     launches do not give them.

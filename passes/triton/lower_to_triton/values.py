@@ -244,7 +244,7 @@ def both(scope: Scope, mask: SSAValue, other: SSAValue) -> SSAValue:
 
 def split_last(scope: Scope, value: SSAValue, parts: int) -> Iterator[SSAValue]:
     """
-    Yield so many parts of the last axis of a block, in order.
+    Yield equal `parts` of the last axis of a block, in order.
 
     A half is an index of a new axis of two, which `tl.split` takes apart: registers do
     not change threads if the layout has both halves in one.

@@ -26,7 +26,7 @@ from comet.runtime.races import RaceDetector, RaceError
 from comet.runtime.ranks import KernelCall
 
 SPINS = 500
-"""So many consecutive reads of one address count as waiting for it."""
+"""This many consecutive reads of one address count as waiting for it."""
 
 ANY_WRITE = "write"
 """The event that a program wrote something; the event of a flag is its address."""

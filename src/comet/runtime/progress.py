@@ -63,7 +63,7 @@ class Expected:
 
 def expected_time(program: Program | RankProgram, launches: int) -> Expected:
     """
-    Estimate a run by its longest sum: each element of a result needs so many products.
+    Estimate a run by its longest sum: each element of a result needs its products.
 
     That is exact for a matrix product, and half of attention.
     """

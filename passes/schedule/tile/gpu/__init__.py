@@ -264,7 +264,7 @@ def _check_cluster(
     blocks: Mapping[str, int],
     gpu: Device,
 ) -> None:
-    """Raise PassFailedException for a program that cannot be so many thread blocks."""
+    """Raise PassFailedException if a program cannot be `cluster` thread blocks."""
     if cluster == 1:
         return
     what = f"tile: @{node.node_name} cannot have cluster={cluster}:"

@@ -199,7 +199,7 @@ class PricedTilings:
                     yield Candidate(label, partial(_found, tiling))
 
     def best(self, count: int) -> list[KernelTiling]:
-        """Return the tilings that fit with the lowest ranks, at most so many."""
+        """Return the tilings that fit with the lowest ranks, at most `count`."""
         first = np.argsort(self._ranks, kind="stable")[:count]
         fitting = first[np.isfinite(self._ranks[first])]
         return [self._tiling(int(row)) for row in fitting]
