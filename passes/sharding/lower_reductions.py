@@ -4,8 +4,10 @@
 For GPUs, after `place-collectives`. The instances of a group exchange their terms,
 concatenated along a new dimension, and each reduces them locally: an all-reduce becomes
 an all-gather and a reduction, a reduce-scatter an all-to-all and a reduction. The
-reduction is an ordinary op, which can be fused. A sum in shards that all ranks gather,
-only to cast it to fewer bits, is cast before. All other collectives stay as they are.
+reduction is an ordinary op, which can be fused. Where its result is only renamed, the
+terms are: that is free, as they are in memory, and would end a kernel afterwards. A sum
+in shards that all ranks gather, only to cast it to fewer bits, is cast before. All
+other collectives stay as they are.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ from comet.dialects.collective import (
     AllToAllOp,
     ReduceScatterOp,
 )
-from comet.dialects.compound import CastOp, ReduceOp
+from comet.dialects.compound import CastOp, ReduceOp, RenameOp
 from comet.dialects.compound.dims import (
     Element,
     element_type_of,
     extents_of,
     tensor,
     unused,
+    with_names,
 )
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
@@ -59,6 +62,8 @@ class LoweredReduction:
     """The new dimension, with the terms of one instance per element."""
     terms: TensorType[Element]
     """The type of all terms that an instance reduces."""
+    rename: RenameOp | None
+    """The only reader of the result, if it gives dimensions other names."""
 
 
 def plan_casts(func: FuncOp) -> list[CastOp]:
@@ -99,30 +104,45 @@ def plan_reductions(func: FuncOp) -> list[LoweredReduction]:
 
 
 def _plan(op: AllReduceOp | ReduceScatterOp) -> LoweredReduction:
-    extents = extents_of(op.result)
-    dim = unused(part_dim(op.axis_names), extents)
+    extents, rename = extents_of(op.result), _only_rename(op)
+    names = extents if rename is None else extents | extents_of(rename.result)
+    dim = unused(part_dim(op.axis_names), names)
     terms = tensor({dim: op.group_size, **extents}, element_type_of(op.result))
-    return LoweredReduction(op, dim, terms)
+    return LoweredReduction(op, dim, terms, rename)
+
+
+def _only_rename(op: AllReduceOp | ReduceScatterOp) -> RenameOp | None:
+    """Return the renaming that alone reads the result, if there is one."""
+    readers = [use.operation for use in op.result.uses]
+    match readers:
+        case [RenameOp() as rename] if not rename.reshapes:
+            return rename
+        case _:
+            return None
 
 
 def apply_reduction(reduction: LoweredReduction) -> None:
     """Replace a collective by the exchange of its terms, and their reduction."""
-    op, mesh = reduction.op, reduction.op.mesh.string_value()
-    if isinstance(op, AllReduceOp):
-        moved = AllGatherOp(
-            op.input, mesh, op.axis_names, reduction.terms, dim=reduction.dim
-        )
-    else:
-        moved = AllToAllOp(
-            op.input,
-            mesh,
-            op.axis_names,
-            reduction.terms,
-            split=op.dim.data,
-            concat=reduction.dim,
-        )
+    op, rename = reduction.op, reduction.rename
+    moved = _exchange(reduction)
     moved.from_level, moved.to_level = op.from_level, op.to_level
     moved.result.name_hint = f"{op.input.name_hint or 'x'}_terms"
-    reduced = ReduceOp(op.kind.data, moved.result, op.result.type)
-    Rewriter.insert_op([moved, reduced], InsertPoint.before(op))
-    Rewriter.replace_op(op, (), (reduced.result,))
+    if rename is None:
+        reduced = ReduceOp(op.kind.data, moved.result, op.result.type)
+        Rewriter.replace_op(op, [moved, reduced], [reduced.result])
+        return
+    terms = RenameOp(moved.result, with_names(reduction.terms, rename.renaming))
+    terms.result.name_hint = moved.result.name_hint
+    reduced = ReduceOp(op.kind.data, terms.result, rename.result.type)
+    Rewriter.insert_op([moved, terms, reduced], InsertPoint.before(op))
+    Rewriter.replace_op(rename, (), [reduced.result])
+    Rewriter.erase_op(op)
+
+
+def _exchange(reduction: LoweredReduction) -> AllGatherOp | AllToAllOp:
+    """Return the collective that brings its terms to each instance."""
+    op, mesh = reduction.op, reduction.op.mesh.string_value()
+    group = op.input, mesh, op.axis_names, reduction.terms
+    if isinstance(op, AllReduceOp):
+        return AllGatherOp(*group, dim=reduction.dim)
+    return AllToAllOp(*group, split=op.dim.data, concat=reduction.dim)

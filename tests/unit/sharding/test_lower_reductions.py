@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 from covering import covering, one_of
-from paths import SAMPLES
+from paths import ROOT, SAMPLES
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
@@ -14,6 +14,7 @@ from comet.dialects.collective import AllGatherOp, CollectiveOp, ReduceScatterOp
 from comet.dialects.compound import CastOp, ReduceOp
 from comet.dialects.compound.dims import bits_of, names_of
 
+EXAMPLES = ROOT / "tests/filecheck/passes/sharding/lower-reductions.mlir"
 RANKS = (1, 2, 3, 4, 8)
 SHARED = (
     "ag_gemm",
@@ -124,6 +125,18 @@ def test_a_dimension_that_is_called_so_already():
     assert_same_meaning(before, after, "main")
     inner = [op for op in after.walk() if isinstance(op, ReduceOp)]
     assert names_of(inner[-1].input) == ("rank_part1", "M", "rank_part")
+
+
+@pytest.mark.parametrize("name", ["P", "rank_part"])
+def test_renamed_sums_mean_the_same(name: str):
+    """The new dimension has a name that the rename does not give, either."""
+    before = parse_module(
+        EXAMPLES.read_text()
+        .replace("<P>", f"<{name}>")
+        .replace("{P = ", f"{{{name} = ")
+    )
+    after = run_passes(before, "lower-reductions")
+    assert_same_meaning(before, after, "renamed")
 
 
 def test_the_exchange_lies_where_the_reduction_did():

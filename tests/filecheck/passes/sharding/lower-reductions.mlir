@@ -36,3 +36,26 @@ func.func @moved(%a: !MN) -> !MN {
 
 // CHECK:      %g = collective.all_gather "M" %l
 // CHECK-NEXT: collective.yield %g
+
+// Terms are in memory, so that they are renamed for free, and their sum is not; a sum
+// that others read too is renamed itself.
+func.func @renamed(%a: tensor<8x8xf32, #compound.dims<M, K>>) -> (tensor<8xf32, #compound.dims<P>>, tensor<8xf32, #compound.dims<P>>, tensor<8xf32, #compound.dims<M>>) {
+  %x, %y, %z = collective.spmd on @gpus ins(%a : tensor<8x8xf32, #compound.dims<M, K>>) sharded [{K = ["rank"]}] outs(tensor<8xf32, #compound.dims<P>>, tensor<8xf32, #compound.dims<P>>, tensor<8xf32, #compound.dims<M>>) sharded [{P = ["rank"]}, {}, {}] {
+  ^bb0(%l: !MK):
+    %c = compound.reduce add %l : !MK -> tensor<8xf32, #compound.dims<M>>
+    %part = collective.reduce_scatter add "M" %c on @gpus ["rank"] : tensor<8xf32, #compound.dims<M>> -> tensor<2xf32, #compound.dims<M>>
+    %p = compound.rename %part : tensor<2xf32, #compound.dims<M>> -> tensor<2xf32, #compound.dims<P>>
+    %s = collective.all_reduce add %c on @gpus ["rank"] : tensor<8xf32, #compound.dims<M>> -> tensor<8xf32, #compound.dims<M>>
+    %t = compound.rename %s : tensor<8xf32, #compound.dims<M>> -> tensor<8xf32, #compound.dims<P>>
+    collective.yield %p, %t, %s : tensor<2xf32, #compound.dims<P>>, tensor<8xf32, #compound.dims<P>>, tensor<8xf32, #compound.dims<M>>
+  }
+  func.return %x, %y, %z : tensor<8xf32, #compound.dims<P>>, tensor<8xf32, #compound.dims<P>>, tensor<8xf32, #compound.dims<M>>
+}
+
+// CHECK-LABEL: func.func @renamed
+// CHECK:      %c_terms = collective.all_to_all split "M" concat "rank_part" %c
+// CHECK-NEXT: %c_terms_1 = compound.rename %c_terms : tensor<4x2xf32, #compound.dims<rank_part, M>> -> tensor<4x2xf32, #compound.dims<rank_part, P>>
+// CHECK-NEXT: %p = compound.reduce add %c_terms_1 : tensor<4x2xf32, #compound.dims<rank_part, P>> -> tensor<2xf32, #compound.dims<P>>
+// CHECK-NEXT: %c_terms_2 = collective.all_gather "rank_part" %c
+// CHECK-NEXT: %s = compound.reduce add %c_terms_2
+// CHECK-NEXT: %t = compound.rename %s
