@@ -223,7 +223,7 @@ def _index_along(value: SSAValue, dim: str) -> IndexOp | None:
 
 def hides(number: float, value: SSAValue) -> bool:
     """
-    Whether `number` is below all scores, also if it is added to one.
+    Whether `number` is below all scores, even if it is added to one.
 
     Scores are assumed to be within a quarter of the range of the element type, which is
     that of `value`. Integers and conditions are no scores.

@@ -87,7 +87,7 @@ class ForOp(IRDLOperation):
     A counted loop with iter_args; its results are their last values.
 
     With `warp_specialize` Triton lets producer warps load for it. With `num_stages` it
-    loads for as many iterations at a time, also where no product reads what is loaded.
+    loads for as many iterations at a time, even where no product reads what is loaded.
 
     ```mlir
     %c = tl.for %k : i32 = %zero : i32 to %K : !tl.constexpr<64>

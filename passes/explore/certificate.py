@@ -53,7 +53,7 @@ class Claim:
     structure: str
     """The label of the structure, or the prefix of the labels of a group."""
     bound: float
-    """At most the value of the best mapping, also if there is no mapping."""
+    """At most the value of the best mapping, even if there is no mapping."""
     floors: tuple[Floor, ...] = ()
     """The minimum that its nests add, if the bound depends on it."""
 

@@ -20,7 +20,7 @@ from comet.passes.explore.quick import UNPADDED
 from comet.passes.graph.pad.extents import parse_extents
 from comet.passes.pipeline import AUTO, run_passes
 from comet.passes.schedule.plan_string import parse_plan
-from comet.passes.sharding.dim_axes import Dims, assign_axes, parts_of
+from comet.passes.sharding.dim_axes import Dims, assign_axes, partial_axes
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.select_instances import SelectInstancesPass
@@ -89,7 +89,10 @@ def _is_sharded(
     def shardings() -> Iterator[object]:
         for dims in allowed:
             with suppress(PassFailedException):
-                yield assign_axes("explore", module, mesh, dims), parts_of(mesh, dims)
+                yield (
+                    assign_axes("explore", module, mesh, dims),
+                    partial_axes(mesh, dims),
+                )
 
     return (sharded, found.parts) in shardings()
 

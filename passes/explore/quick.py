@@ -89,7 +89,7 @@ from comet.passes.sharding.dim_axes import (
     dims_in,
     format_dims,
     parse_dims,
-    parts_of,
+    partial_axes,
 )
 from comet.passes.sharding.distribute import DistributePass
 from comet.passes.sharding.distribute.auto import SHARDED_DIMS, candidates
@@ -358,7 +358,7 @@ class AcceleratorPipeline(Pipeline):
         label: str,
         bound: Cost,
     ) -> list[Candidate[ChosenPasses]]:
-        """Return candidates for the fusion strategies, which `label` is before."""
+        """Return candidates for the fusion strategies; `label` begins their labels."""
         goal, system = self.goal, attached_system(module)
         func = next(compute_functions(module))
         found: list[Candidate[ChosenPasses]] = []
@@ -451,7 +451,7 @@ class AcceleratorPipeline(Pipeline):
         mesh = MeshOp(system.system_name, system.axes)
         # If all ops are views, nothing is sharded; the error of `fuse` names them.
         shared = assign_axes(self.name, module, mesh, config.dims)
-        if parts := parts_of(mesh, config.dims):
+        if parts := partial_axes(mesh, config.dims):
             yield SelectInstancesPass(format_numbers(parts))
         for dim, axes in shared if computes(module) else ():
             yield DistributePass(dim=dim, axes=axes, op=self.op)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DECOMPOSE = DecomposePass(accumulator="input")
 
 ONE = "one"
-"""The option `mappings` for one mapping, also where none fits."""
+"""The option `mappings` for one mapping, even where none fits."""
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def parse_parts(name: str, text: str) -> Parts:
     return dict(parts)
 
 
-def parts_of(mesh: MeshOp, dims: Iterable[DimAxes]) -> Parts:
+def partial_axes(mesh: MeshOp, dims: Iterable[DimAxes]) -> Parts:
     """Return the axes of a mesh of which `dims` do not use all instances."""
     extents = mesh.axis_extents
     parts = dict(part for entry in dims for part in entry.parts)
@@ -157,7 +157,7 @@ def assign_axes(
     for a dimension that `module` does not have, an axis that `mesh` does not have, and
     axes, or the parts that are used of them, that do not divide their dimension.
     """
-    parts = parts_of(mesh, dims)
+    parts = partial_axes(mesh, dims)
     if parts and uneven:
         raise PassFailedException(
             f"{name}: the option 'dim' uses a part of an axis, "

@@ -158,9 +158,9 @@ def stored_copies(
     """
     Return the copies of the results of a kernel, if descriptors store all in parts.
 
-    Not in kernels of several nodes or with producer warps. What a node inside the one
-    on the launch grid stores, as in groups of programs, is no copy of that. Each thread
-    block of a cluster stores its columns: parts of all would pass between blocks.
+    Not in kernels of several nodes or with producer warps. Copies in nodes inside the
+    one on the launch grid, as in groups of programs, do not count. Each thread block of
+    a cluster stores its columns: parts of all would pass between blocks.
     """
     if not _has_whole_shards(kernel) or len(kernel.nodes) != 1:
         return ()

@@ -46,9 +46,9 @@ from comet.passes.comet.lower_to_comet.factors import (
     Factors,
     Idle,
     accumulation_of,
-    extents_of_op,
     loop_order,
     product_of,
+    tile_extents,
 )
 from comet.passes.comet.lower_to_comet.names import Names, kind_of
 from comet.passes.comet.lower_to_comet.tree import (
@@ -109,9 +109,7 @@ def build_problem(plan: MappingPlan) -> ProblemOp:
     declarations: list[Operation] = []
     for op, tag in plan.names.tags.items():
         tensors = plan.tensors_of(op)
-        letters = [
-            plan.names.dims[dim] for dim in plan.dims if dim in extents_of_op(op)
-        ]
+        letters = [plan.names.dims[dim] for dim in plan.dims if dim in tile_extents(op)]
         accesses = [
             Access(
                 plan.tensor(value),
@@ -295,7 +293,7 @@ class _Nodes:
 
     def _operation(self, op: ComputeOp) -> OperationOp:
         steps = self.plan.extents.steps[op]
-        dims = [dim for dim in self.plan.dims if dim in extents_of_op(op)]
+        dims = [dim for dim in self.plan.dims if dim in tile_extents(op)]
         compute = None
         if isinstance(op, ContractOp):
             roles = roles_of(op, steps)

@@ -60,8 +60,8 @@ def _paths(node: Temporal, above: Loops) -> Iterator[tuple[ComputeOp, Loops]]:
                     yield from _paths(child.node, (*here, *item.node.loops))
 
 
-def extents_of_op(op: ComputeOp) -> dict[str, int]:
-    """Return the extents of all dimensions of an op: one tile of it."""
+def tile_extents(op: ComputeOp) -> dict[str, int]:
+    """Return the extents of one tile of an op, along all of its dimensions."""
     return merged_extents((*op.operands, *op.results), op.name)
 
 
@@ -83,7 +83,7 @@ def extents_for(paths: Mapping[ComputeOp, Factors], outer_sizes: Factors) -> Ext
     """
     sizes = dict(outer_sizes)
     for op, path in paths.items():
-        for dim, extent in extents_of_op(op).items():
+        for dim, extent in tile_extents(op).items():
             covered = extent * path.get(dim, 1)
             if sizes.setdefault(dim, covered) != covered:
                 raise _uneven(op, dim, f"{path.get(dim, 1)} tiles of {extent}", sizes)
@@ -95,7 +95,7 @@ def extents_for(paths: Mapping[ComputeOp, Factors], outer_sizes: Factors) -> Ext
             if size % path.get(dim, 1):
                 raise _uneven(op, dim, f"{path[dim]} equal tiles", sizes)
         tile_sizes = {dim: size // path.get(dim, 1) for dim, size in sizes.items()}
-        steps[op] = tile_sizes | extents_of_op(op)
+        steps[op] = tile_sizes | tile_extents(op)
     return Extents(sizes, steps)
 
 
@@ -161,6 +161,6 @@ def accumulation_of(
     `above` and `moves` as in `accumulation`: an outer loop accumulates in place at this
     level, and the result crosses this node.
     """
-    inside = set(extents_of_op(op))
+    inside = set(tile_extents(op))
     op_loops = [(loop.dim, loop.factor) for loop in loops if loop.dim in inside]
     return accumulation(op_loops, set(names_of(op.results[0])), above, moves=moves)

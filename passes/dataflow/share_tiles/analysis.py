@@ -128,7 +128,7 @@ def _extent(node: SpatialOp, dims: list[str]) -> int:
 
 
 def _constant_apart(value: SSAValue) -> tuple[SSAValue, int]:
-    """Return a value outside nodes and what a value is more than it, a constant."""
+    """Return a value outside nodes, and the constant that is added to it."""
     value, offset = copied_value(value), 0
     while isinstance(op := value.owner, MapOp) and len(op.inputs) == 2:
         constant = copied_value(op.inputs[1]).owner

@@ -86,7 +86,7 @@ def plan_exp2(
     Return the exponentials of a function that become powers of two.
 
     `costs` are those of `exp` and `exp2`, in additions per element. With `every`, all
-    exponentials do that can, also if that saves nothing.
+    exponentials do that can, even if that saves nothing.
     """
     values, gain = _values(func), costs["exp"] - costs["exp2"]
     partial = _partial_values(func)

@@ -265,7 +265,7 @@ def values_read(part: Part) -> frozenset[SSAValue]:
     """
     Return the values that a part reads and does not compute, constants included.
 
-    Ids of what it scatters are in memory, also where it computes them for other ops.
+    Ids of what it scatters are in memory, even where it computes them for other ops.
     """
     if isinstance(part, Operation):
         return frozenset(part.operands)

@@ -1,7 +1,7 @@
 """
 The price of each kernel with its best tiles, and whether it can be lowered to Triton.
 
-A kernel is built in a function that has nothing else, and tried once, also if several
+A kernel is built in a function that has nothing else, and tried once, even if several
 choices have it. What a trial found holds for equal kernels of later functions, too: a
 search runs `fuse` on many copies of a module.
 """
