@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.arch import SystemOp
+from comet.dialects.arch import SystemOp, attached_system
+
+
+def attached_accelerator(pass_name: str, module: ModuleOp) -> SystemOp:
+    """Return the attached hardware; raises an error if there is none, or a GPU."""
+    system = attached_system(module)
+    require_accelerator(pass_name, system)
+    return system
+
+
+def attached_gpu(pass_name: str, module: ModuleOp) -> SystemOp:
+    """Return the attached hardware; raises an error if there is none, or no GPU."""
+    system = attached_system(module)
+    require_gpu(pass_name, system)
+    return system
 
 
 def require_accelerator(pass_name: str, system: SystemOp) -> None:

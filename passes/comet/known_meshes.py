@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from comet.cost.accelerator.tool.network import TABLED_MESHES
-from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch import SystemOp
 from comet.dialects.arch.nodes import NodeOp
-from comet.passes.analysis.hardware_kind import require_accelerator
+from comet.passes.analysis.hardware_kind import attached_accelerator
 from comet.passes.sharding.select_instances import check_unsharded, reshape
 
 
@@ -46,8 +46,7 @@ class KnownMeshesPass(ModulePass):
     name = "known-meshes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
-        require_accelerator(self.name, system)
+        system = attached_accelerator(self.name, op)
         if plan := tuple(narrowed(system)):
             check_unsharded(self.name, op)
             shapes = {n: (each.edge, each.edge) for each in plan for n in each.nodes}

@@ -20,12 +20,12 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.locality import collective_of, is_local
 from comet.dialects.dataflow.program import programs_in
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import has_only_nodes, joined, place_barriers
 from comet.passes.dataflow.launches import (
@@ -62,8 +62,7 @@ class MergeLaunchesPass(ChoosingPass, FunctionPass):
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        system = attached_system(module)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, module)
         for program in programs_in(function):
             plan = plan_merges(program, system, self.launches)
             function.attributes[LAUNCHES] = StringAttr(format_launches(plan))

@@ -41,7 +41,7 @@ from comet.cost.gpu.tiling import (
     program_needs,
     tensor_traffic,
 )
-from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import joined_extents, names_of
 from comet.dialects.compound.rename import viewed
@@ -61,7 +61,7 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr, power_of_two
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import (
     has_only_nodes,
@@ -102,8 +102,7 @@ class MergePartialsPass(ChoosingPass, FunctionPass):
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        system = attached_system(module)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, module)
         for program in programs_in(function):
             plans = plan_merges(program, system, self.merge)
             if plans is not None:

@@ -51,7 +51,6 @@ from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
 from comet.cost.reals import Real
-from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.merging import launched_nodes
@@ -60,7 +59,7 @@ from comet.dialects.dataflow.transfer import WaitOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.launch import LaunchAttr
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.analysis.numbered_kernels import (
     ALL,
@@ -98,8 +97,7 @@ class PersistProgramsPass(ChoosingPass):
     """Whether programs may keep operands that all of their tiles read."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, op)
         gpu = GpuModel(device_of(system), gpu_levels(system), self.resident)
         for function in functions_at(op, self.name, IRLevel.DATAFLOW, copies=True):
             plan = plan_programs(function, gpu, self.kernels)

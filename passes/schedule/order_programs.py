@@ -33,7 +33,6 @@ from comet.cost.gpu.launch_order import LaunchOrder
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
-from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.merging import arrival_of
@@ -41,7 +40,7 @@ from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.search import cheapest, timed
@@ -65,8 +64,7 @@ class OrderProgramsPass(FunctionPass):
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        system = attached_system(module)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, module)
         levels, gpu = gpu_levels(system), device_of(system)
         for node, order in tuple(plan_order(function, levels, gpu, self.order)):
             node.reversed_ = ArrayAttr(map(StringAttr, sorted(order.reversed)))

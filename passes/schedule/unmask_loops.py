@@ -25,14 +25,13 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import second_part_registers, thread_registers
 from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
-from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.masked_loops import first_visible, visible_conditions
 from comet.dialects.schedule.node import nodes_around
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.search import cheapest, timed
@@ -57,8 +56,7 @@ class UnmaskLoopsPass(FunctionPass):
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        system = attached_system(module)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, module)
         levels, gpu = gpu_levels(system), device_of(system)
         for node in tuple(plan_unmasked(function, levels, gpu, self.loops)):
             node.unmask = UnitAttr()

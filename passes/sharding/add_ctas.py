@@ -17,13 +17,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.errors import OpError
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.sharding.shardings import select_mesh
 
 AXIS = "cta"
@@ -43,8 +42,7 @@ class AddCtasPass(ModulePass):
     """The mesh, without `@`; the only one of the module if unset."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, op)
         mesh = select_mesh(self.name, op, self.mesh)
         levels = gpu_levels(system)
         default = dict.fromkeys(mesh.axis_extents, levels.memory)

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from comet.dialects.arch import LEFT_OUT, SystemOp, attached_system
+from comet.dialects.arch import LEFT_OUT, SystemOp
 from comet.dialects.arch.fields import dictionary_of, fields_of
 from comet.dialects.arch.nodes import NodeOp
 from comet.dialects.collective.base import CollectiveOp
@@ -25,7 +25,7 @@ from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import node as schedule
-from comet.passes.analysis.hardware_kind import require_accelerator
+from comet.passes.analysis.hardware_kind import attached_accelerator
 from comet.passes.analysis.hardware_mesh import hardware_mesh
 from comet.passes.sharding.dim_axes import Parts, check_parts, parse_parts
 
@@ -52,8 +52,7 @@ class SelectInstancesPass(ModulePass):
         return parse_parts(self.name, self.axes)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
-        require_accelerator(self.name, system)
+        system = attached_accelerator(self.name, op)
         check_parts(self.name, hardware_mesh(system), self.parts)
         if shapes := narrowed(system, self.parts):
             check_unsharded(self.name, op)

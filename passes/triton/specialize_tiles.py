@@ -21,12 +21,12 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
-from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import in_copy
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.outline_kernels import outline, plan_launches
 from comet.passes.function_pass import FunctionPass
@@ -76,8 +76,7 @@ class SpecializeTilesPass(FunctionPass):
     """The tiles of these kernels: the fastest (`auto`), or those that they have."""
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        system = attached_system(module)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, module)
         plan = specialized_plan(
             function, system, always=self.kernels == "all", keep=self.tiles == "kept"
         )

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 
 from comet.cost.from_ir.gpus import device_of
-from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp, IndexOp
 from comet.dialects.compound.dims import extents_of, level_of
@@ -31,7 +31,7 @@ from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, outside
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.analysis.op_groups import defining_ops
 from comet.passes.function_pass import FunctionPass
@@ -60,8 +60,7 @@ class SpecializeWarpsPass(FunctionPass):
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        system = attached_system(module)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, module)
         for loop in tuple(plan_specialized(function, system, self.kernels)):
             loop.specialize = UnitAttr()
 

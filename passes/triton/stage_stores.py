@@ -33,7 +33,6 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork, kernel_time, occupancy_of
 from comet.cost.gpu.persistent import persistent_work, staged_work
 from comet.cost.gpu.tiling import kernel_work
-from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import element_type_of, names_of
 from comet.dialects.dataflow import KernelOp
@@ -41,7 +40,7 @@ from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.passes.analysis.functions import in_copy
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.analysis.numbered_kernels import (
     ALL,
@@ -76,8 +75,7 @@ class StageStoresPass(ChoosingPass):
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = attached_system(op)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, op)
         gpu = _Gpu(device_of(system), gpu_levels(system))
         if not gpu.alignment:
             raise PassFailedException(

@@ -25,7 +25,6 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
-from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound import ReduceKind, RenameOp
 from comet.dialects.compound.dims import element_type_of, extents_of, level_of, names_of
@@ -37,7 +36,7 @@ from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import nodes_around, outside
 from comet.dialects.tl.descriptors import MAX_AXES, MAX_ROWS, MIN_BYTES
 from comet.passes.analysis.grid import grid_nodes
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.triton.mask_copies import mask_copies
@@ -62,8 +61,7 @@ class UseDescriptorsPass(FunctionPass):
     """The kernels to look at: `all`, or those whose launch numbers say `specialize`."""
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        system = attached_system(module)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, module)
         alignment = device_of(system).compiled.descriptor_bytes
         if not alignment:
             raise PassFailedException(

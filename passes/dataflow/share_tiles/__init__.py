@@ -36,12 +36,12 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.program import priced
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import REGISTER
-from comet.dialects.arch import SystemOp, attached_system
+from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.errors import OpError
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.analysis.numbered_kernels import (
     ALL,
@@ -86,8 +86,7 @@ class ShareTilesPass(ChoosingPass, FunctionPass):
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        system = attached_system(module)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, module)
         for program in programs_in(function):
             plans = plan_shares(program, system, self.kernels)
             function.attributes[SHARES] = StringAttr(format_shares(plans))

@@ -23,12 +23,11 @@ from xdsl.rewriter import Rewriter
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import vector_seconds
-from comet.dialects.arch import attached_system
 from comet.dialects.blocks import after_value
 from comet.dialects.compound import FillOp, MapKind, MapOp
 from comet.dialects.compound.dims import element_type_of, float_type_of, tensor
 from comet.dialects.compound.map import MapKindAttr, constant_of, lowest_finite
-from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.graph.use_exp2.plan import (
@@ -63,8 +62,7 @@ class UseExp2Pass(FunctionPass):
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        system = attached_system(module)
-        require_gpu(self.name, system)
+        system = attached_gpu(self.name, module)
         plan = choose(function, device_of(system), self.exp)
         if plan is not None:
             rewrite(plan)
