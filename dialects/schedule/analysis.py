@@ -57,7 +57,7 @@ def verify_combiners(root: NodeOp) -> None:
                 f"'{op.name}' op combines by {found} a result that needs {combiner}"
             )
 
-    _run(root, _operand_states(root), 0, check)
+    _result_states(root, _operand_states(root), 0, check)
 
 
 def assign_combiners(root: NodeOp) -> None:
@@ -73,7 +73,7 @@ def assign_combiners(root: NodeOp) -> None:
         else:
             op.properties.pop("combine", None)
 
-    _run(root, _operand_states(root), 0, assign)
+    _result_states(root, _operand_states(root), 0, assign)
 
 
 def _operand_states(root: NodeOp) -> States:
@@ -107,7 +107,7 @@ def _argument_state(value: SSAValue) -> State:
 @op_states.register
 def node_states(root: NodeOp, states: States) -> States:
     """Return the states of the results of a node, given those of its operands."""
-    outs = _run(root, states, 0, lambda _op, _states, _needed: None)
+    outs = _result_states(root, states, 0, lambda _op, _states, _needed: None)
     return dict(zip(root.outs, outs, strict=True))
 
 
@@ -118,7 +118,7 @@ def states_around(root: NodeOp) -> Mapping[NodeOp, States]:
     def note(op: NodeOp, states: States, _needed: tuple[Combiner, ...]) -> None:
         found[op] = states
 
-    _run(root, _operand_states(root), 0, note)
+    _result_states(root, _operand_states(root), 0, note)
     return found
 
 
@@ -133,11 +133,13 @@ def needed_combiners(node: NodeOp, states: States) -> tuple[Combiner, ...]:
     def note(op: NodeOp, _states: States, needed: tuple[Combiner, ...]) -> None:
         found[op] = needed
 
-    _run(node, states, len(tuple(nodes_around(node))), note)
+    _result_states(node, states, len(tuple(nodes_around(node))), note)
     return found[node]
 
 
-def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State, ...]:
+def _result_states(
+    op: NodeOp, states: States, depth: int, visit: Visitor
+) -> tuple[State, ...]:
     """Return the states of the results of `op`, given those of its operands."""
     repeats = bool(op.init_args())
     axes = {} if repeats else _axes(op, depth)
@@ -154,7 +156,7 @@ def _run(op: NodeOp, states: States, depth: int, visit: Visitor) -> tuple[State,
             local[argument] = without_axes(like, folded)
     for inner in list(op.body.block.ops)[:-1]:
         if isinstance(inner, NodeOp):
-            results = _run(inner, local, depth + 1, visit)
+            results = _result_states(inner, local, depth + 1, visit)
             local.update(zip(inner.results, results, strict=True))
         else:
             local |= op_states(inner, local)

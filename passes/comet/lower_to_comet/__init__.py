@@ -100,7 +100,7 @@ def plan_lowering(
 
     Raises PassFailedException for what the files cannot express.
     """
-    _check_level(func)
+    _check_tree(func)
     gathered, idle = gathered_names(func), idle_axes(func)
     restore_names(func, gathered)
     values = values_of(func)
@@ -123,7 +123,8 @@ def plan_lowering(
     )
 
 
-def _check_level(func: FuncOp) -> None:
+def _check_tree(func: FuncOp) -> None:
+    """Raise OpError unless nodes and collectives compute all results of `func`."""
     if not any(isinstance(op, NodeOp) for op in func.body.block.ops):
         raise OpError(
             func,
@@ -211,11 +212,11 @@ def _old_loop(loop: LoopAttr, names: Renaming) -> LoopAttr:
 def idle_axes(func: FuncOp) -> dict[Operation, frozenset[str]]:
     """Return the mesh axes of which only one instance runs an op, if there are any."""
     found: dict[Operation, frozenset[str]] = {}
-    _follow(func.body.block, {}, found)
+    _record_roots(func.body.block, {}, found)
     return found
 
 
-def _follow(
+def _record_roots(
     block: Block,
     roots: dict[SSAValue, Roots],
     found: dict[Operation, frozenset[str]],
@@ -230,7 +231,7 @@ def _follow(
         outer = op.operands
         for value, argument in zip(outer, op.body.block.args, strict=True):
             roots[argument] = roots.get(value, {})
-        _follow(op.body.block, roots, found)
+        _record_roots(op.body.block, roots, found)
         node_axes = {loop.axis for loop in op.loops}
         for inner, out in zip(op.yielded, op.outs, strict=True):
             groups = roots.get(inner, {}).items()

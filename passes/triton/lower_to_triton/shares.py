@@ -69,7 +69,7 @@ def lower_shares(node: SpatialOp, shares: SharesOp, scope: Scope) -> Scope:
         )
     index, *indices = split_program(program, counts, scope)
     index.name_hint = "run"
-    run = _run(shares, index, replace(scope, early=scope.prologue))
+    run = _run_of_program(shares, index, replace(scope, early=scope.prologue))
     body = _loop_over_sequences(shares, run, scope)
     places = dict(zip((loop.dim for loop in others), indices, strict=True))
     body.places = (
@@ -78,7 +78,7 @@ def lower_shares(node: SpatialOp, shares: SharesOp, scope: Scope) -> Scope:
     return body
 
 
-def _run(shares: SharesOp, index: SSAValue, scope: Scope) -> Run:
+def _run_of_program(shares: SharesOp, index: SSAValue, scope: Scope) -> Run:
     """Write what a program computes of all lengths."""
     tiles = _tiles_of_all(shares, scope)
     ends = scope.insert(tl.CumsumOp(tiles, 0), "ends")

@@ -74,7 +74,7 @@ def least_part(
                 parts[side] = np.minimum(parts[side], gpu.mean_length)
                 if (bound := position_of(other)) is not None:
                     bound = replace(bound, since=side != FIRST)
-                    run = _run(bound, dim, extents, blocks)
+                    run = _least_visited(bound, dim, extents, blocks)
                     parts[side] = np.minimum(parts[side], run)
     begin, end = parts
     left = np.minimum(begin, end) - (1 - np.maximum(begin, end))
@@ -97,7 +97,9 @@ def _is_unclear(value: SSAValue, group: Group) -> bool:
     return any(isinstance(owner, IndexOp | View) for owner in read)
 
 
-def _run(bound: Bound, dim: str, extents: Mapping[str, int], blocks: Blocks) -> Real:
+def _least_visited(
+    bound: Bound, dim: str, extents: Mapping[str, int], blocks: Blocks
+) -> Real:
     """
     Return the part of positions that programs run if all blocks along a loop are 1.
 
