@@ -215,6 +215,22 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Tensor], Callable[[Tensor], Tensor]]
         ),
         lambda x: x.sum(0),
     ),
+    "rows of each rank": (
+        lambda x, g: funcol.all_to_all_single(x.sin(), None, None, g).sum(0),
+        lambda x: x.unflatten(1, (RANKS, -1)).sin().sum((0, 2)),
+    ),
+    "columns of each rank": (
+        lambda x, g: torch.ops._dtensor.shard_dim_alltoall(
+            x.sin(), 1, 0, g.group_name
+        ).sum(1),
+        lambda x: x.sin().sum((0, 2)),
+    ),
+    "rows that all send": (
+        lambda x, g: (
+            funcol.all_to_all_single(funcol.all_reduce(x, "sum", g), None, None, g) * 2
+        ),
+        lambda x: x.sum(0) * 2,
+    ),
     "padded and cut": (
         lambda x, g: funcol.all_reduce(
             nn.functional.pad(x[:, 2:7], (0, 3), value=0.5).sin(), "sum", g
@@ -228,7 +244,9 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Tensor], Callable[[Tensor], Tensor]]
         lambda x: x.sum(0).sin(),
     ),
     "number of each rank": (
-        lambda x, g: funcol.all_reduce(x * (2 * distributed.get_rank()), "sum", g),
+        lambda x, g: funcol.all_reduce(
+            x * (distributed.get_rank() + g.rank()), "sum", g
+        ),
         lambda x: (x * (2 * torch.arange(RANKS)[:, None, None])).sum(0),
     ),
     "joined with what all have": (
@@ -271,6 +289,21 @@ def dtensors(mesh: DeviceMesh) -> dict[str, tuple[str, float]]:
         lambda x: x.redistribute(placements=[Shard(1)]).to_local().sin(), shared
     )
     wanted = x.sin().unflatten(1, (RANKS, -1))
+    moved = comet.from_torch(
+        lambda x: x.redistribute(placements=[Shard(0)]).to_local().sin(),
+        distribute_tensor(x, mesh, [Shard(1)]),
+    )
+    same = comet.from_torch(
+        lambda x: (
+            x.redistribute(placements=[Replicate()])
+            .redistribute(placements=[Shard(0)])
+            .to_local()
+            .sin()
+        ),
+        distribute_tensor(x, mesh, [Shard(0)]),
+    )
+    assert "all_to_all" in str(moved)
+    assert "collective.all" not in str(same)
     spread, whole = Predicting(), nn.Linear(16, 32)
     spread.scores.load_state_dict(whole.state_dict())
     columns = ColwiseParallel(use_local_output=False)
@@ -281,6 +314,8 @@ def dtensors(mesh: DeviceMesh) -> dict[str, tuple[str, float]]:
     loss = nn.functional.cross_entropy(whole(x), labels)
     given = [*whole.parameters(), x, labels]
     return {
+        "other part of a DTensor": (str(moved), error(moved, "main", [x], x.sin())),
+        "same part of a DTensor": (str(same), error(same, "main", [x], x.sin())),
         "part of a DTensor": (str(cut), error(cut, "main", [x], wanted)),
         "parallel loss": (str(learns), error(learns, "main", given, loss)),
     }
@@ -330,6 +365,9 @@ def refused(mesh: DeviceMesh) -> dict[str, str]:
         ),
         "other parts": lambda: comet.from_torch(
             lambda x: x.chunk(RANKS)[RANKS - 1 - distributed.get_rank()], x
+        ),
+        "sizes of parts": lambda: comet.from_torch(
+            lambda x: funcol.all_to_all_single(x, [1, 2, 2, 3], [2, 2, 2, 2], group), x
         ),
         "own parts": lambda: comet.from_torch(
             lambda x: funcol.all_reduce(

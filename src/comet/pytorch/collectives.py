@@ -103,7 +103,8 @@ def group_of(node: fx.Node) -> str | None:
 
 def is_collective(node: fx.Node) -> bool:
     """Return whether a node is a collective of torch, or waits for one."""
-    return node.op == "call_function" and op_name(node).startswith("_c10d_functional.")
+    names = "_c10d_functional.", "_dtensor."
+    return node.op == "call_function" and op_name(node).startswith(names)
 
 
 @rule(WAIT)

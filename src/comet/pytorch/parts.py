@@ -1,22 +1,26 @@
 """
-What depends on the number of a rank: the part that it takes of an axis, and numbers.
+What depends on the number of a rank: numbers, and the part that it takes of an axis, of
+what all ranks have the same or of what each has (all-to-all).
 
-These are nodes of the graph of all ranks, where the graphs of ranks differ.
+The graphs of ranks differ in these; in the graph of all they are nodes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from comet.dialects.compound.dims import tensor
+from comet.dialects.collective import AllToAllOp
+from comet.dialects.compound.dims import tensor, with_extents
 from comet.dialects.compound.gather import GatherOp
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MapKind
-from comet.pytorch.dims import Dim, leaves, replaced
+from comet.pytorch.collectives import MESH, AllGather, join
+from comet.pytorch.dims import Axis, Dim, leaves, replaced
 from comet.pytorch.emitter import RANK, Emitter, Op, Tensor, View
 from comet.pytorch.ops import Fill, Index
 from comet.pytorch.rules import Result, rule
@@ -48,22 +52,118 @@ class PartOfRank(Op):
         return to.add(GatherOp(value, to.add(position), name))
 
 
+@dataclass(frozen=True)
+class AllToAll(Op):
+    """
+    `collective.all_to_all`: of `dim` each rank gets one position of all ranks, along
+    the new dimension `gathered`.
+    """
+
+    operand: Tensor
+    ranks: Dim
+    dim: Dim
+    gathered: Dim
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        value = to.value(self.operand)
+        name, gathered = to.named((self.dim, self.gathered))
+        if to.of_one_rank:
+            type_ = with_extents(value.type, {name: 1, RANK: self.dim.extent})
+            group = value, MESH, [RANK], type_
+            value = to.add(AllToAllOp(*group, split=name, concat=RANK))
+        return to.renamed(value, {RANK: gathered, name: RANK})
+
+
 @rule("part_of_rank")
 def _part(t: Tracer, out: Result, whole: View, axis: int, ranks: int):
-    if isinstance(op := whole.tensor.op, Fill):
-        return t.full(out.shape, op.number, out.element)
-    if t.ranks.differ_in(whole.tensor):
+    found = _before_gather(t, whole)
+    if found is None:
+        return own_part(t, whole, axis)
+    each, gathered = found
+    return each if axis == gathered else exchanged(t, each, gathered, axis)
+
+
+def _before_gather(t: Tracer, view: View) -> tuple[View, int] | None:
+    """Return what each rank had of gathered values, and the axis; None for others."""
+    if not isinstance(op := view.tensor.op, AllGather):
+        return None
+    for number, axis in enumerate(map(leaves, view.axes)):
+        if axis[:1] == leaves((op.dim,)):
+            axes = [*view.axes[:number], axis[1:], *view.axes[number + 1 :]]
+            return t.view(op.operand, axes), number
+    return None
+
+
+def own_part(t: Tracer, view: View, axis: int) -> View:
+    """Return the part that each rank takes of an axis of what all have."""
+    if isinstance(op := view.tensor.op, Fill):
+        shape = [*view.shape]
+        shape[axis] //= t.ranks.count
+        return t.full(shape, op.number, view.tensor.element)
+    if t.ranks.differ_in(view.tensor):
         raise UnsupportedError(
             "a rank's part of what ranks have different values of (if all have the "
             "same, make it a DTensor that is Replicate())"
         )
-    before, behind = whole.shape[:axis], whole.shape[axis + 1 :]
-    shape = [*before, ranks, out.shape[axis], *behind]
-    parts = t.in_one_dimension(t.reshaped(t.stored(whole), shape), axis)
+    parts, dim, axes = _cut(t, view, axis)
+    dims = replaced(parts.dims, [((dim,), (t.ranks.dim,))])
+    return t.view(Tensor(dims, parts.element, PartOfRank(parts, dim)), axes)
+
+
+def exchanged(t: Tracer, view: View, gathered: int, split: int) -> View:
+    """
+    Return the part that each rank takes of the axis `split` of what all ranks have.
+
+    The parts of ranks are one behind the other along the axis `gathered`.
+    """
+    sources = Dim(t.ranks.count)
+    if t.ranks.differ_in(view.tensor):
+        parts, dim, axes = _cut(t, view, split)
+        op = AllToAll(parts, t.ranks.dim, dim, sources)
+        moved = ((t.ranks.dim,), (sources,)), ((dim,), (t.ranks.dim,))
+        found = Tensor(replaced(parts.dims, moved), parts.element, op)
+    else:
+        part = own_part(t, view, split)
+        found, axes = part.tensor, [*part.axes]
+    axes[gathered] = (sources, *axes[gathered])
+    return t.view(found, axes)
+
+
+def _cut(t: Tracer, view: View, axis: int) -> tuple[Tensor, Dim, list[Axis]]:
+    """Return a tensor with a dimension for the parts of an axis, and axes of a part."""
+    shape = [*view.shape]
+    shape[axis : axis + 1] = t.ranks.count, shape[axis] // t.ranks.count
+    parts = t.in_one_dimension(t.reshaped(t.stored(view), shape), axis)
     (dim,) = leaves(parts.axes[axis])
-    dims = replaced(parts.tensor.dims, [((dim,), (t.ranks.dim,))])
-    part = Tensor(dims, out.element, PartOfRank(parts.tensor, dim))
-    return t.view(part, [*parts.axes[:axis], *parts.axes[axis + 1 :]])
+    return parts.tensor, dim, [*parts.axes[:axis], *parts.axes[axis + 1 :]]
+
+
+@rule("_c10d_functional.all_to_all_single")
+def all_to_all_single(
+    t: Tracer,
+    out: Result,
+    input: View,
+    output_split_sizes: Sequence[int],
+    input_split_sizes: Sequence[int],
+    group_name: str,
+):
+    join(t, group_name)
+    if len({*output_split_sizes, *input_split_sizes}) > 1:
+        raise UnsupportedError("an exchange of parts of different sizes")
+    return input if t.ranks.count == 1 else exchanged(t, input, 0, 0)
+
+
+@rule("_dtensor.shard_dim_alltoall")
+def shard_dim_alltoall(
+    t: Tracer,
+    out: Result,
+    input: View,
+    gather_dim: int,
+    shard_dim: int,
+    group_name: str,
+):
+    join(t, group_name)
+    return exchanged(t, input, gather_dim, shard_dim)
 
 
 @rule("number_of_rank")

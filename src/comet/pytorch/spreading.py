@@ -8,7 +8,7 @@ on the tensors of a rank and functional collectives; where they lie is noted asi
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 from unittest.mock import patch
@@ -18,6 +18,7 @@ from torch import Tensor, distributed, fx
 from torch._functorch.compile_utils import (
     fx_graph_cse,  # pyright: ignore[reportUnknownVariableType]
 )
+from torch.distributed import distributed_c10d
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Replicate, Shard
 from torch.func import functional_call, functionalize
@@ -141,11 +142,18 @@ def _traced(
     def coordinate(_: DeviceMesh) -> tuple[int, ...]:
         return (rank,)
 
-    with (
-        patch.object(DeviceMesh, "get_coordinate", coordinate),
-        patch.object(DeviceMesh, "_sym_get_coordinate", number),
-        patch.object(distributed, "get_rank", number),
-    ):
+    asked = [
+        (DeviceMesh, "_sym_get_coordinate"),
+        (DeviceMesh, "get_local_rank"),
+        (DeviceMesh, "get_rank"),
+        (distributed.ProcessGroup, "rank"),
+        (distributed, "get_rank"),
+        (distributed_c10d, "get_rank"),
+    ]
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(DeviceMesh, "get_coordinate", coordinate))
+        for owner, name in asked:
+            stack.enter_context(patch.object(owner, name, number))
         return make_fx(run, tracing_mode="fake")(*local)
 
 

@@ -101,6 +101,9 @@ def test_what_cannot_be_a_program_of_ranks_is_said(found: dict[str, Any]):
         "other lengths": f"the first rank does something else than the last{ONE}",
         "other operands": f"mul (aten.mul) has {OPERANDS}",
         "other parts": f"getitem_3 (getitem) has {OPERANDS}",
+        "sizes of parts": "from_torch: all_to_all_single (_c10d_functional."
+        "all_to_all_single): an exchange of parts of different sizes has no "
+        "translation",
         "own parts": "from_torch: part_of_rank (part_of_rank): a rank's part of what "
         "ranks have different values of (if all have the same, make it a DTensor that "
         "is Replicate()) has no translation",
