@@ -25,7 +25,7 @@ class Sizes:
     """
     The mesh axes that split each dimension, but for those that only constants have.
 
-    Extents do not tell: a shard of one element is as large as the whole of it.
+    Extents do not show it: a shard of one element may be the whole.
     """
 
     def conflicts_with(self, other: Sizes) -> bool:

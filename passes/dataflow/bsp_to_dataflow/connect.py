@@ -51,7 +51,7 @@ from comet.passes.dataflow.bsp_to_dataflow.plan import (
     check_collective,
     collective_kernels,
     describe_sent,
-    extents_tell_shards,
+    extents_show_shards,
     input_in_place,
     moved_result,
     obstacle,
@@ -347,7 +347,7 @@ def can_merge(producer: KernelOp, consumer: KernelOp) -> bool:
     awaited = {program_value(op.channel) for op in _ops(consumer, WaitOp)}
     early = [v for node in consumer.nodes for v in unawaited(node, producer)]
     pairs = (producer, consumer), (consumer, producer)
-    unambiguous = all(extents_tell_shards(*pair) for pair in pairs)
+    unambiguous = all(extents_show_shards(*pair) for pair in pairs)
     same = _same_global_extents(producer, consumer)
     return bool(sent & awaited) and not early and same and unambiguous
 

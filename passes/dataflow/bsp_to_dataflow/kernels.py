@@ -114,7 +114,7 @@ def _keep_shards(
     """
     Keep the global extents of dimensions of which a rank sends, or receives, a shard.
 
-    Extents do not tell: a shard of one element is as large as the whole of it.
+    Extents do not show it: a shard of one element may be the whole.
     """
     collective = collective_of(exchange)
     assert isinstance(collective, MovingCollective)

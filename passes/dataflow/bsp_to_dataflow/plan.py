@@ -208,12 +208,12 @@ def sending_consumer(
     first = next((op for op in found if collective_of(op) is None), None)
     if first is None or in_place is not None:
         return first
-    return first if rules.by_consumer and extents_tell_shards(kernel, first) else None
+    return first if rules.by_consumer and extents_show_shards(kernel, first) else None
 
 
-def extents_tell_shards(kernel: KernelOp, other: KernelOp) -> bool:
+def extents_show_shards(kernel: KernelOp, other: KernelOp) -> bool:
     """
-    Whether the extents of `other` tell that it has no shards of what `kernel` shards.
+    Whether the extents of `other` show that it has no shards of what `kernel` shards.
 
     They do not for a dimension of one element, whose shards are as large as the whole.
     """

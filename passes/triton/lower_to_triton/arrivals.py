@@ -21,9 +21,9 @@ def check_arrival(
     arrive: ArriveOp, nodes: Sequence[SpatialOp], kernel: dataflow.KernelOp
 ) -> None:
     """
-    Reject what the shim's `arrive_last` is not, and kernels with other nodes.
+    Raise an error unless programs arrive as by the shim's `arrive_last`.
 
-    Raises PassFailedException.
+    Also for a kernel with other nodes than the arriving and the merging one.
     """
     if [arriving_node(arrive), merging_node(arrive)] != list(nodes):
         raise PassFailedException(

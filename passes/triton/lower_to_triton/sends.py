@@ -216,7 +216,7 @@ def lower_signal(op: SignalOp, scope: Scope) -> None:
 
 
 def _check_signal(op: SignalOp, ranks: RankParameters) -> None:
-    """Reject what the shim's signal is not: a fence, a release that all ranks see."""
+    """Raise OpError unless a signal is a fence and a release, as the shim's is."""
     kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
     scope = FlagScope.GPU if ranks.shares_memory else FlagScope.SYSTEM
     if kinds != (Semantics.RELEASE, scope) or op.fence is None:

@@ -66,7 +66,7 @@ def _names_in(view: SSAValue) -> dict[str, str]:
 
 
 def _check_wait(op: WaitOp, ranks: RankParameters) -> None:
-    """Reject what the shim's wait is not: an acquire of what any rank released."""
+    """Raise OpError unless a wait acquires from all ranks, as the shim's does."""
     kinds = (op.semantics and op.semantics.data, op.scope and op.scope.data)
     scope = FlagScope.GPU if ranks.shares_memory else FlagScope.SYSTEM
     if kinds != (Semantics.ACQUIRE, scope):
