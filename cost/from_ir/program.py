@@ -6,16 +6,16 @@ Channels may be lowered or not: messages, flags and waits are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import TypeAlias
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from comet.cost.from_ir.gpus import device_of, machine_of
-from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.from_ir.node_figures import NodeFigures, figures_of
 from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.launch_plan import (
@@ -35,7 +35,7 @@ from comet.cost.gpu.persistent import persistent_work, with_tile_loop
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.taxes import Taxes, taxes_of
 from comet.cost.gpu.terms import Blocks
-from comet.cost.gpu.tiling import held_bytes, kernel_work, merging_work, tensor_traffic
+from comet.cost.gpu.tiling import held_bytes, merging_work
 from comet.cost.gpu.timeline import Timeline, play
 from comet.cost.gpu.waiting import waits_in_loop
 from comet.cost.reals import longest, product
@@ -109,7 +109,7 @@ def launch_plan_of(program: ProgramOp, system: SystemOp) -> Plan:
 
     Raises `CostError` where the system has no GPU.
     """
-    return read_plan(program, device_of(system), gpu_levels(system))
+    return _read_plan(program, device_of(system), gpu_levels(system))
 
 
 @dataclass(frozen=True)
@@ -141,14 +141,22 @@ def priced(
     as `play` does.
     """
     machine = machine_for(program, system, graph=graph)
-    plan = read_plan(program, machine.device, gpu_levels(system))
+    plan = _read_plan(program, machine.device, gpu_levels(system))
     plan = in_place(plan) if symmetric_inputs else plan
     return PricedProgram(plan, machine, play(plan, machine))
 
 
-def read_plan(program: ProgramOp, device: Device, levels: GpuLevels) -> Plan:
-    """Return the launch plan of a program, given its GPU."""
-    return tuple(_Reader(program, device, levels).steps())
+Figures: TypeAlias = Callable[[KernelOp], tuple[NodeFigures, ...]]
+"""Returns the figures of each node of a kernel."""
+
+
+def read_plan(program: ProgramOp, device: Device, figures: Figures) -> Plan:
+    """Return the launch plan of a program, given its GPU and what reads its kernels."""
+    return tuple(_Reader(program, device, figures).steps())
+
+
+def _read_plan(program: ProgramOp, device: Device, levels: GpuLevels) -> Plan:
+    return read_plan(program, device, partial(figures_of, gpu=device, levels=levels))
 
 
 @dataclass(frozen=True)
@@ -157,7 +165,7 @@ class _Reader:
 
     program: ProgramOp
     device: Device
-    levels: GpuLevels
+    figures: Figures
 
     @cached_property
     def ranks(self) -> int:
@@ -180,17 +188,19 @@ class _Reader:
             if isinstance(op, CollectiveOp):
                 return _exchange(name, op)
         parts: list[Part] = []
-        for index, node in enumerate(kernel.nodes):
-            label = name if len(kernel.nodes) == 1 else f"{name} {index + 1}"
-            parts.append(self._part(label, kernel, node))
+        found = self.figures(kernel)
+        for index, (node, figures) in enumerate(zip(kernel.nodes, found, strict=True)):
+            label = name if len(found) == 1 else f"{name} {index + 1}"
+            parts.append(self._part(label, kernel, node, figures))
         return Launch(
             name, tuple(_in_one_kernel(parts)), tuple(_signalled_inputs(kernel))
         )
 
-    def _part(self, name: str, kernel: KernelOp, node: SpatialOp) -> Part:
-        summary, blocks = summarize(node, self.levels, self.device), tile_blocks(node)
-        gpu, numbers = self.device, launch_numbers(kernel.launch_of(node))
-        traffic = tensor_traffic(summary, blocks, gpu)
+    def _part(
+        self, name: str, kernel: KernelOp, node: SpatialOp, figures: NodeFigures
+    ) -> Part:
+        gpu, summary, blocks = self.device, figures.summary, figures.blocks
+        traffic, work = figures.traffic, figures.work
         sends = tuple(_sends(kernel, node))
         receives = tuple(_receives(kernel, node, summary, blocks, self.ranks))
         values = dict.fromkeys((*node.ins, *node.outs))
@@ -204,7 +214,6 @@ class _Reader:
             n for v, n in moved.items() if isinstance(viewed(v).owner, ArriveOp)
         )
         held = float(held_bytes(partials, gpu))
-        work = kernel_work(summary, blocks, numbers, gpu)
         launch = node.launch
         if launch is not None and launch.persistent and receives:
             kept = kept_bytes(node, summary, blocks)

@@ -25,6 +25,7 @@ from xdsl.passes import PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
+from comet.cost.from_ir.node_figures import KnownFigures
 from comet.cost.from_ir.program import machine_for, read_plan
 from comet.cost.gpu.bounds import plan_bound
 from comet.cost.gpu.taxes import Taxes, price_plan
@@ -249,8 +250,11 @@ class _Prices:
         self._module, self._fixed = module, fixed
         self._kernel_seconds = kernel_seconds
         """The seconds of the kernel that an entry gives other tiles."""
-        self._levels = gpu_levels(system)
+        levels = gpu_levels(system)
         self._machines = [machine_for(program, system) for program in _programs(module)]
+        self._figures = [
+            KnownFigures(machine.device, levels) for machine in self._machines
+        ]
         self._uncut: dict[PatternOptions, float] = {}
         """Lower bounds in seconds: the price of a candidate without cut messages."""
         self.taxes: dict[PatternOptions, Taxes] = {}
@@ -307,8 +311,10 @@ class _Prices:
         """Return the sum over the programs of the module."""
         changed = _programs(with_pattern(self._module, candidate, self._fixed))
         plans = [
-            (read_plan(program, machine.device, self._levels), machine)
-            for program, machine in zip(changed, self._machines, strict=True)
+            (read_plan(program, machine.device, figures.of), machine)
+            for program, machine, figures in zip(
+                changed, self._machines, self._figures, strict=True
+            )
         ]
         if not candidate.blocks:
             self._uncut[candidate] = sum(starmap(plan_bound, plans))

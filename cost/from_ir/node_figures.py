@@ -1,0 +1,82 @@
+"""
+Figures of the nodes of a kernel that do not depend on the program around it.
+
+A search for a pattern prices many copies of a program, in which most kernels are equal:
+these are read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel import KernelWork
+from comet.cost.gpu.summary import Evaluated, KernelSummary
+from comet.cost.gpu.tiling import kernel_work, tensor_traffic
+from comet.cost.reals import Real
+from comet.dialects.arch.gpu_levels import GpuLevels
+from comet.dialects.dataflow import KernelOp
+from comet.dialects.description import Description
+
+
+@dataclass(frozen=True)
+class NodeFigures:
+    """What the programs of one node on the launch grid are and do."""
+
+    summary: KernelSummary
+    blocks: Evaluated
+    """The block size of each dimension."""
+    traffic: tuple[Real, ...]
+    """Bytes of device memory, of each tensor and of what is spilled."""
+    work: KernelWork
+    """With one program for each tile."""
+
+
+def figures_of(
+    kernel: KernelOp, gpu: Device, levels: GpuLevels
+) -> tuple[NodeFigures, ...]:
+    """Return the figures of each node of a kernel, in order."""
+    found: list[NodeFigures] = []
+    for node in kernel.nodes:
+        summary = summarize(node, levels, gpu)
+        blocks = Evaluated.of(summary, tile_blocks(node))
+        numbers = launch_numbers(kernel.launch_of(node))
+        traffic = tuple(tensor_traffic(summary, blocks, gpu))
+        work = kernel_work(summary, blocks, numbers, gpu)
+        found.append(NodeFigures(summary, blocks, traffic, work))
+    return tuple(found)
+
+
+class KnownFigures:
+    """The figures of kernels on one GPU; equal kernels are read once."""
+
+    def __init__(self, gpu: Device, levels: GpuLevels):
+        self._gpu, self._levels = gpu, levels
+        self._known: dict[Hashable, tuple[NodeFigures, ...]] = {}
+
+    def of(self, kernel: KernelOp) -> tuple[NodeFigures, ...]:
+        """Return the figures of each node of a kernel, in order."""
+        key = kernel_description(kernel)
+        if key not in self._known:
+            self._known[key] = figures_of(kernel, self._gpu, self._levels)
+        return self._known[key]
+
+
+def kernel_description(kernel: KernelOp) -> Hashable:
+    """
+    Return all that the figures of a kernel depend on.
+
+    These are its ops, and those of the program that it reads; of other kernels, only
+    the types of their results.
+    """
+    seen = Description(_is_no_kernel)
+    seen.operations((kernel,))
+    return seen.so_far
+
+
+def _is_no_kernel(op: Operation) -> bool:
+    return not isinstance(op, KernelOp)
