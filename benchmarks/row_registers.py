@@ -19,12 +19,16 @@ seeds: append those after the first two. No GPU is needed.
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import random
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 
 from ladder_programs import SAMPLES
 from register_ops import BEFORE
@@ -111,14 +115,21 @@ class RowKernel:
         It is fused for a GPU of many registers, so that all that is drawn is compiled.
         """
         text = OPS[self.op].text(ROWS, self.columns, self.element)
-        figures = (SAMPLES / "hardware" / f"{MACHINES[TARGET]}.yaml").read_text()
-        for few, many in MANY_REGISTERS.items():
-            figures = figures.replace(few, many)
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write(figures)
-            file.flush()
-            passes = (LOOPED if self.loops else EXPONENTIALS)[self.exponential]
-            return comet.compile(comet.parse(text), file.name, passes).module
+        passes = (LOOPED if self.loops else EXPONENTIALS)[self.exponential]
+        return comet.compile(comet.parse(text), many_registers(), passes).module
+
+
+@cache
+def many_registers() -> Path:
+    """Write the hardware file of a GPU of many registers, for this process."""
+    figures = (SAMPLES / "hardware" / f"{MACHINES[TARGET]}.yaml").read_text()
+    for few, many in MANY_REGISTERS.items():
+        figures = figures.replace(few, many)
+    folder = Path(mkdtemp())
+    atexit.register(rmtree, folder)
+    file = folder / "many_registers.yaml"
+    file.write_text(figures)
+    return file
 
 
 def kernels(*, loops: bool) -> Iterator[RowKernel]:

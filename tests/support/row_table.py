@@ -17,15 +17,28 @@ from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.dialects.schedule.attributes import power_of_two
 
+NO_NUMBERS: Mapping[str, int] = {}
 WHOLE, LOOPS = "row_registers_gfx942.csv", "row_loops_gfx942.csv"
 
 
-def rows_of(op: str, triton: str, *, loops: bool = False) -> Iterator[Row]:
-    """Yield the kernels of an op that a version of Triton compiled."""
-    for name, tiling, usage in lines_of(LOOPS if loops else WHOLE, triton):
+def rows_of(
+    op: str,
+    triton: str,
+    *,
+    spilled: bool,
+    loops: bool = False,
+    tiling: Mapping[str, int] = NO_NUMBERS,
+) -> Iterator[Row]:
+    """
+    Yield the kernels of an op that a version of Triton compiled, spilled or not.
+
+    Only those with the numbers of `tiling`, of which each kernel has more.
+    """
+    for name, numbers, usage in lines_of(LOOPS if loops else WHOLE, triton):
         kernel = RowKernel.of(name, loops=loops)
-        if kernel.op == op:
-            yield row_of(kernel, tiling, usage)
+        asked = kernel.op == op and tiling.items() <= numbers.items()
+        if asked and bool(usage[1]) is spilled:
+            yield row_of(kernel, numbers, usage)
 
 
 def row_of(

@@ -18,6 +18,7 @@ from row_table import row_of, rows_of
 
 import comet
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
+from comet.passes.schedule.tile.gpu.space import GRID_BLOCKS
 
 VERSIONS = ("3.6", "3.9")
 SOME = covering(product(OPS, VERSIONS))
@@ -28,7 +29,7 @@ LOOPS = BEFORE.replace("strategy=full", "strategy=partial")
 
 @pytest.mark.parametrize(("op", "triton"), SOME)
 def test_no_kernel_on_rows_that_the_model_admits_spills(op: str, triton: str) -> None:
-    spilling = [row for row in rows_of(op, triton) if row.spilled]
+    spilling = list(rows_of(op, triton, spilled=True))
     assert spilling
     assert not any(row.admitted for row in spilling)
 
@@ -36,7 +37,7 @@ def test_no_kernel_on_rows_that_the_model_admits_spills(op: str, triton: str) ->
 @pytest.mark.parametrize("triton", VERSIONS)
 def test_most_kernels_on_rows_that_do_not_spill_are_admitted(triton: str) -> None:
     ops = ("softmax_of_sum", "layernorm", "rmsnorm", "cross_entropy")
-    whole = [row for op in ops for row in rows_of(op, triton) if not row.spilled]
+    whole = [row for op in ops for row in rows_of(op, triton, spilled=False)]
     assert len(whole) >= 20
     assert sum(row.admitted for row in whole) >= 0.65 * len(whole)
 
@@ -67,7 +68,7 @@ def test_a_product_that_is_added_takes_no_tile() -> None:
 @pytest.mark.parametrize("op", OPS)
 def test_loops_along_rows_that_spill_are_not_admitted(op: str) -> None:
     """But for natural exponentials of sums in f32, which GPU pipelines do not have."""
-    spilling = [row for row in rows_of(op, "3.9", loops=True) if row.spilled]
+    spilling = list(rows_of(op, "3.9", spilled=True, loops=True))
     admitted = [row.spilled for row in spilling if row.admitted]
     assert len(spilling) > 3
     assert admitted == ([48, 72, 52] if op == "softmax_of_sum" else [])
@@ -76,9 +77,12 @@ def test_loops_along_rows_that_spill_are_not_admitted(op: str) -> None:
 def test_loops_along_rows_with_room_are_admitted() -> None:
     """Of 64 elements of a thread and 256 registers, most that do not spill."""
     ops = ("softmax", "softmax_of_sum", "layernorm", "rmsnorm")
-    loops = [row for op in ops for row in rows_of(op, "3.9", loops=True)]
-    rows = [row for row in loops if row.numbers.warps == 8 and not row.spilled]
-    small = [row for row in rows if row.blocks["M"] * row.blocks["N"] == 8 * 64 * 64]
+    tilings = [{"M": m, "N": 8 * 64 * 64 // m, "warps": 8} for m in GRID_BLOCKS]
+    small = [
+        row
+        for op, tiling in product(ops, tilings)
+        for row in rows_of(op, "3.9", spilled=False, loops=True, tiling=tiling)
+    ]
     assert len(small) >= 20
     assert sum(row.admitted for row in small) >= 0.9 * len(small)
 
