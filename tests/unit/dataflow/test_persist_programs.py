@@ -419,7 +419,7 @@ def test_positions_of_labels_stay_in_registers_from_tile_to_tile():
     a loop over tiles; of 32,768 they take 218, and spill 264 bytes in a loop.
     """
     few, many = LABELLED.format(N=16384), LABELLED.format(N=32768)
-    rows = 'factors="l: M=4096 warps=8 stages=2"'
+    rows = 'strategy=full split=none factors="l: M=4096 warps=8 stages=2"'
     assert "persistent = 304" in str(plan(few, f"persist=all {rows}", MI300X))
     assert "persistent = " not in str(plan(many, f"persist=all {rows}", MI300X))
     given = f'persist="f_kernel=304" {rows}'

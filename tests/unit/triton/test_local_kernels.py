@@ -33,6 +33,12 @@ def on_ranks(program: str, ranks: int, options: str) -> str:
     return emitted(program, f"{hardware('h200x8.yaml')},{passes}")
 
 
+def resized(program: str, heads: int, rows: int) -> str:
+    """Return a sample of attention with fewer heads and queries, and 128 keys."""
+    fewer = program.replace("x8x128x", f"x{heads}x{rows}x")
+    return fewer.replace("x8x256x", f"x{heads}x128x")
+
+
 def kernel_of(module: str) -> str:
     """Return the text of the only kernel of a module."""
     found = re.search(r"@triton.jit.*?(?=\n\n\n(?:def|class) )", module, re.DOTALL)
@@ -60,10 +66,16 @@ def test_large_heads_are_specialized_on_ranks_by_default() -> None:
 
 @pytest.mark.parametrize("options", some(FORMS, 2))
 def test_all_forms_are_right_on_ranks(options: str, tmp_path: Path) -> None:
-    """Of causal attention, ranks have shards of queries, and positions in the whole."""
+    """
+    Of causal attention, ranks have shards of queries, and positions in the whole.
+
+    Each rank has two tiles of queries, and two of keys.
+    """
     sources = {
-        "unequal heads": on_ranks(HEADS, 3, f"dim=H {options}"),
-        "queries": on_ranks(CAUSAL, 2, f"dim=M {options}"),
+        "unequal heads": on_ranks(
+            resized(HEADS, heads=5, rows=32), 3, f"dim=H {options}"
+        ),
+        "queries": on_ranks(resized(CAUSAL, heads=2, rows=64), 2, f"dim=M {options}"),
     }
     assert set(outcomes(sources, tmp_path).values()) == {"right"}
 
