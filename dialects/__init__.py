@@ -4,7 +4,7 @@ The dialects of comet, imported on demand: a folder each, but for `cost`.
 In the order of the levels: `compound` (graphs and elementary ops), `collective`,
 `schedule`, `dataflow`, `tl` (Triton), `comet` (COMET files); `arch` is the machine,
 `cost` the attribute for estimates. What they share: `chain`, `blocks`, `parents`,
-`reference`, `errors`, `axis_names`, `number_text`.
+`reference`, `errors`, `axis_names`, `number_text`, `description`.
 """
 
 from collections.abc import Callable

@@ -28,8 +28,8 @@ FORMS = (
 )
 
 
-def on_ranks(program: str, ranks: int, options: str) -> str:
-    passes = f"triton-distributed{{ranks={ranks} {options}}}"
+def on_ranks(program: str, ranks: int, options: str, strategy: str = "full") -> str:
+    passes = f"triton-distributed{{ranks={ranks} strategy={strategy} {options}}}"
     return emitted(program, f"{hardware('h200x8.yaml')},{passes}")
 
 
@@ -49,10 +49,8 @@ def kernel_of(module: str) -> str:
 @pytest.mark.parametrize("options", ["", *FORMS])
 def test_a_shard_of_heads_has_the_kernel_of_one_gpu(options: str) -> None:
     """Eight ranks have one of the eight heads each."""
-    one = emitted(
-        HEADS.replace("x8x", "x1x"),
-        f"{hardware('h200x1.yaml')},triton-distributed{{ranks=1 {options}}}",
-    )
+    passes = f"triton-distributed{{ranks=1 strategy=full {options}}}"
+    one = emitted(HEADS.replace("x8x", "x1x"), f"{hardware('h200x1.yaml')},{passes}")
     assert kernel_of(on_ranks(HEADS, 8, f"dim=H {options}")) == kernel_of(one)
 
 
@@ -140,14 +138,14 @@ func.func @main(
 
 
 def test_ranks_launch_independent_kernels_as_one(tmp_path: Path) -> None:
-    text = on_ranks(TWO_PRODUCTS, 2, "strategy=none launches=auto")
+    text = on_ranks(TWO_PRODUCTS, 2, "launches=auto", "none")
     assert text.count("rank.launch(") == 1
     assert "heap_bases" not in text
     assert outcomes({"one": text}, tmp_path) == {"one": "right"}
 
 
 def test_the_last_program_of_a_rank_merges_parts(tmp_path: Path) -> None:
-    text = on_ranks(TWO_PRODUCTS, 2, 'strategy=none split="K=4" merge=last')
+    text = on_ranks(TWO_PRODUCTS, 2, 'split="K=4" merge=last', "none")
     assert text.count("rank.launch(") == 2
     assert "heap_bases" not in text
     assert outcomes({"last": text}, tmp_path) == {"last": "right"}
@@ -155,7 +153,7 @@ def test_the_last_program_of_a_rank_merges_parts(tmp_path: Path) -> None:
 
 def test_no_launch_is_on_two_sides_of_a_collective() -> None:
     with pytest.raises(PassFailedException, match="or a collective is between them"):
-        on_ranks(BOTH_SIDES, 2, 'strategy=none launches="main_y_kernel main_z_kernel"')
+        on_ranks(BOTH_SIDES, 2, 'launches="main_y_kernel main_z_kernel"', "none")
 
 
 BOTH_SIDES = """
