@@ -1,4 +1,9 @@
-"""Prints the plan of a rank: a class that allocates once and launches many times."""
+"""
+Prints the plan of a rank: a class that allocates once and launches many times.
+
+On one GPU results are new tensors in each call, as those of PyTorch's functions are. On
+several ranks they stay where they are, as peers may read and write them.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +72,7 @@ class RankPlanPrinter:
         self._variables: dict[SSAValue, str] = {}
         found = _symmetric_inputs(self.plan).items()
         self._symmetric = {value: (self._name_of(value), op) for value, op in found}
+        self._new_results = _new_results(self.plan)
 
     def lines(self) -> list[str]:
         """
@@ -87,20 +93,31 @@ class RankPlanPrinter:
             if self.plan.ranks.value.data > 1
             else f"{INDENT}@{name} on one GPU.",
             "",
-            f"{INDENT}Everything is allocated here, once; a call only launches.",
-            f"{INDENT}Results are the same memory every time.",
+            *(f"{INDENT}{line}" for line in self._on_memory()),
             f'{INDENT}"""',
             "",
             f"{INDENT}def __init__(self, rank: Rank) -> None:",
             f"{DOUBLE}self.rank = rank",
         ]
         for op in self.plan.body.block.ops:
-            if isinstance(op, ALLOCATIONS):
+            if isinstance(op, ALLOCATIONS) and op not in self._new_results:
                 lines += self._allocation(op)
         lines.append(f"{DOUBLE}rank.barrier()  # flags are zero before anybody signals")
         for name, op in self._symmetric.values():
             lines += ["", *self._address_method(name, op)]
         return [*lines, "", *self._call()]
+
+    def _on_memory(self) -> tuple[str, str]:
+        """Return what the class says about its memory."""
+        if self.plan.ranks.value.data > 1:
+            return (
+                "Everything is allocated here, once; a call only launches.",
+                "Results are the same memory every time.",
+            )
+        return (
+            "Counters, flags and partial results are allocated here, once.",
+            "Results are new tensors in each call.",
+        )
 
     def function_lines(self) -> list[str]:
         """Return the lines of a function of tensors, of the plan of one rank."""
@@ -137,7 +154,8 @@ class RankPlanPrinter:
 
     def _allocation(self, op: tl.HeapZerosOp | tl.ZerosOp | tl.EmptyOp) -> list[str]:
         name = self._names.fresh(op.result.name_hint or "buffer")
-        self._variables[op.result] = f"self.{name}"
+        kept = name if op in self._new_results else f"self.{name}"
+        self._variables[op.result] = kept
         shape, dtype = shape_and_type(op.result.type)
         arguments = f"{shape}, torch.{dtype}"
         match op:
@@ -147,7 +165,7 @@ class RankPlanPrinter:
                 allocation = f"rank.zeros({arguments})"
             case _:
                 allocation = f"rank.empty({arguments})"
-        return wrapped(f"self.{name} = {allocation}", DOUBLE)
+        return wrapped(f"{kept} = {allocation}", DOUBLE)
 
     def _call(self) -> list[str]:
         arguments = [
@@ -195,6 +213,8 @@ class RankPlanPrinter:
                 values = (value for value, _ in _returned(self.function, self.plan))
                 names = [self._variables[value] for value in values]
                 lines += wrapped(f"return {', '.join(names)}", DOUBLE)
+            case tl.EmptyOp() if op in self._new_results:
+                lines += self._allocation(op)
             case _ if not isinstance(op, ALLOCATIONS):
                 raise OpError(
                     op,
@@ -227,6 +247,19 @@ class RankPlanPrinter:
         if op.cooperative is not None:
             arguments.append("launch_cooperative_grid=True")
         return wrapped(f"rank.launch({', '.join(arguments)})", DOUBLE)
+
+
+def _new_results(plan: tl.PlanOp) -> frozenset[Operation]:
+    """Return the allocations of the results of one GPU: those of each call."""
+    if plan.ranks.value.data > 1:
+        return frozenset()
+    found: set[Operation] = set()
+    for value in yielded_by(plan.body.block):
+        while isinstance(value.owner, tl.ViewOp):
+            value = value.owner.buffer
+        if isinstance(value.owner, tl.EmptyOp):
+            found.add(value.owner)
+    return frozenset(found)
 
 
 def _symmetric_inputs(plan: tl.PlanOp) -> dict[BlockArgument, tl.HeapZerosOp]:

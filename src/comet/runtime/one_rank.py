@@ -72,9 +72,9 @@ def function_of(plan: Callable[[Rank], RankFunction]) -> RankFunction:
     """
     Return the plan of one rank as a function of tensors of one device.
 
-    The first call on a device allocates the memory of the plan, results included: copy
-    a result that is needed after the next call. Calls on a device follow each other on
-    one stream.
+    The first call on a device allocates the memory of the plan, such as counters and
+    partial results; results are new tensors in each call. Calls on a device follow each
+    other on one stream.
     """
     plans: dict[torch.device, RankFunction] = {}
 
