@@ -37,20 +37,31 @@ def launched_tilings(steps: Sequence[Step], trials: Trials) -> list[KernelTiling
     Return the tilings of the kernels among `steps`: with long blocks, if faster.
 
     Kernels are merged without long blocks of summed dimensions: with them, products are
-    so fast alone that merges are not made which save more together with others.
+    so fast alone that merges are not made which save more together with others. Then
+    each kernel in turn gets them, or loses them, if that is faster: a launch has
+    the registers and the shared memory of its largest kernel, so that the long blocks
+    of one may cost another its programs.
     """
     kernels = [step for step in steps if isinstance(step, Spatial)]
     longer = trials.lengthened(kernels)
 
-    def longest(kernel: Spatial) -> TriedKernel:
-        return longer.get(kernel) or trials.launched(kernel)
+    def seconds(long: frozenset[Spatial]) -> float:
+        def trial_of(kernel: Spatial) -> TriedKernel:
+            return longer[kernel] if kernel in long else trials.launched(kernel)
 
-    def seconds(trial_of: Callable[[Spatial], TriedKernel]) -> float:
         return seconds_of_launches(needs_of(steps, trial_of), trials.launches)
 
-    if seconds(longest) >= seconds(trials.launched):
-        longer = {}
-    return [longer.get(each, trials.fitting(each)).tiling for each in kernels]
+    def descended(long: frozenset[Spatial]) -> frozenset[Spatial]:
+        for kernel in longer:
+            long = min(long, long ^ {kernel}, key=seconds)
+        return long
+
+    starts = (frozenset[Spatial](), frozenset(longer))
+    long = min(map(descended, starts), key=seconds)
+    return [
+        (longer[kernel] if kernel in long else trials.fitting(kernel)).tiling
+        for kernel in kernels
+    ]
 
 
 def needs_of(
