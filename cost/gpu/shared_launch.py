@@ -1,6 +1,8 @@
 """
 The time of a launch with the programs of several nodes, none of which waits for others.
 
+The last programs of some nodes to arrive may merge partial results: other nodes.
+
 The programs of all nodes are one grid: where some end, others start, of whichever node
 (CUDA C++ Programming Guide, "Hardware Implementation": blocks go to multiprocessors
 with room as others terminate). So nodes with few programs run side by side, and only
@@ -43,6 +45,19 @@ def body_seconds(works: Sequence[KernelWork], device: Device) -> Real:
     in_waves = running * np.ceil(of_all) / of_all
     in_turn = np.minimum(in_waves, sum(alone))
     return longest((*alone, in_turn, _busiest(works, device)))
+
+
+def merging_seconds(works: Sequence[KernelWork], device: Device) -> Real:
+    """
+    Return the seconds that a launch takes longer as its last programs merge.
+
+    `works` are those of the merging nodes, 0 for none. The last program sees the stores
+    of the others after an exchange, and what merges is a grid again: a node may only
+    begin to merge when all its programs have begun.
+    """
+    if not works:
+        return 0.0
+    return device.exchange + body_seconds(works, device)
 
 
 def _waves(work: KernelWork, device: Device) -> Real:

@@ -44,7 +44,7 @@ from comet.cost.gpu.launch_plan import (
     Send,
     Step,
 )
-from comet.cost.gpu.shared_launch import body_seconds
+from comet.cost.gpu.shared_launch import body_seconds, merging_seconds
 
 MAX_WAVES = 8
 """The most waves, and groups of rows, that are simulated; more are merged."""
@@ -138,7 +138,7 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     base, seconds = float(body_time(local)), float(body_time(remote, link))
     if part.copies:
         return PartTime(0.0, seconds - (base - busy), base - busy, int(waves))
-    exchange = float(time.exchange)
+    exchange = float(time.exchange) + (device.exchange if part.merges else 0.0)
     return PartTime(busy, seconds - base, base - busy, int(waves), exchange)
 
 
@@ -146,15 +146,27 @@ def part_times(step: Launch, machine: Machine) -> list[PartTime]:
     """
     Return the times of the nodes of a kernel, which follow each other.
 
-    Nodes of which none waits for others run side by side: each then has its part of the
-    time of all. Raises `CostError` as `part_time` does.
+    Nodes of which none waits for others run side by side, and so do those that merge
+    what these store: each then has its part of the time of all. Raises `CostError` as
+    `part_time` does.
     """
     times = [part_time(part, machine) for part in step.parts]
-    if len(times) < 2 or any(part.counts or part.merges for part in step.parts):
+    if any(part.counts for part in step.parts):
         return times
-    together = body_seconds([part.work for part in step.parts], machine.device)
-    fraction = float(together) / sum(time.seconds + time.exchange for time in times)
-    return [time.scaled(fraction) for time in times]
+    for merges, price in ((False, body_seconds), (True, merging_seconds)):
+        works = [part.work for part in step.parts if part.merges is merges]
+        if len(works) > 1:
+            alone = sum(
+                time.seconds + time.exchange
+                for part, time in zip(step.parts, times, strict=True)
+                if part.merges is merges
+            )
+            fraction = float(price(works, machine.device)) / alone
+            times = [
+                time.scaled(fraction) if part.merges is merges else time
+                for part, time in zip(step.parts, times, strict=True)
+            ]
+    return times
 
 
 def exchange_time(step: LibraryCollective, machine: Machine) -> float:
@@ -277,8 +289,6 @@ class _Player:
         if part.counts:
             task.add("signal", time.waves * self.machine.device.flag_latency)
         task.add("signal", time.exchange)
-        if part.merges:
-            task.add("signal", self.machine.device.exchange)
         for wave in range(waves):
             chunks = sorted(self._chunks(part, rank, wave, waves))
             share = self._slowness(rank) / (waves * len(chunks))

@@ -12,7 +12,7 @@ from comet.dialects.blocks import terminator_of
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import FillOp, IndexOp
 from comet.dialects.compound.views import View
-from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp, YieldOp
+from comet.dialects.dataflow import ArriveOp, BarrierOp, KernelOp, ProgramOp, YieldOp
 from comet.dialects.dataflow.locality import collective_of
 from comet.dialects.dataflow.program import shards_attr
 from comet.dialects.schedule import SpatialOp
@@ -20,8 +20,12 @@ from comet.dialects.schedule.node import NodeOp
 
 
 def has_only_nodes(kernel: KernelOp) -> bool:
-    """Return whether a kernel has nodes and what they read, but no ops on channels."""
-    allowed = (SpatialOp, View, IndexOp, FillOp, YieldOp)
+    """
+    Return whether a kernel has nodes, what they read, and arrivals of their programs.
+
+    Not so one with ops on channels, or whose programs share a list of tiles.
+    """
+    allowed = (SpatialOp, View, IndexOp, FillOp, ArriveOp, YieldOp)
     return all(isinstance(op, allowed) for op in kernel.body.block.ops)
 
 

@@ -21,14 +21,21 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.registers import LaunchNumbers
-from comet.cost.gpu.shared_launch import body_seconds
+from comet.cost.gpu.shared_launch import body_seconds, merging_seconds
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
-from comet.cost.gpu.tiling import kernel_work, program_needs
+from comet.cost.gpu.tiling import (
+    kernel_work,
+    merging_work,
+    program_needs,
+    tensor_traffic,
+)
 from comet.cost.reals import longest
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound.dims import joined_extents
+from comet.dialects.compound.rename import viewed
+from comet.dialects.dataflow.arrival import ArriveOp
 from comet.dialects.schedule import SpatialOp
 
 Kernel = TypeVar("Kernel", bound=Hashable)
@@ -91,6 +98,11 @@ class Programs:
     """Its own warps and stages."""
     extents: Mapping[str, int]
     """The extents of the values that it loads and stores."""
+    partials: tuple[int, ...] = ()
+    """
+    Which of these values, each counted once, are partial results that the last program
+    of another node merges; empty for a node whose programs the launch starts.
+    """
 
     @classmethod
     def of(cls, node: SpatialOp, levels: GpuLevels, gpu: Device) -> Programs | None:
@@ -104,7 +116,14 @@ class Programs:
             return None
         numbers = launch_numbers(node.launch)
         summary = summarize(node, levels, gpu)
-        return cls(summary, tile_blocks(node), numbers, extents_around(node))
+        values = dict.fromkeys((*node.ins, *node.outs))
+        partials = (
+            index
+            for index, value in enumerate(values)
+            if isinstance(viewed(value).owner, ArriveOp)
+        )
+        blocks, extents = tile_blocks(node), extents_around(node)
+        return cls(summary, blocks, numbers, extents, tuple(partials))
 
 
 def waits(node: SpatialOp) -> bool:
@@ -179,10 +198,25 @@ class LaunchPrices(Generic[Kernel]):
         registers = longest(work.registers for work in fitting)
         shared = longest(work.shared for work in fitting)
         largest = [replace(w, registers=registers, shared=shared) for w in fitting]
-        return self._gpu.launch + float(body_seconds(largest, self._gpu))
+        pairs = list(zip(trees, largest, strict=True))
+        started = [work for tree, work in pairs if not tree.partials]
+        merging = [work for tree, work in pairs if tree.partials]
+        running = body_seconds(started, self._gpu) + merging_seconds(merging, self._gpu)
+        return self._gpu.launch + float(running)
 
     def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""
+        work = self._fitting_work(tree, numbers)
+        if work is None or not tree.partials:
+            return work
+        traffic = tensor_traffic(tree.summary, tree.blocks, self._gpu)
+        partials = sum(float(traffic[index]) for index in tree.partials)
+        return merging_work(work, partials, self._gpu)
+
+    def _fitting_work(
+        self, tree: Programs, numbers: LaunchNumbers
+    ) -> KernelWork | None:
+        """Return the work with `numbers`, as if all operands were in device memory."""
         summary, blocks, gpu = tree.summary, tree.blocks, self._gpu
         if numbers == _of_launch(tree.numbers):
             return kernel_work(summary, blocks, tree.numbers, gpu)

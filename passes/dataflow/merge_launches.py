@@ -188,7 +188,7 @@ def prices_on(system: SystemOp) -> LaunchPrices[KernelOp]:
     gpu, levels = device_of(system), gpu_levels(system)
 
     def programs_of(kernel: KernelOp) -> tuple[Programs, ...]:
-        if not has_only_nodes(kernel) or not is_local(kernel) or kernel.shards:
+        if not is_local(kernel) or kernel.shards or not has_only_nodes(kernel):
             return ()
         trees = [Programs.of(node, levels, gpu) for node in kernel.nodes]
         found = tuple(tree for tree in trees if tree is not None)

@@ -27,7 +27,12 @@ from comet.dialects.dataflow.channel import input_of
 from comet.dialects.dataflow.flags import EpochOp, EpochType
 from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.dataflow.locality import launched_ranks
-from comet.dialects.dataflow.merging import arrivals_in
+from comet.dialects.dataflow.merging import (
+    arrivals_in,
+    arriving_node,
+    launched_nodes,
+    merging_node,
+)
 from comet.dialects.dataflow.persistence import loads_tiles_ahead, unfit_for_tiles
 from comet.dialects.dataflow.shares import SharesOp, shares_of
 from comet.dialects.dataflow.transfer import SignalOp
@@ -113,7 +118,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     comment = "; ".join(describe(node) for node in nodes)
     tl_kernel.attributes["tl.comment"] = StringAttr(comment)
     lowering = _KernelLowering(kernel, tl_kernel, nodes, world)
-    grid = lowering.lower(nodes)
+    grid = lowering.lower()
     _erase_unused(tl_kernel)
     permute_before_loops(tl_kernel)
     store_last_first(tl_kernel)
@@ -267,14 +272,13 @@ class _KernelLowering:
         parameters = self._group or self._ranks
         return parameters is not None and parameters.shared.counts_launches
 
-    def lower(self, nodes: Sequence[SpatialOp]) -> list[int]:
+    def lower(self) -> list[int]:
         """Write all nodes; return the extents of the launch grid."""
         block, parameters = self._tl_kernel.body.block, self._group or self._ranks
+        for arrive in arrivals_in(self._kernel):
+            check_arrival(arrive)
+        nodes = launched_nodes(self._kernel)
         programs = sum(prod(grid_of(node)) for node in nodes)
-        if arrivals := arrivals_in(self._kernel):
-            return self._lower_merge(arrivals[0], nodes)
-        for node in nodes:
-            check_shares(node)
         if parameters is None:
             node, *others = nodes
             if not others:
@@ -293,35 +297,24 @@ class _KernelLowering:
         parameters.shared.finish(programs)
         return [programs]
 
-    def _lower_merge(self, arrive: ArriveOp, nodes: Sequence[SpatialOp]) -> list[int]:
-        """Write a node whose programs arrive, and what the last of them merges."""
-        check_arrival(arrive, nodes, self._kernel)
-        node, merge = nodes
-        scope = self._lower_one_node(node)
-        inside = lower_arrival(arrive, scope)
-        then = self._scope(merge, inside, Prologue(inside), None)
-        then.places = {loop.dim: loop.index for loop in scope.grid}
-        then.numbers = scope.numbers
-        lower_grid(merge, then)
-        return list(grid_of(node))
-
     def _all_programs(self) -> ProgramRange:
         """Return the programs of a launch with one axis, of one rank."""
         block = self._tl_kernel.body.block
         home = self.memory.entry.insertion_point()
         return ProgramRange(block, home, home.add(tl.ProgramIdOp(0), "program"))
 
-    def _lower_one_node(self, node: SpatialOp) -> Scope:
-        """Write the one node of a kernel of one rank; return the scope of its body."""
+    def _lower_one_node(self, node: SpatialOp) -> None:
+        """Write the one launched node of a kernel of one rank."""
         if _is_persistent(node) or shares_of(node) is not None:
-            return self._lower_node(node, self._all_programs())
+            self._lower_node(node, self._all_programs())
+            return
         block, home = self._tl_kernel.body.block, self.memory.entry.insertion_point()
         scope = self._scope(node, block, home, None)
         lower_grid(node, scope)
-        return scope
+        self._lower_merge(node, scope)
 
-    def _lower_node(self, node: SpatialOp, programs: ProgramRange) -> Scope:
-        """Write what some programs do; return the scope of the node's body."""
+    def _lower_node(self, node: SpatialOp, programs: ProgramRange) -> None:
+        """Write what some programs do."""
         scope = self._scope(node, programs.block, programs.home, programs.number)
         if (shares := shares_of(node)) is not None:
             scope = lower_shares(node, shares, scope)
@@ -334,7 +327,22 @@ class _KernelLowering:
             scope = scope_in(tile.block, scope)
             scope.program = tile.number
         lower_grid(node, scope)
-        return scope
+        self._lower_merge(node, scope)
+
+    def _lower_merge(self, node: SpatialOp, scope: Scope) -> None:
+        """Write what the last program of a node to arrive merges, if any arrive."""
+        arrivals = arrivals_in(self._kernel)
+        arrive = next((op for op in arrivals if arriving_node(op) is node), None)
+        if arrive is None:
+            check_shares(node)
+            return
+        merge = merging_node(arrive)
+        assert merge is not None
+        inside = lower_arrival(arrive, scope)
+        then = self._scope(merge, inside, Prologue(inside), None)
+        then.places = {loop.dim: loop.index for loop in scope.grid}
+        then.numbers = scope.numbers
+        lower_grid(merge, then)
 
     def _signal_inputs(
         self, signals: Sequence[SignalOp], programs: ProgramRange
