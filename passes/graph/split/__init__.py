@@ -6,11 +6,13 @@ the partials of all parts in a separate kernel: so the first kernel can have mor
 programs than there are results (split-K). Ops, their shardings and the arguments have
 two dimensions in its place, such as S_part and S_in. Rejects a dimension that no
 function has, that is returned, or that is renamed, and a number of parts that does not
-divide it.
+divide it. Given products are split alone: they view what they read in parts, and other
+ops keep the dimension.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -34,7 +36,8 @@ from comet.dialects.compound.dims import joined_extents, names_of, unused
 from comet.dialects.compound.pad import resized_dims
 from comet.dialects.errors import OpError
 from comet.passes.analysis.levels import IRLevel, functions_at
-from comet.passes.graph.split.ops import Split, is_merged_from, split_function
+from comet.passes.graph.split.ops import Split, is_merged_from, split_ops
+from comet.passes.graph.split.products import products_over, with_operands
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,14 @@ class SplitPass(ModulePass):
     """The dimension to split."""
     parts: int
     """The number of parts, over all ranks; a divisor of the dimension's extent."""
+    products: str = ""
+    """The products to split, by the names of their results; without, all ops are."""
+
+    @property
+    def label(self) -> str:
+        """The split as the pipeline's option takes it, such as S=64 or D=4: q k."""
+        products = f": {self.products}" if self.products else ""
+        return f"{self.dim}={self.parts}{products}"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function of the module that has the dimension."""
@@ -58,8 +69,28 @@ class SplitPass(ModulePass):
                 f"split: no value has the dimension {self.dim}; the dimensions of the "
                 f"module are {', '.join(dims) or 'not named, run decompose first'}",
             )
+        self._check_products(having)
         for func in having:
-            split_function(func, plan_split(func, self.dim, self.parts))
+            ops = self._ops(func)
+            split_ops(func, plan_split(func, self.dim, self.parts, ops), ops)
+
+    def _ops(self, func: FuncOp) -> list[Operation]:
+        """Return the ops of a function that are split."""
+        if not self.products:
+            return ops_with(func, self.dim)
+        names, found = self.products.split(), products_over(func, self.dim)
+        products = [op for name, op in found.items() if name in names]
+        return with_operands(func, products, self.dim)
+
+    def _check_products(self, functions: Sequence[FuncOp]) -> None:
+        """Raise PassFailedException for a name that no product over `dim` has."""
+        known = [name for f in functions for name in products_over(f, self.dim)]
+        for name in self.products.split():
+            if name not in known:
+                raise PassFailedException(
+                    f"split: no product over {self.dim} is called %{name}; there are "
+                    f"{', '.join(f'%{each}' for each in known) or 'none'}",
+                )
 
 
 def _extents(func: FuncOp) -> dict[str, int]:
@@ -67,11 +98,20 @@ def _extents(func: FuncOp) -> dict[str, int]:
     return joined_extents(defined_in(func.body.block))
 
 
-def plan_split(func: FuncOp, dim: str, parts: int) -> Split:
+def ops_with(func: FuncOp, dim: str) -> list[Operation]:
+    """Return all ops of a function that have a dimension, in order."""
+    return [
+        op
+        for op in func.body.block.ops
+        if any(dim in names_of(value) for value in (*op.operands, *op.results))
+    ]
+
+
+def plan_split(func: FuncOp, dim: str, parts: int, ops: Sequence[Operation]) -> Split:
     """
     Choose the names of the new dimensions.
 
-    Raises PassFailedException if `dim` cannot be split into `parts`.
+    Raises PassFailedException if `dim` of `ops` cannot be split into `parts`.
     """
     extents, name = _extents(func), func.sym_name.data
     if parts < 1 or extents[dim] % parts:
@@ -81,7 +121,7 @@ def plan_split(func: FuncOp, dim: str, parts: int) -> Split:
             f"split: {dim} = {extents[dim]} of @{name} has no {parts} parts of one "
             f"extent; parts may be {', '.join(map(str, even))}",
         )
-    for op in func.body.block.ops:
+    for op in ops:
         _check_op(op, dim, parts, name)
     part, inner, merged = (
         unused(f"{dim}_{suffix}", extents) for suffix in ("part", "in", "parts")
@@ -91,8 +131,6 @@ def plan_split(func: FuncOp, dim: str, parts: int) -> Split:
 
 def _check_op(op: Operation, dim: str, parts: int, function: str) -> None:
     """Raise PassFailedException if `op` cannot have `dim` as two dimensions."""
-    if not any(dim in names_of(value) for value in (*op.operands, *op.results)):
-        return
     if isinstance(op, ReturnOp):
         raise OpError(
             op,

@@ -3,20 +3,23 @@ Chooses split-K: the parts of a reduction whose few results leave multiprocessor
 
 A kernel has one program for each tile of its results: decoding has few, and so has a
 product with few rows. Each number of parts is tried on a copy of the module, which is
-lowered to kernels and priced. Products are split on one GPU only; those of a long
-function are tried in functions of one product, as each trial fuses its function again.
+lowered to kernels and priced. Products are split on one GPU only, those that read one
+value together, as one launch may have all of them; products of a long function are
+tried in small functions, as each trial fuses its function again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from math import inf
+from itertools import chain
+from math import inf, prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Region
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import PassFailedException
 
@@ -24,7 +27,6 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.program import priced
 from comet.cost.gpu.device import Device
 from comet.dialects.arch import attached_system
-from comet.dialects.blocks import block_taking
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import elements_of, joined_extents, names_of
@@ -33,7 +35,9 @@ from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
-from comet.passes.graph.split import SplitPass, plan_split
+from comet.passes.graph.split import SplitPass, ops_with, plan_split
+from comet.passes.graph.split.products import products_of
+from comet.passes.graph.split.trials import products_alone
 from comet.passes.schedule.fuse.gpu.trial import Noted, noted
 from comet.passes.search import Candidate, Cost, Found, cheapest
 from comet.passes.search.ahead import Ahead, ahead
@@ -42,8 +46,12 @@ MIN_PART = 128
 """Elements of the smallest part that is tried."""
 
 MAX_ROWS = 128
+"""The most results of a program of a fold: more results give enough programs."""
+
+TILE = 64
 """
-The most rows, or columns, of one program: more results give enough programs.
+Rows and columns of a tile by which the programs of a product are counted: with fewer,
+operands are loaded too often.
 """
 
 MAX_OPS = 32
@@ -55,60 +63,85 @@ How many times the parts of the fastest split are tried before a search ends: ke
 the next one may be of other forms, and slower.
 """
 
+LEAST_EXCHANGES = 8
+"""
+The seconds of products of a long function that are split, as a multiple of those in
+which the last program sees the stores of others: it saves little of shorter ones.
+"""
+
 WAVES = 8
 """The most programs that are tried, as a multiple of the number of multiprocessors."""
 
 
-def choose_split(
+def choose_splits(
     module: ModuleOp,
     ranks: int,
     to_kernels: Sequence[ModulePass],
     to_plans: Sequence[ModulePass],
-) -> SplitPass | None:
+) -> list[SplitPass]:
     """
-    Return the split that makes the kernels of a module fastest, None if none helps.
+    Return the splits that make the kernels of a module fastest, none if none helps.
 
     The module is at the elementary level with hardware; it is not changed. `to_kernels`
     are the passes that lower it to kernels, `to_plans` those that make launch plans of
-    them, in which the last program to arrive can merge the parts. Products of a long
-    function are compared without these: its kernels merge parts in other ways than
-    those of a product alone.
+    them, in which the last program to arrive can merge the parts.
     """
     gpu = device_of(attached_system(module))
-    folds = _splits_of(few_results(module, FoldOp, gpu), ranks, gpu)
-    summed = few_results(module, ContractOp, gpu) if ranks == 1 else {}
-    products = _splits_of(summed, ranks, gpu)
+    folds = [
+        [SplitPass(dim, parts) for parts in part_counts(extent, ranks, gpu)]
+        for dim, extent in folds_of_few_results(module, gpu).items()
+    ]
+    groups = list(products_by_operand(module)) if ranks == 1 else []
+    rest = (*to_kernels, *to_plans)
+    least = gpu.launch + LEAST_EXCHANGES * gpu.exchange
     if not _is_long(module):
-        return _fastest(module, {**products, **folds}, (*to_kernels, *to_plans))
-    return _fastest(module, folds, to_kernels) or _fastest(
-        products_as_functions(module, products), products, to_kernels
-    )
+        products = [group.splits(gpu) for group in groups]
+        return _fastest_splits(module, [*products, *folds], rest)
+    if found := _fastest_splits(module, folds, to_kernels):
+        return found
+    return [
+        split
+        for group in groups
+        if (splits := group.splits(gpu))
+        for split in _fastest_splits(group.alone(module), [splits], rest, least)
+    ]
 
 
-def _splits_of(
-    extents: Mapping[str, int], ranks: int, gpu: Device
-) -> dict[str, list[SplitPass]]:
-    """Return the splits to try, of each dimension of `extents` that has any."""
-    splits = {
-        dim: [SplitPass(dim, parts) for parts in part_counts(extent, ranks, gpu)]
-        for dim, extent in extents.items()
-    }
-    return {dim: each for dim, each in splits.items() if each}
+def _fastest_splits(
+    module: ModuleOp,
+    options: Sequence[Sequence[SplitPass]],
+    rest: Sequence[ModulePass],
+    least: float = 0.0,
+) -> list[SplitPass]:
+    """
+    Return the fastest of each of `options`, in the order of what they save.
+
+    Of a module that takes fewer than `least` seconds nothing is split.
+    """
+    chosen: list[SplitPass] = []
+    left = [splits for splits in options if splits]
+    while left:
+        found = _fastest(module, chosen, left, rest, least)
+        if found is None:
+            break
+        chosen.append(found)
+        left = [splits for splits in left if found not in splits]
+    return chosen
 
 
 def _fastest(
     module: ModuleOp,
-    open_splits: Mapping[str, Sequence[SplitPass]],
+    before: Sequence[SplitPass],
+    options: Sequence[Sequence[SplitPass]],
     rest: Sequence[ModulePass],
+    least: float,
 ) -> SplitPass | None:
-    """Return the fastest of the splits of all dimensions, None if none helps."""
-    if not open_splits:
-        return None
+    """Return the fastest split after those `before`, None if none helps."""
     gpu = device_of(attached_system(module))
     tried: dict[SplitPass | None, float] = {}
-    splits = (None, *(split for each in open_splits.values() for split in each))
+    splits = (None, *chain.from_iterable(options))
     number = {split: index for index, split in enumerate(splits)}
-    passes = ((split, *rest) if split else rest for split in splits)
+    passes = ((*before, *((split,) if split else ()), *rest) for split in splits)
     tasks = [partial(noted, partial(_seconds, module, each, gpu)) for each in passes]
 
     def price(
@@ -122,13 +155,11 @@ def _fastest(
         done: Ahead[Noted[float]],
     ) -> Iterator[Candidate[SplitPass | None]]:
         yield Candidate("none", partial(price, None, done))
-        for dim, splits in open_splits.items():
+        for splits in options if tried[None] >= least else ():
             for split in splits:
-                yield Candidate(f"{dim}={split.parts}", partial(price, split, done))
+                yield Candidate(split.label, partial(price, split, done))
                 best = min(tried, key=tried.__getitem__)
-                if best is None or best.dim != dim:
-                    continue
-                if split.parts > PATIENCE * best.parts:
+                if split.parts >= PATIENCE * _parts_to_beat(best, splits):
                     break  # More parts would be slower still.
 
     try:
@@ -139,27 +170,69 @@ def _fastest(
         return None  # The passes will raise the error when they run.
 
 
-def few_results(
-    module: ModuleOp, reduction: type[FoldOp | ContractOp], gpu: Device
-) -> dict[str, int]:
+def _parts_to_beat(best: SplitPass | None, splits: Sequence[SplitPass]) -> float:
     """
-    Return the dimensions whose reductions leave multiprocessors idle, with extents.
+    Return the parts of the fastest split so far if it is one of `splits`.
+
+    A product as a whole is one part. A fold may need many to be faster than that.
+    """
+    if best in splits and best is not None:
+        return best.parts
+    return 1 if splits[0].products else inf
+
+
+def folds_of_few_results(module: ModuleOp, gpu: Device) -> dict[str, int]:
+    """
+    Return the dimensions whose folds leave multiprocessors idle, with extents.
 
     Only those that `split` accepts.
     """
     found: dict[str, int] = {}
     for func in compute_functions(module):
         for op in func.body.block.ops:
-            if not isinstance(op, reduction):
+            if not isinstance(op, FoldOp):
                 continue
-            extents = joined_extents(op.operands)
-            if isinstance(op, FoldOp):
-                dims, max_rows = (op.dim.data,), MAX_ROWS
-            else:
-                dims, max_rows = op.contracted, MAX_ROWS**2
-            if _results(op) < gpu.multiprocessors * max_rows:
-                found |= {dim: extents[dim] for dim in dims if _takes(func, dim)}
+            dim = op.dim.data
+            if _results(op) < gpu.multiprocessors * MAX_ROWS and _takes(func, dim):
+                found[dim] = joined_extents(op.operands)[dim]
     return found
+
+
+@dataclass(frozen=True)
+class Products:
+    """Products that sum over the same dimensions and read one value, by name."""
+
+    by_name: Mapping[str, ContractOp]
+
+    def splits(self, gpu: Device) -> list[SplitPass]:
+        """Return the splits to try: of the first summed dimension that has parts."""
+        first, *_ = self.by_name.values()
+        extents = joined_extents(first.operands)
+        terms, names = (
+            prod(extents[d] for d in first.contracted),
+            " ".join(self.by_name),
+        )
+        tiles = sum(map(_tiles, self.by_name.values()))
+        for dim in first.contracted:
+            counts = part_counts(extents[dim], 1, gpu, terms)
+            if found := [n for n in counts if n * tiles <= WAVES * gpu.multiprocessors]:
+                return [SplitPass(dim, parts, names) for parts in found]
+        return []
+
+    def alone(self, module: ModuleOp) -> ModuleOp:
+        """Return `module` with a function of these products and what follows them."""
+        return products_alone(module, self.by_name)
+
+
+def products_by_operand(module: ModuleOp) -> Iterator[Products]:
+    """Yield the products of a module, those that read one value together."""
+    for func in compute_functions(module):
+        groups: dict[tuple[SSAValue, Sequence[str]], dict[str, ContractOp]] = {}
+        for name, op in products_of(func).items():
+            keys = [(value, op.contracted) for value in op.operands]
+            key = next((key for key in keys if key in groups), keys[0])
+            groups.setdefault(key, {})[name] = op
+        yield from map(Products, groups.values())
 
 
 def _is_long(module: ModuleOp) -> bool:
@@ -168,52 +241,40 @@ def _is_long(module: ModuleOp) -> bool:
     return max((len(block.ops) for block in blocks), default=0) > MAX_OPS
 
 
-def products_as_functions(module: ModuleOp, dims: Collection[str]) -> ModuleOp:
-    """Return the module with a function for each product that sums one of `dims`."""
-    copy = module.clone()
-    for func in compute_functions(copy):
-        products = [op for op in func.body.block.ops if isinstance(op, ContractOp)]
-        summing = [op for op in products if not set(dims).isdisjoint(op.contracted)]
-        for number, op in enumerate(summing):
-            name = f"{func.sym_name.data}_{number}"
-            copy.body.block.insert_op_before(_function(name, op), func)
-        func.detach()
-        func.erase()
-    return copy
-
-
-def _function(name: str, op: ContractOp) -> FuncOp:
-    """Return a function that computes a product of its arguments."""
-    block = block_taking(op.operands)
-    lhs, rhs = block.args
-    product = ContractOp(lhs, rhs, op.result.type)
-    product.result.name_hint = op.result.name_hint
-    block.add_ops([product, ReturnOp(product.result)])
-    types = op.operand_types, [op.result.type]
-    return FuncOp(name, types, Region(block))
-
-
-def _results(op: FoldOp | ContractOp) -> int:
+def _results(op: FoldOp) -> int:
     """Return the number of independent reductions: elements of the smallest result."""
     sizes = [elements_of(out) for out in op.results if names_of(out)]
     return min(sizes, default=1)
 
 
+def _tiles(op: ContractOp) -> int:
+    """Return the programs of a product with tiles of `TILE` rows and columns."""
+    extents = joined_extents(op.operands)
+    batch, rows, columns, _ = (prod(extents[d] for d in dims) for dims in op.roles)
+    return batch * -(-rows // TILE) * -(-columns // TILE)
+
+
 def _takes(func: FuncOp, dim: str) -> bool:
     """Whether `split` accepts the dimension `dim` of a function."""
     try:
-        plan_split(func, dim, 1)
+        plan_split(func, dim, 1, ops_with(func, dim))
     except PassFailedException:
         return False
     return True
 
 
-def part_counts(extent: int, ranks: int, gpu: Device) -> Iterator[int]:
-    """Yield the numbers of parts to try: powers of two per rank, which divide."""
+def part_counts(
+    extent: int, ranks: int, gpu: Device, terms: int | None = None
+) -> Iterator[int]:
+    """
+    Yield the numbers of parts to try: powers of two per rank, which divide `extent`.
+
+    `terms` are the elements that are reduced, if other dimensions are, too.
+    """
     per_rank = 2
     while per_rank <= WAVES * gpu.multiprocessors:
         parts = per_rank * ranks
-        if parts * MIN_PART > extent:
+        if parts * MIN_PART > (terms or extent):
             return
         if extent % parts == 0:
             yield parts

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from comet.dialects.blocks import copy_names, terminator_of
+from comet.dialects.blocks import copy_names, defined_in, terminator_of
 from comet.dialects.collective.spmd import Sharding
 from comet.dialects.compound import (
     ExtentOp,
@@ -91,30 +91,44 @@ def is_merged_from(op: Operation, dim: str, parts: int) -> bool:
     return merges and extents_of(op.input)[outer] % parts == 0
 
 
-def split_function(func: FuncOp, split: Split) -> None:
-    """Replace every op of `func` that has the dimension."""
-    old = list(func.body.block.ops)
-    rewriting = _Rewriting(split, {})
-    for argument in func.body.block.args:
-        if split.dim in names_of(argument):
-            view = RenameOp(argument, split.type(argument.type), split.dim)
-            view.result.name_hint = argument.name_hint
-            Rewriter.insert_op(view, InsertPoint.before(old[0]))
-            rewriting.values[argument] = view.result
-    touched = [op for op in old if not isinstance(op, ReturnOp) and _has(op, split.dim)]
-    for op in touched:
+def split_ops(func: FuncOp, split: Split, ops: Sequence[Operation]) -> None:
+    """
+    Replace `ops` of `func`, in their order, by ops on values in parts.
+
+    Values that other ops compute are viewed in parts. An op whose result others read,
+    too, with the dimension, stays beside its copy.
+    """
+    rewriting = _Rewriting(split, _views(func.body.block, split, ops))
+    for op in ops:
         for before, after in zip(op.results, rewriting.replace(op), strict=True):
             after.name_hint = before.name_hint
             if split.dim in names_of(before):
                 rewriting.values[before] = after
             else:
                 before.replace_all_uses_with(after)
-    for op in reversed(touched):
-        Rewriter.erase_op(op)
+    for op in reversed(ops):
+        if not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)
 
 
-def _has(op: Operation, dim: str) -> bool:
-    return any(dim in names_of(value) for value in (*op.operands, *op.results))
+def _views(
+    block: Block, split: Split, ops: Sequence[Operation]
+) -> dict[SSAValue, SSAValue]:
+    """View what `ops` read of arguments and of other ops in parts."""
+    computed = {result for op in ops for result in op.results}
+    read = {value for op in ops for value in op.operands} - computed
+    views = dict[SSAValue, SSAValue]()
+    start = InsertPoint.at_start(block)
+    for value in defined_in(block):
+        if value not in read or split.dim not in names_of(value):
+            continue
+        view = RenameOp(value, split.type(value.type), split.dim)
+        view.result.name_hint = value.name_hint
+        owner = value.owner
+        after = InsertPoint.after(owner) if isinstance(owner, Operation) else start
+        Rewriter.insert_op(view, after)
+        views[value] = view.result
+    return views
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,7 @@ from comet.passes.graph.group_sums import GroupSumsPass
 from comet.passes.graph.lower_views import LowerViewsPass
 from comet.passes.graph.sink_renames import SinkRenamesPass
 from comet.passes.graph.sink_scales import Scales, SinkScalesPass
-from comet.passes.graph.split import SplitPass
-from comet.passes.graph.split.choose import choose_split
+from comet.passes.graph.split.choose import choose_splits
 from comet.passes.graph.stream import StreamPass
 from comet.passes.graph.use_exp2 import Exponential, UseExp2Pass
 from comet.passes.graph.use_ge import UseGePass, plan_comparisons
@@ -61,7 +60,7 @@ from comet.passes.pipelines.triton_distributed.start import (
     WORDS,
     check_requests,
     check_single,
-    parse_split,
+    parse_splits,
     plan_start,
 )
 from comet.passes.schedule.fuse import FusePass
@@ -149,8 +148,8 @@ class TritonDistributedPass(Pipeline):
     split: str = "auto"
     """
     The dimension whose folds or sums are split over more programs, and the number of
-    parts, such as S=64; `none`; or `auto`: a fold or a product of few results, if that
-    is faster.
+    parts, such as S=64, or of products alone, as in "D=4: q k; F=2: down"; `none`; or
+    `auto`: a fold or products of few results, if that is faster.
     """
 
     stream: bool = True
@@ -238,7 +237,7 @@ class TritonDistributedPass(Pipeline):
                 f"the option 'ctas' is a number of programs or auto, not {self.ctas}"
             )
         if self.split not in ("none", "auto"):
-            parse_split(self.split)
+            parse_splits(self.split)
         given = {name: getattr(self, name) for name in WORDS}
         check_requests(given, self.group)
         if self.specialize is True and self.copies == "pointers":
@@ -371,18 +370,16 @@ class TritonDistributedPass(Pipeline):
         self, module: ModuleOp, then: Sequence[ModulePass]
     ) -> Iterator[ModulePass]:
         """
-        Yield the pass that splits a dimension over programs, if there is one.
+        Yield the passes that split dimensions over programs, if there are any.
 
         `then` lowers the elementary ops of `module` to kernels.
         """
         if self.split == "auto":
             fuse = next(i for i, part in enumerate(then) if isinstance(part, FusePass))
             plans = then[fuse + 1 :] if self.instances == 1 else ()
-            chosen = choose_split(module, self.ranks, then[: fuse + 1], plans)
-            if chosen is not None:
-                yield chosen
+            yield from choose_splits(module, self.ranks, then[: fuse + 1], plans)
         elif self.split != "none":
-            yield SplitPass(*parse_split(self.split))
+            yield from parse_splits(self.split)
 
     def _to_exchanges(self, module: ModuleOp, level: IRLevel) -> Iterator[ModulePass]:
         """Yield the passes to a region of local ops and collectives that move data."""

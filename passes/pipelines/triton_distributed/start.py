@@ -18,6 +18,7 @@ from comet.passes.analysis.levels import (
     level_of_function,
     spmd_region,
 )
+from comet.passes.graph.split import SplitPass
 from comet.passes.sharding.add_ctas import AXIS as CTAS
 from comet.passes.sharding.boundary import says_sharding
 
@@ -104,15 +105,23 @@ def check_single(module: ModuleOp) -> None:
         )
 
 
-def parse_split(text: str) -> tuple[str, int]:
+def parse_splits(text: str) -> tuple[SplitPass, ...]:
     """
-    Return the dimension and the number of parts in `text`.
+    Return the splits in `text`, such as S=64, or D=4: q k; F=8: down.
 
-    Raises PassFailedException if it is not of the form S=64.
+    Raises PassFailedException if it has another form.
     """
-    dim, _, parts = text.partition("=")
+    return tuple(map(_parse_split, text.split(";")))
+
+
+def _parse_split(text: str) -> SplitPass:
+    """Return the split of a dimension, or of the products that are named behind it."""
+    what, _, products = text.partition(":")
+    dim, _, parts = what.partition("=")
     if not dim.strip().isidentifier() or not parts.strip().isdecimal():
         raise PassFailedException(
-            f"the option 'split' is DIM=PARTS, such as S=64, none or auto, not '{text}'"
+            "the option 'split' is DIM=PARTS, such as S=64, or D=4: q k for products, "
+            f"none or auto, not '{text}'"
         )
-    return dim.strip(), int(parts)
+    names = (name.removeprefix("%") for name in products.split())
+    return SplitPass(dim.strip(), int(parts), " ".join(names))

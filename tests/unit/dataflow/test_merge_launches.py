@@ -13,10 +13,10 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.cost import estimate_of
-from comet.dialects.dataflow import BarrierOp, KernelOp, ProgramOp
+from comet.dialects.dataflow import ArriveOp, BarrierOp, KernelOp, ProgramOp
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.dataflow.merge_launches import LAUNCHES
+from comet.passes.dataflow.merge_launches import LAUNCHES, prices_on
 from comet.passes.search import session
 
 KERNELS = f"{H200},fuse{{strategy=none}},tile,outline-kernels"
@@ -232,3 +232,66 @@ def test_equal_kernels_of_a_launch_have_the_same_shared_memory(tmp_path: Path):
     sizes = [facts["shared"] for facts in compile_all(sources, tmp_path, "sm_90")]
     assert len(set(sizes)) == 1
     assert len(sizes) == 3
+
+
+PROJECTIONS = """
+!X = tensor<37x64xf16, #compound.dims<M, K>>
+!W = tensor<64x43xf16, #compound.dims<K, N>>
+!V = tensor<64x24xf16, #compound.dims<K, L>>
+!Y = tensor<37x43xf32, #compound.dims<M, N>>
+!Z = tensor<37x24xf32, #compound.dims<M, L>>
+func.func @main(%x: !X, %w: !W, %v: !V) -> (!Y, !Z) {
+  %a = compound.contract %x, %w : !X, !W -> !Y
+  %c = compound.contract %x, %v : !X, !V -> !Z
+  func.return %a, %c : !Y, !Z
+}
+"""
+SPLITS = {
+    "both": ('split="K=4"', 2),
+    "with other numbers of parts": ('split="K=4: a; K=2: c"', 2),
+    "the first": ('split="K=4: a"', 1),
+    "the second": ('split="K=2: c"', 1),
+}
+ONE_LAUNCH = 'merge=last launches="main_a_kernel main_c_kernel"'
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_last_programs_of_a_shared_launch_merge(split: str, tmp_path: Path):
+    text, merges = SPLITS[split]
+    passes = f"{H200},triton-distributed{{{text} {ONE_LAUNCH}}}"
+    source = emitted(PROJECTIONS, passes)
+    assert source.count("= arrive_last(") == merges
+    assert source.count("if program < ") == 1
+    assert not wrong({"split": source}, tmp_path)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_merging_in_a_shared_launch_means_the_same(split: str):
+    text, _ = SPLITS[split]
+    module = parse_module(PROJECTIONS)
+    plan = f"{H200},triton-distributed{{{text} {ONE_LAUNCH} to=dataflow}}"
+    assert_same_meaning(module, run_passes(module, plan), "main")
+
+
+def test_last_programs_of_a_shared_launch_wait_for_one_exchange():
+    """What merges is a grid again; `merge-launches` has the same price."""
+    text, _ = SPLITS["both"]
+    plan = f"{H200},triton-distributed{{{text} {ONE_LAUNCH} to=dataflow}}"
+    module = run_passes(parse_module(PROJECTIONS), plan)
+    (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
+    (kernel,) = program.kernels()
+    system = attached_system(module)
+    seconds, _ = prices_on(system).best((kernel,))
+    found = estimate_of(program)
+    assert found is not None
+    assert found.latency == pytest.approx(1e9 * seconds, rel=0.001)
+
+
+def test_two_nodes_have_counters_of_their_own():
+    text, _ = SPLITS["both"]
+    plan = f"{H200},triton-distributed{{{text} {ONE_LAUNCH} to=dataflow}}"
+    module = run_passes(parse_module(PROJECTIONS), plan)
+    first, second = (op for op in module.walk() if isinstance(op, ArriveOp))
+    second.operands[-1] = first.counters
+    with pytest.raises(PassFailedException, match="counters to which others add, too"):
+        run_passes(module, "verify-sync")

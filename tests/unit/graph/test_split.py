@@ -17,7 +17,7 @@ from triton_modules import check_all, emitted, hardware
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import AllGatherOp, CollectiveOp
-from comet.dialects.compound import FoldOp, RenameOp
+from comet.dialects.compound import FoldOp, ReduceOp, RenameOp
 from comet.dialects.compound.dims import names_of
 
 RANKS = (1, 2, 3, 4, 8)
@@ -255,3 +255,39 @@ def test_rejects_the_graph_level():
     module = parse_module(NAMED_OPS[0].text(NAMED_OPS[0].odd))
     with pytest.raises(PassFailedException, match="run decompose first"):
         run_passes(module, "split{dim=K parts=1}")
+
+
+PROJECTIONS = """
+!X = tensor<5x12xf16, #compound.dims<M, D>>
+!G = tensor<12xf16, #compound.dims<D>>
+!W = tensor<12x7xf16, #compound.dims<D, N>>
+!U = tensor<7x12xf16, #compound.dims<N, D>>
+!Y = tensor<5x7xf32, #compound.dims<M, N>>
+!F = tensor<5x12xf32, #compound.dims<M, D>>
+!H = tensor<5x7xf16, #compound.dims<M, N>>
+!Z = tensor<5x12xf16, #compound.dims<M, D>>
+func.func @main(%x: !X, %g: !G, %w: !W, %v: !W, %u: !U) -> (!Z, !Y) {
+  %h = compound.map mult %x, %g : !X, !G -> !X
+  %q = compound.contract %h, %w : !X, !W -> !Y
+  %k = compound.contract %h, %v : !X, !W -> !Y
+  %a = compound.map mult %q, %k : !Y, !Y -> !Y
+  %a_f16 = compound.cast %a : !Y -> !H
+  %o = compound.contract %a_f16, %u : !H, !U -> !F
+  %o_f16 = compound.cast %o : !F -> !Z
+  %y = compound.map add %x, %o_f16 : !Z, !Z -> !Z
+  %s = compound.contract %y, %w : !X, !W -> !Y
+  func.return %y, %s : !Z, !Y
+}
+"""
+
+
+@pytest.mark.parametrize("parts", [1, 2, 6])
+@pytest.mark.parametrize("products", ["q", "k s", "q k s"])
+def test_products_are_split_alone(products: str, parts: int):
+    """D is returned, so the function as a whole cannot be split along it."""
+    before = parse_module(PROJECTIONS)
+    split = f'split{{dim=D parts={parts} products="{products}"}}'
+    after = run_passes(before, split)
+    assert_same_meaning(before, after, "main")
+    reductions = [op for op in after.walk() if isinstance(op, ReduceOp)]
+    assert len(reductions) == len(products.split())
