@@ -50,7 +50,7 @@ class SplitPass(ModulePass):
     """The dimension to split."""
     parts: int
     """The number of parts, over all ranks; a divisor of the dimension's extent."""
-    products: str = ""
+    products: str | None = None
     """The products to split, by the names of their results; without, all ops are."""
 
     @property
@@ -71,8 +71,8 @@ class SplitPass(ModulePass):
             )
         self._check_products(having)
         for func in having:
-            ops = self._ops(func)
-            split_ops(func, plan_split(func, self.dim, self.parts, ops), ops)
+            if ops := self._ops(func):
+                split_ops(func, plan_split(func, self.dim, self.parts, ops), ops)
 
     def _ops(self, func: FuncOp) -> list[Operation]:
         """Return the ops of a function that are split."""
@@ -85,7 +85,7 @@ class SplitPass(ModulePass):
     def _check_products(self, functions: Sequence[FuncOp]) -> None:
         """Raise PassFailedException for a name that no product over `dim` has."""
         known = [name for f in functions for name in products_over(f, self.dim)]
-        for name in self.products.split():
+        for name in (self.products or "").split():
             if name not in known:
                 raise PassFailedException(
                     f"split: no product over {self.dim} is called %{name}; there are "

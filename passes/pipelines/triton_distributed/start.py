@@ -123,5 +123,5 @@ def _parse_split(text: str) -> SplitPass:
             "the option 'split' is DIM=PARTS, such as S=64, or D=4: q k for products, "
             f"none or auto, not '{text}'"
         )
-    names = (name.removeprefix("%") for name in products.split())
-    return SplitPass(dim.strip(), int(parts), " ".join(names))
+    names = " ".join(name.removeprefix("%") for name in products.split())
+    return SplitPass(dim.strip(), int(parts), names or None)
