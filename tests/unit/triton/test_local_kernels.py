@@ -146,7 +146,8 @@ def test_ranks_launch_independent_kernels_as_one(tmp_path: Path) -> None:
 
 def test_the_last_program_of_a_rank_merges_parts(tmp_path: Path) -> None:
     text = on_ranks(TWO_PRODUCTS, 2, 'split="K=4" merge=last', "none")
-    assert text.count("rank.launch(") == 2
+    assert text.count("rank.launch(") == 1
+    assert text.count("= arrive_last(") == 2
     assert "heap_bases" not in text
     assert outcomes({"last": text}, tmp_path) == {"last": "right"}
 
