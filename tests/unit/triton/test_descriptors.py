@@ -102,7 +102,8 @@ def test_the_assembly_has_bulk_copies(tmp_path: Path):
 
 
 SPECIALIZED = (
-    f"{H200},triton-distributed{{strategy=full copies=descriptors specialize=true"
+    f"{H200},triton-distributed{{strategy=full split=none copies=descriptors "
+    "specialize=true"
 )
 ATTENTION, CAUSAL = (
     next(op for op in NAMED_OPS if op.title == title)
