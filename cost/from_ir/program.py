@@ -370,4 +370,5 @@ def _receives(
             by_source=gather in by_source and not waits_before,
             again=float(product(summary.trips(dim, blocks) for dim in lacking)),
             by_block=any(called[dim] in node.factors for dim in blocks_of(signalled)),
+            in_turn=gather not in node.factors,
         )

@@ -97,11 +97,18 @@ class Receive:
     waits: bool
     """Whether it waits for flags; otherwise a barrier came before."""
     by_source: bool
-    """Whether a loop visits the ranks, the own first; else all are needed at once."""
+    """Whether a loop is over the ranks, the own first; else all are needed at once."""
     again: float = 1
     """How many programs load the same bytes."""
     by_block: bool = False
     """Whether a program needs only the blocks of its own rows."""
+    in_turn: bool = True
+    """Whether a program visits all ranks of that loop; on the grid each visits one."""
+
+    @property
+    def visits_sources(self) -> bool:
+        """Whether a program reads from one source after another."""
+        return self.by_source and self.in_turn
 
 
 @dataclass(frozen=True)

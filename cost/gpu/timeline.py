@@ -116,18 +116,18 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     slots = device.multiprocessors * occupancy_of(work, device)
     waves = wave_count(work.programs, slots)
     near, link = waiting_time(work, device), 0.0
-    if any(receive.by_source for receive in part.receives):
+    if any(receive.visits_sources for receive in part.receives):
         near = source_waiting(work, device, net, remote=False)
     local = remote = kernel_time(work, device, near)
     for receive in part.receives:
         if not receive.remote or net.ranks == 1:
             continue
         away = waiting_time(work, device, net.load_latency)
-        if receive.by_source:
+        if receive.visits_sources:
             away = source_waiting(work, device, net, remote=True)
         remote = kernel_time(work, device, away)
         moved = remote_traffic(receive.message, receive.again, waves, net)
-        link += float(moved) / net.rate(1 if receive.by_source else net.peers)
+        link += float(moved) / net.rate(1 if receive.visits_sources else net.peers)
     if not np.all(np.greater(time.fits, 0)):
         raise CostError(
             f"a program of {part.name} does not fit a multiprocessor; choose smaller "

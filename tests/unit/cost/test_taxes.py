@@ -242,6 +242,16 @@ def test_remote_loads_stand_in_the_loop() -> None:
     assert away.communication == pytest.approx(away.seconds - near.seconds)
 
 
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_program_that_visits_one_source_fills_its_pipeline_once(remote: bool) -> None:
+    """The loop over ranks is on the grid; loads of peers take longer."""
+    receive = Receive("x", 0.0, remote, waits=False, by_source=True, in_turn=False)
+    alone = part_time(Part("gemm", WORK), NODE)
+    found = part_time(Part("gemm", WORK, receives=(receive,)), NODE)
+    filled = 1 + 127 / 3
+    assert found.seconds - alone.seconds == pytest.approx(remote * filled * 0.3e-6)
+
+
 @pytest.mark.parametrize("stages", [1, 4])
 @pytest.mark.parametrize("exposed", [0, 64, 128])
 def test_the_bound_holds_for_loops_that_visit_the_sources(

@@ -66,7 +66,7 @@ def test_few_rows_of_each_rank_are_one_tile(rows: int, ranks: int):
         compiled("M", sizes, f"ranks={ranks} pattern=fused sources={sources}")
         for sources in ("each", "all")
     )
-    assert nanoseconds(all_) < 0.95 * nanoseconds(one)
+    assert nanoseconds(all_) < nanoseconds(one)
 
 
 @exhaustive
