@@ -39,7 +39,7 @@ from comet.passes.graph.split import SplitPass, ops_with, plan_split
 from comet.passes.graph.split.products import products_of
 from comet.passes.graph.split.trials import products_alone
 from comet.passes.schedule.fuse.gpu.trial import Noted, noted
-from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search import Candidate, Cost, Found, NotCheaper, cheapest
 from comet.passes.search.ahead import Ahead, ahead
 
 MIN_PART = 128
@@ -69,8 +69,27 @@ The seconds of products of a long function that are split, as a multiple of thos
 which the last program sees the stores of others: it saves little of shorter ones.
 """
 
+LEAST_SAVED = 0.08
+"""
+What a split saves of the time of the products of a long function, at least: the kernels
+of the function may be others than those of the products alone.
+"""
+
 WAVES = 8
 """The most programs that are tried, as a multiple of the number of multiprocessors."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which splits are not made although they are estimated to be faster."""
+
+    seconds: float = 0.0
+    """Those of modules that take less than this."""
+    saved: float = 0.0
+    """Those that save a smaller fraction of the time."""
+
+
+NO_LIMITS = Limits()
 
 
 def choose_splits(
@@ -93,7 +112,7 @@ def choose_splits(
     ]
     groups = list(products_by_operand(module)) if ranks == 1 else []
     rest = (*to_kernels, *to_plans)
-    least = gpu.launch + LEAST_EXCHANGES * gpu.exchange
+    limits = Limits(gpu.launch + LEAST_EXCHANGES * gpu.exchange, LEAST_SAVED)
     if not _is_long(module):
         products = [group.splits(gpu) for group in groups]
         return _fastest_splits(module, [*products, *folds], rest)
@@ -103,7 +122,7 @@ def choose_splits(
         split
         for group in groups
         if (splits := group.splits(gpu))
-        for split in _fastest_splits(group.alone(module), [splits], rest, least)
+        for split in _fastest_splits(group.alone(module), [splits], rest, limits)
     ]
 
 
@@ -111,17 +130,13 @@ def _fastest_splits(
     module: ModuleOp,
     options: Sequence[Sequence[SplitPass]],
     rest: Sequence[ModulePass],
-    least: float = 0.0,
+    limits: Limits = NO_LIMITS,
 ) -> list[SplitPass]:
-    """
-    Return the fastest of each of `options`, in the order of what they save.
-
-    Of a module that takes fewer than `least` seconds nothing is split.
-    """
+    """Return the fastest of each of `options`, in the order of what they save."""
     chosen: list[SplitPass] = []
     left = [splits for splits in options if splits]
     while left:
-        found = _fastest(module, chosen, left, rest, least)
+        found = _fastest(module, chosen, left, rest, limits)
         if found is None:
             break
         chosen.append(found)
@@ -134,7 +149,7 @@ def _fastest(
     before: Sequence[SplitPass],
     options: Sequence[Sequence[SplitPass]],
     rest: Sequence[ModulePass],
-    least: float,
+    limits: Limits,
 ) -> SplitPass | None:
     """Return the fastest split after those `before`, None if none helps."""
     gpu = device_of(attached_system(module))
@@ -148,14 +163,16 @@ def _fastest(
         split: SplitPass | None, done: Ahead[Noted[float]]
     ) -> Found[SplitPass | None]:
         tried[split] = inf
-        tried[split] = done.result(number[split]).learned()
+        tried[split] = seconds = done.result(number[split]).learned()
+        if split is not None and seconds > (1 - limits.saved) * tried[None]:
+            raise NotCheaper(f"{1e6 * seconds:.3f} us, which saves too little")
         return Found(split, Cost(tried[split]))
 
     def candidates(
         done: Ahead[Noted[float]],
     ) -> Iterator[Candidate[SplitPass | None]]:
         yield Candidate("none", partial(price, None, done))
-        for splits in options if tried[None] >= least else ():
+        for splits in options if tried[None] >= limits.seconds else ():
             for split in splits:
                 yield Candidate(split.label, partial(price, split, done))
                 best = min(tried, key=tried.__getitem__)
