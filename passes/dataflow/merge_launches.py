@@ -34,6 +34,7 @@ from comet.passes.dataflow.launches import (
     Programs,
     cheapest_launches,
 )
+from comet.passes.dataflow.share_tiles.analysis import PartialFold, partial_fold
 from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.schedule.tile.gpu import finish_kernel
@@ -183,12 +184,15 @@ def prices_on(system: SystemOp) -> LaunchPrices[KernelOp]:
     """
     Return the times of launches of kernels that have their tiles.
 
-    One whose shards are unequal has its own: a dimension of another may be whole.
+    One whose shards are unequal has its own: a dimension of another may be whole. So
+    has one whose programs may share a list of tiles (`share-tiles`).
     """
     gpu, levels = device_of(system), gpu_levels(system)
 
     def programs_of(kernel: KernelOp) -> tuple[Programs, ...]:
         if not is_local(kernel) or kernel.shards or not has_only_nodes(kernel):
+            return ()
+        if isinstance(partial_fold(kernel), PartialFold):
             return ()
         trees = [Programs.of(node, levels, gpu) for node in kernel.nodes]
         found = tuple(tree for tree in trees if tree is not None)

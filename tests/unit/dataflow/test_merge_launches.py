@@ -13,7 +13,12 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.cost import estimate_of
-from comet.dialects.dataflow import ArriveOp, BarrierOp, KernelOp, ProgramOp
+from comet.dialects.dataflow import (
+    ArriveOp,
+    BarrierOp,
+    KernelOp,
+    ProgramOp,
+)
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.dataflow.merge_launches import LAUNCHES, prices_on
@@ -295,3 +300,22 @@ def test_two_nodes_have_counters_of_their_own():
     second.operands[-1] = first.counters
     with pytest.raises(PassFailedException, match="counters to which others add, too"):
         run_passes(module, "verify-sync")
+
+
+DECODING_AND_GEMM = """
+!Q = tensor<3x2x3x8xf16>
+!K = tensor<3x2x48x8xf16>
+!W = tensor<16x16xf16>
+func.func @main(%q: !Q, %k: !K, %v: !K, %lens: tensor<3xi32>, %a: !W, %b: !W)
+    -> (!Q, !W) {
+  %o = compound.flash_decode %q, %k, %v, %lens : (!Q, !K, !K, tensor<3xi32>) -> !Q
+  %c = compound.gemm %a, %b : (!W, !W) -> !W
+  func.return %o, %c : !Q, !W
+}
+"""
+
+
+def test_programs_that_may_share_a_list_of_tiles_have_their_launch():
+    plan = f'{H200},triton-distributed{{split="S=4" merge=last to=dataflow}}'
+    module = run_passes(parse_module(DECODING_AND_GEMM), plan)
+    assert [nodes for _, nodes in launched(module)] == [2, 1]
