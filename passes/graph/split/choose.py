@@ -33,6 +33,7 @@ from comet.dialects.compound.dims import elements_of, joined_extents, names_of
 from comet.dialects.cost import estimate_of
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule.accumulators import addends, only_added
 from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
 from comet.passes.graph.split import SplitPass, ops_with, plan_split
@@ -242,14 +243,33 @@ class Products:
 
 
 def products_by_operand(module: ModuleOp) -> Iterator[Products]:
-    """Yield the products of a module, those that read one value together."""
+    """
+    Yield the products of a module, those that read one value together.
+
+    Without those that share an accumulator with others that they are added to.
+    """
     for func in compute_functions(module):
         groups: dict[tuple[SSAValue, Sequence[str]], dict[str, ContractOp]] = {}
         for name, op in products_of(func).items():
+            if shares_accumulator(op):
+                continue
             keys = [(value, op.contracted) for value in op.operands]
             key = next((key for key in keys if key in groups), keys[0])
             groups.setdefault(key, {})[name] = op
         yield from map(Products, groups.values())
+
+
+def shares_accumulator(op: ContractOp) -> bool:
+    """Return whether a product is added to another one over the same dimensions."""
+    last = only_added(op.result)
+    while last is not None and (after := only_added(last.result)) is not None:
+        last = after
+    added = () if last is None else addends(last)
+    others = (value.owner for value in added if value is not op.result)
+    return any(
+        isinstance(other, ContractOp) and {*other.contracted} == {*op.contracted}
+        for other in others
+    )
 
 
 def _is_long(module: ModuleOp) -> bool:

@@ -17,8 +17,10 @@ from triton_modules import check_all, emitted, hardware
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import AllGatherOp, CollectiveOp
-from comet.dialects.compound import FoldOp, ReduceOp, RenameOp
+from comet.dialects.compound import ContractOp, FoldOp, ReduceOp, RenameOp
 from comet.dialects.compound.dims import names_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.graph.split.choose import products_by_operand, shares_accumulator
 
 RANKS = (1, 2, 3, 4, 8)
 REDUCED = [
@@ -291,3 +293,40 @@ def test_products_are_split_alone(products: str, parts: int):
     assert_same_meaning(before, after, "main")
     reductions = [op for op in after.walk() if isinstance(op, ReduceOp)]
     assert len(reductions) == len(products.split())
+
+
+GRADIENT = """
+!X = tensor<5x12xf16, #compound.dims<M, F>>
+!W = tensor<12x7xf16, #compound.dims<F, D>>
+!Y = tensor<5x7xf32, #compound.dims<M, D>>
+func.func @main(%x: !X, %y: !X, %w: !W, %v: !W, %r: !Y) -> (!Y, !Y) {
+  %a = compound.contract %x, %w : !X, !W -> !Y
+  %b = compound.contract %y, %v : !X, !W -> !Y
+  %c = compound.contract %x, %v : !X, !W -> !Y
+  %s = compound.map add %a, %r : !Y, !Y -> !Y
+  %t = compound.map add %s, %b : !Y, !Y -> !Y
+  %u = compound.map add %c, %r : !Y, !Y -> !Y
+  func.return %t, %u : !Y, !Y
+}
+"""
+
+
+def test_products_of_one_sum_are_not_tried_alone():
+    """They share an accumulator, in which the parts of one of them would be missing."""
+    module = parse_module(GRADIENT)
+    products = [op for op in module.walk() if isinstance(op, ContractOp)]
+    assert list(map(shares_accumulator, products)) == [True, True, False]
+    (group,) = products_by_operand(module)
+    assert list(group.by_name) == ["c"]
+
+
+def test_products_are_tried_with_what_follows_them():
+    """Elementwise ops are in the kernels that store their results."""
+    module = parse_module(PROJECTIONS)
+    first, *_ = groups = list(products_by_operand(module))
+    assert [list(group.by_name) for group in groups] == [["q", "k"], ["o"], ["s"]]
+    (func,) = compute_functions(first.alone(module))
+    assert [op.name.partition(".")[2] for op in func.body.block.ops] == [
+        *("contract", "contract", "map", "cast", "return"),
+    ]
+    assert len(func.body.block.args) == 3
