@@ -11,7 +11,7 @@ tried in small functions, as each trial fuses its function again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from math import inf, prod
@@ -39,6 +39,7 @@ from comet.passes.analysis.levels import compute_block
 from comet.passes.graph.split import SplitPass, ops_with, plan_split
 from comet.passes.graph.split.products import products_of
 from comet.passes.graph.split.trials import products_alone
+from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.gpu.trial import Noted, noted
 from comet.passes.search import Candidate, Cost, Found, NotCheaper, cheapest
 from comet.passes.search.ahead import Ahead, ahead
@@ -123,7 +124,19 @@ def choose_splits(
         split
         for group in groups
         if (splits := group.splits(gpu))
-        for split in _fastest_splits(group.alone(module), [splits], rest, limits)
+        for split in _fastest_splits(
+            group.alone(module), [splits], _by_priority(rest), limits
+        )
+    ]
+
+
+def _by_priority(passes: Sequence[ModulePass]) -> list[ModulePass]:
+    """Return passes of which `fuse` compares fewer strategies: trials are many."""
+    return [
+        replace(each, strategy="priority")
+        if isinstance(each, FusePass) and each.strategy == "auto"
+        else each
+        for each in passes
     ]
 
 
@@ -164,10 +177,11 @@ def _fastest(
         split: SplitPass | None, done: Ahead[Noted[float]]
     ) -> Found[SplitPass | None]:
         tried[split] = inf
-        tried[split] = seconds = done.result(number[split]).learned()
+        seconds = done.result(number[split]).learned()
         if split is not None and seconds > (1 - limits.saved) * tried[None]:
             raise NotCheaper(f"{1e6 * seconds:.3f} us, which saves too little")
-        return Found(split, Cost(tried[split]))
+        tried[split] = seconds
+        return Found(split, Cost(seconds))
 
     def candidates(
         done: Ahead[Noted[float]],
