@@ -178,7 +178,8 @@ def _fastest(
     ) -> Found[SplitPass | None]:
         tried[split] = inf
         seconds = done.result(number[split]).learned()
-        if split is not None and seconds > (1 - limits.saved) * tried[None]:
+        whole = tried.get(None, inf)
+        if split is not None and (1 - limits.saved) * whole < seconds < whole:
             raise NotCheaper(f"{1e6 * seconds:.3f} us, which saves too little")
         tried[split] = seconds
         return Found(split, Cost(seconds))
