@@ -18,6 +18,7 @@ from comet.passes.analysis.levels import (
     level_of_function,
     spmd_region,
 )
+from comet.passes.analysis.named_numbers import named_number
 from comet.passes.graph.split import SplitPass
 from comet.passes.sharding.add_ctas import AXIS as CTAS
 from comet.passes.sharding.boundary import says_sharding
@@ -117,11 +118,11 @@ def parse_splits(text: str) -> tuple[SplitPass, ...]:
 def _parse_split(text: str) -> SplitPass:
     """Return the split of a dimension, or of the products that are named behind it."""
     what, _, products = text.partition(":")
-    dim, _, parts = what.partition("=")
-    if not dim.strip().isidentifier() or not parts.strip().isdecimal():
+    found = named_number(what)
+    if found is None:
         raise PassFailedException(
             "the option 'split' is DIM=PARTS, such as S=64, or D=4: q k for products, "
             f"none or auto, not '{text}'"
         )
     names = " ".join(name.removeprefix("%") for name in products.split())
-    return SplitPass(dim.strip(), int(parts), names or None)
+    return SplitPass(*found, names or None)

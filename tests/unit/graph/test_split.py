@@ -20,7 +20,9 @@ from comet.dialects.collective import AllGatherOp, CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp, ReduceOp, RenameOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import products_by_operand, shares_accumulator
+from comet.passes.pipelines.triton_distributed.start import parse_splits
 
 RANKS = (1, 2, 3, 4, 8)
 REDUCED = [
@@ -330,3 +332,15 @@ def test_products_are_tried_with_what_follows_them():
         *("contract", "contract", "map", "cast", "return"),
     ]
     assert len(func.body.block.args) == 3
+
+
+def test_the_option_of_the_pipeline_gives_each_split():
+    found = parse_splits("S=64;D=4: q %k; F = 2 : down")
+    assert found == (
+        SplitPass("S", 64),
+        SplitPass("D", 4, "q k"),
+        SplitPass("F", 2, "down"),
+    )
+    assert parse_splits(";".join(each.label for each in found)) == found
+    with pytest.raises(PassFailedException, match="DIM=PARTS.* not 'D=q'"):
+        parse_splits("D=q")
