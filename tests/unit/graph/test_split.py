@@ -342,5 +342,5 @@ def test_the_option_of_the_pipeline_gives_each_split():
         SplitPass("F", 2, "down"),
     )
     assert parse_splits(";".join(each.label for each in found)) == found
-    with pytest.raises(PassFailedException, match="DIM=PARTS.* not 'D=q'"):
+    with pytest.raises(PassFailedException, match=r"DIM=PARTS.* not 'D=q'"):
         parse_splits("D=q")
