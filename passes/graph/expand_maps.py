@@ -85,6 +85,8 @@ def expand(op: MapOp) -> None:
     """Replace `op` by ops that COMET files have, with the same sharding."""
     emit = Maps(op)
     result = EXPANSIONS[op.kind.data](emit, *op.inputs)
+    if result.type != op.result.type:  # The last map has the dimensions in its order.
+        result = Rewriter.replace_value_with_new_type(result, op.result.type)
     result.name_hint = op.result.name_hint
     Rewriter.replace_op(op, (), (result,))
 

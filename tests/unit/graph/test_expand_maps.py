@@ -70,6 +70,26 @@ def test_padding_hides_an_extent():
     assert_same_meaning(padded, after, "main")
 
 
+@pytest.mark.parametrize("kind", [k for k in EXPANSIONS if k is not MapKind.ERF])
+def test_dimensions_keep_the_order_of_the_result(kind: MapKind):
+    """A map may transpose; the cast after it has the same order."""
+    operands = "%x, %x" if kind is MapKind.MIN else "%x"
+    types = "!X, !X" if kind is MapKind.MIN else "!X"
+    before = parse_module(f"""
+      !X = tensor<3x7xf32, #compound.dims<K, M>>
+      !Y = tensor<7x3xf32, #compound.dims<M, K>>
+      !Z = tensor<7x3xf16, #compound.dims<M, K>>
+      func.func @main(%a: !X) -> !Z {{
+        %x = compound.map exp %a : !X -> !X
+        %y = compound.map {kind} {operands} : {types} -> !Y
+        %z = compound.cast %y : !Y -> !Z
+        func.return %z : !Z
+      }}""")
+    after = run_passes(before, "expand-maps")
+    assert not needs_expansion(after)
+    assert_same_meaning(before, after, "main")
+
+
 @pytest.mark.parametrize("rank", SHAPES)
 def test_the_error_function_is_close(rank: int):
     before = parse_module(program("erf", rank))
