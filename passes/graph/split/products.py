@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from comet.dialects.compound import (
     CastOp,
@@ -47,30 +47,25 @@ def with_operands(
     These ops compute what the products read from arguments of the function alone, so
     each kernel can compute it while it loads them. Other values are read as they are.
     """
-    slice_ = {op for op in func.body.block.ops if op in products}
-    for product in products:
-        for value in product.operands:
-            slice_ |= _computing(value, dim) or set()
-    return [op for op in func.body.block.ops if op in slice_]
+    elementwise = _of_arguments(func, dim)
+    found: set[Operation] = set(products)
+    for op in reversed(func.body.block.ops):
+        users = (use.operation for result in op.results for use in result.uses)
+        if op in elementwise and not found.isdisjoint(users):
+            found.add(op)
+    return [op for op in func.body.block.ops if op in found]
 
 
-def _computing(value: SSAValue, dim: str) -> set[Operation] | None:
-    """
-    Return the ops with `dim` that compute a value of arguments, elementwise.
-
-    None if it depends on `dim` in another way, such as by a product.
-    """
-    op = value.owner
-    if dim not in names_of(value) or not isinstance(op, Operation):
-        return set()
-    if not isinstance(op, ELEMENTWISE) and not (
-        isinstance(op, RenameOp) and op.keeps(dim)
-    ):
-        return None
-    found: set[Operation] = {op}
-    for operand in op.operands:
-        before = _computing(operand, dim)
-        if before is None:
-            return None
-        found |= before
+def _of_arguments(func: FuncOp, dim: str) -> set[Operation]:
+    """Return the elementwise ops with `dim` that read it only of arguments."""
+    found: set[Operation] = set()
+    for op in func.body.block.ops:
+        keeps = isinstance(op, ELEMENTWISE) or (
+            isinstance(op, RenameOp) and op.keeps(dim)
+        )
+        if not keeps or dim not in names_of(op.results[0]):
+            continue
+        read = (value.owner for value in op.operands if dim in names_of(value))
+        if all(isinstance(owner, Block) or owner in found for owner in read):
+            found.add(op)
     return found

@@ -17,7 +17,7 @@ from triton_modules import check_all, emitted, hardware
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import AllGatherOp, CollectiveOp
-from comet.dialects.compound import ContractOp, FoldOp, ReduceOp, RenameOp
+from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp, RenameOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.graph.split import SplitPass
@@ -295,6 +295,26 @@ def test_products_are_split_alone(products: str, parts: int):
     assert_same_meaning(before, after, "main")
     reductions = [op for op in after.walk() if isinstance(op, ReduceOp)]
     assert len(reductions) == len(products.split())
+
+
+def test_long_chains_before_a_product_are_split_with_it():
+    """Each op of the chain reads the one before it twice, and is visited once."""
+    chain = "\n".join(
+        f"%h{n + 1} = compound.map max %h{n}, %h{n} : !X, !X -> !X" for n in range(64)
+    )
+    before = parse_module(f"""
+      !X = tensor<2x12xf32, #compound.dims<M, D>>
+      !W = tensor<12x3xf32, #compound.dims<D, N>>
+      !Y = tensor<2x3xf32, #compound.dims<M, N>>
+      func.func @main(%h0: !X, %w: !W) -> !Y {{
+        {chain}
+        %c = compound.contract %h64, %w : !X, !W -> !Y
+        func.return %c : !Y
+      }}""")
+    after = run_passes(before, "split{dim=D parts=4 products=c}")
+    assert_same_meaning(before, after, "main")
+    maps = [op for op in after.walk() if isinstance(op, MapOp)]
+    assert all("D_part" in names_of(op.result) for op in maps)
 
 
 GRADIENT = """
