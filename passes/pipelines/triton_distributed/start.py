@@ -116,7 +116,7 @@ def parse_splits(text: str) -> tuple[SplitPass, ...]:
 
 
 def _parse_split(text: str) -> SplitPass:
-    """Return the split of a dimension, or of the products that are named behind it."""
+    """Return the split of a dimension, or of the products that follow a colon."""
     what, _, products = text.partition(":")
     found = named_number(what)
     if found is None:

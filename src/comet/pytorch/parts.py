@@ -28,13 +28,13 @@ from comet.pytorch.tracer import Tracer, UnsupportedError
 
 
 def part_of_rank(whole: torch.Tensor, axis: int, ranks: int) -> torch.Tensor:
-    """Stand in a graph for the part that a rank takes of an axis, of equal ones."""
-    raise NotImplementedError
+    """Be the target of a node: the part that a rank takes of an axis, of equal ones."""
+    raise AssertionError("a graph of all ranks is translated, and never run")
 
 
 def number_of_rank(first: float, step: float) -> torch.Tensor:
-    """Stand in a graph for `first` on rank 0, and `step` more on each next one."""
-    raise NotImplementedError
+    """Be the target of a node: `first` on rank 0, and `step` more on each next one."""
+    raise AssertionError("a graph of all ranks is translated, and never run")
 
 
 @dataclass(frozen=True)
