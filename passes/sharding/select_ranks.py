@@ -60,10 +60,14 @@ def narrowed_mesh(module: ModuleOp, mesh: MeshOp, ranks: int) -> MeshOp | None:
     name, extents = mesh.sym_name.data, mesh.axis_extents
     if fault := mesh.fault((AXIS,)):
         raise PassFailedException(f"select-ranks: {fault}")
-    if not 1 <= ranks <= extents[AXIS]:
+    if ranks < 1:
         raise PassFailedException(
-            f"select-ranks: ranks={ranks} is not between 1 and {extents[AXIS]}, the "
-            f"number of ranks of @{name}; attach hardware with more, or use fewer"
+            f"select-ranks: ranks={ranks} is too small; it is at least 1"
+        )
+    if ranks > extents[AXIS]:
+        raise PassFailedException(
+            f"select-ranks: ranks={ranks} is too many: @{name} has "
+            f"{extents[AXIS]}; attach hardware with more, or use fewer"
         )
     if ranks == extents[AXIS]:
         return None

@@ -6,5 +6,5 @@ func.func @f(%a: tensor<8x4xf16>, %b: tensor<4x16xf16>) -> tensor<8x16xf16> {
   func.return %p : tensor<8x16xf16>
 }
 
-// CHECK: select-ranks: ranks=9 is not between 1 and 8, the number of ranks of @h200x8; attach hardware with more, or use fewer
+// CHECK: select-ranks: ranks=9 is too many: @h200x8 has 8; attach hardware with more, or use fewer
 // EMPTY: pass 'triton-distributed': the option 'dim' names the dimension that ranks shard, as in N; it is empty; name one, or use ranks=1 without it to shard none

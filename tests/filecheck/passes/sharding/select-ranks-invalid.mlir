@@ -1,7 +1,7 @@
 // RUN: comet-opt %s --split-input-file --verify-diagnostics -p 'select-ranks{ranks=3}' | filecheck %s
 
 collective.mesh @pair {rank = 2}
-// CHECK: select-ranks: ranks=3 is not between 1 and 2, the number of ranks of @pair; attach hardware with more, or use fewer
+// CHECK: select-ranks: ranks=3 is too many: @pair has 2; attach hardware with more, or use fewer
 
 // -----
 
