@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from comet.runtime.request import (
     GRAPHS,
@@ -38,9 +39,17 @@ def has_gpu() -> bool:
     return any(os.path.exists(path) for path in DEVICE_FILES)
 
 
+class FlagParser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence with exit code 1, as of the other tools."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print why the command line is wrong, and exit."""
+        self.exit(1, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+
 def argument_parser() -> argparse.ArgumentParser:
     """Return the parser of comet-run's command line."""
-    parser = argparse.ArgumentParser(
+    parser = FlagParser(
         prog="comet-run",
         description="Run a module emitted by `comet-opt -t triton`, and check it "
         "against the numpy reference in it.",
