@@ -216,10 +216,16 @@ def _bug(error: BaseException) -> str:
     if ran is not None and (location := _location_in_plugin(type(ran), error)):
         return brief(_plugin_mistake(ran, location, error))
     return brief(
-        f"error: a bug in comet, please report it: {type(error).__name__}: "
-        f"{error} ({_innermost(error)}); "
+        f"error: a bug in comet, please report it: {_named(error)} "
+        f"({_innermost(error)}); "
         "set COMET_TRACEBACK=1 to see the traceback"
     )
+
+
+def _named(error: BaseException) -> str:
+    """Return the class and the text of an exception; an assertion may have no text."""
+    text = _one_line(str(error))
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _innermost(error: BaseException) -> str:
@@ -263,8 +269,7 @@ def _plugin_mistake(
     kind = "pass" if isinstance(ran, ModulePass) else "target"
     return (
         f"error: the {kind} '{ran.name}' of a plug-in fails at {location}: "
-        f"{type(error).__name__}: {_one_line(str(error))}; set COMET_TRACEBACK=1 to "
-        "see the traceback"
+        f"{_named(error)}; set COMET_TRACEBACK=1 to see the traceback"
     )
 
 

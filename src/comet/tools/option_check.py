@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
+from inspect import isabstract
 from typing import TypeVar, get_type_hints
 
 from xdsl.passes import ModulePass
@@ -47,14 +48,25 @@ def checked(kind: str, spec: ArgSpec, class_: type[MadeT]) -> MadeT:
     """
     Return the pass or target that `spec` names; a list may be quoted.
 
-    Raises UsageError if it does not take the options of `spec`.
+    Raises UsageError if it does not take the options of `spec`, or if its class lacks
+    what a pass needs.
     """
+    if isabstract(class_):
+        lacking = ", ".join(sorted(class_.__abstractmethods__))
+        raise UsageError(
+            f"{kind} '{spec.name}': its class {class_.__name__} lacks {lacking}; define "
+            "it there"
+        )
     spec = with_lists(spec, class_)
     options = spec.normalize_parameter_names().parameters
     names = [field.name for field in fields(class_) if field.init]
     for option in options:
         if option not in names:
+            close = get_close_matches(option, names, n=1)
             there = f"it has {', '.join(names)}" if names else "it has none"
+            there = f"did you mean '{close[0]}'?" if close else there
+            if option in vars(class_).get("__annotations__", {}):
+                there = f"write @dataclass(frozen=True) above class {class_.__name__}"
             raise UsageError(f"{kind} '{spec.name}' has no option '{option}'; {there}")
     try:
         return class_.from_spec(spec)

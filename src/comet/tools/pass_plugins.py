@@ -33,7 +33,8 @@ def load_pass_plugin(path: str) -> dict[str, type[ModulePass]]:
 
 def _run_file(path: str) -> ModuleType:
     if not Path(path).is_file():
-        raise UsageError(f"{path}: no such pass plug-in")
+        what = "a folder" if Path(path).is_dir() else "no such file"
+        raise UsageError(f"{path}: {what}; a pass plug-in is a Python file (.py)")
     name = f"comet_pass_plugin_{Path(path).stem}"
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -332,7 +332,7 @@ def no_store() -> object:
         (no_mapping, "the module has 0 ops 'comet.problem' where one is needed"),
         (no_model, "there is no model 'tool' here; choose from paper"),
         (no_target, "there is no target named 'tritn'; did you mean 'triton'"),
-        (no_target_option, "target 'comet' has no option 'die'; it has dir"),
+        (no_target_option, "target 'comet' has no option 'die'; did you mean 'dir'?"),
         (no_kernel, "load: hardware @edge is no GPU; run comet-accelerator"),
         (no_accelerator, "explore: hardware @h200x1 is a GPU"),
         (no_constraint, "constraints.yaml:1: there is no constraint 'stram'"),

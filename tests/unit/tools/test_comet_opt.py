@@ -57,6 +57,17 @@ class Unfinished(FunctionPass):
     def rewrite(self, function, module):
         pass
 """
+HALF_A_PLUGIN = """
+from xdsl.passes import ModulePass
+
+
+class Half(ModulePass):
+    name = "half"
+    n: int = 1
+
+    def METHOD:
+        pass
+"""
 
 
 def comet_opt(*args: str, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -165,6 +176,32 @@ def test_what_a_plugin_lacks_is_its_mistake(good: str, plugin: str):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("", "pass 'half': its class Half lacks apply; define it there"),
+        (
+            "{n=2}",
+            "'half' has no option 'n'; write @dataclass(frozen=True) above class",
+        ),
+    ],
+)
+def test_what_the_class_of_a_plugin_lacks_is_named(
+    options: str, message: str, good: str, plugin: str
+):
+    method = "apply(self, ctx, op)" if options else "levels(self)"
+    Path(plugin).write_text(HALF_A_PLUGIN.replace("METHOD", method))
+    args = (good, "--load-pass-plugin", plugin, "-p", f"half{options}")
+    assert message in the_sentence(comet_opt(*args))
+
+
+def test_an_error_without_a_text_is_named(good: str, plugin: str):
+    text = PLUGIN.replace('raise KeyError("a mistake of ours")', "assert False")
+    Path(plugin).write_text(text)
+    args = (good, "--load-pass-plugin", plugin, "-p", "fail{how=bug}")
+    assert ": AssertionError; set COMET_TRACEBACK=1" in the_sentence(comet_opt(*args))
+
+
 def test_a_mistake_of_comet_below_a_plugin_is_a_bug_in_comet(good: str, plugin: str):
     text = PLUGIN.replace("self.visit(func)", "LowerToCometPass().apply(1, 2)")
     own = "from comet.passes.comet.lower_to_comet import LowerToCometPass\n"
@@ -195,7 +232,10 @@ USAGE = {
     "flag": (["--fast"], "unrecognized arguments: --fast"),
     "output": (["-o", "no/out.mlir"], "-o: no file can be written at no/out.mlir"),
     "report": (["--report", "no/r.html"], "--report: no file can be written at no/r"),
-    "plug-in": (["--load-pass-plugin", "no.py"], "no.py: no such pass plug-in"),
+    "plug-in": (
+        ["--load-pass-plugin", "no.py"],
+        "no.py: no such file; a pass plug-in is",
+    ),
 }
 
 
