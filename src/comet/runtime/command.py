@@ -40,7 +40,7 @@ def has_gpu() -> bool:
 
 
 class FlagParser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence with exit code 1, as of the other tools."""
+    """A parser whose errors are one sentence, with the exit code 1."""
 
     def error(self, message: str) -> NoReturn:
         """Print why the command line is wrong, and exit."""

@@ -54,8 +54,8 @@ def checked(kind: str, spec: ArgSpec, class_: type[MadeT]) -> MadeT:
     if isabstract(class_):
         lacking = ", ".join(sorted(class_.__abstractmethods__))
         raise UsageError(
-            f"{kind} '{spec.name}': its class {class_.__name__} lacks {lacking}; define "
-            "it there"
+            f"{kind} '{spec.name}': its class {class_.__name__} lacks {lacking}; "
+            "define it there"
         )
     spec = with_lists(spec, class_)
     options = spec.normalize_parameter_names().parameters
