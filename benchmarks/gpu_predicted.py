@@ -55,7 +55,7 @@ def decode_rows() -> Iterator[tuple[float, list[str]]]:
     """Yield how much longer than its bytes flash decode takes, with a row."""
     for size in MICROSECONDS[DECODE]:
         plan = compiled(DECODE, size)
-        rate = device_of(attached_system(plan)).hbm_bandwidth
+        rate = device_of(attached_system(plan)).memory.hbm_bandwidth
         least = 1e6 * key_bytes(extents_of(size)) / rate
         own = 1e6 * predicted_times(plan).graph
         shown = [f"{own:.1f}", f"{least:.1f}", f"{own / least:.2f}"]

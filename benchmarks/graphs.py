@@ -101,7 +101,7 @@ def row(case: Case, machine: str) -> list[str]:
     ops = elementary(case, machine)
     trials = Trials(attached_system(plan))
     alone, library = one_by_one(ops, trials), by_library(ops, trials.gpu)
-    launch = trials.gpu.launch
+    launch = trials.gpu.times.launch
     return [
         case.name,
         str(len(ops)),
@@ -163,8 +163,8 @@ def by_library(ops: Sequence[Operation], gpu: Device) -> Time:
     """Return the time of products by cuBLAS, and of one pass for each chain."""
     products = [op for op in ops if isinstance(op, ContractOp)]
     times = [product_seconds(op) for op in products]
-    times += [moved / gpu.hbm_bandwidth for moved in chain_bytes(ops)]
-    return Time(len(times), sum(times) + len(times) * gpu.launch)
+    times += [moved / gpu.memory.hbm_bandwidth for moved in chain_bytes(ops)]
+    return Time(len(times), sum(times) + len(times) * gpu.times.launch)
 
 
 def product_seconds(op: ContractOp) -> float:

@@ -74,7 +74,9 @@ def multiprocessors(hardware: str) -> Multiprocessors:
     """Return those of a file in samples/hardware: L2 has an equal part for each."""
     path = SAMPLES / "hardware" / f"{hardware}.yaml"
     gpu = device_of(read_arch(path.read_text(), path.name))
-    return Multiprocessors(gpu.multiprocessors, gpu.l2_bandwidth / gpu.hbm_bandwidth)
+    return Multiprocessors(
+        gpu.multiprocessors, gpu.memory.l2_bandwidth / gpu.memory.hbm_bandwidth
+    )
 
 
 def makespan(work: Sequence[float], gpu: Multiprocessors) -> float:

@@ -108,7 +108,7 @@ def _tile_registers(
     summary: KernelSummary, row: Mapping[str, int], gpu: Device
 ) -> float:
     """Return the registers of a thread for the tiles of a program alone."""
-    threads = gpu.warp_threads * row["warps"]
+    threads = gpu.limits.warp_threads * row["warps"]
     return float(alive_bytes(summary, row, 1)) / threads / REGISTER
 
 

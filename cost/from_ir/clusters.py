@@ -13,7 +13,7 @@ from comet.dialects.schedule.node import NodeOp
 
 def row_split(node: SpatialOp, gpu: Device) -> RowSplit | None:
     """Return how clusters divide the tiles of a kernel, None if they cannot."""
-    if gpu.most_cluster_blocks == 1 or unsplit(node) is not None:
+    if gpu.limits.most_cluster_blocks == 1 or unsplit(node) is not None:
         return None
     return RowSplit(*split_dims(node), len(row_reductions(node)))
 

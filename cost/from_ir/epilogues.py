@@ -21,7 +21,7 @@ def divided_epilogue(
 
     The terminator is one of them: in subtiles, results have been stored before it.
     """
-    if gpu.compiled.epilogue_subtiles <= 1:
+    if gpu.triton.stores.epilogue_subtiles <= 1:
         return {}
     if (epilogue := epilogue_of(node)) is None:
         return {}

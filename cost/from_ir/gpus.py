@@ -7,28 +7,15 @@ from functools import partial
 from typing import cast
 
 from comet.cost.estimate import CostError
-from comet.cost.gpu.device import (
-    Compiled,
-    Device,
-    MatrixInstruction,
-    SpecializedWarps,
-    WarpInstructions,
-)
+from comet.cost.from_ir.triton_rules import most_cluster_blocks, triton_rules
+from comet.cost.gpu.device import Device, Limits, Memory, Times, Units
 from comet.cost.gpu.interconnect import Interconnect
 from comet.cost.gpu.launch_plan import Machine, shared_device, shared_memory_net
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.fields import Fields, integer, number
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
-from comet.dialects.arch.triton_version import (
-    CLUSTERS_SINCE,
-    FULL_ROWS_STORED,
-    Version,
-    read_version,
-)
-from comet.dialects.schedule.attributes import UNROLLED
 
-INSTRUCTIONS = "matrix_instructions"
 SHARING = "sharing_ranks"
 RANK_EXCHANGE = ("exchange_us", "link_latency_us", "signal_us")
 """
@@ -47,88 +34,62 @@ def device_of(system: SystemOp) -> Device:
     figures, levels = _figures(system), gpu_levels(system)
     figure, count = partial(number, figures), partial(integer, figures)
     device = Device(
-        clock=figure("clock_ghz") * 1e9,
         multiprocessors=count("multiprocessors"),
-        tensor=_rates(figures, "tensor_tflops", 1e12),
-        vector=_rates(figures, "vector_tflops", 1e12),
-        function_costs=_rates(figures, "function_costs"),
-        special_units=frozenset(cast(Sequence[str], figures.get("special_units", ()))),
-        hbm_bandwidth=figure("hbm_gb_per_s") * 1e9,
-        l2_bytes=count("l2_bytes"),
-        l2_bandwidth=figure("l2_gb_per_s") * 1e9,
-        launch=figure("launch_us") * 1e-6,
-        register_bytes=system.level(levels.registers).memory.bytes,
-        shared_bytes=system.level(levels.shared).memory.bytes,
-        reserved_bytes=count("reserved_shared_bytes"),
-        warps=count("warps"),
-        warp_threads=count("warp_threads"),
-        vector_warps=figure("vector_warps"),
-        shared_per_clock=count("shared_bytes_per_clock"),
-        load_bytes=count("load_bytes"),
-        load_latency=figure("load_latency_us") * 1e-6,
-        flag_latency=figure("flag_latency_us") * 1e-6,
-        iteration=figure("iteration_us") * 1e-6,
-        dependent=figure("dependent_us") * 1e-6,
-        exchange=figure("exchange_us") * 1e-6,
-        rank_exchange=sum(map(figure, RANK_EXCHANGE)) * 1e-6,
-        most_cluster_blocks=_most_cluster_blocks(figures),
-        cluster_exchange=figure("cluster_exchange_us") * 1e-6,
+        units=_units(figures),
+        memory=_memory(figures),
+        limits=Limits(
+            register_bytes=system.level(levels.registers).memory.bytes,
+            shared_bytes=system.level(levels.shared).memory.bytes,
+            reserved_bytes=count("reserved_shared_bytes"),
+            warps=count("warps"),
+            warp_threads=count("warp_threads"),
+            most_cluster_blocks=most_cluster_blocks(figures),
+        ),
+        times=_times(figures),
+        triton=triton_rules(figures),
+        exposed_fraction=figure("exposed_fraction"),
         mean_length=figure("mean_length"),
-        compiled=_compiled(figures),
     )
     sharing = count(SHARING)
     return device if sharing == 1 else shared_device(device, sharing)
 
 
-def _compiled(figures: Fields) -> Compiled:
-    """Return how Triton compiles tiles for a GPU."""
+def _units(figures: Fields) -> Units:
+    figure = partial(number, figures)
+    return Units(
+        clock=figure("clock_ghz") * 1e9,
+        tensor=_rates(figures, "tensor_tflops", 1e12),
+        vector=_rates(figures, "vector_tflops", 1e12),
+        function_costs=_rates(figures, "function_costs"),
+        special_units=frozenset(cast(Sequence[str], figures.get("special_units", ()))),
+        vector_warps=figure("vector_warps"),
+    )
+
+
+def _memory(figures: Fields) -> Memory:
     figure, count = partial(number, figures), partial(integer, figures)
-    return Compiled(
-        thread_registers=count("thread_registers"),
-        vector_registers=integer(
-            figures, "vector_registers", count("thread_registers")
-        ),
-        most_registers=count("most_registers"),
-        spare_registers=count("spare_registers"),
-        accumulation_registers=integer(figures, "accumulation_registers", 0),
-        operand_fraction=figure("operand_fraction"),
-        operand_terms=count("operand_terms"),
-        load_fraction=figure("load_fraction"),
-        passed_fraction=number(figures, "passed_fraction", 0),
-        copies_pass_registers=count("copies_pass_registers") > 0,
-        f32_multiple=figure("f32_multiple"),
-        shared_fraction=figure("shared_fraction"),
-        shared_operand_rows=count("shared_operand_rows"),
-        matrix_instructions=tuple(
-            MatrixInstruction(*shape)
-            for shape in cast(Sequence[Sequence[int]], figures[INSTRUCTIONS])
-        ),
-        warp_instructions=WarpInstructions(
-            *cast(Sequence[int], figures["warp_instructions"])
-        ),
-        warps_along_rows=integer(figures, "warps_along_rows", 0) > 0,
-        second_loop_registers=count("second_loop_registers"),
-        outer_loop_registers=count("outer_loop_registers"),
-        most_unrolled=UNROLLED,
-        unrolled_loop_registers=integer(figures, "unrolled_loop_registers", 0),
-        nested_address_registers=integer(figures, "nested_address_registers", 0),
-        summed_address_registers=integer(figures, "summed_address_registers", 0),
-        masked_address_registers=integer(figures, "masked_address_registers", 0),
-        stored_address_registers=integer(figures, "stored_address_registers", 0),
-        least_group_elements=count("least_group_elements"),
-        most_group_elements=count("most_group_elements"),
-        copy_bytes=count("copy_bytes"),
-        free_load_bytes=count("free_load_bytes"),
-        epilogue_subtiles=integer(figures, "epilogue_subtiles", 1),
-        launch_registers=integer(figures, "launch_registers", 0),
-        stores_full_rows=_triton(figures) >= FULL_ROWS_STORED,
-        descriptor_bytes=integer(figures, "descriptor_bytes", 0),
-        specialized=_specialized(figures),
-        stores_converted=integer(figures, "stores_converted", 1) > 0,
-        stages_converted=integer(figures, "stages_converted", 0) > 0,
-        whole_tiles=integer(figures, "whole_tiles", 0) > 0,
-        rounded_fraction=number(figures, "rounded_fraction", 0),
-        exposed_fraction=figure("exposed_fraction"),
+    return Memory(
+        hbm_bandwidth=figure("hbm_gb_per_s") * 1e9,
+        l2_bytes=count("l2_bytes"),
+        l2_bandwidth=figure("l2_gb_per_s") * 1e9,
+        shared_per_clock=count("shared_bytes_per_clock"),
+        load_bytes=count("load_bytes"),
+    )
+
+
+def _times(figures: Fields) -> Times:
+    def seconds(name: str) -> float:
+        return number(figures, f"{name}_us") * 1e-6
+
+    return Times(
+        launch=seconds("launch"),
+        load_latency=seconds("load_latency"),
+        flag_latency=seconds("flag_latency"),
+        iteration=seconds("iteration"),
+        dependent=seconds("dependent"),
+        exchange=seconds("exchange"),
+        rank_exchange=sum(number(figures, name) for name in RANK_EXCHANGE) * 1e-6,
+        cluster_exchange=seconds("cluster_exchange"),
     )
 
 
@@ -143,10 +104,10 @@ def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
     figures, device = _figures(system), device_of(system)
     figure = partial(number, figures)
     latency = figure("link_latency_us") * 1e-6
-    away = device.load_latency + latency
+    away = device.times.load_latency + latency
     if "remote_load_us" in figures:
         away = figure("remote_load_us") * 1e-6
-    launch = device.launch
+    launch = device.times.launch
     if graph and "graph_launch_us" in figures:
         launch = figure("graph_launch_us") * 1e-6
     if integer(figures, SHARING) > 1:
@@ -173,24 +134,6 @@ def _figures(system: SystemOp) -> Fields:
             "section; attach h200x1.yaml or the like"
         )
     return gpu.figures
-
-
-def _specialized(figures: Fields) -> SpecializedWarps | None:
-    numbers = cast(Mapping[str, int] | None, figures.get("specialized"))
-    return None if numbers is None else SpecializedWarps(**numbers)
-
-
-def _most_cluster_blocks(figures: Fields) -> int:
-    """Return the most thread blocks of a cluster that Triton compiles, 1 for none."""
-    most = integer(figures, "most_cluster_blocks", 1)
-    return most if _triton(figures) >= CLUSTERS_SINCE else 1
-
-
-def _triton(figures: Fields) -> Version:
-    """Return the version of Triton that compiles the kernels."""
-    version = read_version(cast(str, figures["triton"]))
-    assert version is not None, "checked by the schema"
-    return version
 
 
 def _rates(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:

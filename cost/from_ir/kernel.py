@@ -89,8 +89,8 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         {op: read.operands.inside(around) for op, (read, around) in products.items()},
         divided,
         with_products=with_products,
-        whole=gpu.compiled.whole_tiles and not with_products,
-        rounded=gpu.compiled.rounded_fraction,
+        whole=gpu.triton.tiles.whole_tiles and not with_products,
+        rounded=gpu.triton.tiles.rounded_fraction,
     )
     added = additions(node)
     added_ids = [tile_bytes(ids) for ids in dict.fromkeys(op.ids for op in added)]
@@ -107,13 +107,13 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         ids=(*added_ids, *(ids for body in bodies for ids in gathered_ids(body))),
         stores=tuple(stored_tiles(node, bodies)),
         added=tuple(tile_bytes(op.values) for op in added) if with_products else (),
-        converted=tuple(converted(bodies, levels, gpu)),
-        vectors=tuple(vector_operations(tree, gpu)),
+        converted=tuple(converted(bodies, levels, gpu.triton.stores)),
+        vectors=tuple(vector_operations(tree, gpu.units)),
         waits=(*(Wait(()) for _ in added_ids), *waits_for_loads(bodies)),
         points=tuple(dict.fromkeys(points.of(tree))),
         narrow=peak_groups(narrow),
         accessed=() if with_products else peak_groups(accessed_tiles(bodies)),
-        shared=peak_groups(staged_groups(tree, levels, gpu)),
+        shared=peak_groups(staged_groups(tree, levels, gpu.triton.copies)),
         group=group,
         shards=gathered_shards(node),
         exchanges=exchanges(nodes, among_ranks=False),

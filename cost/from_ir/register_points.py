@@ -149,11 +149,10 @@ class RegisterPoints:
 
 def narrow_loads(bodies: Iterable[Body], gpu: Device) -> Iterator[tuple[Term, ...]]:
     """Yield the registers for addresses of narrow loads, in each body, bytes."""
+    most, rules = gpu.memory.load_bytes, gpu.triton.copies
     for body in bodies:
         found = (
-            addresses(
-                load.tile, vector_width(load.outer, gpu.load_bytes), body.loops, gpu
-            )
+            addresses(load.tile, vector_width(load.outer, most), body.loops, rules)
             for load in body.loads
         )
         yield tuple(term for term in found if term is not None)

@@ -12,6 +12,7 @@ from comet.cost.from_ir.products import tile_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.terms import Term
+from comet.cost.gpu.triton_rules import CopyRules
 from comet.dialects.compound import ScatterAddOp
 from comet.dialects.compound.dims import bits_of, extents_of, names_of
 from comet.dialects.compound.gather import scatterings, stored_values
@@ -37,8 +38,8 @@ def additions(node: SpatialOp) -> tuple[ScatterAddOp, ...]:
 def addition_addresses(node: SpatialOp, gpu: Device) -> Iterator[tuple[Term, ...]]:
     """Yield the registers for addresses of each of the `additions` of a node, bytes."""
     for op in additions(node):
-        width = added_width(op, gpu.load_bytes)
-        registers = addresses(op.values, width, (), gpu)
+        width = added_width(op, gpu.memory.load_bytes)
+        registers = addresses(op.values, width, (), gpu.triton.copies)
         yield () if registers is None else (registers,)
 
 
@@ -79,7 +80,7 @@ def moved(value: SSAValue) -> Term:
 
 
 def addresses(
-    tile: SSAValue, width: int, loops: tuple[str, ...], gpu: Device
+    tile: SSAValue, width: int, loops: tuple[str, ...], rules: CopyRules
 ) -> Term | None:
     """
     Return the registers (bytes) for accesses of `width` bytes to a tile, None if they
@@ -88,7 +89,6 @@ def addresses(
     Each narrow load, or addition to memory, has an address; the values of the narrowest
     pass through registers, too.
     """
-    rules = gpu.compiled
     if width >= rules.free_load_bytes:
         return None
     registers = POINTER if width >= rules.copy_bytes else POINTER + REGISTER

@@ -6,8 +6,8 @@ from xdsl.ir import SSAValue
 
 from comet.cost.from_ir.bodies import Body
 from comet.cost.from_ir.products import tile_bytes
-from comet.cost.gpu.device import Device
 from comet.cost.gpu.terms import Term
+from comet.cost.gpu.triton_rules import CopyRules
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.compound import ContractOp, Elementwise
 from comet.dialects.compound.dims import level_of, names_of
@@ -15,7 +15,7 @@ from comet.dialects.schedule import TemporalOp
 
 
 def staged_groups(
-    tree: Body, levels: GpuLevels, gpu: Device
+    tree: Body, levels: GpuLevels, rules: CopyRules
 ) -> tuple[tuple[Term, ...], ...]:
     """
     Return the groups of tiles that shared memory holds at the same time, bytes.
@@ -28,7 +28,7 @@ def staged_groups(
     def read(body: Body, outer: tuple[SSAValue, ...]) -> tuple[Term, ...]:
         """Add the groups of a body; return what it and those in it load."""
         node, loops = body.node, body.loops
-        own = tuple(tile for tile in node.tiles if _is_staged(tile, levels, gpu))
+        own = tuple(tile for tile in node.tiles if _is_staged(tile, levels, rules))
         held = (*outer, *own)
         inner = [term for each in body.inner.values() for term in read(each, held)]
         filled = tuple(tile_bytes(tile, loops) for tile in held)
@@ -43,12 +43,12 @@ def staged_groups(
     return tuple(groups)
 
 
-def _is_staged(tile: SSAValue, levels: GpuLevels, gpu: Device) -> bool:
+def _is_staged(tile: SSAValue, levels: GpuLevels, rules: CopyRules) -> bool:
     """Return whether the software pipeline loads a tile to shared memory."""
     if level_of(tile) == levels.shared:
         return True
     in_registers = level_of(tile) == levels.registers
-    return gpu.compiled.stages_converted and in_registers and _feeds_product(tile)
+    return rules.stages_converted and in_registers and _feeds_product(tile)
 
 
 def _feeds_product(value: SSAValue) -> bool:

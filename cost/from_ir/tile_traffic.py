@@ -11,8 +11,8 @@ from comet.cost.from_ir.memory import ids_of, tensor_in_memory
 from comet.cost.from_ir.products import tile_bytes
 from comet.cost.from_ir.register_tiles import converted_tiles
 from comet.cost.from_ir.scatters import times_stored
-from comet.cost.gpu.device import Device
 from comet.cost.gpu.terms import Term
+from comet.cost.gpu.triton_rules import StoreRules
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.compound.dims import level_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
@@ -59,9 +59,11 @@ def spilled_tiles(bodies: Iterable[Body], levels: GpuLevels) -> Iterator[Term]:
                 yield tile_bytes(result)
 
 
-def converted(bodies: Iterable[Body], levels: GpuLevels, gpu: Device) -> Iterator[Term]:
+def converted(
+    bodies: Iterable[Body], levels: GpuLevels, rules: StoreRules
+) -> Iterator[Term]:
     """Yield the tiles that bodies convert to another layout, bytes."""
-    stored = gpu.compiled.stores_converted
+    stored = rules.stores_converted
     for body in bodies:
         for tile in converted_tiles(body.node, levels.registers, stored=stored):
             yield tile_bytes(tile, body.loops)

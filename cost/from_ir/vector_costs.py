@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.gpu.device import Device
+from comet.cost.gpu.device import Units
 from comet.cost.gpu.terms import LoopCost
 from comet.dialects.compound import ContractOp, MapKind, MapOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.accumulators import summands
 
 
-def loop_cost(op: Operation, cost: float, gpu: Device) -> LoopCost | None:
+def loop_cost(op: Operation, cost: float, units: Units) -> LoopCost | None:
     """
     Return the cost of an op in a loop of contractions, None if that is `cost`.
 
@@ -25,8 +25,8 @@ def loop_cost(op: Operation, cost: float, gpu: Device) -> LoopCost | None:
     """
     if not isinstance(op, MapOp):
         return None
-    name, costs = str(op.kind.data), gpu.function_costs
-    if name in gpu.special_units:
+    name, costs = str(op.kind.data), units.function_costs
+    if name in units.special_units:
         unit = costs["exp" if name == "exp2" else name]
         beside = costs["exp"] - costs["exp2"] if name == "exp" else 0.0
         return LoopCost(1 + max(beside, 0.0), unit)

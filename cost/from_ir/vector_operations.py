@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.cost.from_ir.bodies import Body
 from comet.cost.from_ir.products import sums_of_products
 from comet.cost.from_ir.vector_costs import loop_cost
-from comet.cost.gpu.device import Device
+from comet.cost.gpu.device import Units
 from comet.cost.gpu.terms import Term
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import ContractOp, FillOp, MapOp, ReduceOp
@@ -21,7 +21,7 @@ FREE = (FillOp, CollectiveOp, PushOp, ReadTileOp, WaitOp)
 """Ops that compute nothing: constants, and moves between programs or ranks."""
 
 
-def vector_operations(tree: Body, gpu: Device) -> Iterator[Term]:
+def vector_operations(tree: Body, units: Units) -> Iterator[Term]:
     """Yield the operations of a tile tree, in additions."""
     conditions = set(_conditions(tree.walk()))
     for op, loops in tree.ops():
@@ -29,16 +29,16 @@ def vector_operations(tree: Body, gpu: Device) -> Iterator[Term]:
             yield from sums_of_products(op, loops)
         elif op.results and not isinstance(op, FREE):
             mask = loops[-1] if loops and _is_mask(op, conditions) else ""
-            cost = additions_of(op, gpu)
-            in_loop = loop_cost(op, cost, gpu)
+            cost = additions_of(op, units)
+            in_loop = loop_cost(op, cost, units)
             yield Term(iteration_dims(op), cost, loops, mask=mask, in_loop=in_loop)
 
 
-def additions_of(op: Operation, gpu: Device) -> float:
+def additions_of(op: Operation, units: Units) -> float:
     """Return the cost of an op per element, in additions; not for products."""
     name = str(op.kind.data) if isinstance(op, MapOp) else "reduce"
     has_cost = isinstance(op, MapOp | ReduceOp)
-    return gpu.function_costs.get(name, 1) if has_cost else 1
+    return units.function_costs.get(name, 1) if has_cost else 1
 
 
 def _conditions(bodies: Iterable[Body]) -> Iterator[SSAValue]:

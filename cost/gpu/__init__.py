@@ -3,7 +3,8 @@ Prices of kernels and launch plans on GPUs.
 
 To read in this order:
 
-* `device` and `interconnect`: a GPU, and the links of a node, as numbers;
+* `device`, `triton_rules` and `interconnect`: a GPU, how Triton compiles for it, and
+  the links of a node, as numbers;
 * `terms`, `contractions`, `summary`: a kernel as functions of its block sizes;
   `bounded` has the iterations of masked loops, `launch_order` the order of programs,
   `hoisting` how often a tile is loaded, `shares` equal runs of a list of tiles;

@@ -56,12 +56,13 @@ def program_bound(plan: Plan, machine: Machine, tensor_bytes: float) -> float:
     """
     launches = [step for step in plan if isinstance(step, Launch)]
     parts = [part for step in launches for part in step.parts]
+    units = machine.device.units
     computing = total(
-        part.work.programs * compute_time(part.work, machine.device) for part in parts
+        part.work.programs * compute_time(part.work, units) for part in parts
     )
     crossing = (max(map(_crosses_links, step.parts), default=0.0) for step in launches)
     sending = sum(float(send_time(message, machine.net)) for message in crossing)
-    memory = tensor_bytes / machine.device.hbm_bandwidth
+    memory = tensor_bytes / machine.device.memory.hbm_bandwidth
     return machine.launch + max(float(computing), memory, sending)
 
 

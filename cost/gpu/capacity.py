@@ -41,11 +41,11 @@ def shared_need(
     converts their layout.
     """
     blocks = summary.padded(blocks)
-    computed_on = reads_shared(summary, blocks, gpu)
+    computed_on = reads_shared(summary, blocks, gpu.triton.products)
     buffers = np.maximum(stages - 1 + computed_on, 1)
     kept = computed_on if stationary else None
     # Where copies pass registers, compilers use the same bytes again.
-    asynchronous = 1.0 * (not gpu.compiled.copies_pass_registers)
+    asynchronous = 1.0 * (not gpu.triton.copies.copies_pass_registers)
     pipelined = np.greater(stages, 1) * _ends_with_its_loop(summary, blocks)
     pipelined = pipelined * asynchronous
     single = np.maximum(computed_on, pipelined)
@@ -83,10 +83,10 @@ def holds(
     `shared` are the bytes of shared memory that it needs, see `shared_need`; they may
     fill the fraction `share` of what there is.
     """
-    alive = alive_bytes(summary, blocks, gpu.compiled.epilogue_subtiles)
+    alive = alive_bytes(summary, blocks, gpu.triton.stores.epilogue_subtiles)
     return (
-        np.less_equal(alive, gpu.register_bytes)
-        * np.less_equal(shared, share * gpu.shared_bytes)
+        np.less_equal(alive, gpu.limits.register_bytes)
+        * np.less_equal(shared, share * gpu.limits.shared_bytes)
         * 1.0
     )
 
@@ -99,10 +99,10 @@ def fits(
 
     `needs` are those with `blocks`, see `program_needs`.
     """
-    needed = needs.registers / (gpu.warp_threads * needs.warps) / REGISTER
-    room = holds(summary, blocks, needs.shared, gpu, gpu.compiled.shared_fraction)
+    needed = needs.registers / (gpu.limits.warp_threads * needs.warps) / REGISTER
+    room = holds(summary, blocks, needs.shared, gpu, gpu.triton.limits.shared_fraction)
     grouped = np.greater(needs.groups, 1) & np.less_equal(
-        needs.registers, gpu.register_bytes
+        needs.registers, gpu.limits.register_bytes
     )
     few = np.less_equal(needed, register_limit(needs.warps, gpu))
     return np.where(few | grouped, room, 0.0)
@@ -120,6 +120,6 @@ def may_fit(summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device) ->
 
 def register_limit(warps: Real, gpu: Device) -> Real:
     """Return the most registers per thread that `thread_registers` may estimate."""
-    held = gpu.register_bytes / REGISTER / (gpu.warp_threads * warps)
-    rules = gpu.compiled
-    return np.minimum(rules.most_registers, held) - rules.spare_registers
+    held = gpu.limits.register_bytes / REGISTER / (gpu.limits.warp_threads * warps)
+    rules = gpu.triton
+    return np.minimum(rules.limits.most_registers, held) - rules.limits.spare_registers

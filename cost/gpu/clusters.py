@@ -31,7 +31,7 @@ loads from other blocks, and one after them. Read in kernels compiled for sm_90.
 
 def cluster_sizes(summary: KernelSummary, gpu: Device) -> Sequence[int]:
     """Return the thread blocks that a program of a kernel may have, 1 first."""
-    most = 1 if summary.split is None else gpu.most_cluster_blocks
+    most = 1 if summary.split is None else gpu.limits.most_cluster_blocks
     return [2**power for power in range(most.bit_length())]
 
 
@@ -87,10 +87,10 @@ def repeated_bytes(
     Threads of a warp, and then warps, are along whole rows, whose columns they have in
     vectors; those beyond the columns of a block hold the same ones again.
     """
-    if summary.split is None or not gpu.compiled.stores_full_rows:
+    if summary.split is None or not gpu.triton.stores.stores_full_rows:
         return 0.0
     column = summary.split.column
-    bytes_along = gpu.warp_threads * warps * gpu.load_bytes
+    bytes_along = gpu.limits.warp_threads * warps * gpu.memory.load_bytes
 
     def held(store: Term) -> Real:
         spread = np.minimum(bytes_along / store.weight, cluster * blocks[column])

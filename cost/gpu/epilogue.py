@@ -66,7 +66,7 @@ def repeated_waits(summary: KernelSummary, numbers: LaunchNumbers) -> Real:
 def _counts(gpu: Device) -> Iterator[float]:
     """Yield the numbers of several subtiles that are tried, fewest first."""
     count = 2.0
-    while count <= gpu.compiled.epilogue_subtiles:
+    while count <= gpu.triton.stores.epilogue_subtiles:
         yield count
         count *= 2
 

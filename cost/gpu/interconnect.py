@@ -78,8 +78,8 @@ def source_waiting(
     The software pipeline fills again for each source. With `remote`, loads of the
     shards of peers have a longer latency than those of the own shard.
     """
-    away = net.load_latency if remote else device.load_latency
-    latencies = device.load_latency + net.peers * away
+    away = net.load_latency if remote else device.times.load_latency
+    latencies = device.times.load_latency + net.peers * away
     later = np.maximum(work.rounds / net.ranks, 1) - 1
     return Waiting(latencies, latencies * later)
 

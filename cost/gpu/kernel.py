@@ -18,7 +18,8 @@ from math import inf
 import numpy as np
 
 from comet.cost.estimate import CostError
-from comet.cost.gpu.device import Device
+from comet.cost.gpu.device import Device, Units
+from comet.cost.gpu.triton_rules import TritonRules
 from comet.cost.gpu.warp_groups import in_turns, refilling
 from comet.cost.reals import Real, longest
 
@@ -207,17 +208,18 @@ def occupancy_of(work: KernelWork, device: Device) -> Real:
     At most one if programs exchange: `tile` makes no more programs than there are
     multiprocessors, so that all run at the same time.
     """
-    by_warps = device.warps // np.maximum(work.warps, 1)
-    by_registers = device.register_bytes // np.maximum(work.registers, 1)
-    shared = work.shared / tile_fraction(work, device) + device.reserved_bytes
-    by_shared = (device.shared_bytes + device.reserved_bytes) // np.maximum(shared, 1)
-    by_shared = np.maximum(by_shared, np.less_equal(work.shared, device.shared_bytes))
+    limits = device.limits
+    by_warps = limits.warps // np.maximum(work.warps, 1)
+    by_registers = limits.register_bytes // np.maximum(work.registers, 1)
+    shared = work.shared / tile_fraction(work, device.triton) + limits.reserved_bytes
+    by_shared = (limits.shared_bytes + limits.reserved_bytes) // np.maximum(shared, 1)
+    by_shared = np.maximum(by_shared, np.less_equal(work.shared, limits.shared_bytes))
     occupancy = np.minimum(np.minimum(by_warps, by_registers), by_shared)
     exchanging = np.greater(work.exchanges, 0)
     return np.where(exchanging, np.minimum(occupancy, 1), occupancy)
 
 
-def tile_fraction(work: KernelWork, device: Device) -> Real:
+def tile_fraction(work: KernelWork, rules: TritonRules) -> Real:
     """
     Return which part of a program's shared memory has tiles.
 
@@ -225,8 +227,8 @@ def tile_fraction(work: KernelWork, device: Device) -> Real:
     reuse the buffers of the pipeline, if copies fill them without registers: none of
     436 kernels compiled for sm_90 has more (`tests/data/registers.csv`).
     """
-    reused = np.greater(work.stages, 1) * (not device.compiled.copies_pass_registers)
-    return np.where(reused, 1.0, device.compiled.shared_fraction)
+    reused = np.greater(work.stages, 1) * (not rules.copies.copies_pass_registers)
+    return np.where(reused, 1.0, rules.limits.shared_fraction)
 
 
 def wave_count(programs: Real, slots: Real) -> Real:
@@ -243,6 +245,7 @@ def kernel_time(
     `waiting` is by default that for loads of the own device memory. Raises `CostError`
     if the device has no rate for the work's element type.
     """
+    memory, times = device.memory, device.times
     waiting = waiting or waiting_time(work, device)
     occupancy = occupancy_of(work, device)
     fits = np.greater_equal(occupancy, 1) * 1.0
@@ -251,7 +254,7 @@ def kernel_time(
     waves = wave_count(work.programs, slots)
     # A multiprocessor runs its programs in turn: the one with most programs counts.
     turns = wave_count(work.programs, used) * device.multiprocessors
-    alone = turns * work.uneven_bytes / device.l2_bandwidth
+    alone = turns * work.uneven_bytes / memory.l2_bandwidth
     full = np.floor(work.programs / slots) * slots / work.programs
     phases = _phases(work, device, occupancy)
     busy = busy_time(work, phases)
@@ -263,17 +266,17 @@ def kernel_time(
     running = program_time(work, device, phases, waiting)
     together = turns / device.multiprocessors * busy + waves * waiting.exposed
     return KernelTime(
-        device.launch,
-        turns * compute_time(work, device),
+        times.launch,
+        turns * compute_time(work, device.units),
         turns * work.shared_reads / device.shared_bandwidth,
-        turns * work.moved_bytes / device.l2_bandwidth + alone,
-        work.device_bytes / device.hbm_bandwidth + alone,
+        turns * work.moved_bytes / memory.l2_bandwidth + alone,
+        work.device_bytes / memory.hbm_bandwidth + alone,
         np.maximum(waves * running, together) + fills * filling,
         np.where(np.less(full, 1), running + filling, 0.0),
         full,
-        waves * (device.exchange * work.exchanges)
-        + waves * (device.rank_exchange * work.rank_exchanges)
-        + waves * (device.cluster_exchange * work.cluster_exchanges),
+        waves * (times.exchange * work.exchanges)
+        + waves * (times.rank_exchange * work.rank_exchanges)
+        + waves * (times.cluster_exchange * work.cluster_exchanges),
         fits,
     )
 
@@ -285,7 +288,7 @@ def waiting_time(work: KernelWork, device: Device, latency: float = 0.0) -> Wait
     A software pipeline waits once to fill, and then in each iteration, for all loads of
     it; see `loops_time`.
     """
-    latency = latency or device.load_latency
+    latency = latency or device.times.load_latency
     pipelined = pipelined_rounds(work)
     fills = np.minimum(work.pipelines, pipelined)
     return Waiting(
@@ -312,8 +315,8 @@ def loading_times(work: KernelWork, device: Device) -> tuple[Real, Real]:
     read = read / np.maximum(work.programs, 1)
     loading = np.minimum(work.programs, device.multiprocessors)
     seconds = np.maximum(
-        loaded * device.multiprocessors / device.l2_bandwidth,
-        read * loading / device.hbm_bandwidth,
+        loaded * device.multiprocessors / device.memory.l2_bandwidth,
+        read * loading / device.memory.hbm_bandwidth,
     )
     exposed = seconds * work.exposed_bytes / np.maximum(loaded, 1)
     return seconds - exposed, exposed
@@ -343,9 +346,10 @@ def program_time(
     Without the filling of pipelines. The control of iterations comes in addition.
     """
     loops = loops_time(work, device, phases, waiting)
+    control = device.times.iteration * work.rounds
     if work.tiles_ahead:
-        return np.maximum(loops, phases.others) + device.iteration * work.rounds
-    return loops + phases.others + waiting.exposed + device.iteration * work.rounds
+        return np.maximum(loops, phases.others) + control
+    return loops + phases.others + waiting.exposed + control
 
 
 def loops_time(
@@ -363,11 +367,11 @@ def loops_time(
     what they have buffers for.
     """
     reduces = np.greater(work.looped_operations, 0)
-    dependent = np.where(reduces, device.dependent * work.rounds, 0.0)
+    dependent = np.where(reduces, device.times.dependent * work.rounds, 0.0)
     computing = np.maximum(phases.computing, dependent)
     first = first_loads(work, phases.loading)
     arriving = waiting.loading + phases.loading - first
-    before = phases.before * (not device.compiled.copies_pass_registers)
+    before = phases.before * (not device.triton.copies.copies_pass_registers)
     pipelined = np.where(
         np.greater(work.groups, 1),
         refilling(arriving, computing, work.stages),
@@ -392,15 +396,15 @@ def first_loads(work: KernelWork, loading: Real) -> Real:
 
 def _phases(work: KernelWork, device: Device, occupancy: Real) -> _Phases:
     """Return the seconds of one program, `occupancy` of which run at a time."""
-    own = device.multiprocessors
-    looped = own * vector_seconds(work.looped_operations, device)
-    vectors = own * vector_seconds(work.vector_operations, device)
-    later = (vectors - looped) / vector_fraction(work, device, occupancy)
-    products = own * product_seconds(work, device)
+    own, units, memory = device.multiprocessors, device.units, device.memory
+    looped = own * vector_seconds(work.looped_operations, units)
+    vectors = own * vector_seconds(work.vector_operations, units)
+    later = (vectors - looped) / vector_fraction(work, units, occupancy)
+    products = own * product_seconds(work, units)
     read = work.read_operations / np.maximum(work.tensor_operations, 1)
     loading, exposed = loading_times(work, device)
-    later = later + work.converted_bytes / device.shared_per_clock / device.clock
-    storing = own * work.stored_bytes / device.l2_bandwidth
+    later = later + work.converted_bytes / memory.shared_per_clock / units.clock
+    storing = own * work.stored_bytes / memory.l2_bandwidth
     return _Phases(
         computing=in_turns(products, looped, work.groups),
         before=looped + products * read,
@@ -409,34 +413,34 @@ def _phases(work: KernelWork, device: Device, occupancy: Real) -> _Phases:
     )
 
 
-def product_rate(element: str, device: Device) -> float:
+def product_rate(element: str, units: Units) -> float:
     """
     Return the operations per second of products, infinite for a type without a rate.
 
     Exact f32 products run on vector lanes.
     """
     if element == "f32":
-        return vector_rate(device)
-    return device.tensor.get(element, inf)
+        return vector_rate(units)
+    return units.tensor.get(element, inf)
 
 
-def compute_time(work: KernelWork, device: Device) -> Real:
+def compute_time(work: KernelWork, units: Units) -> Real:
     """
     Return the seconds that one program would take on the whole device.
 
-    Raises `CostError` if the device has no rate for the work's element type.
+    Raises `CostError` if there is no rate for the work's element type.
     """
-    looped = vector_seconds(work.looped_operations, device)
-    later = vector_seconds(work.vector_operations, device) - looped
-    return in_turns(product_seconds(work, device), looped, work.groups) + later
+    looped = vector_seconds(work.looped_operations, units)
+    later = vector_seconds(work.vector_operations, units) - looped
+    return in_turns(product_seconds(work, units), looped, work.groups) + later
 
 
-def product_seconds(work: KernelWork, device: Device) -> Real:
+def product_seconds(work: KernelWork, units: Units) -> Real:
     """Return the seconds of the products, see `compute_time`."""
     if not np.count_nonzero(work.tensor_operations):
         return 0.0
-    if (rate := device.tensor.get(work.element)) is None:
-        names = ", ".join(device.tensor)
+    if (rate := units.tensor.get(work.element)) is None:
+        names = ", ".join(units.tensor)
         raise CostError(
             f"the hardware file has no tensor_tflops for {work.element}; it has "
             f"{names}; add it, or take one of these element types"
@@ -444,7 +448,7 @@ def product_seconds(work: KernelWork, device: Device) -> Real:
     return work.tensor_operations / rate
 
 
-def vector_fraction(work: KernelWork, device: Device, occupancy: Real) -> Real:
+def vector_fraction(work: KernelWork, units: Units, occupancy: Real) -> Real:
     """
     Return the fraction of the rate of vector lanes that a multiprocessor reaches.
 
@@ -453,15 +457,15 @@ def vector_fraction(work: KernelWork, device: Device, occupancy: Real) -> Real:
     GPUs", 2016): fewer warps than that have the same fraction of it.
     """
     warps = work.warps * np.maximum(occupancy, 1)
-    return np.minimum(warps / device.vector_warps, 1.0)
+    return np.minimum(warps / units.vector_warps, 1.0)
 
 
-def vector_seconds(operations: Real, device: Device) -> Real:
+def vector_seconds(operations: Real, units: Units) -> Real:
     """Return the seconds that all vector lanes take for operations, in additions."""
     # A vector rate counts a fused multiply-add as two; most vector work is not fused.
-    return operations / (vector_rate(device) / 2)
+    return operations / (vector_rate(units) / 2)
 
 
-def vector_rate(device: Device) -> float:
+def vector_rate(units: Units) -> float:
     """Return the operations per second of vector lanes: in f32, else the most."""
-    return device.vector.get("f32", max(device.vector.values()))
+    return units.vector.get("f32", max(units.vector.values()))

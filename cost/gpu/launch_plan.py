@@ -36,13 +36,20 @@ def shared_device(device: Device, ranks: int) -> Device:
     It has an equal part of the multiprocessors and of the rates. The programs of one
     rank follow those of another: each has the whole L2 in its turn.
     """
+    units, memory = device.units, device.memory
     return replace(
         device,
         multiprocessors=max(device.multiprocessors // ranks, 1),
-        tensor={name: rate / ranks for name, rate in device.tensor.items()},
-        vector={name: rate / ranks for name, rate in device.vector.items()},
-        hbm_bandwidth=device.hbm_bandwidth / ranks,
-        l2_bandwidth=device.l2_bandwidth / ranks,
+        units=replace(
+            units,
+            tensor={name: rate / ranks for name, rate in units.tensor.items()},
+            vector={name: rate / ranks for name, rate in units.vector.items()},
+        ),
+        memory=replace(
+            memory,
+            hbm_bandwidth=memory.hbm_bandwidth / ranks,
+            l2_bandwidth=memory.l2_bandwidth / ranks,
+        ),
         sharing=ranks,
     )
 
@@ -56,11 +63,11 @@ def shared_memory_net(device: Device, ranks: int, flag_bytes: int) -> Interconne
     """
     return Interconnect(
         ranks=ranks,
-        bandwidth=device.hbm_bandwidth,
+        bandwidth=device.memory.hbm_bandwidth,
         links=1,
-        latency=device.flag_latency,
-        load_latency=device.load_latency,
-        signal=2 * device.flag_latency,
+        latency=device.times.flag_latency,
+        load_latency=device.times.load_latency,
+        signal=2 * device.times.flag_latency,
         barrier=0.0,
         caches=1,
         flag_bytes=flag_bytes,

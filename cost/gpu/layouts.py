@@ -24,6 +24,7 @@ import numpy as np
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.terms import Blocks, Product
+from comet.cost.gpu.triton_rules import ProductRules
 from comet.cost.reals import Real, Truth, product
 
 
@@ -84,10 +85,14 @@ class Layouts:
         # What is found holds `warps` and `gpu`: no other object gets their ids.
         return blocks.once((cls, id(warps), id(gpu)), lambda: found)
 
+    @property
+    def _rules(self) -> ProductRules:
+        return self.gpu.triton.products
+
     @cached_property
     def reads_shared(self) -> Real:
         """1 if matrix instructions read rows from shared memory, else 0."""
-        return reads_shared(self.summary, self.blocks, self.gpu)
+        return reads_shared(self.summary, self.blocks, self._rules)
 
     def product_of(self, dims: tuple[str, ...]) -> Product:
         """
@@ -116,7 +121,7 @@ class Layouts:
         layout, fragment = self.of[dot], self.fragments[dot]
         rows = product(self.blocks[dim] for dim in dims if dim in dot.rows)
         columns = product(self.blocks[dim] for dim in dims if dim not in dot.rows)
-        lanes = self.gpu.warp_threads / fragment.lanes
+        lanes = self.gpu.limits.warp_threads / fragment.lanes
         thread_rows = np.maximum(rows / layout.rows, fragment.rows) / lanes
         thread_columns = (
             np.maximum(columns / layout.columns, fragment.columns) / fragment.lanes
@@ -135,7 +140,7 @@ class Layouts:
 
     def _fragment(self, dot: Product) -> Fragment:
         rows, columns = self._extents[dot]
-        *larger, smallest = self.gpu.compiled.matrix_instructions
+        *larger, smallest = self._rules.matrix_instructions
         found = Fragment(*smallest)
         for instruction in reversed(larger):
             filled = np.greater_equal(rows, instruction.rows)
@@ -173,7 +178,7 @@ class Layouts:
     ) -> Real:
         """Return the warps along rows if instructions read registers."""
         single = self._balanced(dot)
-        if self.gpu.compiled.warps_along_rows:
+        if self._rules.warps_along_rows:
             chained = _any((*_reading(dot, others), *_read(dot, others)))
             return np.where(chained, self._rows_of_chain(dot, others), single)
         rows, columns = self._extents[dot]
@@ -193,7 +198,7 @@ class Layouts:
         `warp_instructions`. The sides are swapped if columns have too few for that and
         the file says so.
         """
-        fragment, units = self.fragments[dot], self.gpu.compiled.warp_instructions
+        fragment, units = self.fragments[dot], self._rules.warp_instructions
         rows, columns = self._extents[dot]
         rows, columns = rows / fragment.rows, columns / fragment.columns
         along, across = np.ones_like(rows + self.warps), np.ones_like(rows + self.warps)
@@ -202,7 +207,7 @@ class Layouts:
             taller = taller & (along < rows)
             along = np.where(more & taller, 2 * along, along)
             across = np.where(more & ~taller, 2 * across, across)
-        if self.gpu.compiled.warps_along_rows:
+        if self._rules.warps_along_rows:
             return np.where(across > columns, across, along)
         return along
 
@@ -236,11 +241,11 @@ class Layouts:
         return np.less_equal(product(trips), 1)
 
 
-def reads_shared(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Real:
+def reads_shared(summary: KernelSummary, blocks: Blocks, rules: ProductRules) -> Real:
     """Return 1 if matrix instructions read rows from shared memory, else 0."""
     if summary.dot_type == "f32":
         return 0.0
-    rows = gpu.compiled.shared_operand_rows
+    rows = rules.shared_operand_rows
     if rows == 0:
         return 0.0
     return product(

@@ -56,7 +56,7 @@ def persistent_work(
 
 def can_load_ahead(gpu: Device) -> bool:
     """Whether copies reach shared memory while a program computes something else."""
-    return not gpu.compiled.copies_pass_registers
+    return not gpu.triton.copies.copies_pass_registers
 
 
 def _loading_tiles_ahead(work: KernelWork) -> KernelWork:
@@ -87,12 +87,11 @@ def with_tile_loop(
     not depend on the tile is hoisted before it (`kept` bytes); of a loop in two parts,
     both need it.
     """
-    rules, threads = gpu.compiled, gpu.warp_threads * work.warps
-    added = rules.outer_loop_registers + rules.second_loop_registers * bool(
-        summary.unmasked
-    )
+    loops, threads = gpu.triton.loops, gpu.limits.warp_threads * work.warps
+    added = loops.outer_loop_registers
+    added += loops.second_loop_registers * bool(summary.unmasked)
     registers = np.minimum(
-        work.registers + added * threads * REGISTER + kept, gpu.register_bytes
+        work.registers + added * threads * REGISTER + kept, gpu.limits.register_bytes
     )
     return replace(work, registers=registers)
 
@@ -132,4 +131,4 @@ def can_be_stationary(summary: KernelSummary, blocks: Blocks, gpu: Device) -> Re
     them.
     """
     some = np.greater(stationary_bytes(summary, blocks), 0)
-    return some * reads_shared(summary, blocks, gpu)
+    return some * reads_shared(summary, blocks, gpu.triton.products)

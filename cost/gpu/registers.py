@@ -24,6 +24,7 @@ from comet.cost.gpu.row_registers import (
 )
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks, Operands, Point, Product, Term, elements
+from comet.cost.gpu.triton_rules import CopyRules, ProgramLimits, TileRegisters
 from comet.cost.reals import Real, choose, longest, product, total
 
 REGISTER = 4
@@ -60,7 +61,7 @@ def thread_registers(
     shared memory, and on some GPUs always. Products in f32 use no matrix instructions:
     a thread multiplies its elements one by one.
     """
-    rules, threads = gpu.compiled, gpu.warp_threads * numbers.warps
+    rules, threads = gpu.triton, gpu.limits.warp_threads * numbers.warps
     shared = summary.peak(summary.shared, blocks) / threads / REGISTER
     if _has_instructions(summary):
         tiles = _peak_registers(summary, blocks, numbers, gpu)
@@ -68,20 +69,19 @@ def thread_registers(
         tiles = np.maximum(tiles, stored / threads / REGISTER)
     else:
         tiles = _scalar_tiles(summary, blocks, threads, gpu) / REGISTER
-        tiles = tiles + _loaded_fraction(numbers, gpu) * shared
+        tiles = tiles + _loaded_fraction(numbers, gpu.triton.tiles) * shared
     narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
     narrow = narrow + masked_registers(summary, blocks, threads, gpu)
     narrow = narrow + stored_registers(summary, blocks, threads, gpu)
-    passed = rules.passed_fraction * shared
+    passed = rules.tiles.passed_fraction * shared
     loops = _outer_registers(summary, blocks, numbers, gpu)
     loops = np.maximum(loops, _summed_registers(summary, blocks, threads, gpu))
     loops = loops + _unrolled_registers(summary, blocks, numbers, gpu)
-    return _constant(summary, gpu) + loops + tiles + narrow + passed
+    return _constant(summary, gpu.triton.tiles) + loops + tiles + narrow + passed
 
 
-def _constant(summary: KernelSummary, gpu: Device) -> int:
+def _constant(summary: KernelSummary, rules: TileRegisters) -> int:
     """Return the registers besides those for tiles: addresses, and row statistics."""
-    rules = gpu.compiled
     return rules.thread_registers if summary.dots else rules.vector_registers
 
 
@@ -98,14 +98,14 @@ def _outer_registers(
     head or another single index at a time, the rest of the address is the same in all
     loops: each copy keeps that, and where the inner loop starts.
     """
-    layouts, rules = Layouts.once(summary, blocks, numbers.warps, gpu), gpu.compiled
-    ahead = _ahead(numbers, gpu)
-    nested = np.maximum(rules.nested_address_registers, ahead)
+    layouts, rules = Layouts.once(summary, blocks, numbers.warps, gpu), gpu.triton
+    ahead = _ahead(numbers, gpu.triton.copies)
+    nested = np.maximum(rules.addresses.nested_address_registers, ahead)
 
     def added(dot: Product) -> Real:
         looped = total(summary.is_looped((dim,), blocks) for dim in dot.loops)
         outer = np.maximum(looped - 1, 0.0)
-        registers = rules.outer_loop_registers * outer
+        registers = rules.loops.outer_loop_registers * outer
         if not (np.any(outer) and np.any(nested)):
             return registers
         addresses = _copy_registers(dot, layouts, ahead, nested)
@@ -125,19 +125,20 @@ def second_part_registers(
     the offsets with which the pipeline of the first one started are in registers until
     that of the other one has, in all of its first part.
     """
-    bytes_at_once = numbers.warps * gpu.warp_threads * gpu.load_bytes
+    bytes_at_once = numbers.warps * gpu.limits.warp_threads * gpu.memory.load_bytes
     again = total(
         np.ceil(tile.per_tile(blocks) / bytes_at_once)
         * summary.is_looped(tile.repeated, blocks)
         for tile in summary.loads
         if tile.repeated and len(tile.dims) > 1
     )
-    return gpu.compiled.second_loop_registers + _ahead(numbers, gpu) * again
+    second = gpu.triton.loops.second_loop_registers
+    return second + _ahead(numbers, gpu.triton.copies) * again
 
 
-def _ahead(numbers: LaunchNumbers, gpu: Device) -> Real:
+def _ahead(numbers: LaunchNumbers, rules: CopyRules) -> Real:
     """Return how many iterations a loop starts to copy before its first one."""
-    return 0.0 if gpu.compiled.copies_pass_registers else numbers.stages - 1
+    return 0.0 if rules.copies_pass_registers else numbers.stages - 1
 
 
 def _copy_registers(dot: Product, layouts: Layouts, one: Real, several: Real) -> Real:
@@ -148,7 +149,9 @@ def _copy_registers(dot: Product, layouts: Layouts, one: Real, several: Real) ->
     changes what it copies, and one of these takes a single index at a time.
     """
     summary, blocks = layouts.summary, layouts.blocks
-    bytes_at_once = layouts.warps * layouts.gpu.warp_threads * layouts.gpu.load_bytes
+    bytes_at_once = (
+        layouts.warps * layouts.gpu.limits.warp_threads * layouts.gpu.memory.load_bytes
+    )
 
     @cache
     def registers(tile: Term) -> Real:
@@ -173,10 +176,11 @@ def _summed_registers(
     operands there. The constant has those of one product, whose copies differ by
     immediate offsets.
     """
-    rules = gpu.compiled
+    rules = gpu.triton
     copied = summary.peak([summary.sums], blocks, invariant=0.0)
-    copies = copied / threads / gpu.load_bytes
-    return rules.summed_address_registers * reads_shared(summary, blocks, gpu) * copies
+    copies = copied / threads / gpu.memory.load_bytes
+    shared = reads_shared(summary, blocks, rules.products)
+    return rules.addresses.summed_address_registers * shared * copies
 
 
 def _unrolled_registers(
@@ -188,12 +192,12 @@ def _unrolled_registers(
     Where instructions read registers, LLVM reads operands of an iteration while the one
     before multiplies. Of two iterations the first one continues no accumulator.
     """
-    registers = gpu.compiled.unrolled_loop_registers
-    if not registers:
+    loops = gpu.triton.loops
+    if not (registers := loops.unrolled_loop_registers):
         return 0.0
     layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
     trips = longest(map(layouts.trips_of, dict.fromkeys(summary.products)))
-    unrolled = np.greater(trips, 2) & np.less_equal(trips, gpu.compiled.most_unrolled)
+    unrolled = np.greater(trips, 2) & np.less_equal(trips, loops.most_unrolled)
     return np.where(unrolled, registers, 0.0)
 
 
@@ -206,9 +210,9 @@ def register_bound(
     It assumes that no two threads hold the same element of a tile, and that registers
     hold only the result of a product.
     """
-    alive = alive_bytes(summary, blocks, gpu.compiled.epilogue_subtiles)
-    tiles = alive / (gpu.warp_threads * warps) / REGISTER
-    return _constant(summary, gpu) + tiles
+    alive = alive_bytes(summary, blocks, gpu.triton.stores.epilogue_subtiles)
+    tiles = alive / (gpu.limits.warp_threads * warps) / REGISTER
+    return _constant(summary, gpu.triton.tiles) + tiles
 
 
 def replication(
@@ -229,7 +233,9 @@ def replication(
         if not dot.rows & set(dims) or set(dims) <= dot.rows:
             return 1.0
         tile = Term(dims, REGISTER)
-        held = _tile_registers(tile, layouts) * warps * gpu.warp_threads * REGISTER
+        held = (
+            _tile_registers(tile, layouts) * warps * gpu.limits.warp_threads * REGISTER
+        )
         return np.maximum(held / tile.per_tile(blocks), 1.0)
 
     return threads_per_element
@@ -277,10 +283,10 @@ def _scalar_tiles(
     summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
 ) -> Real:
     """Return the bytes of tiles that a thread holds without matrix instructions."""
-    if gpu.compiled.whole_tiles and not summary.dots:
+    if gpu.triton.tiles.whole_tiles and not summary.dots:
         return whole_tiles(summary, blocks, threads, gpu)
     tiles = longest(_bytes(point, blocks) for point in summary.peaks) / threads
-    return tiles * (gpu.compiled.f32_multiple if summary.dots else 1)
+    return tiles * (gpu.triton.tiles.f32_multiple if summary.dots else 1)
 
 
 def _peak_registers(
@@ -296,8 +302,8 @@ def _peak_registers(
     """
     layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
     converted = np.equal(numbers.stages, 1) * (1 - layouts.reads_shared)
-    loaded = _loaded_fraction(numbers, gpu) * layouts.reads_shared
-    ahead = _ahead(numbers, gpu)
+    loaded = _loaded_fraction(numbers, gpu.triton.tiles) * layouts.reads_shared
+    ahead = _ahead(numbers, gpu.triton.copies)
 
     @cache
     def held(tile: Term) -> Real:
@@ -316,7 +322,7 @@ def _peak_registers(
         if point.before:
             begun = np.greater(layouts.trips_of(point.operands.product), 1)
             sums = begun * total(map(held, point.accumulator))
-            tiles = tiles + sums + _moved(sums, gpu)
+            tiles = tiles + sums + _moved(sums, gpu.triton.limits)
             if np.any(loaded):
                 dot = point.operands.product
                 tiles = tiles + loaded * _loaded_registers(dot, layouts)
@@ -341,14 +347,14 @@ def _row_loop_registers(
     """
     points = (p for p in layouts.summary.points if p.before and p.operands == operands)
     kept = longest(total(map(held, point.tiles)) for point in points)
-    rules, vectors = layouts.gpu.compiled, kept * REGISTER / layouts.gpu.load_bytes
+    rules, vectors = layouts.gpu.triton, kept * REGISTER / layouts.gpu.memory.load_bytes
     each = np.maximum(ahead, ADDRESS_REGISTERS)
     copies = _copy_registers(operands.product, layouts, each, each)
-    addresses = copies + rules.nested_address_registers * vectors
-    return rules.outer_loop_registers + addresses
+    addresses = copies + rules.addresses.nested_address_registers * vectors
+    return rules.loops.outer_loop_registers + addresses
 
 
-def _moved(accumulators: Real, gpu: Device) -> Real:
+def _moved(accumulators: Real, limits: ProgramLimits) -> Real:
     """
     Return the registers of a thread to which accumulators are moved, of a loop.
 
@@ -356,7 +362,7 @@ def _moved(accumulators: Real, gpu: Device) -> Real:
     holds the result of an instruction beside what it continues (v_accvgpr_mov_b32 of
     whole tiles in the loop, for gfx942 by Triton 3.9).
     """
-    most = gpu.compiled.accumulation_registers
+    most = limits.accumulation_registers
     return np.greater_equal(accumulators, most) * accumulators if most else 0.0
 
 
@@ -368,7 +374,7 @@ def _tile_registers(tile: Term, layouts: Layouts) -> Real:
     """
     dot, blocks = layouts.product_of(tile.dims), layouts.blocks
     if not dot.rows & set(tile.dims):
-        threads = layouts.warps * layouts.gpu.warp_threads
+        threads = layouts.warps * layouts.gpu.limits.warp_threads
         registers = np.maximum(tile.per_tile(blocks) / threads, tile.weight)
         return registers / REGISTER
     return tile.weight / REGISTER * layouts.thread_elements(tile.dims)
@@ -400,15 +406,15 @@ def _operand_registers(operands: Operands, layouts: Layouts) -> Real:
     That is a fraction of both operands, for a limited number of terms: the compiler
     loads the terms of the next instruction while one runs.
     """
-    rules, tiles = layouts.gpu.compiled, (operands.left, operands.right)
+    rules, tiles = layouts.gpu.triton.tiles, (operands.left, operands.right)
     terms = rules.operand_fraction * _depth(operands, layouts)
     terms = np.minimum(terms, rules.operand_terms)
     return terms * _registers_per_term(operands, tiles, layouts)
 
 
-def _loaded_fraction(numbers: LaunchNumbers, gpu: Device) -> Real:
+def _loaded_fraction(numbers: LaunchNumbers, rules: TileRegisters) -> Real:
     """Return the fraction of loaded tiles that registers hold: 0 with a pipeline."""
-    return np.where(np.equal(numbers.stages, 1), gpu.compiled.load_fraction, 0.0)
+    return np.where(np.equal(numbers.stages, 1), rules.load_fraction, 0.0)
 
 
 def _loaded_registers(dot: Product, layouts: Layouts) -> Real:
@@ -419,7 +425,7 @@ def _loaded_registers(dot: Product, layouts: Layouts) -> Real:
     before it stores any, as it waits once for all (benchmarks/figures/kernels.md).
     """
 
-    threads = layouts.warps * layouts.gpu.warp_threads
+    threads = layouts.warps * layouts.gpu.limits.warp_threads
     tiles = longest(
         total(_loaded(tile, dot, layouts) for tile in each)
         for each in layouts.summary.shared
@@ -449,7 +455,7 @@ def _registers_per_term(
     operands: Operands, tiles: Collection[Term], layouts: Layouts
 ) -> Real:
     """Return the registers of a thread for one term of the sums, of some operands."""
-    dot, lanes = operands.product, layouts.gpu.warp_threads
+    dot, lanes = operands.product, layouts.gpu.limits.warp_threads
     layout, fragment = layouts.of[dot], layouts.fragments[dot]
     sides = (
         (operands.left, layout.rows, fragment.rows),

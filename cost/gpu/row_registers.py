@@ -45,7 +45,9 @@ class RowLayout:
     ) -> RowLayout:
         """Return the layout of a tile that a kernel loads."""
         column = tile.dims[-1]
-        vector = np.gcd(summary.extents[column], int(gpu.load_bytes // tile.weight))
+        vector = np.gcd(
+            summary.extents[column], int(gpu.memory.load_bytes // tile.weight)
+        )
         along = np.clip(blocks[column] / vector, 1, threads)
         return cls(blocks, column, along, threads / along)
 
@@ -90,7 +92,7 @@ def masked_registers(
     loop advances in each iteration. Where the last block of a row is not masked,
     accesses differ by immediate offsets from few addresses.
     """
-    each = gpu.compiled.masked_address_registers
+    each = gpu.triton.addresses.masked_address_registers
 
     @cache
     def accesses(tile: Term) -> Real:
@@ -100,7 +102,7 @@ def masked_registers(
             * summary.is_looped((dim,), blocks)
             for dim in looped
         )
-        return np.minimum(masked, 1.0) * tile.per_tile(blocks) / gpu.load_bytes
+        return np.minimum(masked, 1.0) * tile.per_tile(blocks) / gpu.memory.load_bytes
 
     moved = longest(total(map(accesses, tiles)) for tiles in summary.accessed)
     return each * moved / threads if each and summary.accessed else 0.0
@@ -116,10 +118,10 @@ def stored_registers(
     with those of the loads, at the start of an iteration, and mostly keeps the part of
     it that is the same in all iterations.
     """
-    each = gpu.compiled.stored_address_registers
+    each = gpu.triton.addresses.stored_address_registers
     stored = total(
         tile.per_tile(blocks) * summary.is_looped(tile.loops, blocks)
         for tile in summary.stores
         if tile.loops
     )
-    return each * stored / threads / gpu.load_bytes if summary.accessed else 0.0
+    return each * stored / threads / gpu.memory.load_bytes if summary.accessed else 0.0

@@ -16,15 +16,20 @@ def scaled_machines(machine: Machine, factor: float) -> Mapping[str, Machine]:
     as the tiles stay, more capacity changes no price.
     """
     device, net = machine.device, machine.net
-    devices = {
-        "tensor cores": replace(device, tensor=_times(device.tensor, factor)),
-        "vector lanes": replace(device, vector=_times(device.vector, factor)),
-        "shared memory": replace(device, clock=device.clock * factor),
-        "L2 bandwidth": replace(device, l2_bandwidth=device.l2_bandwidth * factor),
-        "HBM bandwidth": replace(device, hbm_bandwidth=device.hbm_bandwidth * factor),
-        "load latency": replace(device, load_latency=device.load_latency / factor),
-        "flag latency": replace(device, flag_latency=device.flag_latency / factor),
-        "loop control time": replace(device, iteration=device.iteration / factor),
+    units, memory, times = device.units, device.memory, device.times
+    of_units = {
+        "tensor cores": replace(units, tensor=_times(units.tensor, factor)),
+        "vector lanes": replace(units, vector=_times(units.vector, factor)),
+        "shared memory": replace(units, clock=units.clock * factor),
+    }
+    of_memory = {
+        "L2 bandwidth": replace(memory, l2_bandwidth=memory.l2_bandwidth * factor),
+        "HBM bandwidth": replace(memory, hbm_bandwidth=memory.hbm_bandwidth * factor),
+    }
+    of_times = {
+        "load latency": replace(times, load_latency=times.load_latency / factor),
+        "flag latency": replace(times, flag_latency=times.flag_latency / factor),
+        "loop control time": replace(times, iteration=times.iteration / factor),
     }
     nets = {
         "link bandwidth": replace(net, bandwidth=net.bandwidth * factor),
@@ -32,6 +37,11 @@ def scaled_machines(machine: Machine, factor: float) -> Mapping[str, Machine]:
         "remote load time": replace(net, load_latency=net.load_latency / factor),
         "signal time": replace(net, signal=net.signal / factor),
         "barrier time": replace(net, barrier=net.barrier / factor),
+    }
+    devices = {
+        **{name: replace(device, units=scaled) for name, scaled in of_units.items()},
+        **{name: replace(device, memory=scaled) for name, scaled in of_memory.items()},
+        **{name: replace(device, times=scaled) for name, scaled in of_times.items()},
     }
     return {
         **{name: replace(machine, device=scaled) for name, scaled in devices.items()},

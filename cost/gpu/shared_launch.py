@@ -35,7 +35,7 @@ def body_seconds(works: Sequence[KernelWork], device: Device) -> Real:
     need of the busiest resource. For one node that is its time alone. Infinite if a
     program does not fit.
     """
-    alone = [kernel_time(work, device).seconds - device.launch for work in works]
+    alone = [kernel_time(work, device).seconds - device.times.launch for work in works]
     waves = [_waves(work, device) for work in works]
     of_all = sum(waves)
     running = sum(
@@ -57,7 +57,7 @@ def merging_seconds(works: Sequence[KernelWork], device: Device) -> Real:
     """
     if not works:
         return 0.0
-    return device.exchange + body_seconds(works, device)
+    return device.times.exchange + body_seconds(works, device)
 
 
 def _waves(work: KernelWork, device: Device) -> Real:
@@ -69,10 +69,11 @@ def _waves(work: KernelWork, device: Device) -> Real:
 def _busiest(works: Sequence[KernelWork], device: Device) -> Real:
     """Return the seconds of the resource that all nodes together need longest."""
     resources = (
-        sum(work.programs * compute_time(work, device) for work in works),
+        sum(work.programs * compute_time(work, device.units) for work in works),
         sum(work.programs * work.shared_reads for work in works)
         / device.shared_bandwidth,
-        sum(work.programs * work.moved_bytes for work in works) / device.l2_bandwidth,
-        sum(work.device_bytes for work in works) / device.hbm_bandwidth,
+        sum(work.programs * work.moved_bytes for work in works)
+        / device.memory.l2_bandwidth,
+        sum(work.device_bytes for work in works) / device.memory.hbm_bandwidth,
     )
     return longest(resources)

@@ -12,11 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from comet.cost.gpu.device import Device, SpecializedWarps
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork, ProgramNeeds
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
+from comet.cost.gpu.triton_rules import SpecializedWarps
 from comet.cost.reals import Truth, longest, product
 
 
@@ -29,14 +30,14 @@ def specialized_needs(
     Results pass through shared memory of their own. Registers are infinite where groups
     cannot compute such blocks, or the GPU has none.
     """
-    if (warps := gpu.compiled.specialized) is None:
+    if (warps := gpu.triton.specialized) is None:
         return replace(needs, registers=np.inf)
     fit = _fit_groups(summary, blocks, warps, gpu)
     stored = longest((0.0, *(tile.per_tile(blocks) for tile in summary.stores)))
     return replace(
         needs,
         groups=warps.groups,
-        registers=np.where(fit, gpu.register_bytes, np.inf),
+        registers=np.where(fit, gpu.limits.register_bytes, np.inf),
         shared=needs.shared + stored + warps.shared_bytes,
     )
 
@@ -50,7 +51,7 @@ def specialized_work(
     These wait once for all loads of an iteration, and first for the tiles before the
     loop.
     """
-    if gpu.compiled.specialized is None:
+    if gpu.triton.specialized is None:
         return work
     rounds = longest(
         product(summary.iterated(dim, blocks) for dim in wait.loops)
@@ -73,5 +74,5 @@ def _fit_groups(
     inside = product(summary.trips(dim, blocks) for dim in summary.inner_dims)
     numbers = LaunchNumbers(warps.warps * warps.groups, warps.stages)
     needed = thread_registers(summary, blocks, numbers, gpu)
-    fit = np.less_equal(needed, warps.registers - gpu.compiled.spare_registers)
+    fit = np.less_equal(needed, warps.registers - gpu.triton.limits.spare_registers)
     return np.equal(rows, warps.groups * warps.rows) & np.less_equal(inside, 1) & fit

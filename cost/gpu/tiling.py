@@ -63,10 +63,10 @@ def program_needs(
     if registers is None:
         padded = summary.padded(blocks)
         registers = thread_registers(summary, padded, numbers, gpu)
-    threads = gpu.warp_threads * numbers.warps
+    threads = gpu.limits.warp_threads * numbers.warps
     needs = ProgramNeeds(
         numbers.warps,
-        np.minimum(registers * threads * REGISTER, gpu.register_bytes),
+        np.minimum(registers * threads * REGISTER, gpu.limits.register_bytes),
         shared_need(summary, blocks, numbers.stages, gpu),
     )
     if not numbers.specialize:
@@ -148,7 +148,7 @@ def held_bytes(stored: Real, gpu: Device) -> Real:
     Return how many of the bytes that a launch has stored are in L2: all if they fit,
     else none.
     """
-    return np.where(np.less_equal(stored, gpu.l2_bytes), stored, 0.0)
+    return np.where(np.less_equal(stored, gpu.memory.l2_bytes), stored, 0.0)
 
 
 def operations(
@@ -222,7 +222,7 @@ def times_spilled(size: float, programs: Real, gpu: Device) -> Real:
     They are stored, and loaded if L2 cannot hold those of the running programs.
     """
     running = np.minimum(gpu.multiprocessors / programs, 1.0)
-    return 1 + np.greater(size * running, gpu.l2_bytes)
+    return 1 + np.greater(size * running, gpu.memory.l2_bytes)
 
 
 def written_bytes(summary: KernelSummary, blocks: Blocks, cluster: Real = 1) -> Real:
@@ -265,7 +265,7 @@ def reloads(
     last = last & np.less_equal(product(inner_trips(dim, summary, blocks)), 1)
     touched = np.where(last, 2 * group_bytes(dim, summary, blocks), touched)
     times = np.ceil(summary.trips(dim, blocks) / np.where(grouped, swizzle, 1))
-    return np.where(np.less_equal(touched, gpu.l2_bytes), 1.0, times)
+    return np.where(np.less_equal(touched, gpu.memory.l2_bytes), 1.0, times)
 
 
 def inner_trips(dim: str, summary: KernelSummary, blocks: Blocks) -> list[Real]:
@@ -324,7 +324,7 @@ def loop_reloads(
     same = product(summary.trips(dim, blocks) for dim in others)
     count = product(summary.trips(dim, blocks) for dim in parts)
     held = part * np.minimum(np.maximum(running / same, 1), count)
-    again = np.greater(held, gpu.l2_bytes)
+    again = np.greater(held, gpu.memory.l2_bytes)
     return np.where(again, np.maximum(loaded / part, 1.0), 1.0)
 
 
@@ -342,4 +342,4 @@ def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
     """
     parts = tuple(time.parts.values())
     hidden = sum(parts, start=np.zeros(1)) - longest(parts)
-    return time.seconds + gpu.compiled.exposed_fraction * hidden + programs / gpu.clock
+    return time.seconds + gpu.exposed_fraction * hidden + programs / gpu.units.clock

@@ -138,7 +138,7 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     base, seconds = float(body_time(local)), float(body_time(remote, link))
     if part.copies:
         return PartTime(0.0, seconds - (base - busy), base - busy, int(waves))
-    exchange = float(time.exchange) + (device.exchange if part.merges else 0.0)
+    exchange = float(time.exchange) + (device.times.exchange if part.merges else 0.0)
     return PartTime(busy, seconds - base, base - busy, int(waves), exchange)
 
 
@@ -222,7 +222,9 @@ class _Player:
                 self._exchange(step)
             case Clear():
                 self._all_spend("launch", self.machine.launch)
-                self._all_spend("busy", step.size / self.machine.device.hbm_bandwidth)
+                self._all_spend(
+                    "busy", step.size / self.machine.device.memory.hbm_bandwidth
+                )
             case Barrier():
                 self.meet()
                 self._all_spend("barrier", self.machine.net.barrier)
@@ -254,7 +256,7 @@ class _Player:
         self._all_spend("launch", self.machine.launch)
         self.meet()
         sent = exchange_time(step, self.machine)
-        copied = step.intermediates / self.machine.device.hbm_bandwidth
+        copied = step.intermediates / self.machine.device.memory.hbm_bandwidth
         self._all_spend("locality", copied)
         self._all_spend("communication", sent - copied)
 
@@ -287,7 +289,7 @@ class _Player:
         waves = max(1, min(time.waves, MAX_WAVES))
         task = _Task(self, rank)
         if part.counts:
-            task.add("signal", time.waves * self.machine.device.flag_latency)
+            task.add("signal", time.waves * self.machine.device.times.flag_latency)
         task.add("signal", time.exchange)
         for wave in range(waves):
             chunks = sorted(self._chunks(part, rank, wave, waves))
@@ -318,7 +320,7 @@ class _Player:
                 rows = (wave + (group + 1) / groups) / waves
                 releases = [self._release(r, rank, turn, rows) for r in waited]
                 flags = sum(turn == 0 or receive.by_source for receive in waited)
-                polling = flags * self.machine.device.flag_latency / groups
+                polling = flags * self.machine.device.times.flag_latency / groups
                 yield max(releases, default=0.0), polling
 
     def _blocks(self, receive: Receive) -> int:
@@ -367,8 +369,8 @@ class _Player:
         One program reads the epoch and sets the flags of all ranks, its own first.
         """
         net, device = self.machine.net, self.machine.device
-        begun = 2 * device.flag_latency
-        first, last = (begun + n * device.iteration for n in (1, net.ranks))
+        begun = 2 * device.times.flag_latency
+        first, last = (begun + n * device.times.iteration for n in (1, net.ranks))
         self.arrivals[channel] = [
             _Arrival(clock, first, last, 1, net.signal) for clock in self.clocks
         ]
@@ -376,8 +378,8 @@ class _Player:
     def _signal(self, send: Send, time: PartTime, rank: int) -> None:
         """Spend the sender's time for the fence after its stores, and for the flags."""
         net, device = self.machine.net, self.machine.device
-        fence = net.latency if send.remote else device.flag_latency
-        seconds = fence + net.peers * device.iteration
+        fence = net.latency if send.remote else device.times.flag_latency
+        seconds = fence + net.peers * device.times.iteration
         self.spend(rank, "signal", time.waves * seconds)
 
 

@@ -47,7 +47,7 @@ def _launched_one_by_one(func: FuncOp, system: SystemOp, model: ModelName) -> Fi
             f"annotate-cost: the kernels of @{func.sym_name.data} have no estimates; "
             "run tile first",
         )
-    launches = device_of(system).launch * 1e9 * len(kernels)
+    launches = device_of(system).times.launch * 1e9 * len(kernels)
     latency = sum(latencies) + launches
     return Figures(Model(model), TimeUnit.NS, latency, launch_tax=launches)
 

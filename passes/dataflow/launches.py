@@ -202,7 +202,7 @@ class LaunchPrices(Generic[Kernel]):
         started = [work for tree, work in pairs if not tree.partials]
         merging = [work for tree, work in pairs if tree.partials]
         running = body_seconds(started, self._gpu) + merging_seconds(merging, self._gpu)
-        return self._gpu.launch + float(running)
+        return self._gpu.times.launch + float(running)
 
     def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""

@@ -279,8 +279,8 @@ def merged_seconds(first: KernelWork, merge: KernelWork, gpu: Device) -> float:
     registers = max(float(first.registers), float(merge.registers))
     shared = max(float(first.shared), float(merge.shared))
     works = (replace(w, registers=registers, shared=shared) for w in (first, merge))
-    running = (float(kernel_time(w, gpu).seconds) - gpu.launch for w in works)
-    return gpu.launch + gpu.exchange + sum(running)
+    running = (float(kernel_time(w, gpu).seconds) - gpu.times.launch for w in works)
+    return gpu.times.launch + gpu.times.exchange + sum(running)
 
 
 def partial_operands(node: SpatialOp, producer: KernelOp) -> list[SSAValue]:

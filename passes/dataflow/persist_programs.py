@@ -220,7 +220,7 @@ def plan_launch(
 
 def _thread_registers(work: KernelWork, device: Device) -> float:
     """Return the registers of a thread of a program."""
-    return float(work.registers / (device.warp_threads * work.warps) / REGISTER)
+    return float(work.registers / (device.limits.warp_threads * work.warps) / REGISTER)
 
 
 def _most_registers(launch: LaunchAttr, device: Device) -> float:

@@ -95,7 +95,8 @@ def _is_faster(
     summary = summarize(grid, levels, gpu)
     registers = thread_registers(summary, blocks, numbers, gpu)
     registers = registers + second_part_registers(summary, blocks, numbers, gpu)
-    if registers > register_limit(numbers.warps, gpu) + gpu.compiled.spare_registers:
+    spare = gpu.triton.limits.spare_registers
+    if registers > register_limit(numbers.warps, gpu) + spare:
         return False
 
     def seconds(dims: frozenset[str]) -> Real:

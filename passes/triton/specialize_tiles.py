@@ -133,8 +133,8 @@ def may_specialize(summary: KernelSummary, gpu: Device) -> bool:
     """Return whether a loop of a kernel may have producer warps."""
     loops = {dot.loops[:1] for dot in summary.products}
     return (
-        gpu.compiled.specialized is not None
-        and gpu.compiled.descriptor_bytes > 0
+        gpu.triton.specialized is not None
+        and gpu.triton.copies.descriptor_bytes > 0
         and len(summary.products) > 1
         and len(loops) == 1
         and () not in loops
@@ -145,7 +145,7 @@ def may_specialize(summary: KernelSummary, gpu: Device) -> bool:
 
 def _kept_sizes(node: SpatialOp, gpu: Device) -> Sizes | None:
     """Return the present tiles of a kernel, None if producer warps cannot use them."""
-    specialized, launch = gpu.compiled.specialized, node.launch
+    specialized, launch = gpu.triton.specialized, node.launch
     if specialized is None or launch is None:
         return None
     if launch.warps != specialized.warps or launch.stages > specialized.stages:
@@ -162,7 +162,7 @@ def _best_tiling(
 
     None if none fits, or no loop may have such warps.
     """
-    specialized = gpu.compiled.specialized
+    specialized = gpu.triton.specialized
     if specialized is None or not may_specialize(summary, gpu):
         return None
     sizes: Sizes = {
@@ -220,7 +220,7 @@ def _loading(
     materialize(copy)
     hoist(copy)
     mask_copies(copy)
-    alignment = device_of(system).compiled.descriptor_bytes
+    alignment = device_of(system).triton.copies.descriptor_bytes
     for each in tuple(descriptor_copies(grid_nodes(copy), levels, alignment)):
         each.descriptor = UnitAttr()
     return frozenset(

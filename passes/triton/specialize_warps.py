@@ -117,7 +117,7 @@ def _kernel_refusal(grid: SpatialOp, system: SystemOp) -> str:
     """Return why no loop of a kernel can be specialized, empty if one may be."""
     launch, numbers = (
         grid.launch or LaunchAttr(),
-        device_of(system).compiled.specialized,
+        device_of(system).triton.specialized,
     )
     if numbers is None:
         return (

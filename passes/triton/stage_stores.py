@@ -99,7 +99,7 @@ class _Gpu:
     @property
     def alignment(self) -> int:
         """The alignment of rows that descriptors need, 0 if there are none."""
-        return self.device.compiled.descriptor_bytes
+        return self.device.triton.copies.descriptor_bytes
 
 
 def plan_stores(

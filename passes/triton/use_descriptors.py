@@ -62,7 +62,7 @@ class UseDescriptorsPass(FunctionPass):
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         system = attached_gpu(self.name, module)
-        alignment = device_of(system).compiled.descriptor_bytes
+        alignment = device_of(system).triton.copies.descriptor_bytes
         if not alignment:
             raise PassFailedException(
                 f"use-descriptors: @{system.label.data} has no descriptors; use "

@@ -207,9 +207,12 @@ def test_ranks_on_one_gpu_have_a_part_of_it_each():
     whole = machine_of(attached_system(attach(HARDWARE / "h200x8.yaml")), 8)
     part = machine_of(attached_system(module), 8)
     assert part.device.multiprocessors == 16
-    assert part.device.hbm_bandwidth == whole.device.hbm_bandwidth / 8
-    assert part.device.l2_bytes == whole.device.l2_bytes
-    assert (part.net.bandwidth, part.net.barrier) == (part.device.hbm_bandwidth, 0)
+    assert part.device.memory.hbm_bandwidth == whole.device.memory.hbm_bandwidth / 8
+    assert part.device.memory.l2_bytes == whole.device.memory.l2_bytes
+    assert (part.net.bandwidth, part.net.barrier) == (
+        part.device.memory.hbm_bandwidth,
+        0,
+    )
     with pytest.raises(PassFailedException, match="on one GPU, at least 1, not 0"):
         AttachHardwarePass(path, sharing=0).apply(Context(), ModuleOp([]))
     with pytest.raises(PassFailedException, match="@edge has no GPU; leave the option"):
@@ -226,8 +229,8 @@ def test_the_version_of_triton_says_what_it_compiles(triton: str | None, blocks:
     AttachHardwarePass(path, triton=triton).apply(Context(), module)
     module.verify()
     device = device_of(attached_system(module))
-    assert device.most_cluster_blocks == blocks
-    assert device.compiled.stores_full_rows == (triton == "3.10")
+    assert device.limits.most_cluster_blocks == blocks
+    assert device.triton.stores.stores_full_rows == (triton == "3.10")
 
 
 def test_what_is_no_version_of_triton_is_rejected():

@@ -132,4 +132,4 @@ def other_tiles(
         same = node.launch == tiling.launch and all(present[d] == n for d, n in tiles)
         if not same and tiling.seconds <= WORTH_TRYING * found[0].result.seconds:
             numbers = (*tiles, *tiling.launch.numbers.items())
-            yield PlanEntry(name, numbers), tiling.seconds - gpu.launch
+            yield PlanEntry(name, numbers), tiling.seconds - gpu.times.launch

@@ -177,7 +177,7 @@ def _plan(
 
 def _programs_at_a_time(launch: PersistentKernel, device: Device) -> int:
     """Return how many programs run at a time; launches may give their registers."""
-    granule = device.compiled.launch_registers
+    granule = device.triton.limits.launch_registers
     if not granule:
         return launch.programs
     held = ceil(launch.registers / granule) * granule
@@ -192,10 +192,10 @@ def _most_registers(launch: PersistentKernel, programs: int, device: Device) -> 
     0 if all that a thread may have are no more, if the model expects more, or if
     launches do not give them.
     """
-    granule = device.compiled.launch_registers
+    granule = device.triton.limits.launch_registers
     together = -(-programs // device.multiprocessors)
     held = _thread_share(launch, together, device)
-    if not granule or held >= device.compiled.most_registers:
+    if not granule or held >= device.triton.limits.most_registers:
         return 0
     most = held // granule * granule
     return most if most >= launch.registers else 0
@@ -204,8 +204,8 @@ def _most_registers(launch: PersistentKernel, programs: int, device: Device) -> 
 def _thread_share(launch: PersistentKernel, share: int, device: Device) -> int:
     """Return the registers of a multiprocessor, for each of `share` in each thread."""
     assert launch.kernel.launch is not None
-    threads = device.warp_threads * launch.kernel.launch.warps
-    return int(device.register_bytes) // REGISTER // (threads * share)
+    threads = device.limits.warp_threads * launch.kernel.launch.warps
+    return int(device.limits.register_bytes) // REGISTER // (threads * share)
 
 
 def _gains(plan: SharedKernel, program: ProgramOp, system: SystemOp) -> bool:

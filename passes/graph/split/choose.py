@@ -114,7 +114,9 @@ def choose_splits(
     ]
     groups = list(products_by_operand(module)) if ranks == 1 else []
     rest = (*to_kernels, *to_plans)
-    limits = Limits(gpu.launch + LEAST_EXCHANGES * gpu.exchange, LEAST_SAVED)
+    limits = Limits(
+        gpu.times.launch + LEAST_EXCHANGES * gpu.times.exchange, LEAST_SAVED
+    )
     if not _is_long(module):
         products = [group.splits(gpu) for group in groups]
         return _fastest_splits(module, [*products, *folds], rest)
@@ -354,4 +356,4 @@ def kernel_seconds(module: ModuleOp, gpu: Device) -> float:
     ]
     figures = [estimate_of(op) for op in steps]
     running = sum(cost.latency for cost in figures if cost is not None)
-    return running * 1e-9 + gpu.launch * len(steps)
+    return running * 1e-9 + gpu.times.launch * len(steps)

@@ -70,15 +70,15 @@ class UseExp2Pass(FunctionPass):
 
 def choose(func: FuncOp, gpu: Device, exp: Exponential) -> Exp2Plan | None:
     """Return the plan for a function, None if it stays unchanged."""
-    plan = plan_exp2(func, gpu.function_costs, every=exp == "exp2")
+    plan = plan_exp2(func, gpu.units.function_costs, every=exp == "exp2")
     if exp == "exp" or not plan.exps:
         return None
     if exp == "exp2":
         return plan
     before, after = plan.operations, plan.operations - plan.saved
     candidates = [
-        timed("exp", False, partial(vector_seconds, before, gpu)),
-        timed("exp2", True, partial(vector_seconds, after, gpu)),
+        timed("exp", False, partial(vector_seconds, before, gpu.units)),
+        timed("exp2", True, partial(vector_seconds, after, gpu.units)),
     ]
     place = f"@{func.sym_name.data}"
     return plan if cheapest("exponentials", place, candidates).result else None

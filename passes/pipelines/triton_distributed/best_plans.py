@@ -128,6 +128,6 @@ def exchange_may_gain(module: ModuleOp, found: Iterable[AllReduceOp]) -> bool:
         net, terms = machine.net, payload_of(op.input).bytes
         exchange = net.latency + net.signal
         if op.group_size > 2:
-            loads = op.group_size * terms / machine.device.hbm_bandwidth
+            loads = op.group_size * terms / machine.device.memory.hbm_bandwidth
             saved += float(send_time(terms, net)) + loads
     return saved > exchange

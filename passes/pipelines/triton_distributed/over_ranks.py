@@ -166,8 +166,8 @@ def group_sizes(
         DecomposePass(accumulator="f32").apply(ctx, copy)
     extent = -(-max(extents_along(copy, shared.dim), default=0) // over_ranks)
     gpu = device_of(attached_system(module))
-    smallest = gpu.compiled.least_group_elements
-    largest = gpu.compiled.most_group_elements
+    smallest = gpu.triton.groups.least_group_elements
+    largest = gpu.triton.groups.most_group_elements
     sizes = (2**power for power in range(1, gpu.multiprocessors.bit_length()))
     for size in sizes:
         if size <= gpu.multiprocessors and smallest * size <= extent <= largest * size:

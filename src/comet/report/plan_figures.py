@@ -62,7 +62,7 @@ class Kernel:
     def peak(self, device: Device) -> float:
         """Return the operations per second if programs only compute."""
         return self.operations / float(
-            self.work.programs * compute_time(self.work, device)
+            self.work.programs * compute_time(self.work, device.units)
         )
 
     @property
@@ -240,9 +240,9 @@ def _rooms(kernels: tuple[Kernel, ...], machine: Machine) -> Iterator[Room]:
         waves = wave_count(work.programs, device.multiprocessors)
         count = min(kernel.occupancy, int(waves))
         for what, capacity, used, unit in (
-            ("registers", device.register_bytes, work.registers, "bytes"),
-            ("shared memory", device.shared_bytes, work.shared, "bytes"),
-            ("warps", device.warps, work.warps, "warps"),
+            ("registers", device.limits.register_bytes, work.registers, "bytes"),
+            ("shared memory", device.limits.shared_bytes, work.shared, "bytes"),
+            ("warps", device.limits.warps, work.warps, "warps"),
         ):
             here = {f"program {n + 1}": float(used) for n in range(count)}
             yield Room(f"{kernel.name}: {what}", capacity, here, unit)
@@ -259,7 +259,7 @@ def _roofline(kernels: tuple[Kernel, ...], machine: Machine) -> Roofline | None:
         "HBM": [k.device_bytes for k in computing],
         "L2": [k.l2_bytes for k in computing],
     }
-    rates = {"HBM": device.hbm_bandwidth, "L2": device.l2_bandwidth}
+    rates = {"HBM": device.memory.hbm_bandwidth, "L2": device.memory.l2_bandwidth}
     roofs = (
         Roof(level, rates[level], tuple(map(_mark, computing, sizes)))
         for level, sizes in moved.items()

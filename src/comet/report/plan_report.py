@@ -136,8 +136,8 @@ def _traffic(figures: PlanFigures) -> Table:
     device, net, traffic = figures.machine.device, figures.machine.net, figures.traffic
     bars = figures.moved
     rates = {
-        "HBM": device.hbm_bandwidth,
-        "L2": device.l2_bandwidth,
+        "HBM": device.memory.hbm_bandwidth,
+        "L2": device.memory.l2_bandwidth,
         "links": net.rate(net.peers),
     }
     pushed, read = sum(traffic.sent.values()), sum(traffic.received.values())

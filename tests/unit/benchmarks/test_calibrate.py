@@ -103,12 +103,12 @@ def test_the_file_can_be_attached(tmp_path: Path) -> None:
         parse_module("builtin.module {}"), f'attach-hardware{{path="{out}"}}'
     )
     machine = machine_of(attached_system(module), 1, graph=True)
-    assert machine.device.tensor["bf16"] == pytest.approx(791.2e12)
-    assert machine.device.tensor["f32"] == pytest.approx(494.7e12)
-    assert machine.device.hbm_bandwidth == pytest.approx(4313e9)
+    assert machine.device.units.tensor["bf16"] == pytest.approx(791.2e12)
+    assert machine.device.units.tensor["f32"] == pytest.approx(494.7e12)
+    assert machine.device.memory.hbm_bandwidth == pytest.approx(4313e9)
     assert machine.launch == pytest.approx(1.125e-6)
-    assert machine.device.exchange == pytest.approx(0.875e-6)
-    assert machine.device.flag_latency == pytest.approx(0.625e-6)
+    assert machine.device.times.exchange == pytest.approx(0.875e-6)
+    assert machine.device.times.flag_latency == pytest.approx(0.625e-6)
 
 
 def test_the_file_lies_beside_the_base(tmp_path: Path) -> None:

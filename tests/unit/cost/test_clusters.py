@@ -92,8 +92,8 @@ def test_blocks_of_a_cluster_are_programs_that_exchange():
 def resident(row: Row) -> int:
     """Return how many thread blocks a multiprocessor runs at a time."""
     used = -(-row.registers // 8) * 8 * 32 * row.numbers.warps * 4
-    shared = row.shared + row.gpu.reserved_bytes
-    return int(min(row.gpu.register_bytes // used, 228 * 1024 // shared))
+    shared = row.shared + row.gpu.limits.reserved_bytes
+    return int(min(row.gpu.limits.register_bytes // used, 228 * 1024 // shared))
 
 
 def test_multiprocessors_that_no_cluster_fills_idle():
@@ -105,7 +105,7 @@ def test_multiprocessors_that_no_cluster_fills_idle():
         float(kernel_time(replace(work, programs=programs), row.gpu).seconds)
         for programs in (128, 132)
     ]
-    assert times[1] > 1.5 * times[0] - row.gpu.launch
+    assert times[1] > 1.5 * times[0] - row.gpu.times.launch
     four = replace(work, cluster=4, programs=132)
     assert float(kernel_time(four, row.gpu).seconds) == pytest.approx(times[0], rel=0.1)
 

@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hardware import H200
+from hardware import H200, with_figures
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comet.cost.estimate import CostError
 from comet.cost.gpu.kernel import KernelWork, kernel_time, occupancy_of, wave_count
 
-GPU = replace(H200, tensor={"f16": 989.4e12}, vector={"f32": 66.9e12})
+GPU = with_figures(H200, tensor={"f16": 989.4e12}, vector={"f32": 66.9e12})
 IDLE = KernelWork(132, 0, 0, 0, 0, 0, 0)
 
 
 def test_an_idle_kernel_takes_its_launch_and_one_load() -> None:
     loading = replace(IDLE, rounds=1)
-    seconds = 4e-6 + GPU.load_latency + GPU.iteration
+    seconds = 4e-6 + GPU.times.load_latency + GPU.times.iteration
     assert kernel_time(loading, GPU).seconds == pytest.approx(seconds)
     assert kernel_time(IDLE, GPU).seconds == 4e-6
 
@@ -58,20 +58,20 @@ def test_a_deeper_pipeline_waits_less() -> None:
 def test_loads_start_behind_what_their_loop_reads() -> None:
     """Two stages: the first of two products, a load, and no other load meanwhile."""
     loop = replace(IDLE, rounds=64, tensor_operations=64e6, moved_bytes=64 * 24e3)
-    product, load = 1e6 * 132 / 989.4e12, 24e3 * 132 / 9.37e12 + GPU.load_latency
+    product, load = 1e6 * 132 / 989.4e12, 24e3 * 132 / 9.37e12 + GPU.times.load_latency
     assert 2 * product < load
 
     def iteration(stages: int, read: float) -> float:
         work = replace(loop, stages=stages, read_operations=read)
         more = replace(work, rounds=128, **twice(work))
         short, long = (float(kernel_time(each, GPU).latency) for each in (work, more))
-        return (long - short) / 64 - GPU.iteration
+        return (long - short) / 64 - GPU.times.iteration
 
     assert iteration(2, 0) == pytest.approx(load)
     assert iteration(2, 32e6) == pytest.approx(load + product / 2)
     assert iteration(3, 32e6) == pytest.approx((load + product / 2) / 2)
     assert iteration(1, 32e6) == pytest.approx(load + product)
-    passed = replace(GPU, compiled=replace(GPU.compiled, copies_pass_registers=True))
+    passed = with_figures(GPU, copies_pass_registers=True)
     start = replace(loop, stages=2, read_operations=32e6)
     unread = replace(start, read_operations=0)
     assert kernel_time(start, passed).latency == kernel_time(unread, passed).latency
@@ -110,7 +110,7 @@ def test_never_below_the_roofline(
     assert seconds >= programs * tensor / 989.4e12
     assert seconds >= programs * moved / 9.37e12
     assert seconds >= device / 4.8e12
-    faster = replace(GPU, hbm_bandwidth=9e12, l2_bandwidth=2e13, clock=3e9)
+    faster = with_figures(GPU, hbm_bandwidth=9e12, l2_bandwidth=2e13, clock=3e9)
     assert float(kernel_time(work, faster).seconds) <= seconds
 
 

@@ -293,8 +293,8 @@ def test_a_module_without_a_machine() -> None:
 def test_devices_come_from_gpu_hardware_only() -> None:
     device = device_of(system_of("h200x1"))
     assert device.multiprocessors == 132
-    assert device.tensor["f16"] == pytest.approx(989.4e12)
-    assert device.launch == pytest.approx(4e-6)
+    assert device.units.tensor["f16"] == pytest.approx(989.4e12)
+    assert device.times.launch == pytest.approx(4e-6)
     with pytest.raises(CostError, match="is no GPU"):
         device_of(system_of("edge"))
 

@@ -62,8 +62,8 @@ def test_the_mean_of_the_keys_is_loaded_and_the_longest_sequence_ends_last():
     assert saved == (4 * (8 * (keys + values) + positions)) / 2
     before, after = (kernel_time(work, gpu) for work in (first, second))
     assert after.l2 == pytest.approx(before.l2)
-    alone = 132 * half.uneven(BLOCKS) / gpu.l2_bandwidth
-    expected = before.device - saved / gpu.hbm_bandwidth + alone
+    alone = 132 * half.uneven(BLOCKS) / gpu.memory.l2_bandwidth
+    expected = before.device - saved / gpu.memory.hbm_bandwidth + alone
     assert after.device == pytest.approx(expected)
 
 

@@ -7,12 +7,12 @@ model was done. It was made from the others. `registers_3.6.csv` has the same ti
 compiled by Triton 3.6 when the model was done.
 """
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from covering import one_of
+from hardware import with_figures
 from register_ops import OPS, ROWS, SUMS
 from register_table import Table, correlation, spills
 
@@ -67,8 +67,8 @@ def test_a_loop_around_another_one_takes_registers(
     That is the mean error, and the most by which an estimate is too low.
     """
     summary, gpu = TABLE.kernel(op)
-    none = replace(
-        gpu.compiled,
+    none = with_figures(
+        gpu,
         outer_loop_registers=0,
         nested_address_registers=0,
         copies_pass_registers=True,
@@ -76,8 +76,8 @@ def test_a_loop_around_another_one_takes_registers(
     errors: dict[int, list[float]] = {0: [], 1: []}
     for row in TABLE.rows(op):
         if row.registers < 250:
-            for index, rules in enumerate((none, gpu.compiled)):
-                numbers = row.blocks, row.numbers, replace(gpu, compiled=rules)
+            for index, each in enumerate((none, gpu)):
+                numbers = row.blocks, row.numbers, each
                 found = float(thread_registers(summary, *numbers))
                 errors[index].append(row.registers - found)
     assert np.mean(np.abs(errors[1])) < mean * np.mean(np.abs(errors[0]))
@@ -134,9 +134,7 @@ def test_what_an_iteration_loads_is_beside_the_accumulator(
     found = [
         float(thread_registers(summary, blocks, LaunchNumbers(4, 1), each))
         for fraction in (0, 1)
-        for each in [
-            replace(gpu, compiled=replace(gpu.compiled, load_fraction=fraction))
-        ]
+        for each in [with_figures(gpu, load_fraction=fraction)]
     ]
     assert found[1] - found[0] == arriving
 
@@ -187,7 +185,7 @@ def test_registers_of_kernels_without_products(op: str) -> None:
 def test_addresses_of_nested_loops_and_of_sums_take_registers(op: str) -> None:
     """The order of kernels is closer to the compiler's with them than without."""
     summary, gpu = SUM_TABLE.kernel(op)
-    none = replace(gpu.compiled, nested_address_registers=0, summed_address_registers=0)
+    none = with_figures(gpu, nested_address_registers=0, summed_address_registers=0)
     rows = SUM_TABLE.rows(op)
     compiled = [float(row.registers) for row in rows]
     with_addresses, without = (
@@ -198,7 +196,7 @@ def test_addresses_of_nested_loops_and_of_sums_take_registers(op: str) -> None:
                 for row in rows
             ],
         )
-        for each in (gpu, replace(gpu, compiled=none))
+        for each in (gpu, none)
     )
     assert with_addresses > max(without, 0.7)
     assert not any(SUM_TABLE.admits(op, row) for row in rows if spills(row))

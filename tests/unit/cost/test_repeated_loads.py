@@ -50,4 +50,4 @@ def test_second_parts_of_loops_start_at_the_same_offsets(
     again = loads * (sum(load.dims == ("M", "N") for load in layernorm.loads) - 1)
     blocks, numbers = {"M": 8.0, "N": columns}, LaunchNumbers(4, 3)
     found = second_part_registers(layernorm, blocks, numbers, H200)
-    assert found == H200.compiled.second_loop_registers + 2 * 8 * again
+    assert found == H200.triton.loops.second_loop_registers + 2 * 8 * again

@@ -70,6 +70,8 @@ def test_zeros_are_a_launch_and_their_bytes():
     found = estimate_of(func)
     assert found is not None
     assert found.launch_tax is not None
-    assert found.launch_tax == pytest.approx(2 * gpu.launch * 1e9)
+    assert found.launch_tax == pytest.approx(2 * gpu.times.launch * 1e9)
     moved = rows * WIDTH * 4 + float(work.device_bytes)
-    assert found.latency >= found.launch_tax + moved / gpu.hbm_bandwidth * 1e9 - 2
+    assert (
+        found.latency >= found.launch_tax + moved / gpu.memory.hbm_bandwidth * 1e9 - 2
+    )

@@ -27,7 +27,7 @@ def work(programs: int, **changed: float) -> KernelWork:
 
 
 def alone(each: KernelWork) -> float:
-    return float(kernel_time(each, GPU).seconds) - GPU.launch
+    return float(kernel_time(each, GPU).seconds) - GPU.times.launch
 
 
 @pytest.mark.parametrize("programs", [1, 7, 132, 133, 1000])
@@ -50,7 +50,7 @@ def test_few_programs_run_beside_those_of_a_long_node():
 def test_what_all_nodes_move_adds_up():
     """Each of two nodes on half of the GPU takes all of the rate of memory."""
     node = work(66, device_bytes=2.0**30)
-    assert body_seconds([node, node], GPU) >= 2 * 2**30 / GPU.hbm_bandwidth
+    assert body_seconds([node, node], GPU) >= 2 * 2**30 / GPU.memory.hbm_bandwidth
 
 
 def test_a_launch_is_between_its_longest_node_and_one_node_after_another():

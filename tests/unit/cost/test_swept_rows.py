@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from covering import one_of
 from gpu_programs import of_one_rank
+from hardware import with_figures
 from ladder_programs import Case, after_passes, predicted_times
 from xdsl.dialects.builtin import ModuleOp
 
@@ -87,13 +88,11 @@ def converted(module: ModuleOp, *, stored: bool = True) -> list[float]:
     """Return the bytes of the tiles of each kernel that get another layout."""
     system = attached_system(module)
     device = device_of(system)
-    compiled = replace(device.compiled, stores_converted=stored)
+    device = with_figures(device, stores_converted=stored)
     nodes = [op for op in module.walk() if isinstance(op, SpatialOp) and op.is_grid]
     found: list[float] = []
     for node in nodes:
-        summary = summarize(
-            node, gpu_levels(system), replace(device, compiled=compiled)
-        )
+        summary = summarize(node, gpu_levels(system), device)
         tiles = summary.per_program(summary.converted, tile_blocks(node))
         found.append(float(tiles) * float(summary.programs(tile_blocks(node))))
     return found

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from covering import exhaustive
-from hardware import H200
+from hardware import H200, with_figures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ from comet.cost.gpu.launch_plan import (
 from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import Segment, Timeline, part_time, play
 
-GPU = replace(
+GPU = with_figures(
     H200,
     clock=2.1e9,
     multiprocessors=304,
@@ -111,7 +111,7 @@ times = st.floats(0, 1e-4)
 def make_machine(
     ranks: int, bandwidth: float, latency: float, signal: float, launch: float
 ) -> Machine:
-    load = GPU.load_latency + latency
+    load = GPU.times.load_latency + latency
     net = Interconnect(ranks, bandwidth, 7, latency, load, signal, 2 * signal, 8, 64)
     return Machine(GPU, net, launch, skew=launch * 1e3)
 
@@ -337,8 +337,8 @@ def test_the_own_share_needs_no_link() -> None:
 def test_flags_cost_the_sender_and_the_receiver() -> None:
     free = with_net(NODE, signal=0.0, latency=0.0)
     silent = (*STORED[:1], consumer(remote=False, waits=False))
-    looks = 8 * GPU.flag_latency
-    signalled_inputs = 7 * GPU.iteration
+    looks = 8 * GPU.times.flag_latency
+    signalled_inputs = 7 * GPU.times.iteration
     difference = price_plan(PUSH, free).total - price_plan(silent, free).total
     assert looks * 0.999 < difference < looks + signalled_inputs
 
@@ -353,7 +353,7 @@ def test_values_that_one_signal_tells_of_are_looked_at_once() -> None:
 
     free = with_net(replace(NODE, skew=0.0), signal=0.0, latency=0.0)
     apart, together = (price_plan(plan("x", other), free) for other in "yx")
-    looks = 8 * GPU.flag_latency
+    looks = 8 * GPU.times.flag_latency
     assert apart.synchronization - together.synchronization == pytest.approx(looks)
 
 
@@ -363,14 +363,14 @@ def test_the_number_of_the_launch_is_read_first() -> None:
         price_plan((Launch("a", (replace(part, counts=counts),)),), NODE)
         for counts in (False, True)
     )
-    looks = 4 * GPU.flag_latency
+    looks = 4 * GPU.times.flag_latency
     assert counting.synchronization - without.synchronization == pytest.approx(looks)
 
 
 def test_a_collective_starts_when_all_are_there() -> None:
     steps = taxes_by_step(play(BSP, NODE))
     gather = steps["gather"]
-    moved = 16 * MESSAGE / GPU.hbm_bandwidth
+    moved = 16 * MESSAGE / GPU.memory.hbm_bandwidth
     direct = NET.latency + 7 * MESSAGE / NET.bandwidth
     assert gather.locality == pytest.approx(moved)
     assert gather.synchronization == pytest.approx(direct - moved)

@@ -86,7 +86,7 @@ def test_the_taxes_are_those_of_no_copy_and_of_the_flags():
     assert found.busy == pytest.approx(best.busy)
     assert found.locality == best.locality
     flags = found.synchronization - best.synchronization
-    looks = 5 * machine.device.flag_latency
+    looks = 5 * machine.device.times.flag_latency
     assert flags > looks
     assert flags < 2 * looks + machine.net.signal
     assert found.total < price_plan(copied, machine).total

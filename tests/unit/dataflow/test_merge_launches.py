@@ -90,7 +90,7 @@ def test_fuse_prices_kernels_as_they_will_be_launched(option: str, nodes: int):
     kernels = [op for op in module.walk() if isinstance(op, SpatialOp)]
     bodies = [1e-9 * e.latency for op in kernels if (e := estimate_of(op))]
     assert len(bodies) == len(kernels) == 4
-    launch = device_of(attached_system(module)).launch
+    launch = device_of(attached_system(module)).times.launch
     launches = (bodies[first : first + nodes] for first in range(0, 4, nodes))
     expected = sum(launch + max(each) for each in launches)
     (row,) = choice.rows

@@ -100,8 +100,8 @@ def test_the_choice_has_the_prices_of_the_estimates(name: str):
 def test_partial_results_are_read_from_l2_if_it_holds_them():
     module = kernels("gemm")
     gpu = device_of(attached_system(module))
-    sizes = (gpu.l2_bytes, gpu.l2_bytes + 1)
-    assert [float(held_bytes(size, gpu)) for size in sizes] == [gpu.l2_bytes, 0]
+    sizes = (gpu.memory.l2_bytes, gpu.memory.l2_bytes + 1)
+    assert [float(held_bytes(size, gpu)) for size in sizes] == [gpu.memory.l2_bytes, 0]
 
 
 def test_a_launch_plan_by_hand_is_verified():

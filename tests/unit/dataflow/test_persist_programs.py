@@ -285,13 +285,13 @@ def test_what_the_model_sees():
     gpu = device_of(attached_system(plan(LARGE, WIDE)))
     programs = 4 * gpu.multiprocessors
     work = KernelWork(programs, 0, 0, 0, 0, 0, rounds=4, stages=2)
-    alone = replace(work, registers=gpu.register_bytes)
+    alone = replace(work, registers=gpu.limits.register_bytes)
     ahead = replace(alone, loads_ahead=True)
     waits = 4 * (1 + 3), 1 + 4 * 3
     for each, expected in zip((alone, ahead), waits, strict=True):
         latency = kernel_time(each, gpu).latency
-        control = programs * 4 / gpu.multiprocessors * gpu.iteration
-        assert latency == pytest.approx(expected * gpu.load_latency + control)
+        control = programs * 4 / gpu.multiprocessors * gpu.times.iteration
+        assert latency == pytest.approx(expected * gpu.times.load_latency + control)
 
 
 LATENT = GEMM.format(M=4096, N=4096, K=192)
@@ -486,5 +486,5 @@ def test_rows_that_are_loaded_ahead_take_less_time():
     loaded = work.moved_bytes - work.stored_bytes
     assert found[True].shared == 2 * loaded
     seconds = {k: float(kernel_time(each, gpu).seconds) for k, each in found.items()}
-    least = float(work.device_bytes) / gpu.hbm_bandwidth
+    least = float(work.device_bytes) / gpu.memory.hbm_bandwidth
     assert least < seconds[True] < 0.9 * seconds[False]

@@ -118,7 +118,7 @@ def test_auto_takes_the_cheapest_strategy() -> None:
         gpu = device_of(attached_system(module))
         estimates = [estimate_of(kernel) for kernel in kernels(module)]
         running = sum(figures.latency for figures in estimates if figures is not None)
-        return running + len(estimates) * gpu.launch * 1e9
+        return running + len(estimates) * gpu.times.launch * 1e9
 
     assert nanoseconds("strategy=auto") == min(map(nanoseconds, OPTIONS[:-1]))
 

@@ -413,21 +413,21 @@ def test_warps_are_spread_over_the_rows_of_queries(
 
 def test_more_warps_than_rows_hold_the_scores_twice() -> None:
     """Of 64 rows four warps hold 16 each: eight hold results once, scores twice."""
-    summary, rules = attention_summary(), GPU.compiled
+    summary, rules = attention_summary(), GPU.triton
     scores, weights, results, vectors = 32, 16, 64, 2 * 4
     for warps, held in (
         (4, scores + weights + results + vectors),
         (8, scores + weights + results / 2 + vectors),
     ):
         needed = thread_registers(summary, HEAD, LaunchNumbers(warps, 2), GPU)
-        assert needed == rules.thread_registers + held
+        assert needed == rules.tiles.thread_registers + held
 
 
 def test_scores_that_warps_hold_twice_are_computed_twice() -> None:
     summary, element = attention_summary(), 64 * 64 * (4096 // 64)
     four, eight = (operations(summary, HEAD, warps, GPU) for warps in (4, 8))
     assert eight[0] - four[0] == 2 * 128 * element
-    exp, others = GPU.function_costs["exp"], 64 * 64
+    exp, others = GPU.units.function_costs["exp"], 64 * 64
     assert eight[1] - four[1] > exp * element - others
 
 

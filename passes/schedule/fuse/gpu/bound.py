@@ -145,9 +145,9 @@ class KernelBound:
 
     def moving_seconds(self) -> float:
         """Return a bound by the bytes of device memory alone."""
-        waiting = self.gpu.load_latency * bool(self.inputs)
-        moving = self.device_bytes / self.gpu.hbm_bandwidth
-        return (self.gpu.launch + max(waiting, moving)) * ROUNDED
+        waiting = self.gpu.times.load_latency * bool(self.inputs)
+        moving = self.device_bytes / self.gpu.memory.hbm_bandwidth
+        return (self.gpu.times.launch + max(waiting, moving)) * ROUNDED
 
     @cached_property
     def device_bytes(self) -> float:
@@ -206,7 +206,7 @@ class _Least:
         if cluster == 1:
             return work
         gpu = self.kernel.gpu
-        threads = gpu.warp_threads * work.warps
+        threads = gpu.limits.warp_threads * work.warps
         registers = register_bound(summary, block, work.warps, gpu) * threads
         return replace(
             work,
@@ -216,7 +216,7 @@ class _Least:
             looped_operations=work.looped_operations / cluster,
             moved_bytes=work.moved_bytes / cluster,
             stored_bytes=work.stored_bytes / cluster,
-            registers=np.minimum(registers * REGISTER, gpu.register_bytes),
+            registers=np.minimum(registers * REGISTER, gpu.limits.register_bytes),
             cluster=cluster,
         )
 
@@ -268,7 +268,7 @@ class _Least:
             dots, looped = 0.0, looped + dots / 2
         rounds, exposed = self._rounds(summary)
         stages, warps = _LAUNCHES if kernel.products else _STAGED_LAUNCHES
-        threads = gpu.warp_threads * warps
+        threads = gpu.limits.warp_threads * warps
         registers = register_bound(summary, blocks, warps, gpu) * threads
         stored = _moved(kernel.outs, blocks, parts)
         # Loops store spilled tiles, and load them again.
@@ -290,7 +290,7 @@ class _Least:
             pipelines=self._pipelines(summary),
             stages=stages,
             warps=warps,
-            registers=np.minimum(registers * REGISTER, gpu.register_bytes),
+            registers=np.minimum(registers * REGISTER, gpu.limits.register_bytes),
             element=element,
             loads_ahead=True,
         )
@@ -318,8 +318,8 @@ class _Least:
         """Return the operations of products of one program, and their fastest type."""
         products, gpu = self.kernel.products, self.kernel.gpu
         types = {each.rate for each in products}
-        element = max(types, key=lambda each: product_rate(each, gpu), default="")
-        if not isfinite(product_rate(element, gpu)):
+        element = max(types, key=lambda each: product_rate(each, gpu.units), default="")
+        if not isfinite(product_rate(element, gpu.units)):
             return 0.0, element
         return total(
             each.operations * _part(each.extents, blocks, parts) for each in products

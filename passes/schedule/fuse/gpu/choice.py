@@ -117,7 +117,7 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
     )
     func.attributes[PLAN] = StringAttr(format_plan(plan_with(tilings)))
     for node, tiling in tilings.items():
-        set_estimate(node, tiling.seconds - trials.gpu.launch)
+        set_estimate(node, tiling.seconds - trials.gpu.times.launch)
 
 
 def _best(

@@ -101,7 +101,7 @@ class Facts(dict[Operation, OpFacts]):
     def __init__(self, gpu: Device):
         super().__init__()
         self.gpu = gpu
-        self.gpu_of_loops = replace(gpu, dependent=0.0)
+        self.gpu_of_loops = replace(gpu, times=replace(gpu.times, dependent=0.0))
         """The GPU as bounds take it: loops need not wait for products they reduce."""
         self._bits: dict[Operation, int] = {}
         self._kinds: dict[Hashable, int] = {}
@@ -143,7 +143,7 @@ class Facts(dict[Operation, OpFacts]):
         for each in (*inside, op):
             starts = not constant.isdisjoint(each.operands)
             kind = each.name, *each.properties.values()
-            cost = additions_of(each, self.gpu)
+            cost = additions_of(each, self.gpu.units)
             yield VectorOp(
                 self._bit(op) if each is op else 0,
                 tuple(each.results),
@@ -183,7 +183,7 @@ def _least_in_loop(op: Operation, cost: float, gpu: Device) -> LoopCost:
     """
     if _may_be_free(op):
         return LoopCost(0.0)
-    return loop_cost(op, cost, gpu) or LoopCost(cost)
+    return loop_cost(op, cost, gpu.units) or LoopCost(cost)
 
 
 def _may_be_free(op: Operation) -> bool:

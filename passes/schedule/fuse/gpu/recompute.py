@@ -117,5 +117,5 @@ def _grows(product: ContractOp) -> bool:
 def _is_cheap(product: ContractOp, gpu: Device) -> bool:
     """Whether a product takes less time than to store and load it in their type."""
     moved = 2 * elements_of(product.result) * element_type_of(product.lhs).bitwidth / 8
-    rate, work = gpu.tensor.get(rate_of(product)), operations_of(product)
-    return rate is not None and work / rate < moved / gpu.hbm_bandwidth
+    rate, work = gpu.units.tensor.get(rate_of(product)), operations_of(product)
+    return rate is not None and work / rate < moved / gpu.memory.hbm_bandwidth

@@ -17,7 +17,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize
 from comet.cost.gpu.capacity import holds, shared_need
 from comet.cost.gpu.clusters import LEAST_COLUMNS, MOST_ROWS, block_of, is_divided
-from comet.cost.gpu.device import Device, SpecializedWarps
+from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.registers import (
     REGISTER,
@@ -28,6 +28,7 @@ from comet.cost.gpu.registers import (
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import price
+from comet.cost.gpu.triton_rules import SpecializedWarps
 from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
@@ -108,12 +109,12 @@ def misfit(node: SpatialOp, levels: GpuLevels, gpu: Device) -> str:
         )
     warps = max(LARGE_LAUNCHES["warps"])
     per_thread = thread_registers(summary, smallest, LaunchNumbers(warps, 2), gpu)
-    registers = per_thread * REGISTER * warps * gpu.warp_threads
+    registers = per_thread * REGISTER * warps * gpu.limits.warp_threads
     shared = shared_need(summary, smallest, 1, gpu)
     return (
         f"{_needed(node, registers, shared, levels)} with its smallest tiles, more "
-        f"than fit beside addresses and buffers in the {gpu.register_bytes} and "
-        f"{gpu.shared_bytes} bytes there"
+        f"than fit beside addresses and buffers in the {gpu.limits.register_bytes} and "
+        f"{gpu.limits.shared_bytes} bytes there"
     )
 
 
@@ -200,17 +201,17 @@ def finish_kernel(
     _check_threads(node, node.launch.warps, gpu)
     shared = shared_need(summary, blocks, numbers.stages, gpu)
     if not holds(summary, blocks, shared, gpu):
-        registers = alive_bytes(summary, blocks, gpu.compiled.epilogue_subtiles)
+        registers = alive_bytes(summary, blocks, gpu.triton.stores.epilogue_subtiles)
         raise OpError(
             node,
             f"tile: {_needed(node, registers, shared, levels)}, more than the "
-            f"{gpu.register_bytes} and {gpu.shared_bytes} bytes there: raise its "
-            "factors, or fuse less",
+            f"{gpu.limits.register_bytes} and {gpu.limits.shared_bytes} bytes there: "
+            "raise its factors, or fuse less",
         )
     time = price(summary, blocks, numbers, gpu)
     if numbers.specialize and not np.isfinite(time.seconds):
-        raise OpError(node, _not_specialized(gpu.compiled.specialized))
-    set_estimate(node, float(time.seconds) - gpu.launch)
+        raise OpError(node, _not_specialized(gpu.triton.specialized))
+    set_estimate(node, float(time.seconds) - gpu.times.launch)
 
 
 def _fixed_numbers(node: SpatialOp, fixed: Mapping[str, int]) -> Mapping[str, int]:
@@ -249,10 +250,11 @@ def _with_subtiles(
 
 def _check_threads(node: SpatialOp, warps: int, gpu: Device) -> None:
     """Raise PassFailedException for more warps than a program may have."""
-    if warps * gpu.warp_threads > MOST_THREADS:
+    threads = gpu.limits.warp_threads
+    if warps * threads > MOST_THREADS:
         raise OpError(
             node,
-            f"tile: @{node.node_name} has {warps} warps of {gpu.warp_threads} threads, "
+            f"tile: @{node.node_name} has {warps} warps of {threads} threads, "
             f"and a program has at most {MOST_THREADS}; give it fewer warps",
         )
 
@@ -268,10 +270,10 @@ def _check_cluster(
     if cluster == 1:
         return
     what = f"tile: @{node.node_name} cannot have cluster={cluster}:"
-    if cluster > gpu.most_cluster_blocks:
+    if cluster > (most := gpu.limits.most_cluster_blocks):
         raise OpError(
             node,
-            f"{what} a program has at most {gpu.most_cluster_blocks} thread blocks "
+            f"{what} a program has at most {most} thread blocks "
             f"here; clusters need Triton {version_text(CLUSTERS_SINCE)} or newer, "
             "which the option triton of attach-hardware says, and most_cluster_blocks "
             "in the hardware file",
@@ -333,7 +335,7 @@ def _launch(
 
     If nothing fits, these are the most warps.
     """
-    if fixed.get(SPECIALIZE) and (numbers := gpu.compiled.specialized):
+    if fixed.get(SPECIALIZE) and (numbers := gpu.triton.specialized):
         group = int(summary.swizzle(blocks))
         own = {"warps": numbers.warps, "stages": numbers.stages, "group": group}
         fixed = {**own, **fixed}
