@@ -55,6 +55,7 @@ PASSES = {
     "merge-launches": "dataflow.merge_launches:MergeLaunchesPass",
     "share-tiles": "dataflow.share_tiles:ShareTilesPass",
     "persist-programs": "dataflow.persist_programs:PersistProgramsPass",
+    "coalesce-loops": "dataflow.coalesce_loops:CoalesceLoopsPass",
     "bsp-to-dataflow": "dataflow.bsp_to_dataflow:BspToDataflowPass",
     "lower-channels": "dataflow.lower_channels:LowerChannelsPass",
     "annotate-cost": "annotate_cost:AnnotateCostPass",

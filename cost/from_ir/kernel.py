@@ -30,7 +30,7 @@ from comet.cost.from_ir.tile_traffic import (
     stored_tiles,
 )
 from comet.cost.from_ir.vector_operations import vector_operations
-from comet.cost.from_ir.waits import waits_for_loads
+from comet.cost.from_ir.waits import coalesced_loops, waits_for_loads
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.launch_order import LaunchOrder
@@ -109,7 +109,10 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         added=tuple(tile_bytes(op.values) for op in added) if with_products else (),
         converted=tuple(converted(bodies, levels, gpu.triton.stores)),
         vectors=tuple(vector_operations(tree, gpu.units)),
-        waits=(*(Wait(()) for _ in added_ids), *waits_for_loads(bodies)),
+        waits=(
+            *(Wait(()) for _ in added_ids),
+            *waits_for_loads(bodies, coalesced_loops(node)),
+        ),
         points=tuple(dict.fromkeys(points.of(tree))),
         narrow=peak_groups(narrow),
         accessed=() if with_products else peak_groups(accessed_tiles(bodies)),

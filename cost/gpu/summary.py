@@ -404,7 +404,7 @@ class KernelSummary(Contractions):
 
         That is the innermost of several iterations around a point where it waits.
         """
-        starts = [self._starts(wait.loops, blocks) for wait in self.waits]
+        starts = [self._starts(wait, blocks) for wait in self.waits]
         turns = self.turns(()) * (1 + len(self.unmasked))
         return longest((1.0, *starts)) * turns
 
@@ -413,11 +413,12 @@ class KernelSummary(Contractions):
         loops = {product.loops for product in self.products}
         return self._waits(lambda around: around not in loops, blocks)
 
-    def _starts(self, loops: Sequence[str], blocks: Blocks) -> Real:
+    def _starts(self, wait: Wait, blocks: Blocks) -> Real:
         """Return how often the innermost loop of several iterations is started."""
+        outer = len(wait.loops) - wait.coalesced
         starts: Real = 1.0
-        inside: Real = 0.0
-        for dim in reversed(loops):
+        inside = self.is_looped(wait.loops[outer:], blocks)
+        for dim in reversed(wait.loops[:outer]):
             trips = self.iterated(dim, blocks)
             starts = starts * choose(np.greater(inside, 0), trips, 1.0)
             inside = np.maximum(inside, np.greater(self.trips(dim, blocks), 1) * 1.0)

@@ -100,6 +100,8 @@ class Wait(NamedTuple):
     """
     repeated: tuple[str, ...] = ()
     """If not empty, there is none where these loops have one iteration."""
+    coalesced: int = 0
+    """How many of the innermost loops are one loop, if that is several."""
 
 
 @dataclass(frozen=True)

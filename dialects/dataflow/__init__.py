@@ -8,7 +8,8 @@ chain, from memory to memory.
 
 To read in this order: `program` (kernels, buffers, barriers); `channel`, `transfer` and
 `flags` (ranks), `arrival` and `shares` (programs); and what they mean: `analysis`,
-`locality`, `rank_loops`, `signals`, `launch_axes`, `merging`, `persistence`.
+`locality`, `rank_loops`, `loop_nests`, `signals`, `launch_axes`, `merging`,
+`persistence`.
 """
 
 from xdsl.ir import Dialect

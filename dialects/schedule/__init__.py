@@ -7,8 +7,8 @@ names. Every value is at a memory level. If the level of a value changes at the 
 of a node, the node transfers it.
 
 `node`, `copy`, `attributes`, `launch` define the IR; `slices`, `transfers`, `liveness`,
-`iter_args`, `loop_bounds` and `analysis` what it means. About kernels: `late_loads`,
-`accumulators`, `masked_loops`, `epilogue`, `clusters`.
+`iter_args`, `loop_bounds`, `loop_forms` and `analysis` what it means. About kernels:
+`late_loads`, `accumulators`, `masked_loops`, `epilogue`, `clusters`.
 """
 
 from __future__ import annotations
@@ -64,6 +64,11 @@ from comet.dialects.schedule.attributes import (
 from comet.dialects.schedule.copy import CopyOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.loop_bounds import BOUNDS, verify_bound, verify_ends
+from comet.dialects.schedule.loop_forms import (
+    verify_coalesce,
+    verify_unmask,
+    verify_unroll,
+)
 from comet.dialects.schedule.node import (
     NodeOp,
     combine_attr,
@@ -150,6 +155,8 @@ class TemporalOp(NodeOp):
     """Whether producer warps load tiles for the others, see `specialize-warps`."""
     unroll = opt_prop_def(UnitAttr)
     """Whether its iterations are written one after another, see `split-epilogues`."""
+    coalesce = opt_prop_def(UnitAttr)
+    """Whether a kernel has one loop over all its iterations, see `coalesce-loops`."""
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect(), IsolatedFromAbove())
     custom_directives = (LoopList,)
@@ -157,8 +164,9 @@ class TemporalOp(NodeOp):
         "($node_name^)? custom<LoopList>($loops) (`partial` $partial^)? "
         "(`until` $until^)? (`from` $start^)? (`since` $since^)? "
         "(`first` $first^)? (`end` $end^)? (`unmask` $unmask^)? "
-        "(`specialize` $specialize^)? (`unroll` $unroll^)? `ins` `(` $ins `:` "
-        "type($ins) `)` (`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? "
+        "(`specialize` $specialize^)? (`unroll` $unroll^)? "
+        "(`coalesce` $coalesce^)? `ins` `(` $ins `:` type($ins) `)` "
+        "(`iter_args` `(` $iter_args^ `:` type($iter_args) `)`)? "
         "(`with` `(` $with_args^ `:` type($with_args) `)`)? `outs` `(` "
         "type($outs) `)` (`combine` $combine^)? attr-dict-with-keyword $body"
     )
@@ -212,16 +220,9 @@ class TemporalOp(NodeOp):
                 f"'{self.name}' op from: the node has no until, whose positions the "
                 "loop begins with"
             )
-        if self.unmask is not None and len(self.loops) != 1:
-            raise VerifyException(
-                f"'{self.name}' op unmask: the node has {len(self.loops)} loops; only "
-                "one loop can be written in two parts"
-            )
-        if self.unroll is not None and set(self.combiners) != {Combiner.NONE}:
-            raise VerifyException(
-                f"'{self.name}' op unroll: the node combines results; only loops that "
-                "concatenate tiles can be unrolled"
-            )
+        verify_unmask(self, self.unmask)
+        verify_unroll(self, self.unroll)
+        verify_coalesce(self, self.coalesce)
         verify_node(self)
         if Combiner.FOLD in self.combiners and not self.iter_args:
             raise VerifyException(

@@ -6,6 +6,7 @@ Launch plans: kernels, channels, flags, a proof that ranks agree; chains of mapp
   `merge_partials` are the passes.
 * Ranks: `bsp_to_dataflow`, `connect_programs`, `lower_channels`, `place_waits` with
   `place_sends`, and `verify_sync`; `kernel_locals` is what waits order in one kernel.
-* Programs of several tiles: `persist_programs`, `share_tiles`.
+* Programs of several tiles: `persist_programs`, `share_tiles`; their loops:
+  `coalesce_loops`.
 * Mappings: `outline_mappings`, `nested`.
 """

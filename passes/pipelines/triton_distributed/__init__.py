@@ -22,6 +22,7 @@ from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import ORDER, IRLevel
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.dataflow.bsp_to_dataflow import BspToDataflowPass
+from comet.passes.dataflow.coalesce_loops import CoalesceLoopsPass
 from comet.passes.dataflow.connect_programs import ConnectProgramsPass
 from comet.passes.dataflow.lower_channels import LowerChannelsPass
 from comet.passes.dataflow.merge_launches import MergeLaunchesPass
@@ -469,6 +470,7 @@ class TritonDistributedPass(Pipeline):
             yield PersistProgramsPass(self.persist)
         if self.stores != "none":
             yield StageStoresPass(self.stores)
+        yield CoalesceLoopsPass()
         yield AnnotateCostPass()
         if self.to == "tl":
             yield SplitEpiloguesPass()

@@ -34,6 +34,7 @@ from comet.passes.triton.lower_to_triton.channels import (
     owned_slice,
     peer_at,
 )
+from comet.passes.triton.lower_to_triton.coalesced import bounds_of_all, slices_at
 from comet.passes.triton.lower_to_triton.copies import (
     finish_stores,
     lower_body,
@@ -179,6 +180,8 @@ class TemporalLowering:
         if depth == len(self._loops):
             scope.values |= outer
             return self._innermost(scope, accumulators)
+        if self._node.coalesce is not None and not depth and len(self._loops) > 1:
+            return self._coalesced(scope, outer, accumulators)
         loop = self._loops[depth]
         if self._node.unroll is not None:
             return self._unrolled(loop, depth, scope, outer)
@@ -195,6 +198,34 @@ class TemporalLowering:
                 if index in iter_args and isinstance(result, Tile)
             }
         return results
+
+    def _coalesced(
+        self,
+        scope: Scope,
+        outer: dict[SSAValue, Tile | Buffer],
+        accumulators: Mapping[int, Tile],
+    ) -> list[Tile | Buffer]:
+        """Write all loops as one; the dimensions' positions follow from its index."""
+        iter_args = range(len(self._results))
+        starts = [
+            accumulators.get(index) or self._neutral(result, scope)
+            for index, result in enumerate(self._results)
+        ]
+        inits = [start.value for start in starts]
+        for_op = tl.ForOp(*bounds_of_all(self._node, self._loops, scope), inits)
+        for_op.attributes["tl.comment"] = StringAttr(
+            describe(self._node) + ", in one loop"
+        )
+        scope.builder.insert(for_op)
+        index, *arguments = for_op.body.block.args
+        index.name_hint = "i"
+        inner = scope_in(for_op.body.block, scope)
+        inner.slices |= slices_at(index, self._loops, scope.slices, inner.prologue)
+        tiles = zip(iter_args, arguments, starts, strict=True)
+        inside = {number: Tile(value, start.dims) for number, value, start in tiles}
+        values = self._loop(len(self._loops), inner, outer, inside)
+        self._close(for_op, inner, iter_args, values)
+        return self._after(for_op, iter_args, values)
 
     def _unrolled(
         self,

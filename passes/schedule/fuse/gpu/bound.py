@@ -287,7 +287,6 @@ class _Least:
             device_bytes=read + sizes * times_spilled(sizes, programs, gpu),
             rounds=rounds,
             exposed_rounds=exposed,
-            pipelines=self._pipelines(summary),
             stages=stages,
             warps=warps,
             registers=np.minimum(registers * REGISTER, gpu.limits.register_bytes),
@@ -431,20 +430,6 @@ class _Least:
         if dim in self.kernel.cut:
             return 1
         return even_tile(summary.extents[dim], max(block_sizes(summary, dim)))
-
-    def _pipelines(self, summary: KernelSummary) -> int:
-        """Return how often an innermost loop of several iterations starts at least."""
-        products = self.kernel.products
-        return max((self._starts(summary, op) for op in products), default=1)
-
-    def _starts(self, summary: KernelSummary, op: ReadProduct) -> int:
-        inside = [
-            dim for dim in self.nest.loops if dim in op.contracted & self._loading
-        ]
-        trips = [self._trips(summary, dim) for dim in inside]
-        while trips and trips[-1] == 1:
-            trips.pop()
-        return prod(trips[:-1])
 
 
 def _moved(values: Values, blocks: Blocks, parts: Mapping[str, Real]) -> Real:

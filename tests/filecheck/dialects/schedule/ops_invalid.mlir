@@ -844,6 +844,47 @@ func.func @f(%c: !C, %r: !R) -> !R {
 !C = tensor<6x12xf16, #compound.dims<M, N @OB>>
 !R = tensor<6xf16, #compound.dims<M @OB>>
 func.func @f(%c: !C) -> !R {
+  // CHECK: 'schedule.temporal' op coalesce: the node loops over N; one loop can replace two or more, each over a dimension of its own
+  %m = schedule.temporal [N = 2] coalesce ins(%c : !C) outs(!R) combine ["max"] {
+  ^bb0(%t: tensor<6x6xf16, #compound.dims<M, N @OB>>):
+    %max = compound.reduce max %t : tensor<6x6xf16, #compound.dims<M, N @OB>> -> !R
+    schedule.yield %max : !R
+  }
+  func.return %m : !R
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @OB>>
+func.func @f(%c: !C) -> !C {
+  // CHECK: 'schedule.temporal' op coalesce: the node combines results by none; one loop can replace loops that combine all results by add or max
+  %m = schedule.temporal [M = 2, N = 2] coalesce ins(%c : !C) outs(!C) {
+  ^bb0(%t: tensor<3x6xf16, #compound.dims<M, N @OB>>):
+    %e = compound.map exp %t : tensor<3x6xf16, #compound.dims<M, N @OB>> -> tensor<3x6xf16, #compound.dims<M, N @OB>>
+    schedule.yield %e : tensor<3x6xf16, #compound.dims<M, N @OB>>
+  }
+  func.return %m : !C
+}
+
+// -----
+
+!C = tensor<6x4x12xf16, #compound.dims<M, K, N @OB>>
+!R = tensor<6xf16, #compound.dims<M @OB>>
+func.func @f(%c: !C) -> !R {
+  // CHECK: 'schedule.temporal' op coalesce: the node has specialize, which is about one of its loops; leave one of them out
+  %m = schedule.temporal [N = 2, K = 2] specialize coalesce ins(%c : !C) outs(!R) combine ["max"] {
+  ^bb0(%t: tensor<6x2x6xf16, #compound.dims<M, K, N @OB>>):
+    %max = compound.reduce max %t : tensor<6x2x6xf16, #compound.dims<M, K, N @OB>> -> !R
+    schedule.yield %max : !R
+  }
+  func.return %m : !R
+}
+
+// -----
+
+!C = tensor<6x12xf16, #compound.dims<M, N @OB>>
+!R = tensor<6xf16, #compound.dims<M @OB>>
+func.func @f(%c: !C) -> !R {
   // CHECK: 'schedule.temporal' op unroll: the node combines results; only loops that concatenate tiles can be unrolled
   %m = schedule.temporal [N = 2] unroll ins(%c : !C) outs(!R) combine ["max"] {
   ^bb0(%t: tensor<6x6xf16, #compound.dims<M, N @OB>>):

@@ -1,0 +1,85 @@
+"""`coalesce-loops`: sums over several dimensions, in one loop."""
+
+from pathlib import Path
+
+import pytest
+from covering import one_of
+from gpu_graphs import H200
+from graph_text import Program
+from semantics import assert_same_meaning, parse_module, run_passes
+from triton_modules import check_all, compile_all, emitted
+from xdsl.dialects.builtin import ModuleOp
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import summarize
+from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.tiling import kernel_work
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.schedule import SpatialOp, TemporalOp
+
+
+def projection(sizes: dict[str, int], element: str = "f16") -> str:
+    """Return what attention is multiplied by: a sum over K, R and G."""
+    p = Program(sizes, element, "f32")
+    values, weight = p.argument("values", "KRMG"), p.argument("weight", "KRGD")
+    return p.returning(p.contract("y", values, weight, "MD"), function="projection")
+
+
+def coalesced(text: str, factors: str) -> tuple[ModuleOp, ModuleOp]:
+    """Return a launch plan with a nest of loops, and the same with one loop."""
+    start = run_passes(
+        parse_module(text), f'{H200},decompose,fuse,tile{{factors="{factors}"}}'
+    )
+    before = run_passes(start, "outline-kernels")
+    return before, run_passes(before, "coalesce-loops")
+
+
+def loops_of(module: ModuleOp) -> list[int]:
+    """Return the number of loops of each node that has several iterations."""
+    nodes = (op for op in module.walk() if isinstance(op, TemporalOp))
+    return [len(op.loops) for op in nodes if op.trip_count > 1]
+
+
+@one_of(2)
+@pytest.mark.parametrize(
+    ("sizes", "factors"),
+    [
+        ((3, 2, 37, 40, 21), "y_f16: M=2 D=1; y_k: K=3; y_r: R=2; y_g: G=3"),
+        ((2, 1, 16, 70, 33), "y_f16: M=1 D=2; y_k: K=2; y_r: R=1; y_g: G=3"),
+        ((5, 3, 1, 17, 5), "y_f16: M=1 D=1; y_k: K=5; y_r: R=3; y_g: G=1"),
+    ],
+)
+def test_the_meaning_stays(sizes: tuple[int, ...], factors: str, tmp_path: Path):
+    text = projection(dict(zip("KRMGD", sizes, strict=True)))
+    before, after = coalesced(text, factors)
+    assert loops_of(after) == [3]
+    assert len(loops_of(before)) > 1
+    assert_same_meaning(before, after, "projection")
+    module = emitted(text, f'{H200},triton-distributed{{factors="{factors}"}}')
+    (report,) = check_all({"projection": module}, tmp_path).values()
+    assert report["ok"], report
+
+
+def test_it_is_one_loop_of_triton(tmp_path: Path):
+    text = projection({"K": 8, "R": 4, "M": 64, "G": 128, "D": 64})
+    factors = "y_f16: M=1 D=1 warps=4 stages=3; y_k: K=8; y_r: R=4; y_g: G=2"
+    module = emitted(text, f'{H200},triton-distributed{{factors="{factors}"}}')
+    loops = [line.strip() for line in module.splitlines() if " in range(" in line]
+    assert loops == ["for i in range(end):"]
+    (facts,) = compile_all({"projection": module}, tmp_path, "sm_90")
+    assert facts["spills"] == 0
+
+
+def test_the_pipeline_is_filled_once():
+    """The price of a nest is that of the loop that it becomes."""
+    text = projection({"K": 8, "R": 4, "M": 64, "G": 128, "D": 64})
+    factors = "y_f16: M=1 D=1 warps=4 stages=3; y_k: K=8; y_r: R=4; y_g: G=2"
+    numbers = LaunchNumbers(warps=4, stages=3)
+    blocks = {"K": 1, "R": 1, "M": 64, "G": 64, "D": 64}
+    for module in coalesced(text, factors):
+        (grid,) = (op for op in module.walk() if isinstance(op, SpatialOp))
+        gpu = device_of(attached_system(module))
+        summary = summarize(grid, gpu_levels(attached_system(module)), gpu)
+        assert kernel_work(summary, blocks, numbers, gpu).pipelines == 1
+        assert kernel_work(summary, blocks, numbers, gpu).rounds == 8 * 4 * 2
