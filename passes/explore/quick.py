@@ -21,7 +21,7 @@ from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.estimate import CostError, ModelName
+from comet.cost.estimate import CostError
 from comet.cost.from_ir.bounds import program_bound
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
@@ -71,7 +71,6 @@ from comet.passes.search import (
     Candidate,
     Cost,
     Found,
-    Goal,
     cheapest,
     cost_of,
     higher,
@@ -79,7 +78,12 @@ from comet.passes.search import (
     refuse,
     session,
 )
-from comet.passes.search.goal import FREE, Objective
+from comet.passes.search.goal import (
+    FREE,
+    ChoosesByGoal,
+    ModelOption,
+    ObjectiveOption,
+)
 from comet.passes.search.groups import Group, best_first
 from comet.passes.sharding.dim_axes import (
     DimAxes,
@@ -115,7 +119,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class AcceleratorPipeline(Pipeline):
+class AcceleratorPipeline(Pipeline, ChoosesByGoal):
     """The passes from named ops to COMET files; what options leave open is chosen."""
 
     name = "comet-accelerator"
@@ -175,22 +179,15 @@ class AcceleratorPipeline(Pipeline):
     bind: Literal["sequential", "pipeline", "parallel", "auto"] = "sequential"
     """See `bind`."""
 
-    model: ModelName = "paper"
-    """See `annotate-cost`; it makes all choices."""
+    model: ModelOption = "paper"
 
-    objective: Objective = "latency"
-    """See `fuse`."""
+    objective: ObjectiveOption = "latency"
 
     allow_artifacts: bool = False
     """
     Whether `model=tool` may prefer a mapping that takes less than its transfers of the
     root memory do, which is a defect of the COMET tool.
     """
-
-    @property
-    def goal(self) -> Goal:
-        """The model that makes all choices, and what is minimized."""
-        return Goal(self.model, self.objective)
 
     @property
     def is_sequential(self) -> bool:

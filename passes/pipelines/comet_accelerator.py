@@ -25,7 +25,7 @@ from comet.passes.graph.expand_maps import ExpandMapsPass, needs_expansion
 from comet.passes.graph.sink_casts import SinkCastsPass, shows_casts
 from comet.passes.pipeline import AUTO, run_passes
 from comet.passes.schedule.tile.misfit import NothingFits
-from comet.passes.search import Goal, session
+from comet.passes.search import session
 from comet.passes.search.record import Choice, Row
 from comet.passes.sharding.dim_axes import parse_dims
 
@@ -187,7 +187,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
         space = StructureSpace(
             ctx,
             module,
-            Goal(self.model, self.objective),
+            self.goal,
             self.constraints(),
             allow_artifacts=self.allow_artifacts,
         )

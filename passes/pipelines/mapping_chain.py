@@ -35,7 +35,6 @@ from comet.passes.search import (
     Candidate,
     Cost,
     Found,
-    Goal,
     cheapest,
     refuse,
     session,
@@ -82,7 +81,7 @@ class ChainSearch:
         """Yield the passes that make the chain of an option, or the cheapest."""
         self.check()
         func, pipeline = self.graph.func, self.pipeline
-        goal = Goal(pipeline.model, pipeline.objective)
+        goal = pipeline.goal
         place = f"@{func.sym_name.data}"
         with about(func):
             parts = cheapest("chain", place, self.candidates(mappings), goal).result
@@ -161,7 +160,7 @@ class ChainSearch:
 
     def _merge(self, found: Found[tuple[Part, ...]]) -> Found[tuple[Part, ...]] | None:
         """Return a chain with two mappings merged, None if none is cheaper."""
-        goal, best = Goal(self.pipeline.model, self.pipeline.objective), found
+        goal, best = self.pipeline.goal, found
         for index in range(1, len(found.result)):
             before, after = found.result[: index - 1], found.result[index + 1 :]
             pair = joined(self.graph, *found.result[index - 1 : index + 1])

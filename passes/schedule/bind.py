@@ -13,7 +13,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.estimate import ModelName
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
@@ -28,7 +27,7 @@ from comet.passes.comet.lower_to_comet.legality import check_legality
 from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
 from comet.passes.search import Candidate, Found, Goal, cheapest, cost_of
-from comet.passes.search.goal import Objective
+from comet.passes.search.goal import ChoosesByGoal, ModelOption, ObjectiveOption
 
 KINDS = (BindingKind.SEQUENTIAL, BindingKind.PIPELINE, BindingKind.PARALLEL)
 """The candidates of `auto`; of equal ones the first is taken."""
@@ -43,7 +42,7 @@ BIND = "schedule.bind"
 
 
 @dataclass(frozen=True)
-class BindPass(ChoosingPass, FunctionPass):
+class BindPass(ChoosingPass, FunctionPass, ChoosesByGoal):
     """
     Bind every node and collective to its next sibling.
 
@@ -69,11 +68,9 @@ class BindPass(ChoosingPass, FunctionPass):
     "p_gb: pipeline sequential", bind each child to the next one by a kind of its own.
     """
 
-    model: ModelName = "paper"
-    """The cost model for choices that are `auto`, see `annotate-cost`."""
+    model: ModelOption = "paper"
 
-    objective: Objective = "latency"
-    """What is minimized: cycles, pJ, or their product."""
+    objective: ObjectiveOption = "latency"
 
     def __post_init__(self) -> None:
         """Check the text of the kinds."""
@@ -87,8 +84,7 @@ class BindPass(ChoosingPass, FunctionPass):
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         if self.kind == "auto":
-            goal = Goal(self.model, self.objective)
-            bind_by_cost(function, attached_system(module), goal)
+            bind_by_cost(function, attached_system(module), self.goal)
         else:
             bodies = parse_bodies(self.bodies or "")
             bind_bodies(function, bodies, BindingKind(self.kind))

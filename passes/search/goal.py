@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import Annotated, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from xdsl.utils.exceptions import PassFailedException
 
@@ -12,6 +12,16 @@ from comet.cost.estimate import ModelName
 
 Objective: TypeAlias = Literal["latency", "energy", "edp"]
 """`edp` is the product of energy and latency."""
+
+ModelOption: TypeAlias = Annotated[
+    ModelName, "The cost model for choices that are `auto`, see `annotate-cost`."
+]
+"""The option `model` of passes, with what it means."""
+
+ObjectiveOption: TypeAlias = Annotated[
+    Objective, "What is minimized: cycles, pJ, or their product."
+]
+"""The option `objective` of passes, with what it means."""
 
 
 @dataclass(frozen=True)
@@ -138,3 +148,15 @@ class Goal:
 
 LATENCY = Goal()
 """The default: latency under `paper`; of equal latencies, the lower energy."""
+
+
+class ChoosesByGoal:
+    """A pass with the options `model` and `objective`, by which it chooses."""
+
+    model: ModelOption
+    objective: ObjectiveOption
+
+    @property
+    def goal(self) -> Goal:
+        """The cost model, and what is minimized."""
+        return Goal(self.model, self.objective)

@@ -23,7 +23,7 @@ from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.errors import OpError
 from comet.passes.analysis.hardware_kind import attached_gpu
-from comet.passes.sharding.shardings import select_mesh
+from comet.passes.sharding.shardings import MeshOption, select_mesh
 
 AXIS = "cta"
 """The mesh axis of the programs that exchange."""
@@ -38,8 +38,7 @@ class AddCtasPass(ModulePass):
     ctas: int
     """The programs of a group."""
 
-    mesh: str | None = None
-    """The mesh, without `@`; the only one of the module if unset."""
+    mesh: MeshOption = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = attached_gpu(self.name, op)

@@ -22,7 +22,7 @@ from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.sharding.boundary import drop_shardings
-from comet.passes.sharding.shardings import select_mesh
+from comet.passes.sharding.shardings import MeshOption, select_mesh
 
 AXIS = "rank"
 """The mesh axis of GPUs."""
@@ -37,8 +37,7 @@ class SelectRanksPass(ModulePass):
     ranks: int
     """The number of GPUs to run on."""
 
-    mesh: str | None = None
-    """The mesh, without `@`; the only one of the module if unset."""
+    mesh: MeshOption = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.ranks == 1:

@@ -7,6 +7,7 @@ An elementary op has `collective.shard = {N = ["cx", "cy"]}`, its function the m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
@@ -134,6 +135,12 @@ def mesh_of(func: FuncOp, module: ModuleOp, pass_name: str) -> MeshOp:
     named = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
     with about(func):
         return select_mesh(pass_name, module, named)
+
+
+MeshOption: TypeAlias = Annotated[
+    str | None, "The mesh, without `@`; the only one of the module if unset."
+]
+"""The option `mesh` of passes, with what it means."""
 
 
 def select_mesh(pass_name: str, module: ModuleOp, name: str | None) -> MeshOp:

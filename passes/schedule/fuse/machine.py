@@ -9,14 +9,13 @@ from typing import Literal, Protocol
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from comet.cost.estimate import ModelName
 from comet.dialects.errors import OpError
 from comet.passes.schedule.fuse.strategy import Between, Chunks, Loops, Name
-from comet.passes.search.goal import Goal, Objective
+from comet.passes.search.goal import ChoosesByGoal, ModelOption, ObjectiveOption
 
 
 @dataclass(frozen=True)
-class FuseOptions:
+class FuseOptions(ChoosesByGoal):
     """The options of `fuse`; `auto` leaves one to the search."""
 
     strategy: Literal[Name, "auto"] = "none"
@@ -72,16 +71,9 @@ class FuseOptions:
     `specialize-tiles`: then choices are priced with these.
     """
 
-    model: ModelName = "paper"
-    """The cost model for choices that are `auto`, see `annotate-cost`."""
+    model: ModelOption = "paper"
 
-    objective: Objective = "latency"
-    """What is minimized: cycles, pJ, or their product."""
-
-    @property
-    def goal(self) -> Goal:
-        """The model, and what is minimized."""
-        return Goal(self.model, self.objective)
+    objective: ObjectiveOption = "latency"
 
 
 def check_unused(

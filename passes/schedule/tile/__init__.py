@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import VerifyException
 
-from comet.cost.estimate import ModelName
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.compound.dims import extents_of
@@ -42,11 +41,16 @@ from comet.passes.schedule.plan_string import (
     unknown_node,
 )
 from comet.passes.schedule.retile import retile, set_loops
-from comet.passes.search.goal import Goal, Objective
+from comet.passes.search.goal import (
+    ChoosesByGoal,
+    Goal,
+    ModelOption,
+    ObjectiveOption,
+)
 
 
 @dataclass(frozen=True)
-class TilePass(ChoosingPass, FunctionPass):
+class TilePass(ChoosingPass, FunctionPass, ChoosesByGoal):
     """
     Give every temporal node and launch grid its loops, and recompute all types.
 
@@ -66,11 +70,9 @@ class TilePass(ChoosingPass, FunctionPass):
     that the cost model ranks first.
     """
 
-    model: ModelName = "paper"
-    """The cost model for choices that are `auto`, see `annotate-cost`."""
+    model: ModelOption = "paper"
 
-    objective: Objective = "latency"
-    """What is minimized: cycles, pJ, or their product."""
+    objective: ObjectiveOption = "latency"
 
     def __post_init__(self) -> None:
         if self.factors != "auto":
@@ -78,18 +80,17 @@ class TilePass(ChoosingPass, FunctionPass):
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         system = attached_system(module)
-        goal = Goal(self.model, self.objective)
-        goal.check(self.name, on_gpu=system.gpu is not None)
+        self.goal.check(self.name, on_gpu=system.gpu is not None)
         name_nodes(function)
-        plan = self.plan(function, system, goal)
+        plan = self.plan(function, system)
         tile_function(function, plan, system)
         function.attributes[PLAN] = StringAttr(format_plan(tile_plan_of(function)))
 
-    def plan(self, func: FuncOp, system: SystemOp, goal: Goal) -> Sequence[PlanEntry]:
+    def plan(self, func: FuncOp, system: SystemOp) -> Sequence[PlanEntry]:
         """Return the given plan, or else the chosen one."""
         if self.factors != "auto":
             return parse_plan(self.factors)
-        return chosen_plan(func, system, goal)
+        return chosen_plan(func, system, self.goal)
 
 
 def tile_function(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:

@@ -22,6 +22,7 @@ from comet.passes.function_pass import FunctionPass
 from comet.passes.sharding.shardings import (
     MESH,
     SHARD,
+    MeshOption,
     select_mesh,
     shardable_dims,
     sharding_of_op,
@@ -44,8 +45,7 @@ class DistributePass(FunctionPass):
     """Only ops of this name, such as contract; all that have the dimension if unset."""
     skip: str | None = None
     """No ops of this name."""
-    mesh: str | None = None
-    """The mesh, without `@`; the only one of the module if unset."""
+    mesh: MeshOption = None
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         mesh = select_mesh("distribute", module, self.mesh)

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.estimate import CostError, ModelName
+from comet.cost.estimate import CostError
 from comet.cost.from_ir.collective import Pricer, pricer_for
 from comet.dialects.arch import find_system
 from comet.dialects.collective import (
@@ -41,7 +41,7 @@ from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
-from comet.passes.search.goal import Goal, Objective
+from comet.passes.search.goal import ChoosesByGoal, ModelOption, ObjectiveOption
 from comet.passes.sharding.place_collectives.kinds import (
     Implementation,
     Kind,
@@ -63,7 +63,7 @@ from comet.passes.sharding.place_collectives.separate_names import separate_name
 
 
 @dataclass(frozen=True)
-class PlaceCollectivesPass(ChoosingPass, FunctionPass):
+class PlaceCollectivesPass(ChoosingPass, FunctionPass, ChoosesByGoal):
     """Choose level, kind and algorithm of every collective."""
 
     name = "place-collectives"
@@ -95,11 +95,9 @@ class PlaceCollectivesPass(ChoosingPass, FunctionPass):
     cost model, and leaves it to the COMET files, which name none.
     """
 
-    model: ModelName = "paper"
-    """The cost model that decides what is `auto`, see `annotate-cost`."""
+    model: ModelOption = "paper"
 
-    objective: Objective = "latency"
-    """What of the cost decides: cycles, pJ, or their product."""
+    objective: ObjectiveOption = "latency"
 
     def __post_init__(self) -> None:
         """Check the text of the kinds and levels."""
@@ -111,11 +109,6 @@ class PlaceCollectivesPass(ChoosingPass, FunctionPass):
             self.goal.check(self.name, on_gpu=system.gpu is not None)
         for region in [op for op in function.walk() if isinstance(op, SpmdOp)]:
             place(region, self)
-
-    @property
-    def goal(self) -> Goal:
-        """The model and the objective that decide between forms."""
-        return Goal(self.model, self.objective)
 
     def settled(self, module: ModuleOp) -> Self:
         """Return the pass with the kind that all collectives have, if it is one."""

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from textwrap import wrap
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
 from xdsl.passes import ModulePass
 
@@ -62,8 +62,18 @@ def _lines(pass_type: type[ModulePass]) -> Iterator[str]:
 
 
 def _meanings(pass_type: type[ModulePass]) -> dict[str, str]:
-    """Return the docstrings of options by name, also of those of base classes."""
-    found: dict[str, str] = {}
+    """
+    Return what options mean, by name, also those of base classes.
+
+    Several passes may share an option: its meaning is with its type then. Otherwise it
+    is the docstring of the field.
+    """
+    hints = get_type_hints(pass_type, include_extras=True)
+    found = {
+        name: str(hint.__metadata__[0])
+        for name, hint in hints.items()
+        if get_origin(hint) is Annotated
+    }
     for base in reversed(pass_type.__mro__[:-1]):
         if (definition := _definitions(base.__module__).get(base.__name__)) is not None:
             found.update(_field_docstrings(definition))

@@ -10,4 +10,5 @@
 // CHECK-NEXT:         One after the other,
 // CHECK:          bodies: str | None (none)
 // CHECK:          model: tool|paper|ideal (paper)
+// CHECK-NEXT:         The cost model for choices that are `auto`, see `annotate-cost`.
 // CHECK:      cse
