@@ -9,7 +9,7 @@ From IR to numbers: the inputs of the cost models.
   `vector_operations` by `vector_costs`; `register_points`, `register_tiles` and
   `row_points`; `staged_tiles` of shared memory; `loop_bounds`, `epilogues`,
   `exchanges`, `scatters`, `shares`, `clusters`, `tile_loops`.
-* Launch plans: `program`, of the `node_figures` of its kernels; `traffic`, the bytes of
-  each tensor.
+* Launch plans: `program`, of the `node_figures` of its kernels and the `partials` that
+  they merge; `traffic`, the bytes of each tensor.
 * One `collective`.
 """

@@ -16,6 +16,11 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from comet.cost.from_ir.gpus import device_of, machine_of
 from comet.cost.from_ir.node_figures import NodeFigures, figures_of
+from comet.cost.from_ir.partials import (
+    arrived_partials,
+    bytes_by_value,
+    partial_bytes,
+)
 from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.launch_plan import (
@@ -203,16 +208,13 @@ class _Reader:
         traffic, work = figures.traffic, figures.work
         sends = tuple(_sends(kernel, node))
         receives = tuple(_receives(kernel, node, summary, blocks, self.ranks))
-        values = dict.fromkeys((*node.ins, *node.outs))
-        moved = dict(zip(values, map(float, traffic), strict=False))
+        moved = bytes_by_value(node, traffic)
         copies = not summary.dots and not summary.vectors
         intermediate = [
             n for v, n in moved.items() if copies or self._is_intermediate(v)
         ]
-        spilled = map(float, traffic[len(values) :])
-        partials = sum(
-            n for v, n in moved.items() if isinstance(viewed(v).owner, ArriveOp)
-        )
+        spilled = map(float, traffic[len(moved) :])
+        partials = partial_bytes(node, arrived_partials(node), traffic)
         held = float(held_bytes(partials, gpu))
         launch = node.launch
         if launch is not None and launch.persistent and receives:

@@ -16,6 +16,7 @@ from math import inf
 from typing import Generic, TypeVar
 
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.from_ir.partials import arrived_partials, partial_bytes
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
@@ -34,8 +35,6 @@ from comet.cost.reals import longest
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound.dims import joined_extents
-from comet.dialects.compound.rename import viewed
-from comet.dialects.dataflow.arrival import ArriveOp
 from comet.dialects.schedule import SpatialOp
 
 Kernel = TypeVar("Kernel", bound=Hashable)
@@ -98,10 +97,10 @@ class Programs:
     """Its own warps and stages."""
     extents: Mapping[str, int]
     """The extents of the values that it loads and stores."""
-    partials: tuple[int, ...] = ()
+    merged_bytes: float | None = None
     """
-    Which of these values, each counted once, are partial results that the last program
-    of another node merges; empty for a node whose programs the launch starts.
+    The bytes of the partial results that the last program of another node merges; None
+    for a node whose programs the launch starts.
     """
 
     @classmethod
@@ -116,14 +115,11 @@ class Programs:
             return None
         numbers = launch_numbers(node.launch)
         summary = summarize(node, levels, gpu)
-        values = dict.fromkeys((*node.ins, *node.outs))
-        partials = (
-            index
-            for index, value in enumerate(values)
-            if isinstance(viewed(value).owner, ArriveOp)
-        )
-        blocks, extents = tile_blocks(node), extents_around(node)
-        return cls(summary, blocks, numbers, extents, tuple(partials))
+        blocks, merged = tile_blocks(node), None
+        if partials := arrived_partials(node):
+            traffic = tensor_traffic(summary, blocks, gpu)
+            merged = partial_bytes(node, partials, traffic)
+        return cls(summary, blocks, numbers, extents_around(node), merged)
 
 
 def waits(node: SpatialOp) -> bool:
@@ -199,19 +195,17 @@ class LaunchPrices(Generic[Kernel]):
         shared = longest(work.shared for work in fitting)
         largest = [replace(w, registers=registers, shared=shared) for w in fitting]
         pairs = list(zip(trees, largest, strict=True))
-        started = [work for tree, work in pairs if not tree.partials]
-        merging = [work for tree, work in pairs if tree.partials]
+        started = [work for tree, work in pairs if tree.merged_bytes is None]
+        merging = [work for tree, work in pairs if tree.merged_bytes is not None]
         running = body_seconds(started, self._gpu) + merging_seconds(merging, self._gpu)
         return self._gpu.times.launch + float(running)
 
     def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""
         work = self._fitting_work(tree, numbers)
-        if work is None or not tree.partials:
+        if work is None or tree.merged_bytes is None:
             return work
-        traffic = tensor_traffic(tree.summary, tree.blocks, self._gpu)
-        partials = sum(float(traffic[index]) for index in tree.partials)
-        return merging_work(work, partials, self._gpu)
+        return merging_work(work, tree.merged_bytes, self._gpu)
 
     def _fitting_work(
         self, tree: Programs, numbers: LaunchNumbers

@@ -29,6 +29,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.from_ir.partials import partial_bytes
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import KernelWork, kernel_time
@@ -263,8 +264,7 @@ def _merging(
 ) -> KernelWork:
     """Return the work of the merging node, whose partial results are in L2."""
     traffic = tensor_traffic(summary, tiling.blocks, gpu)
-    read = dict(zip(dict.fromkeys((*node.ins, *node.outs)), traffic, strict=False))
-    partials = sum(float(read[part]) for part in partial_operands(node, producer))
+    partials = partial_bytes(node, partial_operands(node, producer), traffic)
     work = kernel_work(summary, tiling.blocks, numbers, gpu)
     return merging_work(work, partials, gpu)
 
