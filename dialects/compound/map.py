@@ -247,6 +247,19 @@ def lowest_finite(element_type: AnyFloat) -> float:
             return -(2.0 - 2.0**-52) * 2.0**1023
 
 
+def scaled_number(number: float, factor: float, element_type: AnyFloat) -> float:
+    """
+    Return the multiple of a number, finite in `element_type` if the number is.
+
+    So a mask of the lowest finite numbers hides no more and no less than before, and
+    one of infinities either.
+    """
+    if math.isinf(number):
+        return number * factor
+    lowest = lowest_finite(element_type)
+    return min(max(number * factor, lowest), -lowest)
+
+
 COMMUTATIVE = (MapKind.ADD, MapKind.MULT, MapKind.MAX, MapKind.MIN)
 
 

@@ -21,7 +21,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.compound import FillOp, MapKind, MapOp, ReduceKind, ReduceOp
 from comet.dialects.compound.dims import element_type_of, float_type_of, names_of
-from comet.dialects.compound.map import constant_of, lowest_finite
+from comet.dialects.compound.map import constant_of, scaled_number
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 
@@ -122,8 +122,8 @@ def _unscaled(scaled: ScaledMaximum, select: MapOp) -> SSAValue:
     number, low = constant_of(scaled.scale), constant_of(hidden)
     assert number is not None
     assert low is not None
-    lowest = lowest_finite(float_type_of(hidden))
-    fill = FillOp(min(max(low / number, lowest), -lowest), hidden.type)
+    lowest = scaled_number(low, 1 / number, float_type_of(hidden))
+    fill = FillOp(lowest, hidden.type)
     values = (condition, product.inputs[0], fill.result)
     bare = MapOp(MapKind.SELECT, values, select.result.type)
     after = MapOp(MapKind.MULT, (bare.result, scaled.scale), select.result.type)

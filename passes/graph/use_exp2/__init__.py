@@ -26,7 +26,12 @@ from comet.cost.gpu.kernel import vector_seconds
 from comet.dialects.blocks import after_value
 from comet.dialects.compound import FillOp, MapKind, MapOp
 from comet.dialects.compound.dims import element_type_of, float_type_of, tensor
-from comet.dialects.compound.map import MapKindAttr, constant_of, lowest_finite
+from comet.dialects.compound.map import (
+    MapKindAttr,
+    constant_of,
+    lowest_finite,
+    scaled_number,
+)
 from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
@@ -126,17 +131,16 @@ def _times(value: SSAValue, factor: float, is_finite: bool) -> SSAValue:
 
     With `is_finite` the lowest finite number stays finite.
     """
-    lowest = lowest_finite(float_type_of(value))
     if (number := constant_of(value)) is not None:
-        ops: list[Operation] = [
-            FillOp(min(max(number * factor, lowest), -lowest), value.type)
-        ]
+        multiple = scaled_number(number, factor, float_type_of(value))
+        ops: list[Operation] = [FillOp(multiple, value.type)]
     else:
         scalar = tensor({}, element_type_of(value))
         number = FillOp(factor, scalar)
         product = MapOp(MapKind.MULT, (value, number.result), value.type)
         ops = [number, product]
         if is_finite:
+            lowest = lowest_finite(float_type_of(value))
             least = FillOp(lowest * LEAST, scalar)
             ops += [
                 least,

@@ -48,7 +48,7 @@ from comet.dialects.compound.dims import (
     with_extents,
     with_level,
 )
-from comet.dialects.compound.map import lowest_finite
+from comet.dialects.compound.map import lowest_finite, scaled_number
 from comet.dialects.compound.named.epilogue import GemmSoftmaxOp
 from comet.dialects.compound.named.normalize import GemmLayernormOp
 from comet.dialects.compound.pad import PaddingAttr, PadOp
@@ -235,3 +235,6 @@ def test_named_constructors():
 )
 def test_lowest_finite_numbers(type_: AnyFloat, lowest: float):
     assert lowest_finite(type_) == lowest
+    assert scaled_number(lowest / 2, 3.0, type_) == lowest
+    assert scaled_number(-float("inf"), 3.0, type_) == -float("inf")
+    assert scaled_number(0.5, 3.0, type_) == 1.5

@@ -227,6 +227,18 @@ def test_what_is_as_low_as_can_be_stays_so():
     assert sum(neutral_operand(op) is None for op in kept) == 1
 
 
+def test_infinities_of_a_mask_stay():
+    p = Program({"M": 3, "N": 50})
+    scaled = p.map("scaled", "mult", p.argument("x", "MN"), p.fill("half", 0.5))
+    hidden = p.map("hidden", "max", scaled, p.fill("low", -3e38))
+    p.map("e", "exp", hidden)
+    text = p.returning("e").replace("-3.0e+38", "-inf")
+    (func,) = compute_functions(with_exp2(parse_module(text), "exp2"))
+    ops = [op for op in func.walk() if isinstance(op, MapOp)]
+    kept = [op.inputs[1] for op in ops if op.kind.data is MapKind.MAX]
+    assert [constant_of(value) for value in kept] == [-inf]
+
+
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 def test_exponentials_of_short_types_stay(element: str):
     p = Program({"M": 3}, element)

@@ -21,6 +21,7 @@ PROGRAMS = {
     "lengths": decode(70),
     "blind": first_rows_see_nothing(),
 }
+"""Programs whose masks, if they have one, select finite numbers."""
 
 
 def scaled_maxima(module: ModuleOp) -> int:
@@ -53,3 +54,10 @@ def test_kernels_compute_the_same(tmp_path: Path):
     ]
     assert maxima == [["products"], ["masked"], ["masked"], ["masked"]]
     assert not wrong(sources, tmp_path)
+
+
+def test_rows_that_infinities_hide_are_nan(tmp_path: Path):
+    text = re.sub(r"-\d\.\d+e\+38", "-inf", first_rows_see_nothing())
+    source = emitted(text, f"{H200},triton-distributed{{strategy=full}}")
+    assert re.search(r"tl\.where\(.*float\(.-inf.\)", source)
+    assert not wrong({"blind": source}, tmp_path)
