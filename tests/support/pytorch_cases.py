@@ -79,10 +79,23 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "torch.outer(torch.arange(5.0), b.exp()).sin().repeat(1, 2))",
         ((2, 3, 5, 8), (4,)),
     ),
+    "powers of numbers": (
+        "1e4 ** -a + 2**b + 10.0 ** (-torch.arange(0, 6, 2)[:, None] / 6)",
+        ((3, 4), (4,)),
+    ),
+    "signs": (
+        "(F.l1_loss(a, b), a.sign() * b, (ids - 2).sign(), (a * 0).sign())",
+        ((3, 4), (3, 4)),
+    ),
     "powers": ("a**2 + a.pow(3) + (a * a + 1) ** -0.5 + a**-1", ((5,),)),
     "clamped": ("a.clamp(-0.5, 0.5) + a.clamp(min=0.1)", ((9,),)),
     "sums": ("(a.sum(0), a.mean(1), a.sum())", ((4, 5),)),
     "extremes": ("(a.amax(1, keepdim=True), a.amin(0))", ((4, 5),)),
+    "positions of minima": (
+        "(*a.min(1), a.argmin(0, keepdim=True), (b * 0).argmin(), a.min(), "
+        "*ids.min(-1))",
+        ((4, 5), (3, 3)),
+    ),
     "positions of maxima": (
         "(*a.max(1), a.argmax(0, keepdim=True), (b * 0).argmax(), a.max(), "
         "*ids.max(-1, keepdim=True), a[:, :1].max(1)[1])",
@@ -203,6 +216,10 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "elu": ("F.elu(a * 100) + F.normalize(b, dim=0)", ((9,), (9,))),
     "conditions": (
         "torch.where((a > 0).any(1, keepdim=True) ^ (b / 0).isnan(), a, -b)",
+        ((4, 3), (4, 3)),
+    ),
+    "sums of conditions": (
+        "torch.where(((a > 0) + (b > 0)) * (a / 0).isfinite().logical_not(), a, b)",
         ((4, 3), (4, 3)),
     ),
     "counts": ("((ids != 3).sum(1), a.sum() / (a > 0).sum())", ((4, 5),)),

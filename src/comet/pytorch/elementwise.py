@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, log
 from typing import cast
 
 from xdsl.dialects.builtin import IntegerType, f32, i1
@@ -33,7 +33,6 @@ def _mapped(t: Tracer, out: Result, kind: MapKind, *operands: Operand) -> View:
 for _name, _kind in {
     "aten.div": MapKind.DIV,
     "prims.div": MapKind.DIV,
-    "aten.mul": MapKind.MULT,
     "aten.maximum": MapKind.MAX,
     "aten.minimum": MapKind.MIN,
     "aten.exp": MapKind.EXP,
@@ -49,8 +48,25 @@ for _name, _kind in {
     _elementwise(_name, _kind)
 
 
+@rule("aten.mul")
+def product(t: Tracer, out: Result, input: Operand, other: Operand):
+    if out.element == i1:
+        return t.map(MapKind.SELECT, *_conditions(t, input, other), 0)
+    return _mapped(t, out, MapKind.MULT, input, other)
+
+
+def _conditions(t: Tracer, *operands: Operand) -> list[View]:
+    """Return operands as conditions, numbers among them."""
+    return [
+        t.convert(x, i1) if isinstance(x, View) else t.full((), x, i1) for x in operands
+    ]
+
+
 @rule("aten.add")
 def added(t: Tracer, out: Result, input: Operand, other: Operand, *, alpha: float = 1):
+    if out.element == i1:
+        one, two = _conditions(t, input, other)
+        return t.map(MapKind.SELECT, one, 1, two)
     if isinstance(input, View) and isinstance(out.element, IntegerType) and other == 0:
         return t.convert(input, out.element)  # Positions without an offset.
     return _mapped(t, out, MapKind.ADD, input, scaled(t, out, other, alpha))
@@ -103,6 +119,14 @@ def absolute(t: Tracer, out: Result, input: View):
     return t.map(MapKind.MAX, input, negative(t, out, input))
 
 
+@rule("aten.sign")
+def sign(t: Tracer, out: Result, input: View):
+    """Return 1, -1 or 0, which is also that of NaN."""
+    below = t.map(MapKind.GT, 0.0, input)
+    rest = t.map(MapKind.SELECT, below, t.full((), -1, out.element), 0)
+    return t.map(MapKind.SELECT, t.map(MapKind.GT, input, 0.0), 1, rest)
+
+
 @rule("aten.clamp")
 def clamp(
     t: Tracer,
@@ -118,8 +142,9 @@ def clamp(
 
 @rule("aten.pow")
 def power(t: Tracer, out: Result, input: Operand, exponent: Operand):
-    if isinstance(exponent, View) or not isinstance(input, View):
-        raise UnsupportedError("a power with a tensor as exponent")
+    if isinstance(exponent, View):
+        return _exponential(t, out, input, exponent)
+    assert isinstance(input, View)
     (base,) = cast("list[View]", _promoted(t, out, input))
     roots = {0.5: MapKind.SQRT, -0.5: MapKind.RSQRT}
     if exponent in roots:
@@ -130,6 +155,16 @@ def power(t: Tracer, out: Result, input: Operand, exponent: Operand):
     for _ in range(abs(int(exponent)) - 1):
         result = t.map(MapKind.MULT, result, base)
     return result if exponent > 0 else t.map(MapKind.DIV, 1.0, result)
+
+
+def _exponential(t: Tracer, out: Result, base: Operand, exponent: View) -> View:
+    """Return powers of a positive number, as in tables of rotary embeddings."""
+    if isinstance(base, View):
+        raise UnsupportedError("a power of a tensor with a tensor as exponent")
+    if isinstance(out.element, IntegerType) or not 0 < base < inf:
+        raise UnsupportedError(f"powers of {base} with a tensor as exponent")
+    wide = t.cast(exponent, f32)
+    return t.cast(t.map(MapKind.EXP, t.map(MapKind.MULT, wide, log(base))), out.element)
 
 
 _LARGEST_POWER = 8
@@ -145,11 +180,11 @@ def log1p(t: Tracer, out: Result, input: View):
     """
     (x,) = cast("list[View]", _promoted(t, out, input))
     sum_ = t.map(MapKind.ADD, x, 1.0)
-    left, log = t.map(MapKind.SUB, sum_, 1.0), t.map(MapKind.LOG, sum_)
-    near = t.map(MapKind.DIV, t.map(MapKind.MULT, log, x), left)
+    left, logs = t.map(MapKind.SUB, sum_, 1.0), t.map(MapKind.LOG, sum_)
+    near = t.map(MapKind.DIV, t.map(MapKind.MULT, logs, x), left)
     near = t.map(MapKind.SELECT, t.map(MapKind.EQ, left, 0.0), x, near)
     # Where the sum is exact, log(u) is the result: of infinity, the division is NaN.
-    return t.map(MapKind.SELECT, t.map(MapKind.EQ, left, x), log, near)
+    return t.map(MapKind.SELECT, t.map(MapKind.EQ, left, x), logs, near)
 
 
 @rule("aten.expm1")
@@ -161,8 +196,8 @@ def expm1(t: Tracer, out: Result, input: View):
     """
     (x,) = cast("list[View]", _promoted(t, out, input))
     power = t.map(MapKind.EXP, x)
-    less, log = t.map(MapKind.SUB, power, 1.0), t.map(MapKind.LOG, power)
-    near = t.map(MapKind.DIV, t.map(MapKind.MULT, less, x), log)
+    less, logs = t.map(MapKind.SUB, power, 1.0), t.map(MapKind.LOG, power)
+    near = t.map(MapKind.DIV, t.map(MapKind.MULT, less, x), logs)
     near = t.map(MapKind.SELECT, t.map(MapKind.EQ, power, 1.0), x, near)
     # Where u - 1 rounds to u (large x) or to -1 (very negative x), that is the result.
     near = t.map(MapKind.SELECT, t.map(MapKind.EQ, less, power), less, near)

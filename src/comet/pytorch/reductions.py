@@ -98,6 +98,24 @@ def argmax(
     return t.reshaped(_first(t, t.reshaped(input, [-1]), 0, keep=False), out.shape)
 
 
+@rule("aten.min")
+def min_(
+    t: Tracer, out: Result, input: View, dim: int | None = None, keepdim: bool = False
+):
+    less = negative(t, out, input)
+    if dim is None:
+        return negative(t, out, t.reduce(ReduceKind.MAX, less, ()))
+    top = t.reduce(ReduceKind.MAX, less, (dim,), keep=keepdim)
+    return negative(t, out, top), _first(t, less, dim, keep=keepdim)
+
+
+@rule("aten.argmin")
+def argmin(
+    t: Tracer, out: Result, input: View, dim: int | None = None, keepdim: bool = False
+):
+    return argmax(t, out, negative(t, out, input), dim, keepdim)
+
+
 def _first(t: Tracer, input: View, dim: int, *, keep: bool) -> View:
     """Return the first position of the maximum of an axis, the last one beside NaN."""
     top = t.reduce(ReduceKind.MAX, input, (dim,), keep=True)
