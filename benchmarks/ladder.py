@@ -29,11 +29,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
-    FixedOptions,
     PatternName,
     PatternOptions,
     with_pattern,
 )
+from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
 
 Rung: TypeAlias = PatternName | Literal["in_place"]
 
@@ -72,7 +72,7 @@ def patterns_of(whole: ModuleOp) -> dict[Rung, ModuleOp]:
     """Return the launch plan by every pattern that applies."""
     found: dict[Rung, ModuleOp] = {}
     for rung in LADDER:
-        asked = FixedOptions(inputs="symmetric" if rung == "in_place" else "copied")
+        asked = ConnectPass(inputs="symmetric" if rung == "in_place" else "copied")
         pattern = "pull" if rung == "in_place" else rung
         try:
             found[rung] = with_pattern(whole, PatternOptions(pattern), asked)

@@ -60,12 +60,9 @@ class BspToDataflowPass(ConnectPass, ChoosingPass):
 
     def _cheapest(self, module: ModuleOp) -> ModulePass:
         """Return this pass with the cheapest choice for all that is `auto`."""
-        fixed = search.FixedOptions(
-            self.blocks, self.persistent, self.tiles, self.inputs, self.sources
-        )
+        fixed, patterns = self, search.PATTERNS
         if not any(map(has_inputs_in_place, programs_in(module))):
             fixed = replace(fixed, inputs="copied")
-        patterns = search.PATTERNS
         if self.pattern != "auto":
             patterns = (self.pattern,)
             fixed = replace(fixed, persistent=bool(self.persistent))

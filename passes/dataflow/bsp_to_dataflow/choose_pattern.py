@@ -62,22 +62,8 @@ TRIES = 40
 """The most candidates that are priced, besides each pattern with present tiles."""
 
 
-@dataclass(frozen=True)
-class FixedOptions:
-    """Options of `bsp-to-dataflow` that the user has set, which are not varied."""
-
-    blocks: str | None = None
-    persistent: bool | None = None
-    tiles: str | None = None
-    """None keeps the tiles that kernels have; with `auto` they are varied."""
-    inputs: Literal["copied", "symmetric"] = "copied"
-    """Where pulled inputs are."""
-    sources: Literal["each", "all"] | None = None
-    """How consumers visit sources, None: either."""
-
-
-FREE = FixedOptions()
-"""Everything but the tiles of kernels is free."""
+FREE = ConnectPass(pattern="auto")
+"""The options of a user who has set none: all but the tiles of kernels are varied."""
 
 
 @dataclass(frozen=True)
@@ -93,27 +79,30 @@ class PatternOptions:
     sources: Literal["each", "all"] = "each"
     """How consumers visit sources."""
 
-    def options(self, fixed: FixedOptions) -> ConnectPass:
+    def options(self, fixed: ConnectPass) -> ConnectPass:
         """Return the pass of this config, with the options that the user has set."""
-        blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
         tiles = None if fixed.tiles == "auto" else fixed.tiles
-        return ConnectPass(
-            self.pattern,
-            fixed.blocks or blocks or None,
-            self.persistent or None,
-            tiles or format_plan(self.tiles) or None,
-            fixed.inputs if self.pattern == "pull" else "copied",
-            fixed.sources or (self.sources if self.sources == "all" else None),
+        return replace(
+            fixed,
+            pattern=self.pattern,
+            blocks=fixed.blocks or self._cuts or None,
+            persistent=self.persistent or None,
+            tiles=tiles or format_plan(self.tiles) or None,
+            inputs=fixed.inputs if self.pattern == "pull" else "copied",
+            sources=fixed.sources or (self.sources if self.sources == "all" else None),
         )
 
     @property
     def label(self) -> str:
         """The candidate as options."""
-        blocks = " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
         tiles = format_plan(self.tiles)
         sources = "all sources at once" if self.sources == "all" else ""
-        parts = ("persistent" if self.persistent else "", sources, blocks, tiles)
+        parts = ("persistent" if self.persistent else "", sources, self._cuts, tiles)
         return ", ".join((self.pattern, *filter(None, parts)))
+
+    @property
+    def _cuts(self) -> str:
+        return " ".join(f"{dim}={factor}" for dim, factor in self.blocks)
 
     def with_tiles(self, entry: PlanEntry) -> PatternOptions:
         """Return the same with other tiles in one kernel."""
@@ -127,25 +116,23 @@ class PatternOptions:
 
 @dataclass(frozen=True)
 class PatternChoice:
-    """The cheapest candidate, and the prices of the others."""
+    """The cheapest candidate, and the prices of all that apply."""
 
     best: PatternOptions
     costs: Mapping[PatternOptions, Taxes]
-    refused: Mapping[PatternName, str]
-    """Patterns that apply with no tiles, and why not."""
 
 
 def choose_pattern(
     module: ModuleOp,
     patterns: Sequence[PatternName] = PATTERNS,
-    fixed: FixedOptions = FREE,
+    fixed: ConnectPass = FREE,
 ) -> PatternChoice:
     """
     Return the cheapest config that connects the ranks of the programs of a module.
 
     The module has programs of kernels, collectives and barriers, and hardware; it is
-    not changed. Options that are set (`fixed`) are not varied. Raises
-    `PassFailedException` if no pattern applies.
+    not changed. Options that are set (`fixed`) are not varied, except tiles that are
+    `auto`. Raises `PassFailedException` if no pattern applies.
     """
     variations = list(_variations(module, fixed))
     seconds = {
@@ -162,13 +149,11 @@ def choose_pattern(
     except PassFailedException as error:
         reasons = "; ".join(prices.refused.values())
         raise PassFailedException(f"no pattern applies: {reasons}") from error
-    for plan in prices.taxes:
-        prices.refused.pop(plan.pattern, None)
-    return PatternChoice(best, prices.taxes, prices.refused)
+    return PatternChoice(best, prices.taxes)
 
 
 def _kinds(
-    module: ModuleOp, patterns: Sequence[PatternName], fixed: FixedOptions
+    module: ModuleOp, patterns: Sequence[PatternName], fixed: ConnectPass
 ) -> Iterator[PatternOptions]:
     """Yield the patterns, `fused` also with persistent kernels if that is free."""
     produced = any(moved_result(kernel) is not None for kernel in _collectives(module))
@@ -205,7 +190,7 @@ class Variation:
                 yield candidate.with_block(dim, factor)
 
 
-def _variations(module: ModuleOp, fixed: FixedOptions) -> Iterator[Variation]:
+def _variations(module: ModuleOp, fixed: ConnectPass) -> Iterator[Variation]:
     """Yield the variations in the order in which they are tried."""
     collectives = _collectives(module)
     if fixed.sources is None:
@@ -243,7 +228,7 @@ class _Prices:
     def __init__(
         self,
         module: ModuleOp,
-        fixed: FixedOptions,
+        fixed: ConnectPass,
         kernel_seconds: Mapping[PlanEntry, float],
     ):
         system = attached_system(module)
@@ -259,6 +244,7 @@ class _Prices:
         """Lower bounds in seconds: the price of a candidate without cut messages."""
         self.taxes: dict[PatternOptions, Taxes] = {}
         self.refused: dict[PatternName, str] = {}
+        """Why the first candidate of each pattern that was refused does not apply."""
         self._reasons: dict[PatternOptions, str] = {}
 
     def cost(self, candidate: PatternOptions) -> float:
@@ -328,7 +314,7 @@ class _Prices:
 
 
 def with_pattern(
-    module: ModuleOp, candidate: PatternOptions, fixed: FixedOptions = FREE
+    module: ModuleOp, candidate: PatternOptions, fixed: ConnectPass = FREE
 ) -> ModuleOp:
     """Return a copy in which the collectives are channels, by the candidate."""
     copy = module.clone()

@@ -20,10 +20,8 @@ from comet.dialects.dataflow import (
     StageOp,
 )
 from comet.interpreter import run
-from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
-    FixedOptions,
-    choose_pattern,
-)
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import choose_pattern
+from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
 
 PAGE = ROOT / "docs/multi-gpu-model.md"
 KERNELS = "fuse{strategy=auto},tile,outline-kernels"
@@ -111,7 +109,7 @@ def test_what_the_page_on_the_model_says_of_sixteen_rows():
 
 def test_auto_pulls_inputs_in_place_if_they_are_symmetric():
     before = kernels_of("ag_gemm", 2, M=4, N=64, K=128)
-    asked = FixedOptions(inputs="symmetric")
+    asked = ConnectPass(inputs="symmetric")
     pulled = choose_pattern(before, ("pull",), asked)
     assert pulled.best.options(asked).inputs == "symmetric"
     pushed = choose_pattern(before, ("push",), asked)

@@ -28,10 +28,8 @@ from comet.dialects.cost import estimate_of
 from comet.dialects.dataflow import ProgramOp
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
-    FixedOptions,
-    choose_pattern,
-)
+from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import choose_pattern
+from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
 from comet.passes.graph.decompose import keep_reference
 from comet.passes.pipeline import run_settled
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
@@ -257,7 +255,7 @@ def chosen(options: str) -> str:
 def test_auto_chooses_the_pattern_with_its_tiles() -> None:
     text = SHARED_TEXTS["ag_gemm"].format(M=64, N=96, K=256)
     bsp = run_passes(parse_module(text), f"{on_ranks(4)},fuse,tile,outline-kernels")
-    asked = FixedOptions(tiles="auto")
+    asked = ConnectPass(tiles="auto")
     best = choose_pattern(bsp, fixed=asked).best
     assert chosen("pattern=auto") == str(StringAttr(spelled([best.options(asked)])))
 
