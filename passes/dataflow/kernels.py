@@ -42,7 +42,8 @@ def rebuild_kernel(
     region = old.detach_region(old.body)
     kernel = KernelOp(old.sym_name.data, ins, outs, region)
     kernel.attributes |= old.attributes
-    keep_ranks(old, kernel)
+    kernel.sources, kernel.destinations = old.sources, old.destinations
+    kernel.shards, kernel.coresident = old.shards, old.coresident
     Rewriter.insert_op(kernel, InsertPoint.before(old))
     for index, result in zip(kept, kernel.results_, strict=True):
         old.results_[index].replace_all_uses_with(result)
@@ -52,12 +53,6 @@ def rebuild_kernel(
         assert isinstance(buffer, Operation)
         Rewriter.erase_op(buffer)
     return kernel
-
-
-def keep_ranks(old: KernelOp, new: KernelOp) -> None:
-    """Copy the properties of a kernel for ranks to the kernel that replaces it."""
-    new.sources, new.destinations = old.sources, old.destinations
-    new.shards, new.coresident = old.shards, old.coresident
 
 
 def inside(value: SSAValue, block: Block) -> SSAValue:

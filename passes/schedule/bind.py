@@ -151,11 +151,7 @@ def kinds_of(func: FuncOp) -> dict[str, Kinds]:
     return found
 
 
-def bind_bodies(
-    func: FuncOp,
-    kinds: Mapping[str, Kinds],
-    rest: BindingKind = BindingKind.SEQUENTIAL,
-) -> None:
+def bind_bodies(func: FuncOp, kinds: Mapping[str, Kinds], rest: BindingKind) -> None:
     """
     Bind the siblings of all bodies by `kinds`, those of other bodies by `rest`.
 

@@ -66,7 +66,7 @@ class SpecializeWarpsPass(FunctionPass):
 
 
 def plan_specialized(
-    func: FuncOp, system: SystemOp, kernels: Kernels = "all"
+    func: FuncOp, system: SystemOp, kernels: Kernels
 ) -> Iterator[TemporalOp]:
     """
     Yield the loops of a function that are specialized.

@@ -153,7 +153,7 @@ def _looped(path: Loops) -> list[str]:
 
 
 def accumulation_of(
-    op: ComputeOp, loops: Loops, above: Truth, *, moves: bool = True
+    op: ComputeOp, loops: Loops, above: Truth, *, moves: bool
 ) -> Accumulation:
     """
     Say where partial results of `op` are read back, given the loops of one node.

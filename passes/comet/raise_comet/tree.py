@@ -61,7 +61,7 @@ class MappingTree:
         axis splits two dimensions.
         """
         axes: dict[str, int] = {}
-        for tile, depth in _spatial_nodes(self.root, 0):
+        for tile, depth in _spatial_nodes(self.root):
             for axis, factors in self.rows(tile, depth):
                 used = [factor for factor in factors.values() if factor > 1]
                 if len(used) > 1:
@@ -80,7 +80,7 @@ class MappingTree:
         """The mesh axes of the instances of each level below one parent."""
         return {
             entry.child: tuple(axis for axis, _ in self.rows(tile, depth))
-            for tile, depth in _spatial_nodes(self.root, 0)
+            for tile, depth in _spatial_nodes(self.root)
             for entry in tile.entries
         }
 
@@ -142,7 +142,7 @@ class MappingTree:
     def _axis_dims(self) -> dict[str, set[str]]:
         """The dimensions that each mesh axis splits in some node."""
         found: dict[str, set[str]] = {axis: set() for axis in self.axes}
-        for tile, depth in _spatial_nodes(self.root, 0):
+        for tile, depth in _spatial_nodes(self.root):
             for axis, factors in self.rows(tile, depth):
                 found[axis] |= {dim for dim, factor in factors.items() if factor > 1}
         return found
@@ -270,7 +270,7 @@ class MappingTree:
 
     def check_parents(self) -> None:
         """Raise NotRaisable for a column of a spatial node that its parent has not."""
-        for tile, _ in _spatial_nodes(self.root, 0):
+        for tile, _ in _spatial_nodes(self.root):
             parent = tile.parent_op()
             listed = {e.tensor for e in _entries(parent)}
             for entry in tile.entries:
@@ -294,8 +294,9 @@ def tiles_below(tile: TileOp, depth: int) -> Iterator[tuple[TileOp, int]]:
             yield from tiles_below(child, below)
 
 
-def _spatial_nodes(tile: TileOp, depth: int) -> Iterator[tuple[TileOp, int]]:
-    return ((t, d) for t, d in tiles_below(tile, depth) if not t.is_temporal)
+def _spatial_nodes(root: TileOp) -> Iterator[tuple[TileOp, int]]:
+    """Yield the spatial nodes of a tree, parents first, with their spatial depth."""
+    return ((t, depth) for t, depth in tiles_below(root, 0) if not t.is_temporal)
 
 
 def _tags(child: Child) -> frozenset[str]:

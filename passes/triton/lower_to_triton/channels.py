@@ -71,7 +71,7 @@ def peer_at(scope: Scope, index: SSAValue, hint: str) -> SSAValue:
     return add(tl.BinaryOp(BinaryKind.MOD, after, ranks.world_size), hint)
 
 
-def loop_over_peers(scope: Scope, hint: str, comment: str) -> tuple[Scope, SSAValue]:
+def loop_over_peers(scope: Scope, comment: str) -> tuple[Scope, SSAValue]:
     """Insert a loop over all ranks, own one first; return its scope and the rank."""
     zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
     loop = tl.ForOp(zero, ranks_of(scope).world_size, one, [])
@@ -79,7 +79,7 @@ def loop_over_peers(scope: Scope, hint: str, comment: str) -> tuple[Scope, SSAVa
     scope.builder.insert(loop)
     loop.body.block.args[0].name_hint = "i"
     inner = scope_in(loop.body.block, scope)
-    return inner, peer_at(inner, loop.body.block.args[0], hint)
+    return inner, peer_at(inner, loop.body.block.args[0], "dest")
 
 
 def owned_slice(

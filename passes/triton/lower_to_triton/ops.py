@@ -158,7 +158,7 @@ def lower_contract(op: ContractOp, scope: Scope) -> Tile | None:
     return added_to_earlier(op.result, product, scope)
 
 
-def contraction(op: ContractOp, scope: Scope, acc: SSAValue | None = None) -> Tile:
+def contraction(op: ContractOp, scope: Scope, acc: SSAValue | None) -> Tile:
     """
     Write a contraction; where given, `acc` is added to it.
 

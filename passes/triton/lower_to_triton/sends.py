@@ -77,7 +77,7 @@ def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
         return target
     if op.root is not None:
         scope = at_root(scope)
-    inner, peer = loop_over_peers(scope, "dest", f"push to {channel.name}")
+    inner, peer = loop_over_peers(scope, f"push to {channel.name}")
     if split is None:
         _store(inner, channel, tile, Owner(peer, peer), comment, within)
         return target

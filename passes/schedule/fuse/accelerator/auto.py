@@ -87,7 +87,7 @@ def different_strategies(
 
 
 def fuse_cheapest(
-    func: FuncOp, system: SystemOp, choices: Sequence[Strategy], goal: Goal = LATENCY
+    func: FuncOp, system: SystemOp, choices: Sequence[Strategy], goal: Goal
 ) -> None:
     """
     Fuse `func` with the strategy of the cheapest mapping.

@@ -55,9 +55,6 @@ from comet.passes.schedule.tile.gpu.space import (
 )
 from comet.passes.search import cheapest
 
-NONE_FIXED: Mapping[str, int] = {}
-"""No launch numbers: all are chosen."""
-
 
 def choose(func: FuncOp, system: SystemOp) -> tuple[PlanEntry, ...]:
     """
@@ -159,9 +156,7 @@ def best_tiling(
     return cheapest("tiles", f"@{node.node_name}", candidates).result
 
 
-def finish_kernels(
-    func: FuncOp, system: SystemOp, plan: Sequence[PlanEntry] = ()
-) -> None:
+def finish_kernels(func: FuncOp, system: SystemOp, plan: Sequence[PlanEntry]) -> None:
     """
     Set the launch numbers and the estimate of every kernel.
 
@@ -183,7 +178,7 @@ def finish_kernel(
     node: SpatialOp,
     levels: GpuLevels,
     gpu: Device,
-    fixed: Mapping[str, int] = NONE_FIXED,
+    fixed: Mapping[str, int],
 ) -> None:
     """
     Set the launch numbers and the estimate of one kernel; `fixed` numbers are kept.
