@@ -172,42 +172,49 @@ class _Least:
     kernel: KernelBound
     nest: LoopNest
 
-    def seconds(self) -> float:
-        """Return the least seconds of a launch, infinite if no tiles fit."""
-        kernel, gpu = self.kernel, self.kernel.gpu
-        summary = summary_of_products(
+    @cached_property
+    def summary(self) -> KernelSummary:
+        """The products of the kernel in these loops."""
+        kernel = self.kernel
+        return summary_of_products(
             kernel.products, kernel.extents, kernel.grid, self.nest.loops
         )
+
+    def seconds(self) -> float:
+        """Return the least seconds of a launch, infinite if no tiles fit."""
+        kernel, gpu, summary = self.kernel, self.kernel.gpu, self.summary
         if not may_have_tiling(summary, gpu):
             return inf
         blocks = _columns(
             tuple((dim, tuple(block_sizes(summary, dim))) for dim in kernel.grid)
         )
         smallest = smallest_blocks(summary)
-        parts = self._padding(summary, smallest) | {
+        parts = self._padding(smallest) | {
             dim: least_part(kernel.group, dim, summary.extents, blocks, gpu)
             for dim in kernel.cut
         }
         all_blocks = {**smallest, **blocks}
-        work = self._work(summary, all_blocks, parts)
-        device = gpu if self._depends(summary) else kernel.gpu_of_loops
+        work = self._work(all_blocks, parts)
+        device = gpu if self._depends() else kernel.gpu_of_loops
         least = inf
         for cluster in cluster_sizes(summary, gpu):
             block = block_of(summary, all_blocks, cluster)
             fits = may_fit(summary, block, work.warps, gpu)
-            times = self._least(self._divided(work, summary, block, cluster), device)
+            times = self._least(self._divided(work, block, cluster), device)
             least = min(least, float(np.min(np.where(np.greater(fits, 0), times, inf))))
         return max(least * ROUNDED, kernel.moving_seconds())
 
-    def _divided(
-        self, work: KernelWork, summary: KernelSummary, block: Blocks, cluster: int
-    ) -> KernelWork:
+    def _registers(self, blocks: Blocks, warps: Real) -> Real:
+        """Return the least bytes of registers of a thread block."""
+        gpu = self.kernel.gpu
+        bound = register_bound(self.summary, blocks, warps, gpu)
+        threads = gpu.limits.warp_threads * warps
+        return np.minimum(bound * threads * REGISTER, gpu.limits.register_bytes)
+
+    def _divided(self, work: KernelWork, block: Blocks, cluster: int) -> KernelWork:
         """Return the least work of a thread block of a cluster: its part of all."""
         if cluster == 1:
             return work
-        gpu = self.kernel.gpu
-        threads = gpu.limits.warp_threads * work.warps
-        registers = register_bound(summary, block, work.warps, gpu) * threads
         return replace(
             work,
             programs=work.programs * cluster,
@@ -216,7 +223,7 @@ class _Least:
             looped_operations=work.looped_operations / cluster,
             moved_bytes=work.moved_bytes / cluster,
             stored_bytes=work.stored_bytes / cluster,
-            registers=np.minimum(registers * REGISTER, gpu.limits.register_bytes),
+            registers=self._registers(block, work.warps),
             cluster=cluster,
         )
 
@@ -234,22 +241,15 @@ class _Least:
         seconds = time.launch + longest(parts.values())
         return np.where(np.greater(time.fits, 0), seconds, np.inf)
 
-    def _padding(
-        self, summary: KernelSummary, smallest: Mapping[str, int]
-    ) -> dict[str, Real]:
+    def _padding(self, smallest: Mapping[str, int]) -> dict[str, Real]:
         """Return how much longer than its extent each dimension is in blocks."""
         return {
             dim: even_tile(extent, smallest[dim]) * smallest[dim] / extent
-            for dim, extent in summary.extents.items()
+            for dim, extent in self.summary.extents.items()
             if dim not in self.kernel.grid
         }
 
-    def _work(
-        self,
-        summary: KernelSummary,
-        blocks: Blocks,
-        parts: Mapping[str, Real],
-    ) -> KernelWork:
+    def _work(self, blocks: Blocks, parts: Mapping[str, Real]) -> KernelWork:
         """
         Return the least work of a kernel for some blocks of the grid.
 
@@ -257,7 +257,7 @@ class _Least:
         programs. In a full turn, a multiprocessor runs at least so much.
         """
         kernel, gpu = self.kernel, self.kernel.gpu
-        programs = summary.programs(blocks)
+        programs = self.summary.programs(blocks)
         share = programs / gpu.multiprocessors
         ended = {dim: parts[dim] * _full(share) for dim in kernel.cut}
         turns = {**parts, **ended}
@@ -266,10 +266,8 @@ class _Least:
         if element == "f32":
             # Exact products run on vector lanes, two operations an instruction.
             dots, looped = 0.0, looped + dots / 2
-        rounds, exposed = self._rounds(summary)
+        rounds, exposed = self._rounds()
         stages, warps = _LAUNCHES if kernel.products else _STAGED_LAUNCHES
-        threads = gpu.limits.warp_threads * warps
-        registers = register_bound(summary, blocks, warps, gpu) * threads
         stored = _moved(kernel.outs, blocks, parts)
         # Loops store spilled tiles, and load them again.
         spilled = _moved(tuple(self.nest.spilled), blocks, parts)
@@ -289,7 +287,7 @@ class _Least:
             exposed_rounds=exposed,
             stages=stages,
             warps=warps,
-            registers=np.minimum(registers * REGISTER, gpu.limits.register_bytes),
+            registers=self._registers(blocks, warps),
             element=element,
             loads_ahead=True,
         )
@@ -358,7 +356,7 @@ class _Least:
         dims = (dim for dim, _ in op.extents)
         return not looped and set(self.nest.loops).isdisjoint(dims)
 
-    def _depends(self, summary: KernelSummary) -> bool:
+    def _depends(self) -> bool:
         """
         Return whether vector lanes certainly compute in a loop of products.
 
@@ -369,7 +367,7 @@ class _Least:
         several = {
             dim
             for dim in loops
-            if summary.extents[dim] > max(block_sizes(summary, dim))
+            if self.summary.extents[dim] > max(block_sizes(self.summary, dim))
         }
         if not several:
             return False
@@ -385,7 +383,7 @@ class _Least:
         }
         return any(not dims.isdisjoint(several) for dims in of_products & of_vectors)
 
-    def _rounds(self, summary: KernelSummary) -> tuple[int, int]:
+    def _rounds(self) -> tuple[int, int]:
         """
         Return how often a program waits for loads, and how often outside of loops of
         products.
@@ -393,7 +391,7 @@ class _Least:
         What has no dimension of a loop is loaded before or after all of them.
         """
         kernel, loops = self.kernel, self.nest.loops
-        rounds = max((self._waits(summary, op) for op in kernel.ops), default=0)
+        rounds = max(map(self._waits, kernel.ops), default=0)
         outside = any(
             not names.isdisjoint(kernel.grid) and names.isdisjoint(loops)
             for names in map(set, map(names_of, kernel.inputs))
@@ -405,16 +403,14 @@ class _Least:
             return rounds + outside, int(outside)
         return max(rounds, int(bool(kernel.inputs))), 0
 
-    def _waits(self, summary: KernelSummary, op: OpFacts) -> int:
+    def _waits(self, op: OpFacts) -> int:
         """
         Return how often loops wait for loads that an op needs, at least.
 
         The loops over the dimensions that it reduces are inside each other, and each
         follows others over the same dimension. Those of one trip may share their waits.
         """
-        trips = {
-            dim: self._trips(summary, dim) for dim in op.reduced if dim in self._loading
-        }
+        trips = {dim: self._trips(dim) for dim in op.reduced if dim in self._loading}
         counts = dict(zip(self.nest.loops, self.nest.counts, strict=True))
         several = (counts[dim] for dim, n in trips.items() if n > 1)
         return max(several, default=1) * prod(trips.values()) if trips else 0
@@ -425,11 +421,12 @@ class _Least:
         read = {dim for value in self.kernel.inputs for dim in names_of(value)}
         return frozenset(read.intersection(self.nest.loops))
 
-    def _trips(self, summary: KernelSummary, dim: str) -> int:
+    def _trips(self, dim: str) -> int:
         """Return the least iterations of a loop."""
         if dim in self.kernel.cut:
             return 1
-        return even_tile(summary.extents[dim], max(block_sizes(summary, dim)))
+        largest = max(block_sizes(self.summary, dim))
+        return even_tile(self.summary.extents[dim], largest)
 
 
 def _moved(values: Values, blocks: Blocks, parts: Mapping[str, Real]) -> Real:

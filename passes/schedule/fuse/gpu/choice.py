@@ -107,7 +107,8 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
         launches_merged=options.launches != "none",
         specialize=options.specialize and not (region and uneven_extents(region)),
     )
-    best, narrow = _best(func, trials, options)
+    forms = Forms(trials, _forms(options.between))
+    best, narrow = _Search(func, options, trials, forms).best()
     _record(func, best, narrow, options)
     rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
     simplify(func)
@@ -118,122 +119,6 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
     func.attributes[PLAN] = StringAttr(format_plan(plan_with(tilings)))
     for node, tiling in tilings.items():
         set_estimate(node, tiling.seconds - trials.gpu.times.launch)
-
-
-def _best(
-    func: FuncOp, trials: Trials, options: FuseOptions
-) -> tuple[_Fused, tuple[str, ...]]:
-    """
-    Return the cheapest kernels, and the products that are chosen to be stored narrow.
-
-    Products are returned by name, and cast in `func`; so are those that the option
-    `narrow` names, which are not returned.
-    """
-    ops = elementary_ops(func)
-    if options.narrow not in ("none", "auto"):
-        for product in named_products(ops, options.narrow):
-            store_narrow(product)
-    ranks = spmd_region(func) is not None
-    choices = tuple(_choices(options.strategy, options.between, ranks))
-    forms = Forms(trials, _forms(options.between))
-    wide, fitting = _search(func, trials, options, choices, forms)
-    if options.narrow == "auto":
-        merge = options.kernels == "auto"
-        return _narrowed(func, trials, wide, fitting, forms, merge=merge)
-    return wide.result, ()
-
-
-def _search(
-    func: FuncOp,
-    trials: Trials,
-    options: FuseOptions,
-    choices: Sequence[Strategy],
-    forms: Forms,
-) -> tuple[Found[_Fused], Sequence[_Fused]]:
-    """
-    Return the cheapest of the choices, and all choices that fit the GPU.
-
-    If the option `kernels` gives the kernels, these are the only choice.
-    """
-    ops = elementary_ops(func)
-    if options.kernels == "auto":
-        return _cheapest(func, trials, _different(func, ops, choices, forms, trials))
-    partition = given_partition(func, ops, options.kernels)
-    given = _Fused.of(func, Strategy("priority"), partition, forms.cheapest)
-    for kernel in given.kernels:
-        if reason := trials.misfit(kernel) or trials.refusal(kernel):
-            raise OpError(func, reason)
-    return _fitted(func, trials, given), (given,)
-
-
-def _cheapest(
-    func: FuncOp, trials: Trials, choices: Iterable[_Fused]
-) -> tuple[Found[_Fused], Sequence[_Fused]]:
-    """Return the cheapest choice that can be lowered, and all choices that fit."""
-    fitting: list[_Fused] = []
-
-    def price(fused: _Fused) -> Found[_Fused]:
-        found = _fitted(func, trials, fused)
-        fitting.append(found.result)
-        return found
-
-    candidates = [
-        Candidate(_label(fused.choice), partial(price, fused)) for fused in choices
-    ]
-    lowered = partial(_lowered, func, trials)
-    place = f"@{func.sym_name.data}"
-    return cheapest("strategy", place, candidates, confirm=lowered), fitting
-
-
-def _narrowed(
-    func: FuncOp,
-    trials: Trials,
-    wide: Found[_Fused],
-    fitting: Sequence[_Fused],
-    forms: Forms,
-    *,
-    merge: bool,
-) -> tuple[_Fused, tuple[str, ...]]:
-    """
-    Return the best choice if products may be stored narrow, and those that are.
-
-    `wide` is the best of the choices in `fitting` without narrow products; they are
-    tried again with casts of their products. If it is one of priority fusion, only it
-    is, as that has merged kernels as long as this saved time. With `merge`, priority
-    fusion merges them further: narrow values may fit where wide ones do not. Products
-    are returned by name.
-    """
-    names = value_names(elementary_ops(func))
-    by_priority = wide.result.choice.name == "priority"
-    tried = (wide.result,) if by_priority else fitting
-    storing = {fused: tuple(stored_products(fused.kernels)) for fused in tried}
-    products = dict.fromkeys(value for found in storing.values() for value in found)
-    if not products:
-        return wide.result, ()
-    casts = [store_narrow(product) for product in products]
-    forms.ops_changed()
-    with_casts = {
-        fused: fused.with_casts(casts) for fused, found in storing.items() if found
-    }
-    choices = list(with_casts.values())
-    with unrounded(casts):
-        forms.ops_changed()
-        if merge and by_priority:
-            choices.append(_merged_further(with_casts[wide.result], forms))
-        narrow, _ = _cheapest(func, trials, _without_repeats(choices))
-    best = min(wide, narrow, key=lambda found: found.cost.latency)
-    stored = [cast for cast in casts if cast.is_stored(best.result.kernels)]
-    chosen = tuple(names[cast.product] for cast in stored)
-    unused = [cast for cast in casts if cast not in stored]
-    return _undone(best.result, unused, forms), chosen
-
-
-def _undone(fused: _Fused, unused: Sequence[NarrowedProduct], forms: Forms) -> _Fused:
-    """Undo the casts that kernels do not store, and return the kernels without them."""
-    for cast in unused:
-        cast.undo()
-    forms.ops_changed()
-    return fused.undone(unused) if unused else fused
 
 
 def _record(
@@ -372,38 +257,12 @@ class _Fused:
         return tuple(step for step in self.steps if isinstance(step, Spatial))
 
 
-def _different(
-    func: FuncOp,
-    ops: Sequence[Operation],
-    choices: Iterable[Strategy],
-    forms: Forms,
-    trials: Trials,
-) -> Iterable[_Fused]:
-    """
-    Return the kernels of each choice, without those equal to an earlier one.
-
-    If priority fusion is a choice, the others may be cut only CUTS times.
-    """
-    choices = tuple(choices)
-    merging = [choice for choice in choices if choice.name == "priority"]
-    cuts = CUTS if merging else None
-    found = {
-        choice: _of_strategy(func, ops, choice, cuts)
-        for choice in choices
-        if choice not in merging
-    }
-    ways = _ways(ops, merging, trials.gpu)
-
-    def price_others() -> None:
-        for fused in _without_repeats(found.values()):
-            with suppress(PassFailedException):
-                _fitted(func, trials, fused)
-
-    partitions = partitions_by_priority(ops, forms, tuple(ways.values()), price_others)
-    for (choice, way), partition in zip(ways.items(), partitions, strict=True):
-        again, plan = way.recomputed, forms.cheapest
-        found[choice] = _Fused.of(func, choice, partition, plan, None, again)
-    return _without_repeats(found[choice] for choice in choices if choice in found)
+def _of_strategy(
+    func: FuncOp, ops: Sequence[Operation], choice: Strategy, cuts: int | None
+) -> _Fused:
+    """Return the kernels of a choice that is not priority fusion."""
+    plan = cache(partial(plan_kernel, choice))
+    return _Fused.of(func, choice, partition_of(ops, choice), plan, cuts)
 
 
 def _ways(
@@ -423,14 +282,6 @@ def _ways(
     }
 
 
-def _of_strategy(
-    func: FuncOp, ops: Sequence[Operation], choice: Strategy, cuts: int | None
-) -> _Fused:
-    """Return the kernels of a choice that is not priority fusion."""
-    plan = cache(partial(plan_kernel, choice))
-    return _Fused.of(func, choice, partition_of(ops, choice), plan, cuts)
-
-
 def _without_repeats(choices: Iterable[_Fused]) -> Iterable[_Fused]:
     """Return the choices, only the first of those with the same kernels."""
     found: dict[tuple[Step, ...], _Fused] = {}
@@ -439,51 +290,172 @@ def _without_repeats(choices: Iterable[_Fused]) -> Iterable[_Fused]:
     return found.values()
 
 
-def _merged_further(fused: _Fused, forms: Forms) -> _Fused:
-    """Return the kernels of a choice, which priority fusion merges further."""
-    ops = elementary_ops(fused.func)
-    # Products that are cast hide the statistics that scale them.
-    recomputed = free_to_recompute(ops) | fused.recomputed
-    partition = priority_partition(ops, forms, recomputed, fused.partition)
-    return fused.with_partition(partition)
+@dataclass(frozen=True)
+class _Search:
+    """The search for the cheapest kernels of a function."""
 
+    func: FuncOp
+    options: FuseOptions
+    trials: Trials
+    forms: Forms
 
-def _fitted(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused]:
-    """
-    Return a choice with its price; kernels that do not fit are cut in two until all do.
+    def best(self) -> tuple[_Fused, tuple[str, ...]]:
+        """
+        Return the cheapest kernels, and the products that are chosen to be narrow.
 
-    Raises PassFailedException if a kernel does not fit and cannot be cut.
-    """
-    for kernel in fused.kernels:
-        if not trials.fits(kernel):
-            return _cut(func, trials, fused, kernel, partial(trials.misfit, kernel))
-    needs = needs_of(fused.steps, trials.launched)
-    tilings = (trial.tiling for trial in needs.kernels)
-    slowest = max(tilings, key=lambda tiling: tiling.seconds, default=None)
-    limit = "" if slowest is None else slowest.limit
-    return Found(fused, Cost(seconds_of_launches(needs, trials.launches)), limit)
+        Products are returned by name, and cast in the function; so are those that the
+        option `narrow` names, which are not returned.
+        """
+        narrow = self.options.narrow
+        if narrow not in ("none", "auto"):
+            for product in named_products(elementary_ops(self.func), narrow):
+                store_narrow(product)
+        wide, fitting = self._wide()
+        return self._narrowed(wide, fitting) if narrow == "auto" else (wide.result, ())
 
+    def _wide(self) -> tuple[Found[_Fused], Sequence[_Fused]]:
+        """
+        Return the cheapest of the choices, and all choices that fit the GPU.
 
-def _cut(
-    func: FuncOp,
-    trials: Trials,
-    fused: _Fused,
-    kernel: Spatial,
-    reason: Callable[[], str],
-) -> Found[_Fused]:
-    """Cut `kernel`, which is not possible for the `reason`, and price the choice."""
-    if (partition := cut_in_two(fused.partition, kernel)) is None:
-        raise OpError(func, reason())
-    if fused.cuts == 0:
-        raise OpError(
-            func, f"more than {CUTS} cuts; priority fusion finds where to cut"
-        )
-    return _fitted(func, trials, fused.cut(partition))
+        If the option `kernels` gives the kernels, these are the only choice.
+        """
+        func, ops = self.func, elementary_ops(self.func)
+        if self.options.kernels == "auto":
+            return self._cheapest(self._different(ops))
+        partition = given_partition(func, ops, self.options.kernels)
+        given = _Fused.of(func, Strategy("priority"), partition, self.forms.cheapest)
+        for kernel in given.kernels:
+            if reason := self.trials.misfit(kernel) or self.trials.refusal(kernel):
+                raise OpError(func, reason)
+        return self._fitted(given), (given,)
 
+    def _different(self, ops: Sequence[Operation]) -> Iterable[_Fused]:
+        """
+        Return the kernels of each choice, without those equal to an earlier one.
 
-def _lowered(func: FuncOp, trials: Trials, fused: _Fused) -> Found[_Fused] | None:
-    """Return None if all kernels can be lowered, else the choice with one cut."""
-    if (refused := trials.first_refused(fused.kernels)) is None:
-        return None
-    kernel, reason = refused
-    return _cut(func, trials, fused, kernel, lambda: reason)
+        If priority fusion is a choice, the others may be cut only CUTS times.
+        """
+        func, forms, options = self.func, self.forms, self.options
+        ranks = spmd_region(func) is not None
+        choices = tuple(_choices(options.strategy, options.between, ranks))
+        merging = [choice for choice in choices if choice.name == "priority"]
+        cuts = CUTS if merging else None
+        found = {
+            choice: _of_strategy(func, ops, choice, cuts)
+            for choice in choices
+            if choice not in merging
+        }
+        ways = _ways(ops, merging, self.trials.gpu)
+
+        def price_others() -> None:
+            for fused in _without_repeats(found.values()):
+                with suppress(PassFailedException):
+                    self._fitted(fused)
+
+        parts = partitions_by_priority(ops, forms, tuple(ways.values()), price_others)
+        for (choice, way), partition in zip(ways.items(), parts, strict=True):
+            again, plan = way.recomputed, forms.cheapest
+            found[choice] = _Fused.of(func, choice, partition, plan, None, again)
+        return _without_repeats(found[choice] for choice in choices if choice in found)
+
+    def _cheapest(
+        self, choices: Iterable[_Fused]
+    ) -> tuple[Found[_Fused], Sequence[_Fused]]:
+        """Return the cheapest choice that can be lowered, and all choices that fit."""
+        fitting: list[_Fused] = []
+
+        def price(fused: _Fused) -> Found[_Fused]:
+            found = self._fitted(fused)
+            fitting.append(found.result)
+            return found
+
+        candidates = [
+            Candidate(_label(fused.choice), partial(price, fused)) for fused in choices
+        ]
+        place = f"@{self.func.sym_name.data}"
+        return cheapest("strategy", place, candidates, confirm=self._lowered), fitting
+
+    def _narrowed(
+        self, wide: Found[_Fused], fitting: Sequence[_Fused]
+    ) -> tuple[_Fused, tuple[str, ...]]:
+        """
+        Return the best choice if products may be stored narrow, and those that are.
+
+        `wide` is the best of the choices in `fitting` without narrow products; they are
+        tried again with casts of their products. If it is one of priority fusion, only
+        it is, as that has merged kernels as long as this saved time; and unless kernels
+        are given, it merges them further: narrow values may fit where wide ones do not.
+        Products are returned by name.
+        """
+        names = value_names(elementary_ops(self.func))
+        by_priority = wide.result.choice.name == "priority"
+        tried = (wide.result,) if by_priority else fitting
+        storing = {fused: tuple(stored_products(fused.kernels)) for fused in tried}
+        products = dict.fromkeys(value for found in storing.values() for value in found)
+        if not products:
+            return wide.result, ()
+        casts = [store_narrow(product) for product in products]
+        self.forms.ops_changed()
+        with_casts = {
+            fused: fused.with_casts(casts) for fused, found in storing.items() if found
+        }
+        choices = list(with_casts.values())
+        with unrounded(casts):
+            self.forms.ops_changed()
+            if by_priority and self.options.kernels == "auto":
+                choices.append(self._merged_further(with_casts[wide.result]))
+            narrow, _ = self._cheapest(_without_repeats(choices))
+        best = min(wide, narrow, key=lambda found: found.cost.latency)
+        stored = [cast for cast in casts if cast.is_stored(best.result.kernels)]
+        chosen = tuple(names[cast.product] for cast in stored)
+        unused = [cast for cast in casts if cast not in stored]
+        return self._undone(best.result, unused), chosen
+
+    def _merged_further(self, fused: _Fused) -> _Fused:
+        """Return the kernels of a choice, which priority fusion merges further."""
+        ops = elementary_ops(self.func)
+        # Products that are cast hide the statistics that scale them.
+        recomputed = free_to_recompute(ops) | fused.recomputed
+        partition = priority_partition(ops, self.forms, recomputed, fused.partition)
+        return fused.with_partition(partition)
+
+    def _undone(self, fused: _Fused, unused: Sequence[NarrowedProduct]) -> _Fused:
+        """Undo casts that kernels do not store; return the kernels without them."""
+        for cast in unused:
+            cast.undo()
+        self.forms.ops_changed()
+        return fused.undone(unused) if unused else fused
+
+    def _fitted(self, fused: _Fused) -> Found[_Fused]:
+        """
+        Return a choice with its price; kernels that do not fit are cut until all do.
+
+        Raises PassFailedException if a kernel does not fit and cannot be cut in two.
+        """
+        trials = self.trials
+        for kernel in fused.kernels:
+            if not trials.fits(kernel):
+                return self._cut(fused, kernel, partial(trials.misfit, kernel))
+        needs = needs_of(fused.steps, trials.launched)
+        tilings = (trial.tiling for trial in needs.kernels)
+        slowest = max(tilings, key=lambda tiling: tiling.seconds, default=None)
+        limit = "" if slowest is None else slowest.limit
+        return Found(fused, Cost(seconds_of_launches(needs, trials.launches)), limit)
+
+    def _lowered(self, fused: _Fused) -> Found[_Fused] | None:
+        """Return None if all kernels can be lowered, else the choice with one cut."""
+        if (refused := self.trials.first_refused(fused.kernels)) is None:
+            return None
+        kernel, reason = refused
+        return self._cut(fused, kernel, lambda: reason)
+
+    def _cut(
+        self, fused: _Fused, kernel: Spatial, reason: Callable[[], str]
+    ) -> Found[_Fused]:
+        """Cut `kernel`, which is not possible for `reason`; price the choice."""
+        if (partition := cut_in_two(fused.partition, kernel)) is None:
+            raise OpError(self.func, reason())
+        if fused.cuts == 0:
+            more = f"more than {CUTS} cuts; priority fusion finds where to cut"
+            raise OpError(self.func, more)
+        return self._fitted(fused.cut(partition))
