@@ -6,12 +6,11 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Literal, Self
+from typing import Self
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
@@ -36,19 +35,23 @@ from comet.passes.graph.decompose import DecomposePass
 from comet.passes.graph.group_sums import GroupSumsPass
 from comet.passes.graph.lower_views import LowerViewsPass
 from comet.passes.graph.sink_renames import SinkRenamesPass
-from comet.passes.graph.sink_scales import Scales, SinkScalesPass
+from comet.passes.graph.sink_scales import SinkScalesPass
 from comet.passes.graph.split.choose import choose_splits
 from comet.passes.graph.stream import StreamPass
-from comet.passes.graph.use_exp2 import Exponential, UseExp2Pass
+from comet.passes.graph.use_exp2 import UseExp2Pass
 from comet.passes.graph.use_ge import UseGePass, plan_comparisons
 from comet.passes.graph.use_reciprocals import UseReciprocalsPass
-from comet.passes.pipeline import AUTO, Pipeline
+from comet.passes.pipeline import AUTO
 from comet.passes.pipelines.triton_distributed.best_plans import (
     best_fusion,
     best_group,
     best_reductions,
     is_long,
     seconds_of,
+)
+from comet.passes.pipelines.triton_distributed.options import (
+    TritonOptions,
+    parse_splits,
 )
 from comet.passes.pipelines.triton_distributed.over_ranks import (
     check_groups,
@@ -58,23 +61,19 @@ from comet.passes.pipelines.triton_distributed.over_ranks import (
 )
 from comet.passes.pipelines.triton_distributed.start import (
     NAME,
-    WORDS,
-    check_requests,
     check_single,
-    parse_splits,
     plan_start,
 )
 from comet.passes.schedule.fuse import FusePass
-from comet.passes.schedule.fuse.strategy import Between
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
-from comet.passes.schedule.order_programs import Order, OrderProgramsPass
+from comet.passes.schedule.order_programs import OrderProgramsPass
 from comet.passes.schedule.split_epilogues import SplitEpiloguesPass
 from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
-from comet.passes.search.goal import Goal, Objective
+from comet.passes.search.goal import Goal
 from comet.passes.sharding.add_ctas import AddCtasPass
-from comet.passes.sharding.dim_axes import Dims, check_dims, parse_dims
+from comet.passes.sharding.dim_axes import check_dims
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
 from comet.passes.sharding.merge_collectives import MergeCollectivesPass
@@ -95,7 +94,7 @@ from comet.passes.triton.use_descriptors import UseDescriptorsPass
 
 
 @dataclass(frozen=True)
-class TritonDistributedPass(Pipeline):
+class TritonDistributedPass(TritonOptions):
     """
     Compile named compound ops to the kernels of one GPU, or of several.
 
@@ -106,146 +105,10 @@ class TritonDistributedPass(Pipeline):
 
     name = NAME
 
-    ranks: int = 1
-    """The number of GPUs."""
-
-    dim: tuple[str, ...] | None = None
-    """
-    The dimension to shard over ranks, N by default, if the function has no shardings;
-    of H,M the first that ranks divide, else the last; "M:rank" also names the axis.
-    """
-
-    ctas: int | Literal["auto"] = 1
-    """
-    The programs of one GPU that share each row of `dim` and exchange, in one kernel;
-    or `auto`, if that is faster. `dim` is one dimension then, as in N or "N:cta"; ranks
-    share it, too, unless another one is theirs, as in "M:rank;N:cta".
-    """
-
-    pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
-    """How ranks synchronize, see `bsp-to-dataflow`; with `ctas` they push."""
-
-    blocks: str | None = None
-    """See `bsp-to-dataflow`."""
-
-    persistent: bool | None = None
-    """See `bsp-to-dataflow`."""
-
-    tiles: str | None = None
-    """See `bsp-to-dataflow`; `auto` if `pattern` and `factors` are."""
-
-    inputs: Literal["copied", "symmetric"] = "copied"
-    """See `bsp-to-dataflow`."""
-
-    sources: Literal["each", "all"] | None = None
-    """See `bsp-to-dataflow`."""
-
-    kind: Literal["allreduce", "reduce_scatter_all_gather", "auto"] = "auto"
-    """
-    What all-reduces of ranks become, see `place-collectives`; `auto` takes the faster
-    launch plan, and `allreduce` where programs are in groups.
-    """
-
-    split: str = "auto"
-    """
-    The dimension whose folds or sums are split over more programs, and the number of
-    parts, such as S=64, or of products alone, as in "D=4: q k; F=2: down"; `none`; or
-    `auto`: a fold or products of few results, if that is faster.
-    """
-
-    stream: bool = True
-    """Compute reductions that depend on each other as one running fold."""
-
-    scales: Scales = "auto"
-    """See `sink-scales`; `auto` sinks none where programs exchange."""
-
-    exp: Exponential = "auto"
-    """See `use-exp2`."""
-
-    maxima: bool = True
-    """Scale maxima, not what they are taken of, see `scale-maxima`."""
-
-    reciprocals: bool = True
-    """Divide by each number of a row once, see `use-reciprocals`."""
-
-    strategy: Literal["none", "partial", "full", "priority", "auto"] = "auto"
-    """See `fuse`."""
-
-    between: Literal[Between, "auto"] = "auto"
-    """See `fuse`."""
-
-    kernels: str = "auto"
-    """See `fuse`."""
-
-    narrow: str = "auto"
-    """See `fuse`."""
-
-    factors: str = "auto"
-    """See `tile`."""
-
-    merge: str = "auto"
-    """See `merge-partials`."""
-
-    launches: str = "auto"
-    """See `merge-launches`."""
-
-    share: str = AUTO
-    """See `kernels` of `share-tiles`; without groups of programs."""
-
-    order: Order = "auto"
-    """See `order-programs`."""
-
-    unmask: Literal["auto", "all", "none"] = "auto"
-    """See `loops` of `unmask-loops`; not where warps are specialized."""
-
-    persist: str = SPECIALIZED
-    """See `kernels` of `persist-programs`."""
-
-    copies: Literal["pointers", "descriptors", "auto"] = "auto"
-    """
-    How operands of products come to shared memory: by pointers, by descriptors where
-    `use-descriptors` can, or by descriptors where warps are specialized.
-    """
-
-    specialize: bool | Literal["auto"] = "auto"
-    """
-    Let producer warps load by descriptors, see `specialize-warps`; `auto` where
-    that is faster, without groups of programs.
-    """
-
-    stores: str = "none"
-    """
-    The kernels whose results are stored by descriptor, see `kernels` of `stage-stores`;
-    `none` by default, as it was not timed on a GPU.
-    """
-
-    objective: Objective = "latency"
-    """What every choice minimizes; hardware files of GPUs have no energies so far."""
-
-    to: Literal["tl", "dataflow"] = "tl"
-    """The last level: `dataflow` is the launch plan, for `-t taxes`."""
-
     def __post_init__(self) -> None:
-        """Check the options that are text, like the passes that take them."""
+        """Check the options, as the passes that take them do."""
+        super().__post_init__()
         _ = (*self._to_kernels(IRLevel.ELEMENTARY), *self._to_channels())
-        if not self.dims:
-            raise PassFailedException(
-                "the option 'dim' names the dimension that ranks shard, as in N; it is "
-                "empty; name one, or use ranks=1 without it to shard none"
-            )
-        if self.group < 1:
-            raise PassFailedException(
-                f"the option 'ctas' is a number of programs or auto, not {self.ctas}"
-            )
-        if self.split not in ("none", "auto"):
-            parse_splits(self.split)
-        given = {name: getattr(self, name) for name in WORDS}
-        check_requests(given, self.group)
-        if self.specialize is True and self.copies == "pointers":
-            raise PassFailedException(
-                "the option 'specialize' is true, and producer warps load by "
-                "descriptors; leave copies=pointers out"
-            )
 
     def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """
@@ -256,27 +119,14 @@ class TritonDistributedPass(Pipeline):
         require_gpu(self.name, attached_system(module))
         Goal(objective=self.objective).check(self.name, on_gpu=True)
         if self.ctas == AUTO:
-            yield from replace(self, ctas=self._best_ctas(ctx, module)).parts(
-                ctx, module
-            )
+            best = replace(self, ctas=self._best_ctas(ctx, module))
+            yield from best.parts(ctx, module)
             return
         level, is_sharded = plan_start(module, self.ranks)
         if self.to == "tl":
             check_single(module)
         if elementary := level in (IRLevel.GRAPH, IRLevel.ELEMENTARY):
-            if self.ranks > 1 and self.group > 1:
-                check_groups(module)
-            if self.ranks != 1 or is_sharded:
-                yield SelectRanksPass(self.ranks)
-            yield from self._to_elementary(module)
-            check_dims(self.name, module, () if self.dim is None else self.dims)
-            if is_sharded:
-                yield PropagateShardingsPass()
-            if self.group > 1:
-                yield AddCtasPass(self.group)
-                yield from distribute_over_programs(ctx, module, self.dims, self.ranks)
-            elif self.ranks > 1 and not is_sharded:
-                yield from distribute_over_ranks(ctx, module, self.dims)
+            yield from self._to_shards(ctx, module, is_sharded)
         elif level is IRLevel.SPMD:
             yield from self._to_streams()
         then: list[ModulePass] = []
@@ -292,21 +142,6 @@ class TritonDistributedPass(Pipeline):
         if level is IRLevel.DATAFLOW and self.instances == 1:
             yield VerifySyncPass()
         yield from self.to_target(module)
-
-    @property
-    def dims(self) -> Dims:
-        """The dimensions to shard, in the order of `dim`."""
-        return parse_dims(("N",) if self.dim is None else self.dim)
-
-    @property
-    def group(self) -> int:
-        """The number of programs that exchange, 1 if none do."""
-        return 1 if self.ctas == "auto" else self.ctas
-
-    @property
-    def instances(self) -> int:
-        """The number of ranks, or of programs that exchange on one."""
-        return max(self.ranks, self.group)
 
     def _best_ctas(self, ctx: Context, module: ModuleOp) -> int:
         """Return the number of programs in a group with the fastest launch plan."""
@@ -350,6 +185,24 @@ class TritonDistributedPass(Pipeline):
         copy = module.clone()
         parts = chain([it], then, self._to_channels(), self.to_target(copy))
         return seconds_of(ctx, copy, parts)
+
+    def _to_shards(
+        self, ctx: Context, module: ModuleOp, is_sharded: bool
+    ) -> Iterator[ModulePass]:
+        """Yield the passes to elementary ops with the shardings of ranks, programs."""
+        if self.ranks > 1 and self.group > 1:
+            check_groups(module)
+        if self.ranks != 1 or is_sharded:
+            yield SelectRanksPass(self.ranks)
+        yield from self._to_elementary(module)
+        check_dims(self.name, module, () if self.dim is None else self.dims)
+        if is_sharded:
+            yield PropagateShardingsPass()
+        if self.group > 1:
+            yield AddCtasPass(self.group)
+            yield from distribute_over_programs(ctx, module, self.dims, self.ranks)
+        elif self.ranks > 1 and not is_sharded:
+            yield from distribute_over_ranks(ctx, module, self.dims)
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes that make elementary ops of those of `module`."""
@@ -409,10 +262,10 @@ class TritonDistributedPass(Pipeline):
                 kernels=self.kernels,
                 narrow=self.narrow,
                 launches=self.launches,
-                specialize=self._may_specialize,
+                specialize=self.may_specialize,
             )
         yield TilePass(factors=self.factors)
-        if self._may_specialize:
+        if self.may_specialize:
             tiles = "auto" if self.factors == AUTO else "kept"
             yield SpecializeTilesPass("all" if self.specialize is True else AUTO, tiles)
         yield OutlineKernelsPass()
@@ -421,31 +274,20 @@ class TritonDistributedPass(Pipeline):
                 yield MergePartialsPass(self.merge)
             yield MergeLaunchesPass(self.launches)
 
-    @property
-    def _may_specialize(self) -> bool:
-        """Whether kernels may have producer warps."""
-        if self.ctas != 1 or self.copies == "pointers":
-            return False
-        given = self.factors != "auto"
-        return self.specialize is True or (self.specialize == "auto" and not given)
-
     def _to_channels(self) -> Iterator[ModulePass]:
         """Yield the passes that connect ranks, or programs of a group, by channels."""
-        tiles = self.tiles
-        if tiles is None and self.pattern == self.factors == "auto":
-            tiles = "auto"
         if self.group > 1:
             yield ConnectProgramsPass()
-            yield LowerChannelsPass()
-            return
-        yield BspToDataflowPass(
-            self.pattern,
-            self.blocks,
-            self.persistent,
-            tiles,
-            self.inputs,
-            self.sources,
-        )
+        else:
+            free = self.tiles is None and self.pattern == self.factors == AUTO
+            yield BspToDataflowPass(
+                self.pattern,
+                self.blocks,
+                self.persistent,
+                AUTO if free else self.tiles,
+                self.inputs,
+                self.sources,
+            )
         yield LowerChannelsPass()
 
     def _may_share(self, module: ModuleOp) -> bool:
@@ -476,24 +318,28 @@ class TritonDistributedPass(Pipeline):
             yield SplitEpiloguesPass()
             yield MaterializeCopiesPass()
             yield HoistCopiesPass()
-        if self.ranks > 1 and self.to == "tl":
-            yield PlaceWaitsPass()
+            if self.ranks > 1:
+                yield PlaceWaitsPass()
         if self.ranks > 1 or self.ctas != 1 or self.merge != "launch":
             yield VerifySyncPass()
         if self.to == "tl":
-            yield BoundLoopsPass()
-            if self.maxima:
-                yield ScaleMaximaPass()
-            yield OrderOperandsPass()
-            yield PadBlocksPass()
-            yield MapGridPass()
-            yield MaskCopiesPass()
-            if self.copies == "descriptors":
-                yield UseDescriptorsPass()
-            elif specialized or self.stores != "none":
-                yield UseDescriptorsPass(SPECIALIZED)
-            if self.specialize is True:
-                yield SpecializeWarpsPass()
-            elif specialized:
-                yield SpecializeWarpsPass(SPECIALIZED)
-            yield LowerToTritonPass()
+            yield from self._to_triton(specialized)
+
+    def _to_triton(self, specialized: bool) -> Iterator[ModulePass]:
+        """Yield the passes from verified kernels to `tl`; some may be `specialized`."""
+        yield BoundLoopsPass()
+        if self.maxima:
+            yield ScaleMaximaPass()
+        yield OrderOperandsPass()
+        yield PadBlocksPass()
+        yield MapGridPass()
+        yield MaskCopiesPass()
+        if self.copies == "descriptors":
+            yield UseDescriptorsPass()
+        elif specialized or self.stores != "none":
+            yield UseDescriptorsPass(SPECIALIZED)
+        if self.specialize is True:
+            yield SpecializeWarpsPass()
+        elif specialized:
+            yield SpecializeWarpsPass(SPECIALIZED)
+        yield LowerToTritonPass()

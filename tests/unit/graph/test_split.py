@@ -22,7 +22,7 @@ from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import products_by_operand, shares_accumulator
-from comet.passes.pipelines.triton_distributed.start import parse_splits
+from comet.passes.pipelines.triton_distributed.options import parse_splits
 
 RANKS = (1, 2, 3, 4, 8)
 REDUCED = [
