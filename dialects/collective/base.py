@@ -39,7 +39,7 @@ from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.collective.mesh import lookup_mesh, verify_axes
 from comet.dialects.compound import ReduceKind, ReduceKindAttr
-from comet.dialects.compound.dims import element_type_of, extents_of
+from comet.dialects.compound.dims import ceil_div, element_type_of, extents_of
 
 
 class Algorithm(StrEnum):
@@ -159,10 +159,10 @@ class CollectiveOp(IRDLOperation, ABC):
         if dim not in extents:
             raise VerifyException(f"'{self.name}' op {whole.type} has no dim {dim}")
         shard, size = shards.setdefault(dim, 1), self.group_size
-        if shard != -(-extents[dim] // size):
+        if shard != ceil_div(extents[dim], size):
             raise VerifyException(
                 f"'{self.name}' op {dim} = {extents[dim]} over {size} instances is "
-                f"{-(-extents[dim] // size)} each, got {shard}"
+                f"{ceil_div(extents[dim], size)} each, got {shard}"
             )
         if shards | {dim: 0} != extents | {dim: 0}:
             raise VerifyException(

@@ -24,7 +24,7 @@ from comet.dialects.collective.base import (
     TokenType,
 )
 from comet.dialects.compound import ReduceKindAttr
-from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.dims import ceil_div, element_type_of, extents_of, names_of
 
 
 @irdl_op_definition
@@ -192,8 +192,8 @@ class AllToAllOp(CollectiveOp):
             raise VerifyException(f"'{self.name}' op keeps the element type")
         shard = before.setdefault(concat, 1)
         fits = (
-            after.get(split) == -(-before[split] // size)
-            and shard == -(-after.get(concat, 0) // size)
+            after.get(split) == ceil_div(before[split], size)
+            and shard == ceil_div(after.get(concat, 0), size)
             and after | {split: 0, concat: 0} == before | {split: 0, concat: 0}
         )
         if not fits:
@@ -265,5 +265,5 @@ class RecvOp(IRDLOperation):
                 f"'{self.name}' op token carries {token.payload}, not "
                 f"{self.result.type}"
             )
-        if len(list(self.token.uses)) != 1:
+        if not self.token.has_one_use():
             raise VerifyException(f"'{self.name}' op a token is received once")

@@ -31,7 +31,7 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp, lookup_mesh, verify_axes
 from comet.dialects.collective.roots import Roots
 from comet.dialects.collective.state import State, States
-from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.dims import ceil_div, element_type_of, extents_of, names_of
 from comet.dialects.parents import enclosing
 
 NAMES = irdl_to_attr_constraint(ArrayAttr[StringAttr])
@@ -99,10 +99,10 @@ def verify_sharding(
             )
     for dim, extent in extents.items():
         size = mesh.size(sharding.get(dim, ()))
-        if local[dim] != -(-extent // size):
+        if local[dim] != ceil_div(extent, size):
             raise VerifyException(
                 f"'{op.name}' op {dim} = {extent} over {size} instances is "
-                f"{-(-extent // size)} each, got {local[dim]}"
+                f"{ceil_div(extent, size)} each, got {local[dim]}"
             )
 
 

@@ -66,11 +66,9 @@ def origin_of(value: SSAValue) -> SSAValue:
 
 def stored_as(value: SSAValue) -> SSAValue:
     """Return the value that an op stores: its result, or the last cast of that."""
-    while len(uses := tuple(value.uses)) == 1:
-        op = uses[0].operation
-        if not isinstance(op, CastOp) or reads_through(op) is not None:
-            break
-        value = op.result
+    op = value.get_user_of_unique_use()
+    if isinstance(op, CastOp) and reads_through(op) is None:
+        return stored_as(op.result)
     return value
 
 

@@ -256,6 +256,16 @@ def is_boolean(value: SSAValue | Attribute) -> bool:
     return element_type_of(value) == i1
 
 
+def ceil_div(extent: int, divisor: int) -> int:
+    """
+    Return ceil(extent / divisor).
+
+    That is how many elements the longest of `divisor` parts of an extent has, or how
+    many tiles of `divisor` elements cover it.
+    """
+    return -(-extent // divisor)
+
+
 def elements_of(value: SSAValue | Attribute) -> int:
     """Return the number of elements of a tensor value or type."""
     return prod(_extents(value).values())
@@ -263,7 +273,7 @@ def elements_of(value: SSAValue | Attribute) -> int:
 
 def bytes_of(value: SSAValue | Attribute) -> int:
     """Return the size of a tensor value or type in bytes, rounded up."""
-    return -(-elements_of(value) * bits_of(value) // 8)
+    return ceil_div(elements_of(value) * bits_of(value), 8)
 
 
 def _type_of(value: SSAValue | Attribute) -> Attribute:

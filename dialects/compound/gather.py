@@ -231,7 +231,7 @@ def stored_values(result: SSAValue) -> tuple[SSAValue, ...]:
     A result that is only scattered is not stored, but the sums that it is added to.
     """
     sums = tuple(op.result for op in scatterings(result))
-    stored = len(sums) < len(list(result.uses)) or not sums
+    stored = len(sums) < result.uses.get_length() or not sums
     return (result, *sums) if stored else sums
 
 

@@ -51,6 +51,7 @@ from xdsl.utils.str_enum import StrEnum
 
 from comet.dialects.collective.mesh import lookup_mesh, verify_axes
 from comet.dialects.compound.dims import (
+    ceil_div,
     element_type_of,
     extents_of,
     level_of,
@@ -60,7 +61,6 @@ from comet.dialects.schedule.attributes import (
     LoopAttr,
     LoopList,
 )
-from comet.dialects.schedule.slices import even_tile
 
 
 class ChannelMode(StrEnum):
@@ -252,10 +252,10 @@ class _GroupOp(IRDLOperation, ABC):
         if type_.split is not None:
             shards[type_.split] = (received[type_.split], sent[type_.split])
         for dim, (shard, extent) in shards.items():
-            if shard != -(-extent // ranks):
+            if shard != ceil_div(extent, ranks):
                 raise VerifyException(
                     f"'{self.name}' op {dim} = {extent} over {ranks} ranks is "
-                    f"{-(-extent // ranks)} each, got {shard}"
+                    f"{ceil_div(extent, ranks)} each, got {shard}"
                 )
 
     def verify_input(self) -> None:
@@ -272,7 +272,7 @@ class _GroupOp(IRDLOperation, ABC):
             raise VerifyException(
                 f"'{self.name}' op is of what is no input of its program; stage it"
             )
-        if len(list(value.uses)) > 1:
+        if value.has_more_than_one_use():
             raise VerifyException(
                 f"'{self.name}' op is of an input that others read, who find it nowhere"
                 " else; stage it"
@@ -355,8 +355,8 @@ def verify_blocks(op: Operation, blocks: ArrayAttr[LoopAttr], type_: Attribute) 
         if dims.count(loop.dim) > 1:
             raise VerifyException(f"'{op.name}' op cuts blocks along {loop.dim} twice")
         extent = extents[loop.dim]
-        size = even_tile(extent, loop.factor)
-        if even_tile(extent, size) != loop.factor:
+        size = ceil_div(extent, loop.factor)
+        if ceil_div(extent, size) != loop.factor:
             raise VerifyException(
                 f"'{op.name}' op cannot cut {loop.dim} = {extent} into {loop.factor} "
                 f"blocks of {size}"

@@ -308,7 +308,7 @@ class KernelOp(IRDLOperation):
                 f"'{self.name}' op @{self.sym_name.data} writes to a value that is no "
                 "dataflow.buffer"
             )
-        if len(list(out.uses)) > 1:
+        if out.has_more_than_one_use():
             raise VerifyException(
                 f"'{self.name}' op @{self.sym_name.data} shares its output buffer; "
                 "read the kernel's result, and give other kernels their own buffers"

@@ -70,10 +70,10 @@ def is_continued(node: TemporalOp, value: SSAValue) -> bool:
 
 def _combiner(node: TemporalOp, value: SSAValue) -> Combiner | None:
     """Return the combiner of a yielded value, None if it has other uses."""
-    uses = list(value.uses)
-    if len(uses) != 1 or not isinstance(uses[0].operation, YieldOp):
+    use = value.get_unique_use()
+    if use is None or not isinstance(use.operation, YieldOp):
         return None
-    return node.combiners[uses[0].index]
+    return node.combiners[use.index]
 
 
 def summands(value: SSAValue) -> tuple[SSAValue, ...]:
@@ -117,14 +117,14 @@ def only_added(value: SSAValue) -> MapOp | None:
 
     In the same block; None if there is no such addition.
     """
-    if not value.has_one_use():
+    user, owner = value.get_user_of_unique_use(), value.owner
+    if (
+        user is None
+        or not isinstance(owner, Operation)
+        or user.parent is not owner.parent
+    ):
         return None
-    (use,) = value.uses
-    user = use.operation
-    here = isinstance(value.owner, Operation) and user.parent is value.owner.parent
-    if here and is_addition(user) and user.result.type == value.type:
-        return user
-    return None
+    return user if is_addition(user) and user.result.type == value.type else None
 
 
 def _is_term(value: SSAValue) -> bool:

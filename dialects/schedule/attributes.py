@@ -24,6 +24,7 @@ from xdsl.irdl.declarative_assembly_format import (
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
+from xdsl.utils.bitwise_casts import is_power_of_two
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
@@ -229,7 +230,7 @@ class BlocksAttr(ParametrizedAttribute):
 
     def verify(self) -> None:
         for (dim, tile), size in self.sizes.items():
-            if tile < 1 or size < tile or size & (size - 1):
+            if not 1 <= tile <= size or not is_power_of_two(size):
                 raise VerifyException(
                     f"a block of {size} elements for a tile of {dim} = {tile}; write "
                     "a power of two that is at least the tile"

@@ -21,6 +21,7 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.bitwise_casts import is_power_of_two
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound import ReduceKind, ReduceKindAttr
@@ -107,7 +108,7 @@ class CopyOp(IRDLOperation):
 
     def _verify_parts(self, parts: int) -> None:
         """Check that a descriptor stores halves, or halves of these."""
-        if self.descriptor is None or parts < 2 or parts & (parts - 1):
+        if self.descriptor is None or parts < 2 or not is_power_of_two(parts):
             raise VerifyException(
                 f"'{self.name}' op stores by descriptor in a power of two of parts, "
                 f"2 or more, not in {parts}"

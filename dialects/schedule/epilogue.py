@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.utils.bitwise_casts import is_power_of_two
 
 from comet.dialects.blocks import terminator_of
 from comet.dialects.collective.spmd import rank_count
@@ -18,7 +19,6 @@ from comet.dialects.compound import CastOp, ContractOp, FillOp, MapOp
 from comet.dialects.compound.dims import extents_of, level_of, names_of
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.schedule import SpatialOp, YieldOp
-from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.schedule.late_loads import late_loads
 from comet.dialects.schedule.node import NodeOp
 
@@ -76,7 +76,7 @@ def undivided(node: SpatialOp, subtiles: int) -> str | None:
             "products after all loops"
         )
     extent = extents_of(epilogue.accumulators[0])[epilogue.dim]
-    if extent % subtiles or power_of_two(extent) != extent:
+    if extent % subtiles or not is_power_of_two(extent):
         return (
             f"{subtiles} subtiles do not divide its tiles of {extent} of "
             f"{epilogue.dim}, which need a power of two"

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.bitwise_casts import is_power_of_two
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.compound.dims import CLUSTER, LAUNCH_NUMBERS, SPECIALIZE, SUBTILES
@@ -160,13 +161,13 @@ class LaunchAttr(ParametrizedAttribute):
                 "programs that are clusters are not persistent, and have no producer "
                 "warps"
             )
-        if self.parts < 0 or self.parts & (self.parts - 1):
+        if self.parts and not is_power_of_two(self.parts):
             raise VerifyException(f"parts is a power of two, got {self.parts}")
-        if self.subtiles < 0 or self.subtiles & (self.subtiles - 1):
+        if self.subtiles and not is_power_of_two(self.subtiles):
             raise VerifyException(f"subtiles is a power of two, got {self.subtiles}")
-        if self.cluster < 1 or self.cluster & (self.cluster - 1):
+        if not is_power_of_two(self.cluster):
             raise VerifyException(f"cluster is a power of two, got {self.cluster}")
-        if self.warps & (self.warps - 1):
+        if not is_power_of_two(self.warps):
             raise VerifyException(f"warps is a power of two, got {self.warps}")
 
     @classmethod

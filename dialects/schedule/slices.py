@@ -13,12 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from comet.dialects.compound.dims import ceil_div
 from comet.dialects.schedule.attributes import LoopAttr
-
-
-def even_tile(extent: int, factor: int) -> int:
-    """Return ceil(extent / factor)."""
-    return -(-extent // factor)
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ def cuts_along(
     )
     cuts: list[Cut] = []
     for group in groups:
-        tile = even_tile(extent, prod(loop.factor for loop in group))
+        tile = ceil_div(extent, prod(loop.factor for loop in group))
         cuts.append(Cut(dim, group, extent, tile))
         extent = tile
     return tuple(cuts)
@@ -69,7 +65,7 @@ def is_tile(cut: Cut, tile: int, on_mesh: bool = False) -> bool:
     """
     if on_mesh:
         return tile == cut.tile
-    return 1 <= tile <= cut.extent and even_tile(cut.extent, tile) == cut.factor
+    return 1 <= tile <= cut.extent and ceil_div(cut.extent, tile) == cut.factor
 
 
 def with_tile(cuts: Sequence[Cut], tile: int) -> tuple[Cut, ...]:

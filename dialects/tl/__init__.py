@@ -56,6 +56,7 @@ from xdsl.traits import (
     SymbolTable,
     SymbolUserOpInterface,
 )
+from xdsl.utils.bitwise_casts import is_power_of_two
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.tl.blocks import (
@@ -378,14 +379,14 @@ class LaunchOp(IRDLOperation):
                 f"not {list(grid)}"
             )
         warps = self.warps.value.data
-        if warps < 1 or warps & (warps - 1):
+        if not is_power_of_two(warps):
             raise VerifyException(f"'{self.name}' op {warps} warps: not a power of two")
         if self.stages.value.data < 1:
             raise VerifyException(f"'{self.name}' op needs at least one stage")
         if self.registers is not None and self.registers.value.data < 1:
             raise VerifyException(f"'{self.name}' op needs at least one register")
         cluster = 1 if self.cluster is None else self.cluster.value.data
-        if cluster < 1 or cluster & (cluster - 1):
+        if not is_power_of_two(cluster):
             raise VerifyException(
                 f"'{self.name}' op a cluster of {cluster} blocks: not a power of two"
             )

@@ -29,6 +29,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
+from xdsl.utils.bitwise_casts import is_power_of_two
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.tl.types import (
@@ -267,7 +268,7 @@ class ArangeOp(InferredTypeOp):
 
     def verify_(self) -> None:
         (extent,) = static_extents(self, [self.end])
-        if extent & (extent - 1):
+        if not is_power_of_two(extent):
             raise VerifyException(f"'{self.name}' op {extent} is not a power of two")
         super().verify_()
 

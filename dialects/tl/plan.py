@@ -44,7 +44,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import ceil_div, extents_of
 from comet.dialects.tl.types import element_of, shape_of
 
 
@@ -83,7 +83,7 @@ class HeapZerosOp(IRDLOperation):
             raise VerifyException(
                 f"'{self.name}' op no slot of {result} is a {input_type}"
             )
-        if len(list(self.input.uses)) > 1:
+        if self.input.has_more_than_one_use():
             raise VerifyException(
                 f"'{self.name}' op of an argument that others use, and nobody passes"
             )
@@ -249,7 +249,7 @@ class PlanOp(IRDLOperation):
         for whole, shard, dim in zip(outer, inner, split, strict=True):
             extents = extents_of(whole)
             if dim.data in extents:
-                extents[dim.data] = -(-extents[dim.data] // self.ranks.value.data)
+                extents[dim.data] = ceil_div(extents[dim.data], self.ranks.value.data)
             elif dim.data:
                 raise VerifyException(
                     f"'{self.name}' op {what} {whole.type} has no dimension {dim.data}"

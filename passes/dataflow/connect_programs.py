@@ -23,6 +23,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from comet.dialects.collective import AllGatherOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound.dims import (
+    ceil_div,
     extents_of,
     level_of,
     names_of,
@@ -43,7 +44,6 @@ from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import inside, rebuild_kernel
 from comet.passes.function_pass import FunctionPass
@@ -124,7 +124,7 @@ def _planned(op: AllGatherOp) -> PlannedChannel:
             f"which has no {missing[0]}: groups with other rows would store to one "
             "place; let reductions have a value for each row, as with stream=false",
         )
-    blocks = {dim: even_tile(extents[dim], tile[dim]) for dim in split}
+    blocks = {dim: ceil_div(extents[dim], tile[dim]) for dim in split}
     rows = {dim: count * tile[dim] for dim, count in blocks.items()}
     received = with_extents(op.result.type, rows)
     sent = with_level(with_extents(op.input.type, rows), level_of(op.result))

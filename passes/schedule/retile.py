@@ -18,20 +18,24 @@ from comet.dialects.collective import (
     ScatterOp,
 )
 from comet.dialects.compound import FoldOp, PadOp, RenameOp
-from comet.dialects.compound.dims import extents_of, joined_extents, with_extents
+from comet.dialects.compound.dims import (
+    ceil_div,
+    extents_of,
+    joined_extents,
+    with_extents,
+)
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.analysis import assign_combiners
 from comet.dialects.schedule.attributes import LoopAttr, power_of_two
 from comet.dialects.schedule.node import NodeOp
-from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import compute_block
 
 
 def aligned_tile(extent: int, factor: int) -> int:
     """Return the tile of a kernel: a power of two if that keeps the factor, or even."""
-    tile = even_tile(extent, factor)
+    tile = ceil_div(extent, factor)
     power = power_of_two(tile)
-    return power if factor > 1 and even_tile(extent, power) == factor else tile
+    return power if factor > 1 and ceil_div(extent, power) == factor else tile
 
 
 def set_loops(node: NodeOp, loops: Sequence[LoopAttr]) -> None:
@@ -84,7 +88,7 @@ def _retile_block(block: Block) -> None:
 def _retile_node(op: NodeOp, scope: Mapping[str, int]) -> None:
     extents = dict(scope) | joined_extents(value for value, _ in op.sliced)
     cuts = [op.last_cut(dim, extents[dim]) for dim in op.factors]
-    cut = aligned_tile if op.in_kernel and not op.on_mesh else even_tile
+    cut = aligned_tile if op.in_kernel and not op.on_mesh else ceil_div
     tiles = extents | {last.dim: cut(last.extent, last.factor) for last in cuts}
     for value, argument in op.sliced:
         fitting = {dim: tiles[dim] for dim in extents_of(value)}
@@ -115,9 +119,9 @@ def _collective_extents(op: CollectiveOp) -> dict[str, int]:
     if isinstance(op, AllGatherOp | GatherOp):
         extents[op.dim.data] = extents.get(op.dim.data, 1) * size
     elif isinstance(op, ReduceScatterOp | ScatterOp):
-        extents[op.dim.data] = even_tile(extents.get(op.dim.data, 1), size)
+        extents[op.dim.data] = ceil_div(extents.get(op.dim.data, 1), size)
     elif isinstance(op, AllToAllOp):
-        extents[op.split.data] = even_tile(extents[op.split.data], size)
+        extents[op.split.data] = ceil_div(extents[op.split.data], size)
         extents[op.concat.data] *= size
     return extents
 

@@ -23,6 +23,7 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from comet.dialects.compound.dims import ceil_div
 from comet.dialects.dataflow import KernelOp, SignalOp, program_value
 from comet.dialects.dataflow.launch_axes import launch_axes
 from comet.dialects.dataflow.merging import arrivals_in
@@ -69,7 +70,9 @@ def grid_programs(node: SpatialOp) -> ProgramsAttr:
     for index, loop in enumerate(loops):
         is_exact = index in exact
         slices.append(loop.tile if is_exact else loop.length)
-        counts.append(loop.factor if is_exact else -(-extents[loop.dim] // slices[-1]))
+        counts.append(
+            loop.factor if is_exact else ceil_div(extents[loop.dim], slices[-1])
+        )
         extents[loop.dim] = loop.tile
     slicing = [index for index, loop in enumerate(loops) if loop.factor > 1]
     group = 1 if node.launch is None or len(slicing) < 2 else node.launch.group

@@ -15,6 +15,7 @@ from typing import Self
 from xdsl.ir import Operation
 
 from comet.dialects.collective.spmd import rank_count
+from comet.dialects.compound.dims import ceil_div
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
 from comet.dialects.schedule import SpatialOp
@@ -194,7 +195,7 @@ def uncut_slices(node: SpatialOp, loops: RankLoops) -> dict[str, Slice]:
         # What programs have of all ranks in turn is whole.
         even = extent * loops.ranks
         total = even if dim in loops.owned else totals.get(dim, even)
-        is_shard = extent == -(-total // loops.ranks)
+        is_shard = extent == ceil_div(total, loops.ranks)
         uneven = is_shard and total != even
         slices[dim] = Slice(extent, blocks.size(dim, extent), not uneven, uneven=uneven)
     return slices

@@ -31,7 +31,7 @@ from comet.cost.gpu.bounds import plan_bound
 from comet.cost.gpu.taxes import Taxes, price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import ceil_div, extents_of
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.reference import REFERENCE
@@ -204,7 +204,7 @@ def _variations(module: ModuleOp, fixed: ConnectPass) -> Iterator[Variation]:
     if fixed.blocks is None:
         produced = all(moved_result(kernel) is not None for kernel in collectives)
         for dim, extent in _longest_sent(collectives):
-            cuts = [-(-extent // tile) for tile in reversed(TILES) if tile < extent]
+            cuts = [ceil_div(extent, tile) for tile in reversed(TILES) if tile < extent]
             loops = tuple((dim, factor) for factor in (1, *cuts))
             yield Variation(cuts=loops, produced=produced)
 

@@ -19,11 +19,10 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.fields import integer
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
-from comet.dialects.compound.dims import extents_of, with_extents, with_level
+from comet.dialects.compound.dims import ceil_div, extents_of, with_extents, with_level
 from comet.dialects.schedule import SpatialOp, YieldOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.dialects.schedule.launch import LaunchAttr
-from comet.dialects.schedule.slices import even_tile
 
 WARPS = 4
 """The warps of a program that only copies."""
@@ -83,7 +82,7 @@ def even_power(extent: int, limit: int) -> int:
     fits if it is not larger than `limit`.
     """
     tile = _power_within(extent, limit)
-    while even_tile(extent, -(-extent // tile)) != tile:
+    while ceil_div(extent, ceil_div(extent, tile)) != tile:
         tile //= 2
     return tile
 
@@ -126,8 +125,8 @@ def copy_node(value: SSAValue, copy: CopyTiles) -> SpatialOp:
     for dim, extent in extents.items():
         if dim == copy.split:
             factors.append((dim, copy.ranks))
-            extent = -(-extent // copy.ranks)
-        if (count := -(-extent // copy.tiles[dim])) > 1 or dim == copy.split:
+            extent = ceil_div(extent, copy.ranks)
+        if (count := ceil_div(extent, copy.tiles[dim])) > 1 or dim == copy.split:
             factors.append((dim, count))
     loops = [LoopAttr(dim, n, f"g{index}") for index, (dim, n) in enumerate(factors)]
     tile = with_level(with_extents(value.type, copy.tiles), copy.level)

@@ -16,6 +16,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.compound.dims import ceil_div
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
@@ -102,7 +103,7 @@ def _loops_with(node: NodeOp, tiles: Mapping[str, int]) -> list[LoopAttr]:
     """Return the loops of a node, those over dimensions of `tiles` with new factors."""
     extents = node.extents
     return [
-        LoopAttr(loop.dim, -(-extents[loop.dim] // tiles[loop.dim]), loop.axis)
+        LoopAttr(loop.dim, ceil_div(extents[loop.dim], tiles[loop.dim]), loop.axis)
         if loop.dim in tiles
         else loop
         for loop in node.loops

@@ -17,7 +17,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from comet.dialects import dataflow
 from comet.dialects.blocks import terminator_of, values_in
 from comet.dialects.collective.ops import MovingCollective
-from comet.dialects.compound.dims import extents_of, with_extents
+from comet.dialects.compound.dims import ceil_div, extents_of, with_extents
 from comet.dialects.dataflow import (
     KernelOp,
     PullOp,
@@ -159,7 +159,7 @@ def send_from_producer(
     argument = body.insert_arg(channel.type, len(body.args))
     for op in _send_ops(value, argument, transfer):
         Rewriter.insert_op(op, InsertPoint.before(terminator))
-    kept = [i for i, r in enumerate(old.results_) if r is not result or list(r.uses)]
+    kept = [i for i, r in enumerate(old.results_) if r is not result or r.uses]
     yielded = [terminator.operands[i] for i in kept]
     Rewriter.replace_op(terminator, dataflow.YieldOp(*yielded))
     rebuild_kernel(old, [*old.ins, channel], kept)
@@ -228,12 +228,12 @@ def split_by_rank(node: NodeOp, dim: str, ranks: int) -> None:
         return
     extent = next(e[dim] for value in node.ins if dim in (e := extents_of(value)))
     tile = tile_of(node, dim)
-    shard = -(-extent // ranks)
+    shard = ceil_div(extent, ranks)
     loops: list[LoopAttr] = []
     for loop in node.loops:
         if loop.dim == dim:
             loops.append(LoopAttr(dim, ranks, loop.axis))
-            loop = LoopAttr(dim, -(-shard // min(tile, shard)), loop.axis)
+            loop = LoopAttr(dim, ceil_div(shard, min(tile, shard)), loop.axis)
         loops.append(loop)
     set_loops(node, _renumbered(loops))
     if tile > shard:
@@ -262,7 +262,7 @@ def _cap(block: Block, dim: str, extent: int) -> None:
 def _refit(node: NodeOp, dim: str) -> None:
     """Set the factor of the loop over `dim` from its tiles."""
     extent = next(e[dim] for value in node.ins if dim in (e := extents_of(value)))
-    factor = -(-extent // tile_of(node, dim))
+    factor = ceil_div(extent, tile_of(node, dim))
     loops = [
         LoopAttr(dim, factor, loop.axis) if loop.dim == dim else loop
         for loop in node.loops

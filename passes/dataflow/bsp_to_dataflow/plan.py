@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.utils.bitwise_casts import is_power_of_two
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.str_enum import StrEnum
 
@@ -15,6 +16,7 @@ from comet.dialects.collective.ops import MovingCollective
 from comet.dialects.compound import RenameOp
 from comet.dialects.compound.dims import (
     bytes_of,
+    ceil_div,
     extents_of,
     names_of,
     with_extents,
@@ -24,7 +26,6 @@ from comet.dialects.dataflow.channel import ChannelMode, ChannelType
 from comet.dialects.dataflow.locality import collective_of
 from comet.dialects.dataflow.rank_loops import tile_of
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule.slices import even_tile
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import (
     CopyRules,
     CopyTiles,
@@ -234,7 +235,7 @@ def input_in_place(kernel: KernelOp) -> SSAValue | None:
     assert collective is not None
     if not isinstance(value, BlockArgument) or not kernel.results_[0].uses:
         return None
-    single_use = all(len(list(outer.uses)) == 1 for outer in _up_to_function(value))
+    single_use = all(outer.has_one_use() for outer in _up_to_function(value))
     unchanged = collective.operands[0] is kernel.body.block.args[0]
     return value if single_use and unchanged else None
 
@@ -256,7 +257,7 @@ def obstacle(result: OpResult, split: str | None) -> str | None:
         return "the collective takes it under other dimension names"
     for dim in node.factors:
         tile = tile_of(node, dim)
-        if node.last_cut(dim, 0).factor > 1 and tile & (tile - 1):
+        if node.last_cut(dim, 0).factor > 1 and not is_power_of_two(tile):
             return (
                 f"its tiles of {tile} along {dim} are no power of two, so that programs"
                 " are no tiles"
@@ -344,20 +345,20 @@ def _tile_for(dim: str, extent: int, factor: int) -> int:
             f"{extent}, into {factor} tiles of a power of two; choose "
             f"{dim}={_nearest(extent, factor)}"
         )
-    return even_tile(extent, factor)
+    return ceil_div(extent, factor)
 
 
 def _fits(extent: int, factor: int) -> bool:
     """Whether a factor makes as many tiles, of a power of two; one always does."""
-    tile = even_tile(extent, factor)
-    even = tile & (tile - 1) == 0 and even_tile(extent, tile) == factor
+    tile = ceil_div(extent, factor)
+    even = is_power_of_two(tile) and ceil_div(extent, tile) == factor
     return factor == 1 or even
 
 
 def _nearest(extent: int, factor: int) -> int:
     """Return the factor nearest to one, and if there are two the larger, that fits."""
     tiles = [1 << power for power in range(extent.bit_length() + 1)]
-    fitting = [f for tile in tiles if _fits(extent, f := even_tile(extent, tile))]
+    fitting = [f for tile in tiles if _fits(extent, f := ceil_div(extent, tile))]
     return min(fitting, key=lambda candidate: (abs(candidate - factor), -candidate))
 
 
@@ -381,8 +382,8 @@ def _blocks(
     blocks: dict[str, int] = {}
     for dim, extent in extents_of(type_.message).items():
         tile = tiles.get(dim, extent)
-        factor = -(-extent // tile)
-        if dim in awaited and factor > 1 and even_tile(extent, factor) == tile:
+        factor = ceil_div(extent, tile)
+        if dim in awaited and factor > 1 and ceil_div(extent, factor) == tile:
             blocks[dim] = factor
     return blocks
 

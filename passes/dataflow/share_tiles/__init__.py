@@ -38,6 +38,7 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import REGISTER
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.compound.dims import ceil_div
 from comet.dialects.dataflow import KernelOp, ProgramOp
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.errors import OpError
@@ -193,7 +194,7 @@ def _most_registers(launch: PersistentKernel, programs: int, device: Device) -> 
     launches do not give them.
     """
     granule = device.triton.limits.launch_registers
-    together = -(-programs // device.multiprocessors)
+    together = ceil_div(programs, device.multiprocessors)
     held = _thread_share(launch, together, device)
     if not granule or held >= device.triton.limits.most_registers:
         return 0

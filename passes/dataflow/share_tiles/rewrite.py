@@ -11,6 +11,7 @@ from xdsl.traits import is_side_effect_free
 
 from comet.dialects.compound import IndexOp, MapKind, MapOp, RenameOp
 from comet.dialects.compound.dims import (
+    ceil_div,
     element_type_of,
     extents_of,
     level_of,
@@ -44,7 +45,7 @@ def share_tiles(found: PartialFold, runs: int, registers: int) -> None:
         found.part,
         found.parts,
         offset=found.offset,
-        tiles=-(-positions // tile),
+        tiles=ceil_div(positions, tile),
         size=tile,
         runs=runs,
     )
@@ -86,7 +87,7 @@ def _see_whole(found: PartialFold, tile: int, positions: int) -> None:
         type_ = with_extents(_without(argument, found.part), extent)
         Rewriter.replace_value_with_new_type(argument, type_)
     split.set_operands(operands, split.with_args)
-    set_loops(fold, [LoopAttr(found.inner, -(-positions // tile))])
+    set_loops(fold, [LoopAttr(found.inner, ceil_div(positions, tile))])
     _retype(split.body.block, found.part)
     for node in (fold, split):
         _drop_unused(node)

@@ -67,7 +67,7 @@ def _counter(arrive: ArriveOp, name: str) -> str | None:
             f"@{name} arrives at counters that are not of its program: nobody knows "
             "that they are 0 before a launch; make them there with dataflow.counters"
         )
-    if len(list(counters.uses)) > 1 or len(list(arrive.counters.uses)) > 1:
+    if counters.has_more_than_one_use() or arrive.counters.has_more_than_one_use():
         return (
             f"@{name} arrives at counters to which others add, too: the last program "
             "would be another one; give each arrival its own"

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.dims import ceil_div, extents_of, names_of
 from comet.dialects.dataflow import FlagsOp, KernelOp, PushOp, SignalOp
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import group_around, nodes_around
-from comet.dialects.schedule.slices import even_tile
 from comet.passes.dataflow.verify_sync.wiring import Producer, Wiring, kernel_of
 
 
@@ -96,7 +95,7 @@ def _shared_flag(wiring: Wiring, producer: Producer, flags: FlagsOp) -> str | No
     blocks = {loop.dim: loop.factor for loop in flags.type.blocks}
     message = extents_of(producer.channel_type.message)
     for dim, factor in blocks.items():
-        block = even_tile(message[dim], factor)
+        block = ceil_div(message[dim], factor)
         tile = extents_of(producer.value)[dim]
         if tile != block:
             return (

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import ceil_div, extents_of
 from comet.dialects.dataflow import (
     EpochOp,
     FlagsOp,
@@ -29,7 +29,6 @@ from comet.dialects.dataflow.rank_loops import destination_dims, loops_over, til
 from comet.dialects.dataflow.signals import can_cover, covers, in_node, node_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import outside
-from comet.dialects.schedule.slices import even_tile
 from comet.passes.dataflow.lower_channels import programs_per_block
 from comet.passes.dataflow.verify_sync.groups import (
     group_acts_together,
@@ -293,7 +292,7 @@ def _crossed_blocks(
     extents = extents_of(producer.channel_type.message)
     for loop in flags.type.blocks:
         dim, extent = loop.dim, extents[loop.dim]
-        block = even_tile(extent, loop.factor)
+        block = ceil_div(extent, loop.factor)
         looped = dim in node.factors
         tile = min(tile_of(node, dim), extent) if looped else extent
         part = node.last_cut(dim, sent[dim]).extent

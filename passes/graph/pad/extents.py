@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.dialects.arch import SystemOp
 from comet.dialects.blocks import defined_in
 from comet.dialects.compound import RenameOp
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import ceil_div, extents_of
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.named_numbers import named_number
@@ -139,7 +139,7 @@ def suitable_extents(module: ModuleOp, system: SystemOp) -> tuple[Extents, ...]:
 def _rounded(extent: int, sizes: tuple[int, ...]) -> int:
     """Return the next multiple of the first of `sizes` that needs little padding."""
     limit = extent * (1 + MAX_PADDING)
-    multiples = (-(-extent // size) * size for size in sizes)
+    multiples = (ceil_div(extent, size) * size for size in sizes)
     return next((n for n in multiples if n <= limit), extent)
 
 

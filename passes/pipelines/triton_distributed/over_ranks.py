@@ -21,6 +21,7 @@ from comet.dialects.collective import (
     CollectiveOp,
     ReduceScatterOp,
 )
+from comet.dialects.compound.dims import ceil_div
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel
@@ -164,7 +165,7 @@ def group_sizes(
     copy = module.clone()
     if plan_start(copy, ranks)[0] is IRLevel.GRAPH:
         DecomposePass(accumulator="f32").apply(ctx, copy)
-    extent = -(-max(extents_along(copy, shared.dim), default=0) // over_ranks)
+    extent = ceil_div(max(extents_along(copy, shared.dim), default=0), over_ranks)
     gpu = device_of(attached_system(module))
     smallest = gpu.triton.groups.least_group_elements
     largest = gpu.triton.groups.most_group_elements

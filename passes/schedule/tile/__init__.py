@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from comet.cost.from_ir.capacity import Sizes, describe_overflow, overflow
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import ceil_div, extents_of
 from comet.dialects.errors import OpError, op_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
@@ -213,7 +213,7 @@ def _check_factors(node: NodeOp) -> None:
             raise OpError(
                 node,
                 f"tile: {dim} = {extent} cannot be cut into {factor} tiles of one "
-                f"size; {-(-extent // -(-extent // factor))} is possible",
+                f"size; {ceil_div(extent, ceil_div(extent, factor))} is possible",
             )
         if not node.in_kernel and extent % factor:
             raise OpError(

@@ -36,7 +36,7 @@ from comet.dialects.compound import (
     SliceOp,
     View,
 )
-from comet.dialects.compound.dims import extents_of, names_of, with_extents
+from comet.dialects.compound.dims import ceil_div, extents_of, names_of, with_extents
 from comet.dialects.errors import OpError
 from comet.passes.analysis.dependence import is_constant
 from comet.passes.analysis.padding import argument_of, is_border
@@ -68,7 +68,7 @@ def restricted(sharding: Sharding, value: SSAValue | Attribute) -> Sharding:
 def local_type(type_: Attribute, sharding: Sharding, mesh: MeshOp) -> Attribute:
     """Return the type of one instance's shard: ceil(extent / instances) of each dim."""
     shards = {
-        dim: -(-extent // mesh.size(sharding.get(dim, ())))
+        dim: ceil_div(extent, mesh.size(sharding.get(dim, ())))
         for dim, extent in extents_of(type_).items()
     }
     return with_extents(type_, shards)

@@ -26,6 +26,7 @@ from comet.dialects.collective.mesh import lookup_mesh
 from comet.dialects.collective.spmd import SpmdOp, region_states, verify_results
 from comet.dialects.compound import ReduceOp
 from comet.dialects.compound.dims import (
+    ceil_div,
     element_type_of,
     extents_of,
     tensor,
@@ -148,7 +149,7 @@ def ops_of_form(
 
 def _through_shards(op: AllReduceOp, dim: str) -> list[Operation]:
     mesh, axes = op.mesh.string_value(), op.axis_names
-    shard = -(-extents_of(op.input)[dim] // op.group_size)
+    shard = ceil_div(extents_of(op.input)[dim], op.group_size)
     type_ = with_extents(op.input.type, {dim: shard})
     scatter = ReduceScatterOp(op.input, mesh, axes, type_, kind=op.kind.data, dim=dim)
     gather = AllGatherOp(scatter.result, mesh, axes, op.result.type, dim=dim)

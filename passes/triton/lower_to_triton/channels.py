@@ -16,9 +16,8 @@ from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import SSAValue
 
 from comet.dialects import tl
-from comet.dialects.compound.dims import extents_of, names_of
+from comet.dialects.compound.dims import ceil_div, extents_of, names_of
 from comet.dialects.dataflow.channel import ChannelMode
-from comet.dialects.schedule.slices import even_tile
 from comet.dialects.tl.types import BinaryKind
 from comet.passes.triton.lower_to_triton.access import scaled
 from comet.passes.triton.lower_to_triton.buffers import (
@@ -246,7 +245,7 @@ def _flag_touched(
     """
     flag, extents = source, extents_of(channel.type.message)
     for block in flags.type.blocks:
-        size = even_tile(extents[block.dim], block.factor)
+        size = ceil_div(extents[block.dim], block.factor)
         dim = names[block.dim]
         if block.dim == channel.type.gather and dim not in scope.owners:
             inner, index = _each_block(scope, block.factor)

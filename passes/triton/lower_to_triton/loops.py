@@ -368,7 +368,7 @@ class TemporalLowering:
         tile = scope.tile(result.inner)
         owner = tile.value.owner
         is_pure = isinstance(owner, Operation) and owner.has_trait(Pure)
-        if is_pure and len(list(result.inner.uses)) == 1 and not tile.value.uses:
+        if is_pure and result.inner.has_one_use() and not tile.value.uses:
             # Nothing else needs it: the sum is on one line.
             tile.value.name_hint = None
         kind = ReduceKind(str(result.combiner))

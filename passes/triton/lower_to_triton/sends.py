@@ -9,12 +9,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects import tl
-from comet.dialects.compound.dims import extents_of, level_of, names_of
+from comet.dialects.compound.dims import ceil_div, extents_of, level_of, names_of
 from comet.dialects.dataflow import PushOp, SignalOp, StageOp
 from comet.dialects.dataflow.flags import FlagScope, Semantics
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import CopyOp
-from comet.dialects.schedule.slices import even_tile
 from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.lower_to_triton.access import placed, steps_along, store
 from comet.passes.triton.lower_to_triton.buffers import (
@@ -235,7 +234,7 @@ def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
     ranks, extents = channel.ranks, extents_of(channel.type.message)
     flag = None if ranks.shares_memory else ranks.rank
     for block in flags.type.blocks:
-        size = even_tile(extents[block.dim], block.factor)
+        size = ceil_div(extents[block.dim], block.factor)
         if flag is not None:
             flag = combined(scope, BinaryKind.MUL, flag, block.factor)
         index = _block_of_slice(scope, channel, block.dim, size, block.factor)

@@ -40,15 +40,14 @@ def breaks_thread_locality(op: ReduceOp) -> bool:
     results are wrong, or the compiler crashes. Anything between the load and the
     reduction keeps the pass away: a selection that changes nothing is put there.
     """
-    node, uses = op.parent_op(), list(op.result.uses)
-    if not isinstance(node, TemporalOp) or len(uses) != 1:
+    node, user = op.parent_op(), op.result.get_user_of_unique_use()
+    if not isinstance(node, TemporalOp) or user is None:
         return False
     if op.input not in node.tiles and not isinstance(op.input.owner, CopyOp):
         return False
-    user = uses[0].operation
     if user is node.body.block.last_op:
         result = node.outs[node.yielded.index(op.result)]
-        return len(list(result.uses)) > 1
+        return result.has_more_than_one_use()
     return isinstance(user, MapOp) and user.result in node.yielded
 
 

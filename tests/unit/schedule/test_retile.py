@@ -6,10 +6,9 @@ from tile_trees import fused, only_function, ops_of
 from xdsl.utils.exceptions import VerifyException
 
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.compound.dims import extents_of
+from comet.dialects.compound.dims import ceil_div, extents_of
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
-from comet.dialects.schedule.slices import even_tile
 from comet.passes.schedule.retile import aligned_tile, retile, set_loops
 
 
@@ -26,9 +25,9 @@ from comet.passes.schedule.retile import aligned_tile, retile, set_loops
     ],
 )
 def test_tiles(extent: int, factor: int, even: int, aligned: int):
-    assert even_tile(extent, factor) == even
+    assert ceil_div(extent, factor) == even
     assert aligned_tile(extent, factor) == aligned
-    assert even_tile(extent, aligned) == factor
+    assert ceil_div(extent, aligned) == factor
 
 
 def test_loops_decide_types_and_combiners():

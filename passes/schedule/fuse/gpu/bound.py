@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 from xdsl.ir import SSAValue
+from xdsl.utils.bitwise_casts import is_power_of_two
 
 from comet.cost.from_ir.products import ReadProduct, summary_of_products
 from comet.cost.gpu.capacity import may_fit
@@ -41,12 +42,12 @@ from comet.cost.reals import product as product_of
 from comet.dialects.compound.dims import (
     bits_of,
     bytes_of,
+    ceil_div,
     extents_of,
     joined_extents,
     names_of,
 )
 from comet.dialects.schedule.attributes import power_of_two
-from comet.dialects.schedule.slices import even_tile
 from comet.passes.schedule.fuse.gpu.groups import Group, Values
 from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
 from comet.passes.schedule.fuse.gpu.op_facts import (
@@ -244,7 +245,7 @@ class _Least:
     def _padding(self, smallest: Mapping[str, int]) -> dict[str, Real]:
         """Return how much longer than its extent each dimension is in blocks."""
         return {
-            dim: even_tile(extent, smallest[dim]) * smallest[dim] / extent
+            dim: ceil_div(extent, smallest[dim]) * smallest[dim] / extent
             for dim, extent in self.summary.extents.items()
             if dim not in self.kernel.grid
         }
@@ -304,7 +305,7 @@ class _Least:
             for value in self.kernel.outs
             if any(
                 dim in self.kernel.cut
-                or (dim in self.nest.loops and power_of_two(extent) != extent)
+                or (dim in self.nest.loops and not is_power_of_two(extent))
                 for dim, extent in extents_of(value).items()
             )
         )
@@ -426,7 +427,7 @@ class _Least:
         if dim in self.kernel.cut:
             return 1
         largest = max(block_sizes(self.summary, dim))
-        return even_tile(self.summary.extents[dim], largest)
+        return ceil_div(self.summary.extents[dim], largest)
 
 
 def _moved(values: Values, blocks: Blocks, parts: Mapping[str, Real]) -> Real:

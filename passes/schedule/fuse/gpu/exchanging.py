@@ -31,10 +31,14 @@ from comet.dialects.collective.spmd import (
     sharding_of,
 )
 from comet.dialects.compound import Elementwise, FoldOp, IndexOp, View
-from comet.dialects.compound.dims import joined_extents, names_of, with_extents
+from comet.dialects.compound.dims import (
+    ceil_div,
+    joined_extents,
+    names_of,
+    with_extents,
+)
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import LoopAttr
-from comet.dialects.schedule.slices import even_tile
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.analysis.op_groups import extents_of_op
 from comet.passes.analysis.reduction_loops import (
@@ -132,7 +136,7 @@ def unshard_positions(region: SpmdOp, axes: Collection[str]) -> None:
     for op in list(region.walk()):
         if isinstance(op, IndexOp) and not set(axes).isdisjoint(op.axis_names):
             kept = tuple(axis for axis in op.axis_names if axis not in axes)
-            extents = {op.dim: even_tile(op.extent, mesh.size(kept))}
+            extents = {op.dim: ceil_div(op.extent, mesh.size(kept))}
             counted = with_extents(op.result.type, extents)
             of = op.extent if kept else None
             Rewriter.replace_op(op, IndexOp(counted, of, kept))
@@ -218,18 +222,18 @@ def _shards(region: SpmdOp, name: str, levels: GpuLevels) -> GroupShards:
     whole = joined_extents((*region.ins, *region.outs))[dim]
     sharding = next(each for each in shardings if dim in each)
     over_ranks = without_axes(sharding, axes).get(dim, ())
-    _check_parts(name, loop, even_tile(whole, mesh.size(over_ranks)))
+    _check_parts(name, loop, ceil_div(whole, mesh.size(over_ranks)))
     ranks = mesh.size(mesh.axis_extents) // mesh.size(axes)
     return GroupShards(mesh.sym_name.data, loop, ranks)
 
 
 def _check_parts(name: str, loop: LoopAttr, extent: int) -> None:
     """Check that no program of a group has an empty shard."""
-    shard = even_tile(extent, loop.factor)
+    shard = ceil_div(extent, loop.factor)
     if shard * (loop.factor - 1) >= extent:
         raise PassFailedException(
             f"fuse: of {loop.factor} programs of @{name} some have no part of "
-            f"{loop.dim} = {extent}; use ctas={even_tile(extent, shard)} or fewer"
+            f"{loop.dim} = {extent}; use ctas={ceil_div(extent, shard)} or fewer"
         )
 
 

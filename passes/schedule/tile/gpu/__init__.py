@@ -33,7 +33,7 @@ from comet.cost.reals import Real
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.arch.triton_version import CLUSTERS_SINCE, version_text
-from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, SUBTILES
+from comet.dialects.compound.dims import LAUNCH_NUMBERS, SPECIALIZE, SUBTILES, ceil_div
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
@@ -134,7 +134,9 @@ def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Numbers:
     launch numbers.
     """
     extents = op.extents
-    rows = tuple((dim, -(-extents[dim] // tiling.blocks[dim])) for dim in op.factors)
+    rows = tuple(
+        (dim, ceil_div(extents[dim], tiling.blocks[dim])) for dim in op.factors
+    )
     if tiling.row_groups is not None and (op is kernel or repeats_programs(op)):
         number = tiling.row_groups.groups if op is kernel else tiling.row_groups.turns
         rows = tuple((dim, number) for dim in op.factors)

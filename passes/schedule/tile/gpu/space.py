@@ -26,10 +26,9 @@ from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, program_needs, rank
 from comet.cost.reals import Real
 from comet.cost.reals import product as product_of
-from comet.dialects.compound.dims import CLUSTER
+from comet.dialects.compound.dims import CLUSTER, ceil_div
 from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.schedule.launch import LaunchAttr
-from comet.dialects.schedule.slices import even_tile
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 from comet.passes.schedule.retile import aligned_tile
 from comet.passes.search import Candidate, Cost, Found
@@ -97,12 +96,12 @@ def row_groups(extent: int, block: int, limit: int) -> RowGroups:
 
     No block is divided among groups.
     """
-    rows = even_tile(extent, block)
-    for turns in range(even_tile(rows, limit), rows):
-        groups = even_tile(rows, turns)
+    rows = ceil_div(extent, block)
+    for turns in range(ceil_div(rows, limit), rows):
+        groups = ceil_div(rows, turns)
         tile = aligned_tile(extent, groups)
         if groups > 1 and tile % block == 0:
-            return RowGroups(groups, even_tile(tile, block))
+            return RowGroups(groups, ceil_div(tile, block))
     return RowGroups(1, rows)
 
 
