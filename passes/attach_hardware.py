@@ -40,6 +40,11 @@ class HardwarePlan:
     mesh: MeshOp | None
     """The mesh to add; None if the module has it or the machine has none."""
 
+    def insert(self, module: ModuleOp) -> None:
+        """Put the machine and the mesh into the module."""
+        new = [self.system] if self.mesh is None else [self.system, self.mesh]
+        Rewriter.insert_op(new, InsertPoint.at_start(module.body.block))
+
 
 def plan_hardware(
     module: ModuleOp,
@@ -53,7 +58,11 @@ def plan_hardware(
     """
     Read the text of a hardware file and compare it with the module.
 
-    Raises PassFailedException as the pass does.
+    Measured rates take the place of those of the data sheet, unless `rates` says so.
+    `lengths` is what estimates expect of lengths that are known at run time, `sharing`
+    the number of ranks on one GPU, `triton` the version that compiles kernels.
+
+    Raises PassFailedException or FileFormatError as the pass does.
     """
     if (present := find_system(module)) is not None:
         raise PassFailedException(
@@ -165,27 +174,13 @@ def _missing_mesh(module: ModuleOp, system: SystemOp) -> MeshOp | None:
     return mesh
 
 
-def attach_hardware(
-    module: ModuleOp,
-    text: str,
-    path: str,
-    rates: Rates | None = None,
-    lengths: float | None = None,
-    sharing: int | None = None,
-    triton: str | None = None,
-) -> None:
+def attach_hardware(module: ModuleOp, text: str, path: str) -> None:
     """
     Put the machine of a hardware file into the module; the path's stem names it.
 
-    Measured rates take the place of those of the data sheet, unless `rates` says so.
-    `lengths` is what estimates expect of lengths that are known at run time, `sharing`
-    the number of ranks on one GPU, `triton` the version that compiles kernels.
-
-    Raises PassFailedException or FileFormatError as the pass does.
+    Raises PassFailedException or FileFormatError as the pass without options does.
     """
-    plan = plan_hardware(module, text, path, rates, lengths, sharing, triton)
-    new = [plan.system] if plan.mesh is None else [plan.system, plan.mesh]
-    Rewriter.insert_op(new, InsertPoint.at_start(module.body.block))
+    plan_hardware(module, text, path).insert(module)
 
 
 @dataclass(frozen=True)
@@ -216,6 +211,6 @@ class AttachHardwarePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         text = hardware_text(self.path)
-        attach_hardware(
+        plan_hardware(
             op, text, self.path, self.rates, self.lengths, self.sharing, self.triton
-        )
+        ).insert(op)
