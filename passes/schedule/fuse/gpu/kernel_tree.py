@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -72,44 +73,24 @@ def loop_trees(
     loops: Sequence[str],
     wanted: set[SSAValue],
     spilled: AbstractSet[SSAValue] = frozenset(),
+    *,
+    inside: bool = False,
 ) -> Iterator[Tree]:
     """
     Yield the trees of a program that compute `wanted` by `ops`.
 
     They have `loops`, outermost first. Elementwise ops are as late as possible, see
-    `_segments`.
+    `_segments`, unless the trees are `inside` of a loop or between loops.
     """
-    if loops:
-        plan = _outer_loops(ops, loops, wanted, spilled)
+    if not loops:
+        yield Leaf(ops)
+        return
+    outer, *inner = loops
+    plan = plan_reduction_loops(ops, outer, wanted, spilled)
+    plan = _with_tiles_inside(ops, plan, set(inner), wanted)
+    if not inside:
         plan = replace(plan, between=tuple(_segments(ops, plan)))
-        yield from _trees_of(ops, plan, loops[1:], wanted, spilled)
-    else:
-        yield Leaf(ops)
-
-
-def _inner_trees(
-    ops: tuple[Operation, ...],
-    loops: Sequence[str],
-    wanted: set[SSAValue],
-    spilled: AbstractSet[SSAValue],
-) -> Iterator[Tree]:
-    """Yield the trees in the body of a loop, or between loops, as `loop_trees` does."""
-    if loops:
-        plan = _outer_loops(ops, loops, wanted, spilled)
-        yield from _trees_of(ops, plan, loops[1:], wanted, spilled)
-    else:
-        yield Leaf(ops)
-
-
-def _outer_loops(
-    ops: tuple[Operation, ...],
-    loops: Sequence[str],
-    wanted: set[SSAValue],
-    spilled: AbstractSet[SSAValue],
-) -> ReductionLoopPlan:
-    """Plan the reduction loops over the outermost of `loops`."""
-    plan = plan_reduction_loops(ops, loops[0], wanted, spilled)
-    return _with_tiles_inside(ops, plan, set(loops[1:]), wanted)
+    yield from _trees_of(ops, plan, inner, wanted, spilled)
 
 
 def _trees_of(
@@ -120,13 +101,14 @@ def _trees_of(
     spilled: AbstractSet[SSAValue],
 ) -> Iterator[Tree]:
     """Yield the reduction loops of a plan and the trees between; `loops` are inside."""
+    trees = partial(loop_trees, loops=loops, spilled=spilled, inside=True)
     for index, segment in enumerate(plan.between):
-        inside = set(segment)
-        used = wanted.union(*(op.operands for op in ops if op not in inside))
-        yield from _inner_trees(segment, loops, used, spilled)
+        apart = set(segment)
+        used = wanted.union(*(op.operands for op in ops if op not in apart))
+        yield from trees(segment, wanted=used)
         if index < len(plan.reduction_loops):
             loop = plan.reduction_loops[index]
-            children = _inner_trees(loop.ops, loops, set(loop.outputs), spilled)
+            children = trees(loop.ops, wanted=set(loop.outputs))
             folds = (op for op in loop.ops if isinstance(op, FoldOp))
             own = tuple(fold for fold in folds if fold.dim.data == plan.dim)
             yield Temporal(
