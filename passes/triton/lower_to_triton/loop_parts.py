@@ -62,244 +62,215 @@ def parts_of(
     first = part.start
     if first is None:
         first = scope.insert(tl.ConstantOp.of(0, i32))
-    step = step_of(part, loop, scope.insert)
+    bounds, step = _Bounds(node, scope, outer), step_of(part, loop, scope.insert)
     if node.end is not None:
-        return [_between_iterations(node, step, scope, outer)]
+        return [bounds.between_iterations(step)]
     if node.since is None or part.start is not None:
-        stop = _stop(node, scope, outer, part.stop)
+        stop = bounds.stop(part.stop)
     elif node.until is None:
-        stop, first = part.stop, _start(node, scope, outer, part.stop, step)
+        stop, first = part.stop, bounds.start(part.stop, step)
     else:
-        first, stop = _between(node, scope, outer, part.stop, step)
+        first, stop = bounds.between(part.stop, step)
     if node.unmask is None or part.start is not None:
         if isinstance(stop.type, tl.ConstexprType):
             stop = end_at_run_time(scope, node, loop.factor, stop)
         return [LoopPart(first, stop, step)]
-    return _unmasked(node, LoopPart(first, stop, step), scope, outer)
+    return bounds.unmasked(LoopPart(first, stop, step))
 
 
-def _between_iterations(
-    node: TemporalOp,
-    step: SSAValue,
-    scope: Scope,
-    outer: Mapping[SSAValue, Tile | Buffer],
-) -> LoopPart:
-    """
-    Return the iterations from the first one that runs, see `first` and `end`.
+@dataclass(frozen=True)
+class _Bounds:
+    """Writes where the iterations of a loop begin and end."""
 
-    The operands have one element, so that they are numbers here.
-    """
+    node: TemporalOp
+    scope: Scope
+    """The scope around the loop."""
+    outer: Mapping[SSAValue, Tile | Buffer]
+    """The operands of the loop, by the tiles that its body has of them."""
 
-    def position_of(operand: IntegerAttr[I64], hint: str) -> SSAValue:
-        number = _positions(node, outer, operand).value
-        if literal(step) == 1:
-            return number
-        return scope.insert(tl.BinaryOp(BinaryKind.MUL, number, step), hint)
+    def between_iterations(self, step: SSAValue) -> LoopPart:
+        """
+        Return the iterations from the first one that runs, see `first` and `end`.
 
-    assert node.end is not None
-    if node.first is None:
-        first = scope.insert(tl.ConstantOp.of(0, i32))
-    else:
-        first = position_of(node.first, "start")
-    return LoopPart(first, position_of(node.end, "stop"), step)
+        The operands have one element, so that they are numbers here.
+        """
+        node, insert = self.node, self.scope.insert
 
+        def position_of(operand: IntegerAttr[I64], hint: str) -> SSAValue:
+            number = self._positions(operand).value
+            if literal(step) == 1:
+                return number
+            return insert(tl.BinaryOp(BinaryKind.MUL, number, step), hint)
 
-def _unmasked(
-    node: TemporalOp,
-    part: LoopPart,
-    scope: Scope,
-    outer: Mapping[SSAValue, Tile | Buffer],
-) -> list[LoopPart]:
-    """Return the iterations that need a mask, and those that do not, in order."""
-    true = frozenset(visible_conditions(node))
-    bound = node.until if node.since is None else node.since
-    if bound is None or not true:
-        raise OpError(
-            node,
-            f"lower-to-triton: {node.name} has unmask, and no mask bounds "
-            "its loop; run bound-loops first, or leave unmask out",
+        assert node.end is not None
+        if node.first is None:
+            first = insert(tl.ConstantOp.of(0, i32))
+        else:
+            first = position_of(node.first, "start")
+        return LoopPart(first, position_of(node.end, "stop"), step)
+
+    def unmasked(self, part: LoopPart) -> list[LoopPart]:
+        """Return the iterations that need a mask, and those that do not, in order."""
+        node = self.node
+        true = frozenset(visible_conditions(node))
+        bound = node.until if node.since is None else node.since
+        if bound is None or not true:
+            raise OpError(
+                node,
+                f"lower-to-triton: {node.name} has unmask, and no mask bounds "
+                "its loop; run bound-loops first, or leave unmask out",
+            )
+        largest, smallest = map(self._integer, self._range(bound))
+        add, smaller = BinaryKind.ADD, BinaryKind.MIN
+        if node.since is None:
+            # Whole tiles end before the first of the last positions.
+            after = self._combined(add, smallest, 1)
+            after = self._combined(smaller, after, part.stop)
+            middle = self._tile_of(after, part.first, part.step, "middle")
+            return [replace(part, stop=middle, true=true), replace(part, first=middle)]
+        # Whole tiles begin after the last of the first positions.
+        within = self._combined(BinaryKind.SUB, part.step, 1)
+        after = self._combined(add, largest, within)
+        middle = self._tile_of(after, part.first, part.step, "middle")
+        masked = replace(part, stop=self._combined(smaller, middle, part.stop))
+        return [masked, replace(part, first=middle, true=true)]
+
+    def stop(self, stop: SSAValue) -> SSAValue:
+        """
+        Return where the loop ends: after the last visible position if a mask bounds it.
+
+        Where a row has no visible position, all terms have equal weight: no bound. In a
+        partial fold, that is if it has none in any part, and parts begin at 0.
+        """
+        if (until := self.node.until) is None:
+            return stop
+        largest, smallest = self._range(until)
+        if self.node.partial is not None:
+            _, smallest = self._ends(until)
+        after = self._after(largest, stop)
+        zero = self.scope.constant(0.0, smallest.type)
+        return self._where(CompareKind.GE, (smallest, zero), (after, stop), "stop")
+
+    def start(self, stop: SSAValue, step: SSAValue) -> SSAValue:
+        """
+        Return where a loop from 0 begins: with the slice of the first visible position.
+
+        Where a row has no visible position, all terms have equal weight: from 0 then.
+        """
+        assert self.node.since is not None
+        largest, smallest = map(self._integer, self._range(self.node.since))
+        zero = self.scope.insert(tl.ConstantOp.of(0, i32))
+        first = self._tile_of(smallest, zero, step)
+        return self._where(CompareKind.LT, (largest, stop), (first, zero), "start")
+
+    def between(self, stop: SSAValue, step: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """
+        Return where a loop from 0 begins and ends if a mask bounds both: in a window.
+
+        All iterations run where a row has no visible position, see `stop`: its last one
+        is before 0 or before its first one, or its first one is beyond the end.
+        """
+        insert, node = self.scope.insert, self.node
+        assert node.until is not None
+        assert node.since is not None
+        most_last, least_last = map(self._integer, self._ends(node.until))
+        most_first, least_first = map(self._integer, self._ends(node.since))
+        zero = insert(tl.ConstantOp.of(0, i32))
+        last = self._combined(BinaryKind.SUB, stop, 1)
+        spare = self._combined(BinaryKind.SUB, last, most_first)
+        for other in (least_last, self._least_width()):
+            spare = self._combined(BinaryKind.MIN, spare, other)
+        sees = insert(tl.CmpOp(CompareKind.GE, spare, zero))
+        begin = self._tile_of(least_first, zero, step)
+        end = self._after(most_last, stop)
+        return (
+            insert(tl.WhereOp(sees, begin, zero), "start"),
+            insert(tl.WhereOp(sees, end, stop), "stop"),
         )
-    largest, smallest = (
-        converted(scope, position, i32)
-        for position in _range(node, scope, outer, bound)
-    )
-    add, smaller = BinaryKind.ADD, BinaryKind.MIN
-    if node.since is None:
-        # Whole tiles end before the first of the last positions.
-        after = combined(scope, smaller, combined(scope, add, smallest, 1), part.stop)
-        middle = _tile_of(scope, after, part.first, part.step, "middle")
-        return [replace(part, stop=middle, true=true), replace(part, first=middle)]
-    # Whole tiles begin after the last of the first positions.
-    within = combined(scope, BinaryKind.SUB, part.step, 1)
-    middle = _tile_of(
-        scope, combined(scope, add, largest, within), part.first, part.step, "middle"
-    )
-    masked = replace(part, stop=combined(scope, smaller, middle, part.stop))
-    return [masked, replace(part, first=middle, true=true)]
 
+    def _least_width(self) -> SSAValue:
+        """Return the least distance from the first to the last position of any row."""
+        assert self.node.until is not None
+        assert self.node.since is not None
+        last, first = map(self._positions, (self.node.until, self.node.since))
+        dims = tuple(dict.fromkeys((*last.dims, *first.dims)))
+        sides = (self._integer(aligned(self.scope, t, dims)) for t in (last, first))
+        width = tl.BinaryOp(BinaryKind.SUB, *with_a_block(self.scope, tuple(sides)))
+        return self._reduced(BlockReduceKind.MIN, self.scope.insert(width))
 
-def _stop(
-    node: TemporalOp,
-    scope: Scope,
-    outer: Mapping[SSAValue, Tile | Buffer],
-    stop: SSAValue,
-) -> SSAValue:
-    """
-    Return where the loop ends: after the last visible position if a mask bounds it.
+    def _range(self, operand: IntegerAttr[I64]) -> tuple[SSAValue, SSAValue]:
+        """
+        Return the largest and the smallest of the positions in an operand, which count
+        from where the loop begins.
+        """
+        node, subtract = self.node, BinaryKind.SUB
+        largest, smallest = self._ends(operand)
+        if node.start is None:
+            return largest, smallest
+        positions = self.outer[node.tiles[node.start.value.data]]
+        if not isinstance(positions, Buffer):
+            last, first = self._ends(node.start)
+        elif positions.first is None:
+            return largest, smallest
+        else:
+            last = first = converted(self.scope, positions.first, largest.type)
+        largest = self._combined(subtract, largest, first)
+        return largest, self._combined(subtract, smallest, last)
 
-    Where a row has no visible position, all terms have equal weight: no bound. In a
-    partial fold, that is if it has none in any part, and parts begin at 0.
-    """
-    if (until := node.until) is None:
-        return stop
-    largest, smallest = _range(node, scope, outer, until)
-    if node.partial is not None:
-        _, smallest = _ends(node, scope, outer, until)
-    after = _after(scope, largest, stop)
-    zero = scope.constant(0.0, smallest.type)
-    sees = scope.insert(tl.CmpOp(CompareKind.GE, smallest, zero))
-    return scope.insert(tl.WhereOp(sees, after, stop), "stop")
+    def _ends(self, operand: IntegerAttr[I64]) -> tuple[SSAValue, SSAValue]:
+        """Return the largest and the smallest number in an operand."""
+        (positions,) = with_a_block(self.scope, [self._positions(operand).value])
+        largest = self._reduced(BlockReduceKind.MAX, positions)
+        return largest, self._reduced(BlockReduceKind.MIN, positions)
 
+    def _positions(self, operand: IntegerAttr[I64]) -> Tile:
+        """Return the positions that an operand of the loop holds."""
+        positions = self.outer[self.node.tiles[operand.value.data]]
+        assert isinstance(positions, Tile)
+        return positions
 
-def _start(
-    node: TemporalOp,
-    scope: Scope,
-    outer: Mapping[SSAValue, Tile | Buffer],
-    stop: SSAValue,
-    step: SSAValue,
-) -> SSAValue:
-    """
-    Return where a loop from 0 begins: with the slice of the first visible position.
+    def _after(self, largest: SSAValue, stop: SSAValue) -> SSAValue:
+        """Return the position after the largest one that is seen, at most `stop`."""
+        insert, one = self.scope.insert, self.scope.constant(1.0, largest.type)
+        after = self._integer(insert(tl.BinaryOp(BinaryKind.ADD, largest, one)))
+        return insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
 
-    Where a row has no visible position, all terms have equal weight: from 0 then.
-    """
-    assert node.since is not None
-    found = _range(node, scope, outer, node.since)
-    largest, smallest = (converted(scope, position, i32) for position in found)
-    zero = scope.insert(tl.ConstantOp.of(0, i32))
-    first = _tile_of(scope, smallest, zero, step)
-    sees = scope.insert(tl.CmpOp(CompareKind.LT, largest, stop))
-    return scope.insert(tl.WhereOp(sees, first, zero), "start")
+    def _tile_of(
+        self,
+        position: SSAValue,
+        least: SSAValue,
+        step: SSAValue,
+        hint: str | None = None,
+    ) -> SSAValue:
+        """Return the start of the tile with the larger of a position and `least`."""
+        first = self._combined(BinaryKind.MAX, position, least)
+        index = self._combined(BinaryKind.FLOORDIV, first, step)
+        return self.scope.insert(tl.BinaryOp(BinaryKind.MUL, index, step), hint)
 
+    def _where(
+        self,
+        kind: CompareKind,
+        compared: tuple[SSAValue, SSAValue],
+        values: tuple[SSAValue, SSAValue],
+        hint: str,
+    ) -> SSAValue:
+        """Return the first of two values if a comparison is true, else the second."""
+        condition = self.scope.insert(tl.CmpOp(kind, *compared))
+        return self.scope.insert(tl.WhereOp(condition, *values), hint)
 
-def _between(
-    node: TemporalOp,
-    scope: Scope,
-    outer: Mapping[SSAValue, Tile | Buffer],
-    stop: SSAValue,
-    step: SSAValue,
-) -> tuple[SSAValue, SSAValue]:
-    """
-    Return where a loop from 0 begins and ends if a mask bounds both, as in a window.
+    def _combined(
+        self, kind: BinaryKind, lhs: SSAValue, rhs: SSAValue | int
+    ) -> SSAValue:
+        return combined(self.scope, kind, lhs, rhs)
 
-    All iterations run where a row has no visible position, see `_stop`: its last one is
-    before 0 or before its first one, or its first one is beyond the end.
-    """
-    assert node.until is not None
-    assert node.since is not None
-    until, since = (
-        [converted(scope, end, i32) for end in _ends(node, scope, outer, operand)]
-        for operand in (node.until, node.since)
-    )
-    (most_last, least_last), (most_first, least_first) = until, since
-    zero = scope.insert(tl.ConstantOp.of(0, i32))
-    spare = combined(
-        scope, BinaryKind.SUB, combined(scope, BinaryKind.SUB, stop, 1), most_first
-    )
-    for other in (least_last, _least_width(node, scope, outer)):
-        spare = combined(scope, BinaryKind.MIN, spare, other)
-    sees = scope.insert(tl.CmpOp(CompareKind.GE, spare, zero))
-    begin = _tile_of(scope, least_first, zero, step)
-    end = _after(scope, most_last, stop)
-    return (
-        scope.insert(tl.WhereOp(sees, begin, zero), "start"),
-        scope.insert(tl.WhereOp(sees, end, stop), "stop"),
-    )
+    def _integer(self, position: SSAValue) -> SSAValue:
+        return converted(self.scope, position, i32)
 
-
-def _least_width(
-    node: TemporalOp, scope: Scope, outer: Mapping[SSAValue, Tile | Buffer]
-) -> SSAValue:
-    """Return the least distance from the first to the last position of any row."""
-    assert node.until is not None
-    assert node.since is not None
-    last, first = (_positions(node, outer, own) for own in (node.until, node.since))
-    dims = tuple(dict.fromkeys((*last.dims, *first.dims)))
-    sides = (
-        converted(scope, aligned(scope, tile, dims), i32) for tile in (last, first)
-    )
-    width = tl.BinaryOp(BinaryKind.SUB, *with_a_block(scope, tuple(sides)))
-    return _reduced_to_scalar(scope, BlockReduceKind.MIN, scope.insert(width))
-
-
-def _after(scope: Scope, largest: SSAValue, stop: SSAValue) -> SSAValue:
-    """Return the position after the largest one that is seen, at most `stop`."""
-    one = scope.constant(1.0, largest.type)
-    after = scope.insert(tl.BinaryOp(BinaryKind.ADD, largest, one))
-    after = converted(scope, after, i32)
-    return scope.insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
-
-
-def _tile_of(
-    scope: Scope,
-    position: SSAValue,
-    least: SSAValue,
-    step: SSAValue,
-    hint: str | None = None,
-) -> SSAValue:
-    """Return the start of the tile with a position, or with `least` if that is more."""
-    first = combined(scope, BinaryKind.MAX, position, least)
-    index = combined(scope, BinaryKind.FLOORDIV, first, step)
-    return scope.insert(tl.BinaryOp(BinaryKind.MUL, index, step), hint)
-
-
-def _range(
-    node: TemporalOp,
-    scope: Scope,
-    outer: Mapping[SSAValue, Tile | Buffer],
-    operand: IntegerAttr[I64],
-) -> tuple[SSAValue, SSAValue]:
-    """
-    Return the largest and the smallest of the positions in an operand, which count from
-    where the loop begins.
-    """
-    largest, smallest = _ends(node, scope, outer, operand)
-    if node.start is None:
-        return largest, smallest
-    positions = outer[node.tiles[node.start.value.data]]
-    if not isinstance(positions, Buffer):
-        last, first = _ends(node, scope, outer, node.start)
-    elif positions.first is None:
-        return largest, smallest
-    else:
-        last = first = converted(scope, positions.first, largest.type)
-    subtract = BinaryKind.SUB
-    return combined(scope, subtract, largest, first), combined(
-        scope, subtract, smallest, last
-    )
-
-
-def _ends(
-    node: TemporalOp,
-    scope: Scope,
-    outer: Mapping[SSAValue, Tile | Buffer],
-    operand: IntegerAttr[I64],
-) -> tuple[SSAValue, SSAValue]:
-    """Return the largest and the smallest number in an operand."""
-    (positions,) = with_a_block(scope, [_positions(node, outer, operand).value])
-    largest = _reduced_to_scalar(scope, BlockReduceKind.MAX, positions)
-    return largest, _reduced_to_scalar(scope, BlockReduceKind.MIN, positions)
-
-
-def _positions(
-    node: TemporalOp,
-    outer: Mapping[SSAValue, Tile | Buffer],
-    operand: IntegerAttr[I64],
-) -> Tile:
-    """Return the positions that an operand of a loop holds."""
-    positions = outer[node.tiles[operand.value.data]]
-    assert isinstance(positions, Tile)
-    return positions
+    def _reduced(self, kind: BlockReduceKind, block: SSAValue) -> SSAValue:
+        """Return the largest or smallest element of a block."""
+        while shape_of(block.type):
+            block = self.scope.insert(tl.ReduceOp(kind, block, 0))
+        return block
 
 
 def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
@@ -307,12 +278,3 @@ def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
     zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
     assert scope.ranks is not None
     return zero, scope.ranks.world_size, one
-
-
-def _reduced_to_scalar(
-    scope: Scope, kind: BlockReduceKind, block: SSAValue
-) -> SSAValue:
-    """Return the largest or smallest element of a block."""
-    while shape_of(block.type):
-        block = scope.insert(tl.ReduceOp(kind, block, 0))
-    return block
