@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from comet.dialects.collective.mesh import MeshOp
@@ -56,8 +57,7 @@ class RaiseCometPass(ModulePass):
             raised = raise_mapping(problem, mapping)
         for old in [*op.body.block.ops]:
             if isinstance(old, ProblemOp | MappingOp | ConstantsOp):
-                old.detach()
-                old.erase()
+                Rewriter.erase_op(old)
         op.body.block.add_ops(raised)
 
 

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
+from comet.dialects.blocks import copy_names
 from comet.dialects.compound import IndexOp, MapKind, MapOp, RenameOp
 from comet.dialects.compound.dims import (
     ceil_div,
@@ -199,6 +200,5 @@ def _merge_counted(found: PartialFold, shares: SharesOp, level: str | None) -> N
         arrive.fence is not None,
         shares.count,
     )
-    for old, new in zip(arrive.complete, counted.complete, strict=True):
-        new.name_hint = old.name_hint
+    copy_names(arrive.complete, counted.complete)
     Rewriter.replace_op(arrive, counted)

@@ -71,7 +71,7 @@ def _without(value: SSAValue, chain: _Chain) -> SSAValue:
 
 def _scale(product: ContractOp, factors: tuple[Factor, ...]) -> None:
     """Insert the factors after a product, in the order in which they were applied."""
-    scaled, uses = product.result, list(product.result.uses)
+    scaled: SSAValue = product.result
     inserted: list[Operation] = []
     for factor in reversed(factors):
         value = factor.value
@@ -82,12 +82,11 @@ def _scale(product: ContractOp, factors: tuple[Factor, ...]) -> None:
         op = MapOp(factor.op.kind.data, (scaled, value), product.result.type)
         inserted.append(op)
         scaled = op.result
-    name = product.result.name_hint
-    product.result.name_hint = f"{name or 'product'}_sum"
-    scaled.name_hint = name
     Rewriter.insert_op(inserted, InsertPoint.after(product))
-    for use in uses:
-        use.operation.operands[use.index] = scaled
+    product.result.replace_uses_with_if(
+        scaled, lambda use: use.operation not in inserted
+    )
+    product.result.name_hint = f"{product.result.name_hint or 'product'}_sum"
 
 
 def _erase_unused(value: SSAValue) -> None:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Pure
 
 from comet.dialects import dataflow, tl
@@ -432,8 +433,7 @@ def _erase_unused(kernel: tl.KernelOp) -> None:
     """Drop values that nothing uses: ends of slices that need no mask."""
     for op in list(kernel.body.walk(reverse=True)):
         if op.has_trait(Pure) and not any(result.uses for result in op.results):
-            op.detach()
-            op.erase()
+            Rewriter.erase_op(op)
 
 
 def _order_parameters(kernel: tl.KernelOp, dims: list[str], has_epoch: bool) -> None:
@@ -462,8 +462,5 @@ def _order_parameters(kernel: tl.KernelOp, dims: list[str], has_epoch: bool) -> 
     block = block_taking(arguments)
     for argument, new in zip(arguments, block.args, strict=True):
         argument.replace_all_uses_with(new)
-    for op in list(old.ops):
-        op.detach()
-        block.add_op(op)
-    kernel.body.detach_block(old)
+    Rewriter.inline_block(old, InsertPoint.at_end(block))
     kernel.body.add_block(block)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import PassFailedException
 
@@ -387,8 +388,7 @@ class TemporalLowering:
         yielded = [tile.value for tile in tiles if isinstance(tile, Tile)]
         terminator = terminator_of(for_op.body.block)
         inner.builder.insert(tl.YieldOp(*yielded))
-        terminator.detach()
-        terminator.erase()
+        Rewriter.erase_op(terminator)
 
     def _after(
         self,

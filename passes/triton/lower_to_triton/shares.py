@@ -12,6 +12,7 @@ from math import prod
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
 
 from comet.dialects import tl
 from comet.dialects.blocks import terminator_of
@@ -189,8 +190,7 @@ def _share(shares: SharesOp, run: Run, scope: Scope) -> dict[str, SSAValue]:
     after = early.insert(tl.BinaryOp(BinaryKind.ADD, before, tiles), "after")
     terminator = terminator_of(block)
     scope.builder.insert(tl.YieldOp(after))
-    terminator.detach()
-    terminator.erase()
+    Rewriter.erase_op(terminator)
     scope.builder = builder_in(block)
 
     def less(kind: BinaryKind, value: SSAValue, other: SSAValue) -> SSAValue:

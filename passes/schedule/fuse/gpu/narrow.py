@@ -194,15 +194,13 @@ def store_narrow(product: SSAValue) -> NarrowedProduct:
     owner, type_ = product.owner, narrow_type(product)
     assert isinstance(owner, Operation)
     assert type_ is not None
-    uses = list(product.uses)
     narrow = CastOp(product, with_element_type(product.type, type_))
     wide = CastOp(narrow.result, product.type)
     Rewriter.insert_op([narrow, wide], InsertPoint.after(owner))
     name = product.name_hint or "product"
     narrow.result.name_hint = name
     product.name_hint = wide.result.name_hint = f"{name}_wide"
-    for use in uses:
-        use.operation.operands[use.index] = wide.result
+    product.replace_uses_with_if(wide.result, lambda use: use.operation is not narrow)
     same = _same_cast(narrow, wide)
     if same is not None:
         same.result.replace_all_uses_with(narrow.result)
