@@ -96,6 +96,11 @@ def emitted(module: ModuleOp) -> str:
 def _parts(module: ModuleOp) -> _Parts:
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     plans = [f for f in functions if not is_reference(f)]
+    if not plans:
+        raise DiagnosticException(
+            "the triton target prints a function, and this module has none; print a "
+            "mapping with the target comet"
+        )
     if len(plans) != 1:
         raise DiagnosticException(
             f"the triton target prints one function per module, this one has "
