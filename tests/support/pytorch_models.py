@@ -237,6 +237,11 @@ def refused(options: Mapping[str, object], mode: str | None = None) -> str:
     return text.partition("CometError: ")[2] or text
 
 
+def decided(x: Tensor) -> Tensor:
+    """Return what Python chooses by the value of a tensor."""
+    return x if x.sum() > 0 else -x
+
+
 def main() -> None:
     """Print all."""
     cases = all_outcomes(range(int(sys.argv[3])))
@@ -275,6 +280,11 @@ def main() -> None:
         "exported": [
             mistake(partial(comet.from_torch, Mixed(), torch.randn(3, 8))),
             mistake(partial(comet.from_torch, changing, torch.randn(4, 3))),
+            mistake(partial(comet.from_torch, 3, torch.randn(3))),
+            mistake(partial(comet.from_torch, changing, "x")),
+            mistake(partial(comet.from_torch, changing)),
+            mistake(partial(comet.from_torch, decided, torch.randn(3))),
+            mistake(partial(comet.from_torch, torch.t, torch.randn(3, 4))),
         ],
     }
     found["printed"] = printed(json.loads(Path(sys.argv[1]).read_text()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from io import StringIO
+from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
@@ -61,6 +62,7 @@ def module_of(program: Program, context: Context) -> ModuleOp:
     """Return a clone of a module, or the module in a path or text."""
     if isinstance(program, ModuleOp):
         return program.clone()
+    _check_kind(program)
     if not is_text(program) and (Path(program) / PLAN).exists():
         raise UsageError(
             f"{program} has {PLAN}, a chain of mappings; name the folder of one of "
@@ -76,7 +78,17 @@ def source_of(program: Program) -> Source:
     """Return the text of a program."""
     if isinstance(program, ModuleOp):
         return Source(printed(program), "<module>")
+    _check_kind(program)
     return Source.of(program)
+
+
+def _check_kind(program: object) -> None:
+    """Raise UsageError if a program is neither a path nor a text."""
+    if not isinstance(program, str | PathLike):
+        raise UsageError(
+            f"a program is a module, a path or a text, not {type(program).__name__}; "
+            "comet.from_torch makes one of a model of PyTorch"
+        )
 
 
 def printed(module: ModuleOp) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 
 import torch
 from torch import distributed, fx
 from torch.export import export
 from torch.export.graph_signature import OutputKind
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.pytorch.decompositions import with_whole_attention
@@ -26,6 +28,28 @@ class _Function(torch.nn.Module):
 
     def forward(self, *inputs: torch.Tensor) -> object:
         return self._function(*inputs)
+
+
+def _module_of(
+    model: Callable[..., object], inputs: Sequence[object]
+) -> torch.nn.Module:
+    """Return a model as a module; raise UsageError if it does not take `inputs`."""
+    if not callable(model):
+        kind = type(model).__name__
+        raise UsageError(f"from_torch: a model is a module or a function, not {kind}")
+    for number, value in enumerate(inputs, 1):
+        if not isinstance(value, torch.Tensor):
+            kind = type(value).__name__
+            raise UsageError(f"from_torch: input {number} is a tensor, not {kind}")
+    is_module = isinstance(model, torch.nn.Module)
+    try:
+        signature(model.forward if is_module else model).bind(*inputs)
+    except ValueError:
+        pass  # Functions of C have no signature.
+    except TypeError as error:
+        reason = f"the model does not take {len(inputs)} inputs, {error}"
+        raise UsageError(f"from_torch: {reason}") from error
+    return model if is_module else _Function(model)
 
 
 def _without_assertions(graph: fx.Graph) -> fx.Graph:
@@ -68,15 +92,25 @@ def from_torch(
     The function `name` takes the parameters and buffers of the model, and then the
     inputs, each in the order of memory and without axes of one element; axes that the
     program cuts, such as those of heads, are several. Its results are in the order of
-    their axes. A result that is an argument is left out. Needs the
-    extra `run`. Raises CometError if the model changes its buffers or its inputs, or if
-    an op has no translation.
+    their axes. A result that is an argument, or a view of one or of another result, is
+    left out. Needs the extra `run`. Raises CometError if the model does not take the
+    inputs, changes its buffers or its inputs, or decides by the value of a tensor, if
+    no result is left, or if an op has no translation.
     """
     with errors_as_sentences():
-        module = model if isinstance(model, torch.nn.Module) else _Function(model)
         try:
-            found = _imported(module, inputs, name)
+            found = _imported(_module_of(model, inputs), inputs, name)
         except UnsupportedError as error:
             raise UsageError(f"from_torch: {error} has no translation") from error
+        except GuardOnDataDependentSymNode as error:
+            raise UsageError(
+                "from_torch: the model decides by the value of a tensor; compute both "
+                "cases, and choose with torch.where"
+            ) from error
+        if not found.computes:
+            raise UsageError(
+                "from_torch: all results are arguments or views of them, so there is "
+                "nothing to compute; return what the model computes"
+            )
         verify_module(found.module)
         return found.module

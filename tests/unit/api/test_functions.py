@@ -289,6 +289,10 @@ def no_kernel() -> object:
     return comet.compile(PROGRAM, EDGE, PASSES).load()
 
 
+def no_program() -> object:
+    return comet.compile(3, EDGE)  # pyright: ignore[reportArgumentType]
+
+
 def no_accelerator() -> object:
     return comet.explore(PROGRAM, H200)
 
@@ -333,6 +337,7 @@ def no_store() -> object:
         (no_model, "there is no model 'tool' here; choose from paper"),
         (no_target, "there is no target named 'tritn'; did you mean 'triton'"),
         (no_target_option, "target 'comet' has no option 'die'; did you mean 'dir'?"),
+        (no_program, "a program is a module, a path or a text, not int"),
         (no_kernel, "load: hardware @edge is no GPU; run comet-accelerator"),
         (no_accelerator, "explore: hardware @h200x1 is a GPU"),
         (no_constraint, "constraints.yaml:1: there is no constraint 'stram'"),

@@ -119,6 +119,14 @@ def test_mistakes_are_one_sentence(found: dict[str, Any]):
     assert found["exported"] == [
         "from_torch: cumsum (aten.cumsum): the op aten.cumsum has no translation",
         "the model changes running_mean; call its eval(), or compute without changes",
+        "from_torch: a model is a module or a function, not int",
+        "from_torch: input 1 is a tensor, not str",
+        "from_torch: the model does not take 0 inputs, missing a required argument: "
+        "'input'",
+        "from_torch: the model decides by the value of a tensor; compute both cases, "
+        "and choose with torch.where",
+        "from_torch: all results are arguments or views of them, so there is nothing "
+        "to compute; return what the model computes",
     ]
 
 
