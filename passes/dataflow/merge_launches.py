@@ -37,7 +37,7 @@ from comet.passes.dataflow.launches import (
 from comet.passes.dataflow.share_tiles.analysis import PartialFold, partial_fold
 from comet.passes.function_pass import FunctionPass
 from comet.passes.pipeline import ChoosingPass
-from comet.passes.schedule.tile.gpu import finish_kernel
+from comet.passes.schedule.tile.gpu.finish import finish_kernel
 
 LAUNCHES = "comet.launches"
 """The attribute of a function with the kernels that are launched as one."""

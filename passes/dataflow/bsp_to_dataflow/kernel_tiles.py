@@ -24,7 +24,7 @@ from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.schedule.plan_string import PLAN, PlanEntry, parse_plan
 from comet.passes.schedule.retile import retile_node, set_loops
-from comet.passes.schedule.tile.gpu import finish_kernel
+from comet.passes.schedule.tile.gpu.finish import finish_kernel
 from comet.passes.schedule.tile.gpu.space import tilings_that_fit
 from comet.passes.search import ranked
 

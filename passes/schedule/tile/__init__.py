@@ -97,7 +97,7 @@ def tile_function(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> 
     """Apply a plan, and finish the kernels of a GPU."""
     apply_plan(func, plan, system)
     if system.gpu is not None:
-        from comet.passes.schedule.tile.gpu import finish_kernels
+        from comet.passes.schedule.tile.gpu.finish import finish_kernels
 
         finish_kernels(func, system, plan)
 
