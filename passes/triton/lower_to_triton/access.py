@@ -26,7 +26,6 @@ from comet.passes.triton.lower_to_triton.offsets import Prologue
 from comet.passes.triton.lower_to_triton.values import (
     Scope,
     Tile,
-    add,
     aligned,
     both,
     check_size,
@@ -109,7 +108,7 @@ def _of_one_source(scope: Scope, buffer: Buffer) -> Buffer:
     source = _divided(scope, gathered, part.start, BinaryKind.FLOORDIV)
     source.name_hint = "source"
     shard = scope.constexprs.extent(gathered.stored, gathered.shard)
-    first = scope.insert(tl.BinaryOp(BinaryKind.MUL, source, shard))
+    first = scope.binary(BinaryKind.MUL, source, shard)
     if gathered.message is None:
         ranks = gathered.ranks
         here = buffer.pointer, ranks.rank
@@ -143,7 +142,7 @@ def _row_pointers(
     numbers = converted(scope, numbers, index)
     if buffer.first_row:
         first = scope.insert(tl.ConstantOp.of(buffer.first_row, index))
-        numbers = add(scope, numbers, first)
+        numbers = scope.binary(BinaryKind.ADD, numbers, first)
     return scope.insert(tl.AddPtrOp(buffer.pointer, scaled(scope, numbers, buffer.row)))
 
 
@@ -248,7 +247,7 @@ def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
     if offsets is None and first is None:
         return Tile(scope.constant(0.0, element), axes)
     if offsets is not None and first is not None:
-        first = add(scope, offsets, first)
+        first = scope.binary(BinaryKind.ADD, offsets, first)
     position = offsets if first is None else first
     assert position is not None
     if (number := literal(position)) is not None:
@@ -337,13 +336,15 @@ def _in_memory(scope: Scope, buffer: Buffer, dim: str) -> SSAValue | None:
     """Return the positions of the current slice in memory; None is the scalar 0."""
     offsets, first = scope.slices[dim].offsets(), buffer.shifts.get(dim, 0)
     if first != 0:
-        shift = scope.insert(tl.ConstantOp.of(first, i32))
-        offsets = shift if offsets is None else add(scope, offsets, shift)
+        if offsets is None:
+            offsets = scope.integer(first)
+        else:
+            offsets = scope.binary(BinaryKind.ADD, offsets, first)
     if (merged := buffer.merged.get(dim)) is None or offsets is None:
         return offsets
     kind = BinaryKind.MOD if merged.is_inner else BinaryKind.FLOORDIV
     inner = scope.constexprs.extent(*merged.inner)
-    return scope.insert(tl.BinaryOp(kind, offsets, inner))
+    return scope.binary(kind, offsets, inner)
 
 
 def placed(scope: Scope, dim: str, vector: SSAValue, axes: Sequence[str]) -> SSAValue:
@@ -365,7 +366,7 @@ def steps_along(
     if origin is offsets:
         return []
     if origin is not None and stride is not None:
-        offsets = scope.insert(tl.BinaryOp(BinaryKind.SUB, offsets, origin))
+        offsets = scope.binary(BinaryKind.SUB, offsets, origin)
     gathered = buffer.gathered
     wide = _is_wide(buffer)
     if gathered is None or gathered.dim != dim:
@@ -387,18 +388,18 @@ def _divided(
     if gathered.shard == 1:
         return offsets
     shard = scope.constexprs.extent(gathered.stored, gathered.shard)
-    return scope.insert(tl.BinaryOp(kind, offsets, shard))
+    return scope.binary(kind, offsets, shard)
 
 
 def _sources(scope: Scope, gathered: Gathered, axes: Sequence[str]) -> SSAValue:
     """Return the rank that each element of a block comes from."""
     offsets = scope.slices[gathered.dim].offsets()
     if offsets is None:
-        return scope.insert(tl.ConstantOp.of(0, i32))
+        return scope.integer(0)
     sources = _divided(scope, gathered, offsets, BinaryKind.FLOORDIV)
     # Padding belongs to no rank, and every rank has to have an address.
-    last = scope.insert(tl.ConstantOp.of(gathered.ranks.world - 1, i32))
-    sources = scope.insert(tl.BinaryOp(BinaryKind.MIN, sources, last))
+    last = scope.integer(gathered.ranks.world - 1)
+    sources = scope.binary(BinaryKind.MIN, sources, last)
     return placed(scope, gathered.dim, sources, axes)
 
 
@@ -410,5 +411,5 @@ def scaled(
         value = scope.insert(tl.CastOp(value, i64))
     for dim, size in stride:
         extent = scope.constexprs.extent(dim, size)
-        value = scope.insert(tl.BinaryOp(BinaryKind.MUL, value, extent))
+        value = scope.binary(BinaryKind.MUL, value, extent)
     return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import i32
 from xdsl.ir import Block
 from xdsl.utils.exceptions import PassFailedException
 
@@ -45,7 +44,7 @@ def lower_arrival(arrive: ArriveOp, scope: Scope) -> Block:
     if arrive.count is not None:
         arrivals = scope.numbers[arrive.count]
     else:
-        arrivals = scope.insert(tl.ConstantOp.of(arrive.arrivals.value.data, i32))
+        arrivals = scope.integer(arrive.arrivals.value.data)
     last = scope.insert(tl.ArriveLastOp(counter, arrivals), "last")
     branch = tl.IfOp(last)
     scope.builder.insert(branch)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from comet.dialects import tl
@@ -40,17 +40,6 @@ def ranks_of(scope: Scope) -> RankParameters:
     return scope.ranks
 
 
-def combined(
-    scope: Scope, kind: BinaryKind, lhs: SSAValue, rhs: SSAValue | int
-) -> SSAValue:
-    """Insert an integer operation; a neutral constant leaves the value as it is."""
-    if isinstance(rhs, int):
-        if rhs == 1 and kind in (BinaryKind.MUL, BinaryKind.FLOORDIV):
-            return lhs
-        rhs = scope.insert(tl.ConstantOp.of(rhs, i32))
-    return scope.insert(tl.BinaryOp(kind, lhs, rhs))
-
-
 def grid_index(scope: Scope, loops: Sequence[GridIndex]) -> SSAValue:
     """Return the index of a program along some loops, the last one fastest."""
     first, *others = loops
@@ -58,21 +47,21 @@ def grid_index(scope: Scope, loops: Sequence[GridIndex]) -> SSAValue:
         loop.index.name_hint = loop.index.name_hint or f"pid_{loop.dim.lower()}"
     index = first.index
     for loop in others:
-        index = combined(scope, BinaryKind.MUL, index, loop.count)
-        index = combined(scope, BinaryKind.ADD, index, loop.index)
+        index = scope.binary(BinaryKind.MUL, index, loop.count)
+        index = scope.binary(BinaryKind.ADD, index, loop.index)
     return index
 
 
 def peer_at(scope: Scope, index: SSAValue, hint: str) -> SSAValue:
     """Return the rank that comes `index` after the own one."""
-    ranks, add = ranks_of(scope), scope.prologue.add
-    after = add(tl.BinaryOp(BinaryKind.ADD, ranks.rank, index))
-    return add(tl.BinaryOp(BinaryKind.MOD, after, ranks.world_size), hint)
+    ranks, home = ranks_of(scope), scope.prologue
+    after = home.binary(BinaryKind.ADD, ranks.rank, index)
+    return home.binary(BinaryKind.MOD, after, ranks.world_size, hint)
 
 
 def loop_over_peers(scope: Scope, comment: str) -> tuple[Scope, SSAValue]:
     """Insert a loop over all ranks, own one first; return its scope and the rank."""
-    zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
+    zero, one = (scope.integer(number) for number in (0, 1))
     loop = tl.ForOp(zero, ranks_of(scope).world_size, one, [])
     loop.attributes["tl.comment"] = StringAttr(comment)
     scope.builder.insert(loop)
@@ -89,7 +78,7 @@ def owned_slice(
     if loop.tile > 1:
         shard = scope.constexprs.extent(loop.dim, loop.tile)
         hint = f"start_{loop.dim.lower()}"
-        first = scope.prologue.add(tl.BinaryOp(BinaryKind.MUL, peer, shard), hint)
+        first = scope.prologue.binary(BinaryKind.MUL, peer, shard, hint)
     loop = replace(loop, is_bounded=True)
     shape = part.shape.of_rank(loop, ranks_of(scope).world)
     return inner_slice(part, loop, shape, first, scope.prologue), Owner(peer, first)
@@ -156,7 +145,7 @@ def begin_of_slot(
         return pointer
     slot = ranks.shared.slot(channel.slots)
     if sources > 1:
-        slot = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
+        slot = scope.binary(BinaryKind.MUL, slot, ranks.world_size)
     offset = scaled(scope, slot, channel.slot_stride, channel.is_wide)
     return scope.insert(tl.AddPtrOp(pointer, offset))
 
@@ -194,8 +183,8 @@ def in_receive_buffer(
     ranks, message = channel.ranks, source
     if not ranks.shares_memory:
         slot = ranks.shared.slot(channel.slots)
-        message = scope.insert(tl.BinaryOp(BinaryKind.MUL, slot, ranks.world_size))
-        message = scope.insert(tl.BinaryOp(BinaryKind.ADD, message, source))
+        message = scope.binary(BinaryKind.MUL, slot, ranks.world_size)
+        message = scope.binary(BinaryKind.ADD, message, source)
     offset = scaled(scope, message, channel.slot_stride, channel.is_wide)
     return scope.insert(tl.AddPtrOp(receive_buffer, offset))
 
@@ -227,7 +216,7 @@ def wait_for(
         scope.builder.insert(tl.WaitProgramsOp(pointer, target))
         return
     count = prod(block.factor for block in flags.type.blocks)
-    stride = scope.insert(tl.ConstantOp.of(count, i32))
+    stride = scope.integer(count)
     scope.builder.insert(tl.WaitAllOp(pointer, target, stride, ranks.world_size))
 
 
@@ -256,8 +245,8 @@ def _flag_touched(
             flag.name_hint = "flag"
         scope = inner
         if flag is not None:
-            flag = combined(scope, BinaryKind.MUL, flag, block.factor)
-            flag = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
+            flag = scope.binary(BinaryKind.MUL, flag, block.factor)
+            flag = scope.binary(BinaryKind.ADD, flag, index)
         elif block.factor > 1:
             flag = index
     return scope, flag
@@ -299,17 +288,17 @@ def _block_touched(
 ) -> tuple[Scope, SSAValue]:
     """Return a block of a slice; of several, in a loop over all."""
     start = part.start
-    zero = scope.insert(tl.ConstantOp.of(0, i32))
-    last: SSAValue = scope.insert(tl.ConstantOp.of(count, i32))
+    zero = scope.integer(0)
+    last: SSAValue = scope.integer(count)
     if start is not None:
-        first = combined(scope, BinaryKind.FLOORDIV, start, size)
+        first = scope.binary(BinaryKind.FLOORDIV, start, size)
         if part.shape.is_in_one_block(size):
             return scope, first
         first.name_hint = "first"
-        last = combined(scope, BinaryKind.ADD, start, part.shape.length + size - 1)
-        last = combined(scope, BinaryKind.FLOORDIV, last, size)
-        count_ = scope.insert(tl.ConstantOp.of(count, i32))
-        last = scope.insert(tl.BinaryOp(BinaryKind.MIN, last, count_), "end")
+        last = scope.binary(BinaryKind.ADD, start, part.shape.length + size - 1)
+        last = scope.binary(BinaryKind.FLOORDIV, last, size)
+        count_ = scope.integer(count)
+        last = scope.binary(BinaryKind.MIN, last, count_, "end")
         zero = first
     elif count == 1:
         return scope, zero
@@ -318,17 +307,17 @@ def _block_touched(
 
 def _each_block(scope: Scope, count: int) -> tuple[Scope, SSAValue]:
     """Return each block of a gathered dimension, of which tiles have all sources."""
-    zero = scope.insert(tl.ConstantOp.of(0, i32))
+    zero = scope.integer(0)
     if count == 1:
         return scope, zero
-    return _loop_over_blocks(scope, zero, scope.insert(tl.ConstantOp.of(count, i32)))
+    return _loop_over_blocks(scope, zero, scope.integer(count))
 
 
 def _loop_over_blocks(
     scope: Scope, first: SSAValue, end: SSAValue
 ) -> tuple[Scope, SSAValue]:
     """Insert a loop over blocks; return its scope and the block."""
-    one = scope.insert(tl.ConstantOp.of(1, i32))
+    one = scope.integer(1)
     loop = tl.ForOp(first, end, one, [])
     scope.builder.insert(loop)
     index = loop.body.block.args[0]

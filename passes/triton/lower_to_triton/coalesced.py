@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from comet.dialects import tl
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.tl.types import BinaryKind
 from comet.passes.triton.lower_to_triton.offsets import (
@@ -27,9 +25,7 @@ def bounds_of_all(
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
     """Return the first iteration of one loop, the end, and the step."""
     count = prod(loop.factor for loop in loops)
-    first, end, step = (
-        scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, count, 1)
-    )
+    first, end, step = (scope.integer(number) for number in (0, count, 1))
     return first, end_at_run_time(scope, node, count, end), step
 
 
@@ -48,15 +44,15 @@ def slices_at(
     for loop in reversed(loops):
         position = index
         if loop is not loops[0]:
-            factor = home.add(tl.ConstantOp.of(loop.factor, i32))
-            position = home.add(tl.BinaryOp(BinaryKind.MOD, index, factor))
-            index = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, index, factor))
+            factor = home.integer(loop.factor)
+            position = home.binary(BinaryKind.MOD, index, factor)
+            index = home.binary(BinaryKind.FLOORDIV, index, factor)
         outer = slices[loop.dim]
-        step = step_of(outer, loop, home.add)
+        step = step_of(outer, loop, home)
         if literal(step) != 1:
-            position = home.add(tl.BinaryOp(BinaryKind.MUL, position, step))
+            position = home.binary(BinaryKind.MUL, position, step)
         if outer.start is not None:
-            position = home.add(tl.BinaryOp(BinaryKind.ADD, outer.start, position))
+            position = home.binary(BinaryKind.ADD, outer.start, position)
         position.name_hint = loop.dim.lower()
         shape = outer.shape.in_loop(loop)
         found[loop.dim] = inner_slice(outer, loop, shape, position, home)

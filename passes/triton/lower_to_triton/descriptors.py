@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
-from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from comet.dialects import tl
@@ -19,7 +19,6 @@ from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.values import (
     Scope,
     Tile,
-    add,
     aligned,
     split_last,
 )
@@ -70,8 +69,8 @@ def store_by_descriptor(
     for index, part in enumerate(split_last(scope, value, parts)):
         start = first
         if index:
-            shift = scope.insert(tl.ConstantOp.of(index * width, i32))
-            start = add(scope, first, shift)
+            shift = scope.integer(index * width)
+            start = scope.binary(BinaryKind.ADD, first, shift)
         op = tl.DescriptorStoreOp(descriptor, (*outer, start), part)
         op.attributes["tl.comment"] = StringAttr(comment)
         scope.builder.insert(op)
@@ -94,7 +93,7 @@ class _Described:
         blocks = tuple(part.block if part.has_axis else 1 for part in shape)
         if shape_of(value.type) == blocks:
             return value
-        sizes = [self.scope.insert(tl.ConstantOp.of(size, i32)) for size in blocks]
+        sizes = [self.scope.integer(size) for size in blocks]
         return self.scope.insert(tl.ReshapeOp(value, sizes))
 
     def first(self) -> list[SSAValue]:
@@ -106,13 +105,12 @@ class _Described:
 
     def _next_index(self, index: SSAValue, dim: str) -> SSAValue:
         """Return the index of the slice's first element of `dim`, as rows count it."""
-        insert = self.scope.insert
-        rows = insert(tl.BinaryOp(BinaryKind.MUL, index, self._extent(dim)))
-        return insert(tl.BinaryOp(BinaryKind.ADD, rows, self._start(dim)))
+        rows = self.scope.binary(BinaryKind.MUL, index, self._extent(dim))
+        return self.scope.binary(BinaryKind.ADD, rows, self._start(dim))
 
     def _start(self, dim: str) -> SSAValue:
         start = self.scope.slices[dim].named_start()
-        return self.scope.insert(tl.ConstantOp.of(0, i32)) if start is None else start
+        return self.scope.integer(0) if start is None else start
 
     def _extent(self, dim: str) -> SSAValue:
         size = self.buffer.extents[self.buffer.dims.index(dim)]
@@ -134,7 +132,7 @@ class _Described:
             strides = [self._stride(dims[-1]) for dims in self.axes[:-1]]
             sizes = [self._block(dims[-1]) for dims in self.axes]
             op = tl.MakeDescriptorOp(pointer, shape, strides, sizes)
-            descriptors[key] = self.scope.memory.entry.add(op, hint)
+            descriptors[key] = self.scope.memory.entry.insert(op, hint)
         return descriptors[key]
 
     def _stride(self, dim: str) -> SSAValue:
@@ -145,17 +143,13 @@ class _Described:
 
     def _product(self, numbers: Iterable[SSAValue]) -> SSAValue:
         """Write a product at the start of the kernel."""
-        add = self.scope.memory.entry.add
-        return reduce(
-            lambda one, other: add(tl.BinaryOp(BinaryKind.MUL, one, other)), numbers
-        )
+        return reduce(partial(self.scope.memory.entry.binary, BinaryKind.MUL), numbers)
 
     def _block(self, dim: str) -> SSAValue:
         """Return how many elements a block has along a dimension."""
         shape = self.scope.slices[dim].shape
         if self.parts > 1 and dim == self.axes[-1][-1]:
-            size = tl.ConstantOp.of(shape.block // self.parts, i32)
-            return self.scope.memory.entry.add(size)
+            return self.scope.memory.entry.integer(shape.block // self.parts)
         if shape.has_axis:
             return self.scope.constexprs.block(dim, shape.block)
-        return self.scope.memory.entry.add(tl.ConstantOp.of(1, i32))
+        return self.scope.memory.entry.integer(1)

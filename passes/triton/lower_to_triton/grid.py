@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -98,8 +97,8 @@ def _is_first(node: SpatialOp, scope: Scope, value: SSAValue) -> SSAValue | None
     for dim in dict.fromkeys(shared):
         start = scope.slices[dim].named_start()
         assert start is not None
-        zero = scope.insert(tl.ConstantOp.of(0, i32))
-        is_first = scope.insert(tl.CmpOp(CompareKind.EQ, start, zero))
+        zero = scope.integer(0)
+        is_first = scope.compare(CompareKind.EQ, start, zero)
         first = is_first if first is None else both(scope, first, is_first)
     if first is not None:
         first.name_hint = "stores"
@@ -156,7 +155,8 @@ def _on_axes(
     """
     program = scope.program
     if program is None:
-        yield from ((axis, scope.prologue.add(tl.ProgramIdOp(axis))) for axis in axes)
+        for axis in axes:
+            yield axis, scope.prologue.insert(tl.ProgramIdOp(axis))
     elif programs.persistent:
         counts = [programs.tiles[axis] for axis in reversed(axes)]
         yield from zip(
@@ -188,7 +188,7 @@ def _swizzled(
     shape = prod(others), columns
     row, column = _indices(shape, (axes[0], axes[-1]), programs, scope)
     swizzle = tl.Swizzle2dOp(row, column, shape, programs.swizzle)
-    scope.prologue.add(swizzle)
+    scope.prologue.insert(swizzle)
     row, column = swizzle.results
     row.name_hint = "row"
     indices = [*split_program(row, others, scope), column]
@@ -208,9 +208,9 @@ def _reversed(
     found: list[SSAValue] = []
     for index, loop, count in zip(indices, loops, counts, strict=True):
         if loop.dim in dims:
-            last = scope.prologue.add(tl.ConstantOp.of(count - 1, i32))
+            last = scope.prologue.integer(count - 1)
             hint = f"from_last_{loop.dim.lower()}"
-            index = scope.prologue.add(tl.BinaryOp(BinaryKind.SUB, last, index), hint)
+            index = scope.prologue.binary(BinaryKind.SUB, last, index, hint)
         found.append(index)
     return found
 
@@ -223,9 +223,9 @@ def split_program(
     for count in reversed(counts[1:]):
         if rest is not program:
             rest.name_hint = "rest"
-        extent = home.add(tl.ConstantOp.of(count, i32))
-        indices.append(home.add(tl.BinaryOp(BinaryKind.MOD, rest, extent)))
-        rest = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, rest, extent))
+        extent = home.integer(count)
+        indices.append(home.binary(BinaryKind.MOD, rest, extent))
+        rest = home.binary(BinaryKind.FLOORDIV, rest, extent)
     return [rest, *reversed(indices)]
 
 
@@ -242,11 +242,11 @@ def _place(loop: LoopSlice, program: SSAValue, scope: Scope) -> None:
     part, home = scope.slices[loop.dim], scope.prologue
     start = program
     if loop.tile > 1:
-        product = tl.BinaryOp(BinaryKind.MUL, program, step_of(part, loop, home.add))
+        product = tl.BinaryOp(BinaryKind.MUL, program, step_of(part, loop, home))
         hint = f"start_{loop.dim.lower()}" if loop.is_bounded else None
-        start = home.add(product, hint)
+        start = home.insert(product, hint)
     if part.start is not None:
-        start = home.add(tl.BinaryOp(BinaryKind.ADD, part.start, start))
+        start = home.binary(BinaryKind.ADD, part.start, start)
     if loop.tile == 1:
         start.name_hint = loop.dim.lower()
     shape = part.shape.on_grid(loop)

@@ -189,13 +189,12 @@ class ProgramRange:
 
     def divided(self, count: int) -> tuple[ProgramRange, ProgramRange]:
         """Insert a branch; return the first `count` programs, and the others."""
-        add = self.home.add
-        first = add(tl.ConstantOp.of(count, i32))
-        branch = tl.IfOp(add(tl.CmpOp(CompareKind.LT, self.number, first)))
+        first = self.home.integer(count)
+        branch = tl.IfOp(self.home.compare(CompareKind.LT, self.number, first))
         builder_in(self.block).insert(branch)
         then, otherwise = branch.then.block, branch.otherwise.block
         home = Prologue(otherwise)
-        rest = home.add(tl.BinaryOp(BinaryKind.SUB, self.number, first), "number")
+        rest = home.binary(BinaryKind.SUB, self.number, first, "number")
         first_range = ProgramRange(then, Prologue(then), self.number)
         return first_range, ProgramRange(otherwise, home, rest)
 
@@ -302,7 +301,7 @@ class _KernelLowering:
         """Return the programs of a launch with one axis, of one rank."""
         block = self._tl_kernel.body.block
         home = self.memory.entry.insertion_point()
-        return ProgramRange(block, home, home.add(tl.ProgramIdOp(0), "program"))
+        return ProgramRange(block, home, home.insert(tl.ProgramIdOp(0), "program"))
 
     def _lower_one_node(self, node: SpatialOp) -> None:
         """Write the one launched node of a kernel of one rank."""
@@ -408,13 +407,12 @@ class _KernelLowering:
         full = DimSlice(dim, shape, None, size, home, constexprs)
         if not shape.uneven:
             return full
-        add, total = home.add, self._kernel.shard_extents[dim]
-        before = add(tl.BinaryOp(BinaryKind.MUL, self.memory.rank, size))
-        all_ranks = constexprs.extent(dim, total)
-        remaining = add(tl.BinaryOp(BinaryKind.SUB, all_ranks, before))
-        remaining = add(tl.BinaryOp(BinaryKind.MIN, remaining, size))
-        zero = add(tl.ConstantOp.of(0, i32))
-        stop = add(tl.BinaryOp(BinaryKind.MAX, remaining, zero), f"stop_{dim.lower()}")
+        before = home.binary(BinaryKind.MUL, self.memory.rank, size)
+        all_ranks = constexprs.extent(dim, self._kernel.shard_extents[dim])
+        remaining = home.binary(BinaryKind.SUB, all_ranks, before)
+        remaining = home.binary(BinaryKind.MIN, remaining, size)
+        hint = f"stop_{dim.lower()}"
+        stop = home.binary(BinaryKind.MAX, remaining, 0, hint)
         return replace(full, stop=stop)
 
 

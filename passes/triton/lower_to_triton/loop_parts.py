@@ -20,7 +20,6 @@ from comet.dialects.schedule.masked_loops import visible_conditions
 from comet.dialects.tl.types import BinaryKind, CompareKind, shape_of
 from comet.dialects.tl.types import ReduceKind as BlockReduceKind
 from comet.passes.triton.lower_to_triton.buffers import Buffer
-from comet.passes.triton.lower_to_triton.channels import combined
 from comet.passes.triton.lower_to_triton.offsets import step_of
 from comet.passes.triton.lower_to_triton.values import (
     Scope,
@@ -61,8 +60,8 @@ def parts_of(
         return [LoopPart(*_ranks(scope), is_source=True)]
     first = part.start
     if first is None:
-        first = scope.insert(tl.ConstantOp.of(0, i32))
-    bounds, step = _Bounds(node, scope, outer), step_of(part, loop, scope.insert)
+        first = scope.integer(0)
+    bounds, step = _Bounds(node, scope, outer), step_of(part, loop, scope)
     if node.end is not None:
         return [bounds.between_iterations(step)]
     if node.since is None or part.start is not None:
@@ -94,17 +93,17 @@ class _Bounds:
 
         The operands have one element, so that they are numbers here.
         """
-        node, insert = self.node, self.scope.insert
+        node, scope = self.node, self.scope
 
         def position_of(operand: IntegerAttr[I64], hint: str) -> SSAValue:
             number = self._positions(operand).value
             if literal(step) == 1:
                 return number
-            return insert(tl.BinaryOp(BinaryKind.MUL, number, step), hint)
+            return scope.binary(BinaryKind.MUL, number, step, hint)
 
         assert node.end is not None
         if node.first is None:
-            first = insert(tl.ConstantOp.of(0, i32))
+            first = scope.integer(0)
         else:
             first = position_of(node.first, "start")
         return LoopPart(first, position_of(node.end, "stop"), step)
@@ -124,15 +123,15 @@ class _Bounds:
         add, smaller = BinaryKind.ADD, BinaryKind.MIN
         if node.since is None:
             # Whole tiles end before the first of the last positions.
-            after = self._combined(add, smallest, 1)
-            after = self._combined(smaller, after, part.stop)
+            after = self.scope.binary(add, smallest, 1)
+            after = self.scope.binary(smaller, after, part.stop)
             middle = self._tile_of(after, part.first, part.step, "middle")
             return [replace(part, stop=middle, true=true), replace(part, first=middle)]
         # Whole tiles begin after the last of the first positions.
-        within = self._combined(BinaryKind.SUB, part.step, 1)
-        after = self._combined(add, largest, within)
+        within = self.scope.binary(BinaryKind.SUB, part.step, 1)
+        after = self.scope.binary(add, largest, within)
         middle = self._tile_of(after, part.first, part.step, "middle")
-        masked = replace(part, stop=self._combined(smaller, middle, part.stop))
+        masked = replace(part, stop=self.scope.binary(smaller, middle, part.stop))
         return [masked, replace(part, first=middle, true=true)]
 
     def stop(self, stop: SSAValue) -> SSAValue:
@@ -159,7 +158,7 @@ class _Bounds:
         """
         assert self.node.since is not None
         largest, smallest = map(self._integer, self._range(self.node.since))
-        zero = self.scope.insert(tl.ConstantOp.of(0, i32))
+        zero = self.scope.integer(0)
         first = self._tile_of(smallest, zero, step)
         return self._where(CompareKind.LT, (largest, stop), (first, zero), "start")
 
@@ -170,22 +169,22 @@ class _Bounds:
         All iterations run where a row has no visible position, see `stop`: its last one
         is before 0 or before its first one, or its first one is beyond the end.
         """
-        insert, node = self.scope.insert, self.node
+        scope, node = self.scope, self.node
         assert node.until is not None
         assert node.since is not None
         most_last, least_last = map(self._integer, self._ends(node.until))
         most_first, least_first = map(self._integer, self._ends(node.since))
-        zero = insert(tl.ConstantOp.of(0, i32))
-        last = self._combined(BinaryKind.SUB, stop, 1)
-        spare = self._combined(BinaryKind.SUB, last, most_first)
+        zero = scope.integer(0)
+        last = self.scope.binary(BinaryKind.SUB, stop, 1)
+        spare = self.scope.binary(BinaryKind.SUB, last, most_first)
         for other in (least_last, self._least_width()):
-            spare = self._combined(BinaryKind.MIN, spare, other)
-        sees = insert(tl.CmpOp(CompareKind.GE, spare, zero))
+            spare = self.scope.binary(BinaryKind.MIN, spare, other)
+        sees = scope.compare(CompareKind.GE, spare, zero)
         begin = self._tile_of(least_first, zero, step)
         end = self._after(most_last, stop)
         return (
-            insert(tl.WhereOp(sees, begin, zero), "start"),
-            insert(tl.WhereOp(sees, end, stop), "stop"),
+            scope.insert(tl.WhereOp(sees, begin, zero), "start"),
+            scope.insert(tl.WhereOp(sees, end, stop), "stop"),
         )
 
     def _least_width(self) -> SSAValue:
@@ -214,8 +213,8 @@ class _Bounds:
             return largest, smallest
         else:
             last = first = converted(self.scope, positions.first, largest.type)
-        largest = self._combined(subtract, largest, first)
-        return largest, self._combined(subtract, smallest, last)
+        largest = self.scope.binary(subtract, largest, first)
+        return largest, self.scope.binary(subtract, smallest, last)
 
     def _ends(self, operand: IntegerAttr[I64]) -> tuple[SSAValue, SSAValue]:
         """Return the largest and the smallest number in an operand."""
@@ -231,9 +230,9 @@ class _Bounds:
 
     def _after(self, largest: SSAValue, stop: SSAValue) -> SSAValue:
         """Return the position after the largest one that is seen, at most `stop`."""
-        insert, one = self.scope.insert, self.scope.constant(1.0, largest.type)
-        after = self._integer(insert(tl.BinaryOp(BinaryKind.ADD, largest, one)))
-        return insert(tl.BinaryOp(BinaryKind.MIN, after, stop))
+        scope, one = self.scope, self.scope.constant(1.0, largest.type)
+        after = self._integer(scope.binary(BinaryKind.ADD, largest, one))
+        return scope.binary(BinaryKind.MIN, after, stop)
 
     def _tile_of(
         self,
@@ -243,9 +242,9 @@ class _Bounds:
         hint: str | None = None,
     ) -> SSAValue:
         """Return the start of the tile with the larger of a position and `least`."""
-        first = self._combined(BinaryKind.MAX, position, least)
-        index = self._combined(BinaryKind.FLOORDIV, first, step)
-        return self.scope.insert(tl.BinaryOp(BinaryKind.MUL, index, step), hint)
+        first = self.scope.binary(BinaryKind.MAX, position, least)
+        index = self.scope.binary(BinaryKind.FLOORDIV, first, step)
+        return self.scope.binary(BinaryKind.MUL, index, step, hint)
 
     def _where(
         self,
@@ -255,13 +254,8 @@ class _Bounds:
         hint: str,
     ) -> SSAValue:
         """Return the first of two values if a comparison is true, else the second."""
-        condition = self.scope.insert(tl.CmpOp(kind, *compared))
+        condition = self.scope.compare(kind, *compared)
         return self.scope.insert(tl.WhereOp(condition, *values), hint)
-
-    def _combined(
-        self, kind: BinaryKind, lhs: SSAValue, rhs: SSAValue | int
-    ) -> SSAValue:
-        return combined(self.scope, kind, lhs, rhs)
 
     def _integer(self, position: SSAValue) -> SSAValue:
         return converted(self.scope, position, i32)
@@ -275,6 +269,6 @@ class _Bounds:
 
 def _ranks(scope: Scope) -> tuple[SSAValue, SSAValue, SSAValue]:
     """Return the bounds and the step of a loop over all ranks."""
-    zero, one = (scope.insert(tl.ConstantOp.of(number, i32)) for number in (0, 1))
+    zero, one = (scope.integer(number) for number in (0, 1))
     assert scope.ranks is not None
     return zero, scope.ranks.world_size, one

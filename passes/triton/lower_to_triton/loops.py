@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
@@ -250,9 +250,9 @@ class TemporalLowering:
             home = Prologue.at_end(scope.builder.insertion_point.block)
             inner = replace(scope, slices=dict(scope.slices), values=dict(scope.values))
             start = whole.named_start()
-            shift = home.add(tl.ConstantOp.of(index * loop.tile, i32))
+            shift = home.integer(index * loop.tile)
             if start is not None and index:
-                start = home.add(tl.BinaryOp(BinaryKind.ADD, start, shift))
+                start = home.binary(BinaryKind.ADD, start, shift)
             shape = whole.shape.in_loop(loop)
             start = shift if start is None else start
             inner.slices[loop.dim] = inner_slice(whole, loop, shape, start, home)

@@ -276,7 +276,7 @@ def view_positions(op: IndexOp, memory: KernelMemory) -> Buffer:
     shard = extents_of(op.result)[op.dim]
     extent = memory.constexprs.extent(op.dim, shard)
     first = tl.BinaryOp(BinaryKind.MUL, memory.rank, extent)
-    return replace(buffer, first=memory.entry.add(first, f"first_{op.dim.lower()}"))
+    return replace(buffer, first=memory.entry.insert(first, f"first_{op.dim.lower()}"))
 
 
 @views(RenameOp)

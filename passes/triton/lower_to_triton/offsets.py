@@ -7,7 +7,8 @@ slice begins, so that all later ops can use them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import f32, i32
@@ -20,7 +21,39 @@ from comet.dialects.tl.types import BinaryKind, CompareKind
 from comet.passes.triton.slices import LoopSlice, Slice
 
 
-class Prologue:
+class Inserter(ABC):
+    """A place in a kernel to which operations are added."""
+
+    @abstractmethod
+    def insert(self, op: Operation, hint: str | None = None) -> SSAValue:
+        """Insert an operation; return its result, which gets a name."""
+
+    def integer(self, number: int) -> SSAValue:
+        """Insert a number of 32 bits."""
+        return self.insert(tl.ConstantOp.of(number, i32))
+
+    def binary(
+        self,
+        kind: BinaryKind,
+        lhs: SSAValue,
+        rhs: SSAValue | int,
+        hint: str | None = None,
+    ) -> SSAValue:
+        """Insert an operation of two values; a neutral number leaves the first one."""
+        if isinstance(rhs, int):
+            if rhs == 1 and kind in (BinaryKind.MUL, BinaryKind.FLOORDIV):
+                return lhs
+            rhs = self.integer(rhs)
+        return self.insert(tl.BinaryOp(kind, lhs, rhs), hint)
+
+    def compare(
+        self, kind: CompareKind, lhs: SSAValue, rhs: SSAValue, hint: str | None = None
+    ) -> SSAValue:
+        """Insert a comparison of two values."""
+        return self.insert(tl.CmpOp(kind, lhs, rhs), hint)
+
+
+class Prologue(Inserter):
     """The start of a block, to which operations can still be added."""
 
     def __init__(self, block: Block):
@@ -34,7 +67,7 @@ class Prologue:
         place._last = terminator_of(block).prev_op
         return place
 
-    def add(self, op: Operation, hint: str | None = None) -> SSAValue:
+    def insert(self, op: Operation, hint: str | None = None) -> SSAValue:
         """Insert `op` after what was added before; return its result."""
         if self._last is not None:
             self.block.insert_op_after(op, self._last)
@@ -131,28 +164,27 @@ class DimSlice:
             size = self.constexprs.block(self.dim, self.shape.block)
             hint = f"offs_{self.dim.lower()}"
             if self.start is None:
-                self._offsets = self.home.add(tl.ArangeOp(size), hint)
+                self._offsets = self.home.insert(tl.ArangeOp(size), hint)
             else:
-                steps = self.home.add(tl.ArangeOp(size))
-                offsets = tl.BinaryOp(BinaryKind.ADD, self.start, steps)
-                self._offsets = self.home.add(offsets, hint)
+                steps = self.home.insert(tl.ArangeOp(size))
+                add = BinaryKind.ADD
+                self._offsets = self.home.binary(add, self.start, steps, hint)
         return self._offsets
 
     def mask(self) -> SSAValue:
         """Return which elements of a block are in the slice."""
         offsets = self.offsets()
         if self._mask is None:
-            compare = tl.CmpOp(CompareKind.LT, self._first_or(offsets), self.stop)
-            self._mask = self.home.add(compare, f"mask_{self.dim.lower()}")
+            first, hint = self._first_or(offsets), f"mask_{self.dim.lower()}"
+            self._mask = self.home.compare(CompareKind.LT, first, self.stop, hint)
         return self._mask
 
     def compared(self, kind: CompareKind, position: int) -> SSAValue:
         """Return how the index of each element compares to a position."""
         if (kind, position) not in self._compared:
             offsets = self._first_or(self.offsets())
-            limit = self.home.add(tl.ConstantOp.of(position, i32))
-            compare = tl.CmpOp(kind, offsets, limit)
-            self._compared[kind, position] = self.home.add(compare)
+            limit = self.home.integer(position)
+            self._compared[kind, position] = self.home.compare(kind, offsets, limit)
         return self._compared[kind, position]
 
     def named_start(self) -> SSAValue | None:
@@ -163,21 +195,18 @@ class DimSlice:
 
     def _first_or(self, offsets: SSAValue | None) -> SSAValue:
         """Return offsets, those of the only element where they are None."""
-        if offsets is not None:
-            return offsets
-        return self.home.add(tl.ConstantOp.of(0, i32))
+        return self.home.integer(0) if offsets is None else offsets
 
     def count(self) -> SSAValue:
         """Return the number of elements in the slice, as an f32 scalar."""
-        add = self.home.add
+        home = self.home
         if self.shape.full:
-            return add(tl.ConstantOp.of(float(self.shape.length), f32))
+            return home.insert(tl.ConstantOp.of(float(self.shape.length), f32))
         remaining = self.stop
         if self.start is not None:
-            remaining = add(tl.BinaryOp(BinaryKind.SUB, self.stop, self.start))
-        limit = add(tl.ConstantOp.of(self.shape.length, i32))
-        count = add(tl.BinaryOp(BinaryKind.MIN, remaining, limit))
-        return add(tl.CastOp(count, f32), f"count_{self.dim.lower()}")
+            remaining = home.binary(BinaryKind.SUB, self.stop, self.start)
+        count = home.binary(BinaryKind.MIN, remaining, self.shape.length)
+        return home.insert(tl.CastOp(count, f32), f"count_{self.dim.lower()}")
 
 
 def inner_slice(
@@ -186,18 +215,16 @@ def inner_slice(
     """Return the slice that begins at `start` and that the loop cuts out of `outer`."""
     stop = outer.stop
     if loop.is_bounded:
-        size = home.add(tl.ConstantOp.of(shape.length, i32))
-        stop = home.add(tl.BinaryOp(BinaryKind.ADD, start, size))
+        size = home.integer(shape.length)
+        stop = home.binary(BinaryKind.ADD, start, size)
         if not shape.full:
-            stop = home.add(tl.BinaryOp(BinaryKind.MIN, stop, outer.stop))
+            stop = home.binary(BinaryKind.MIN, stop, outer.stop)
         stop.name_hint = f"stop_{loop.dim.lower()}"
     return DimSlice(loop.dim, shape, start, stop, home, outer.constexprs)
 
 
-def step_of(
-    part: DimSlice, loop: LoopSlice, add: Callable[[Operation], SSAValue]
-) -> SSAValue:
-    """Return the distance of neighbouring slices: a constexpr, or a number to add."""
+def step_of(part: DimSlice, loop: LoopSlice, place: Inserter) -> SSAValue:
+    """Return the distance of neighbouring slices: a constexpr, or a number."""
     if loop.is_bounded or loop.block == 1:
-        return add(tl.ConstantOp.of(loop.tile, i32))
+        return place.integer(loop.tile)
     return part.constexprs.block(loop.dim, loop.block)

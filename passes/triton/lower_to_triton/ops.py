@@ -303,7 +303,7 @@ def _folded(kind: MapKind, operands: Sequence[SSAValue]) -> float | None:
 def _mapped(kind: MapKind, operands: Sequence[SSAValue], scope: Scope) -> SSAValue:
     if kind in BINARY_MAPS:
         lhs, rhs = operands
-        return scope.insert(tl.BinaryOp(BINARY_MAPS[kind], lhs, rhs))
+        return scope.binary(BINARY_MAPS[kind], lhs, rhs)
     if kind in UNARY_MAPS:
         return scope.insert(tl.UnaryOp(UNARY_MAPS[kind], operands[0]))
     if kind in COMPARE_MAPS:
@@ -324,18 +324,18 @@ def _tanh(scope: Scope, value: SSAValue) -> SSAValue:
 
     def binary(kind: BinaryKind, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
         right = rhs if isinstance(rhs, SSAValue) else scope.constant(rhs, f32)
-        return scope.insert(tl.BinaryOp(kind, lhs, right))
+        return scope.binary(kind, lhs, right)
 
     add, mul = BinaryKind.ADD, BinaryKind.MUL
     sigmoid = scope.insert(tl.UnaryOp(UnaryKind.SIGMOID, binary(mul, value, 2.0)))
     far = binary(BinaryKind.SUB, binary(mul, sigmoid, 2.0), 1.0)
-    square = scope.insert(tl.BinaryOp(mul, value, value), "square")
+    square = scope.binary(mul, value, value, "square")
     series = binary(mul, square, -17 / 315)
     for coefficient in (2 / 15, -1 / 3):
         series = binary(mul, binary(add, series, coefficient), square)
     near = binary(add, binary(mul, series, value), value)
     limit = scope.constant(1 / 32, f32)
-    is_near = scope.insert(tl.CmpOp(CompareKind.LT, square, limit))
+    is_near = scope.compare(CompareKind.LT, square, limit)
     return scope.insert(tl.WhereOp(is_near, near, far))
 
 

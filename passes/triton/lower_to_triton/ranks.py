@@ -59,7 +59,7 @@ class SharedParameters:
         if self._epoch is None:
             pointer = add_parameter(self.kernel, FLAG, "counters_ptr")
             self._counters = self.symmetric_address(pointer)
-            self._epoch = self.home.add(tl.NextEpochOp(self._counters), "epoch")
+            self._epoch = self.home.insert(tl.NextEpochOp(self._counters), "epoch")
         return self._epoch
 
     def awaited(self, arrivals: int) -> SSAValue:
@@ -69,17 +69,17 @@ class SharedParameters:
         if arrivals == 1:
             return self.epoch()
         if arrivals not in self._awaited:
-            count = self.home.add(tl.ConstantOp.of(arrivals, i32))
+            count = self.home.integer(arrivals)
             product = tl.BinaryOp(BinaryKind.MUL, self.epoch(), count)
-            self._awaited[arrivals] = self.home.add(product, "awaited")
+            self._awaited[arrivals] = self.home.insert(product, "awaited")
         return self._awaited[arrivals]
 
     def slot(self, slots: int) -> SSAValue:
         """Return the slot of a receive buffer that this launch uses."""
         if slots not in self._slots:
-            count = self.home.add(tl.ConstantOp.of(slots, i32))
+            count = self.home.integer(slots)
             slot = tl.BinaryOp(BinaryKind.MOD, self.epoch(), count)
-            self._slots[slots] = self.home.add(slot, "slot")
+            self._slots[slots] = self.home.insert(slot, "slot")
         return self._slots[slots]
 
     def finish(self, programs: int) -> None:
@@ -134,9 +134,9 @@ class RankParameters:
     def is_root(self) -> SSAValue:
         """Return whether this is the first program of a group."""
         if self._is_root is None:
-            zero = self.home.add(tl.ConstantOp.of(0, i32))
+            zero = self.home.integer(0)
             is_first = tl.CmpOp(CompareKind.EQ, self.rank, zero)
-            self._is_root = self.home.add(is_first, "is_root")
+            self._is_root = self.home.insert(is_first, "is_root")
         return self._is_root
 
 
@@ -169,13 +169,13 @@ def rank_parameters(
     bases = add_parameter(kernel, BASES, HEAP_BASES)
     programs = add_parameter(kernel, tl.ProgramsType(), "PROGRAMS")
     ids = tl.RankAndProgramIdOp(rank, programs, first)
-    home.add(ids, "rank")
+    home.insert(ids, "rank")
     ids.program.name_hint = "pid"
     heap = bases, programs
 
     def symmetric_address(pointer: SSAValue) -> SSAValue:
         op = tl.SymmetricAddressOp(pointer, ids.rank_id, *heap)
-        return home.add(op, pointer.name_hint)
+        return home.insert(op, pointer.name_hint)
 
     shared = SharedParameters(kernel, home, symmetric_address)
     return RankParameters(
@@ -197,9 +197,12 @@ def group_parameters(
     With `ranks`, they are among the programs of one rank.
     """
     count = constexprs.named(CTAS, size)
-    program = home.add(tl.ProgramIdOp(0), "program") if ranks is None else ranks.program
-    cta = home.add(tl.BinaryOp(BinaryKind.MOD, program, count), "cta")
-    group = home.add(tl.BinaryOp(BinaryKind.FLOORDIV, program, count), "pid")
+    if ranks is None:
+        program = home.insert(tl.ProgramIdOp(0), "program")
+    else:
+        program = ranks.program
+    cta = home.binary(BinaryKind.MOD, program, count, "cta")
+    group = home.binary(BinaryKind.FLOORDIV, program, count, "pid")
     shared = SharedParameters(kernel, home, lambda pointer: pointer)
     if ranks is not None:
         ranks.program.name_hint, shared = "program", ranks.shared

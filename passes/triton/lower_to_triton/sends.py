@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -24,7 +23,6 @@ from comet.passes.triton.lower_to_triton.buffers import (
 )
 from comet.passes.triton.lower_to_triton.channels import (
     begin_of_slot,
-    combined,
     in_receive_buffer,
     loop_over_peers,
     message_name,
@@ -82,7 +80,7 @@ def lower_push(op: PushOp, scope: Scope) -> Buffer | None:
         return target
     shard = extents_of(channel.type.received)[split]
     size = inner.constexprs.extent(split, shard)
-    first = inner.insert(tl.BinaryOp(BinaryKind.MUL, peer, size))
+    first = inner.binary(BinaryKind.MUL, peer, size)
     first.name_hint = f"start_{split.lower()}"
     inside = _inside_shard(inner, channel, split, first, size)
     inside = inside if within is None else both(inner, inside, within)
@@ -133,12 +131,12 @@ def _inside_shard(
     """Return which elements of the slice are in the shard that begins at first."""
     offsets = scope.slices[split].offsets()
     if offsets is None:  # A dimension of one element.
-        offsets = scope.insert(tl.ConstantOp.of(0, i32))
+        offsets = scope.integer(0)
     axes = scope.axes(names_of(channel.type.sent))
     offsets = placed(scope, split, offsets, axes)
-    after = scope.insert(tl.CmpOp(CompareKind.GE, offsets, first))
-    end = scope.insert(tl.BinaryOp(BinaryKind.ADD, first, size))
-    before = scope.insert(tl.CmpOp(CompareKind.LT, offsets, end))
+    after = scope.compare(CompareKind.GE, offsets, first)
+    end = scope.binary(BinaryKind.ADD, first, size)
+    before = scope.compare(CompareKind.LT, offsets, end)
     return both(scope, after, before)
 
 
@@ -203,7 +201,7 @@ def lower_signal(op: SignalOp, scope: Scope) -> None:
     if op.root is not None:
         scope = at_root(scope)
     flag, once = _flag(scope, channel, flags), flags.writers == 1
-    value = ranks.shared.epoch() if once else scope.insert(tl.ConstantOp.of(1, i32))
+    value = ranks.shared.epoch() if once else scope.integer(1)
     if split is not None and split in scope.owners:
         to_one = tl.SignalOp if once else tl.SignalAddOp
         dest = scope.owners[split].rank
@@ -236,10 +234,10 @@ def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
     for block in flags.type.blocks:
         size = ceil_div(extents[block.dim], block.factor)
         if flag is not None:
-            flag = combined(scope, BinaryKind.MUL, flag, block.factor)
+            flag = scope.binary(BinaryKind.MUL, flag, block.factor)
         index = _block_of_slice(scope, channel, block.dim, size, block.factor)
         if index is not None and flag is not None:
-            index = scope.insert(tl.BinaryOp(BinaryKind.ADD, flag, index))
+            index = scope.binary(BinaryKind.ADD, flag, index)
         flag = flag if index is None else index
     if flag is None:
         return flags.pointer
@@ -262,4 +260,4 @@ def _block_of_slice(
             f"lower-to-triton: programs make tiles of {part.shape.length} along {dim}, "
             f"and {channel.name} is signalled in blocks of {size}; cut both alike"
         )
-    return combined(scope, BinaryKind.FLOORDIV, part.start, size)
+    return scope.binary(BinaryKind.FLOORDIV, part.start, size)

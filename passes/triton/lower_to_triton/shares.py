@@ -23,7 +23,6 @@ from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.tl.types import BinaryKind, CompareKind, ReduceKind
 from comet.passes.triton.lower_to_triton.buffers import Buffer, row_major
-from comet.passes.triton.lower_to_triton.channels import combined
 from comet.passes.triton.lower_to_triton.grid import split_program
 from comet.passes.triton.lower_to_triton.values import (
     Scope,
@@ -87,17 +86,17 @@ def _run_of_program(shares: SharesOp, index: SSAValue, scope: Scope) -> Run:
     most = scope.insert(tl.ReduceOp(ReduceKind.MAX, tiles, 0), "most")
     equal = _ceil_of(scope, total, shares.run_count, 0)
     least = _ceil_of(scope, most, shares.parts - 1, 1)
-    length = scope.insert(tl.BinaryOp(BinaryKind.MAX, equal, least), "run_length")
-    first = scope.insert(tl.BinaryOp(BinaryKind.MUL, index, length), "first_tile")
-    stop = scope.insert(tl.BinaryOp(BinaryKind.ADD, first, length), "stop_tile")
+    length = scope.binary(BinaryKind.MAX, equal, least, "run_length")
+    first = scope.binary(BinaryKind.MUL, index, length, "first_tile")
+    stop = scope.binary(BinaryKind.ADD, first, length, "stop_tile")
 
     def total_where(condition: tl.CmpOp, block: SSAValue, hint: str) -> SSAValue:
         chosen = scope.insert(tl.WhereOp(scope.insert(condition), block, zero))
         return scope.insert(tl.ReduceOp(ReduceKind.SUM, chosen, 0), hint)
 
-    zero, one = (scope.insert(tl.ConstantOp.of(n, i32)) for n in (0, 1))
-    some = scope.insert(tl.BinaryOp(BinaryKind.MIN, tiles, one))
-    starts = combined(scope, BinaryKind.SUB, ends, tiles)
+    zero, one = (scope.integer(n) for n in (0, 1))
+    some = scope.binary(BinaryKind.MIN, tiles, one)
+    starts = scope.binary(BinaryKind.SUB, ends, tiles)
     name = shares.dim.lower()
     done = tl.CmpOp(CompareKind.LE, ends, first)
     begin = total_where(done, some, f"first_{name}")
@@ -110,8 +109,8 @@ def _ceil_of(scope: Scope, value: SSAValue, by: int, less: int) -> SSAValue:
     """Return ceil((value - less) / by)."""
     if (more := by - 1 - less) != 0:
         kind = BinaryKind.ADD if more > 0 else BinaryKind.SUB
-        value = combined(scope, kind, value, abs(more))
-    return combined(scope, BinaryKind.FLOORDIV, value, by)
+        value = scope.binary(kind, value, abs(more))
+    return scope.binary(BinaryKind.FLOORDIV, value, by)
 
 
 def _tiles_of_all(shares: SharesOp, scope: Scope) -> SSAValue:
@@ -122,9 +121,9 @@ def _tiles_of_all(shares: SharesOp, scope: Scope) -> SSAValue:
     if size == shares.sequences:
         return _tiles(shares, offsets, None, scope)
     extent = scope.constexprs.extent(shares.dim, shares.sequences)
-    mask = scope.insert(tl.CmpOp(CompareKind.LT, offsets, extent), f"mask_{name}")
+    mask = scope.compare(CompareKind.LT, offsets, extent, f"mask_{name}")
     tiles = _tiles(shares, offsets, mask, scope)
-    zero = scope.insert(tl.ConstantOp.of(0, i32))
+    zero = scope.integer(0)
     return scope.insert(tl.WhereOp(mask, tiles, zero), "tiles")
 
 
@@ -135,13 +134,13 @@ def _tiles(
     offset, every = shares.offset.value.data, shares.tiles.value.data
     lengths = _loaded(shares, sequences, mask, scope)
     kind = BinaryKind.ADD if offset > 0 else BinaryKind.SUB
-    last = combined(scope, kind, lengths, abs(offset)) if offset else lengths
+    last = scope.binary(kind, lengths, abs(offset)) if offset else lengths
     last.name_hint = "last"
-    most, zero = (scope.insert(tl.ConstantOp.of(n, i32)) for n in (every, 0))
-    index = combined(scope, BinaryKind.FLOORDIV, last, shares.size.value.data)
-    seen = combined(scope, BinaryKind.ADD, index, 1)
-    seen = scope.insert(tl.BinaryOp(BinaryKind.MIN, seen, most))
-    sees = scope.insert(tl.CmpOp(CompareKind.GE, last, zero))
+    most, zero = (scope.integer(n) for n in (every, 0))
+    index = scope.binary(BinaryKind.FLOORDIV, last, shares.size.value.data)
+    seen = scope.binary(BinaryKind.ADD, index, 1)
+    seen = scope.binary(BinaryKind.MIN, seen, most)
+    sees = scope.compare(CompareKind.GE, last, zero)
     return scope.insert(tl.WhereOp(sees, seen, most), "tiles")
 
 
@@ -169,7 +168,7 @@ def _loaded(
 def _loop_over_sequences(shares: SharesOp, run: Run, scope: Scope) -> Scope:
     """Write the loop over the sequences of a run; return the scope of its body."""
     early = replace(scope, early=scope.prologue)
-    one = early.insert(tl.ConstantOp.of(1, i32))
+    one = early.integer(1)
     loop = scope.builder.insert(tl.ForOp(*run.sequences, one, [run.before]))
     block = loop.body.block
     block.args[0].name_hint = shares.dim.lower()
@@ -187,25 +186,25 @@ def _share(shares: SharesOp, run: Run, scope: Scope) -> dict[str, SSAValue]:
     sequence, before = block.args
     early = replace(scope, early=scope.prologue)
     tiles = _tiles(shares, sequence, None, early)
-    after = early.insert(tl.BinaryOp(BinaryKind.ADD, before, tiles), "after")
+    after = early.binary(BinaryKind.ADD, before, tiles, "after")
     terminator = terminator_of(block)
     scope.builder.insert(tl.YieldOp(after))
     Rewriter.erase_op(terminator)
     scope.builder = builder_in(block)
 
     def less(kind: BinaryKind, value: SSAValue, other: SSAValue) -> SSAValue:
-        distance = combined(early, BinaryKind.SUB, value, before)
-        return early.insert(tl.BinaryOp(kind, distance, other))
+        distance = early.binary(BinaryKind.SUB, value, before)
+        return early.binary(kind, distance, other)
 
-    one, zero = (early.insert(tl.ConstantOp.of(n, i32)) for n in (1, 0))
+    one, zero = (early.integer(n) for n in (1, 0))
     first = less(BinaryKind.MAX, run.first, zero)
     end = less(BinaryKind.MIN, run.stop, tiles)
-    first_run = combined(early, BinaryKind.FLOORDIV, before, run.length)
-    part = combined(early, BinaryKind.SUB, run.index, first_run)
-    last = combined(early, BinaryKind.SUB, after, 1)
-    last_run = combined(early, BinaryKind.FLOORDIV, last, run.length)
-    others = combined(early, BinaryKind.SUB, last_run, first_run)
-    count = early.insert(tl.BinaryOp(BinaryKind.ADD, others, one))
+    first_run = early.binary(BinaryKind.FLOORDIV, before, run.length)
+    part = early.binary(BinaryKind.SUB, run.index, first_run)
+    last = early.binary(BinaryKind.SUB, after, 1)
+    last_run = early.binary(BinaryKind.FLOORDIV, last, run.length)
+    others = early.binary(BinaryKind.SUB, last_run, first_run)
+    count = early.binary(BinaryKind.ADD, others, one)
     names = {first: "first", end: "end", first_run: "first_run", count: "parts"}
     for value, name in (names | {part: shares.part.lower()}).items():
         value.name_hint = name

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
@@ -22,7 +22,12 @@ from comet.dialects.blocks import terminator_of
 from comet.dialects.tl.types import BinaryKind, element_of, shape_of
 from comet.passes.triton.lower_to_triton.buffers import Buffer
 from comet.passes.triton.lower_to_triton.memory import KernelMemory
-from comet.passes.triton.lower_to_triton.offsets import Constexprs, DimSlice, Prologue
+from comet.passes.triton.lower_to_triton.offsets import (
+    Constexprs,
+    DimSlice,
+    Inserter,
+    Prologue,
+)
 from comet.passes.triton.lower_to_triton.ranks import RankParameters
 from comet.passes.triton.slices import RankLoops
 
@@ -63,7 +68,7 @@ class GridIndex:
 
 
 @dataclass
-class Scope:
+class Scope(Inserter):
     """The insertion point in a kernel, and the values and slices that exist there."""
 
     builder: Builder
@@ -117,7 +122,7 @@ class Scope:
         if self.early is None:
             self.builder.insert(op)
         else:
-            self.early.add(op)
+            self.early.insert(op)
         if comment is not None:
             op.attributes["tl.comment"] = StringAttr(comment)
         op.results[0].name_hint = hint
@@ -232,14 +237,9 @@ def check_size(dims: Sequence[str], scope: Scope) -> None:
         )
 
 
-def add(scope: Scope, value: SSAValue, other: SSAValue) -> SSAValue:
-    """Return the sum of two values."""
-    return scope.insert(tl.BinaryOp(BinaryKind.ADD, value, other))
-
-
 def both(scope: Scope, mask: SSAValue, other: SSAValue) -> SSAValue:
     """Return where two masks hold."""
-    return scope.insert(tl.BinaryOp(BinaryKind.AND, mask, other))
+    return scope.binary(BinaryKind.AND, mask, other)
 
 
 def split_last(scope: Scope, value: SSAValue, parts: int) -> Iterator[SSAValue]:
@@ -253,9 +253,7 @@ def split_last(scope: Scope, value: SSAValue, parts: int) -> Iterator[SSAValue]:
         yield value
         return
     *outer, last = shape_of(value.type)
-    sizes = [
-        scope.insert(tl.ConstantOp.of(size, i32)) for size in (*outer, 2, last // 2)
-    ]
+    sizes = [scope.integer(size) for size in (*outer, 2, last // 2)]
     axes = range(len(outer))
     pairs = scope.insert(tl.ReshapeOp(value, sizes))
     order = (*axes, len(outer) + 1, len(outer))

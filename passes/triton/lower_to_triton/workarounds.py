@@ -25,7 +25,7 @@ from comet.dialects.parents import enclosing
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import GRID_AXES, UNROLLED
 from comet.dialects.tl.types import BinaryKind, CompareKind, element_of, shape_of
-from comet.passes.triton.lower_to_triton.values import Scope, add, converted, literal
+from comet.passes.triton.lower_to_triton.values import Scope, converted, literal
 from comet.passes.triton.slices import kernel_slices
 from comet.passes.triton.use_descriptors import has_other_axes
 
@@ -146,13 +146,13 @@ def end_at_run_time(
     last = max((grid[-1] for grid in grids if len(grid) == GRID_AXES), default=1)
     prologue, axis = scope.prologue, GRID_AXES - 1
     if last == 1:
-        zero = prologue.add(tl.ProgramIdOp(axis), "zero")
+        zero = prologue.insert(tl.ProgramIdOp(axis), "zero")
     else:
-        program = prologue.add(tl.ProgramIdOp(axis))
-        programs = prologue.add(tl.ConstantOp.of(last, i32))
+        program = prologue.insert(tl.ProgramIdOp(axis))
+        programs = prologue.integer(last)
         times = tl.BinaryOp(BinaryKind.FLOORDIV, program, programs)
-        zero = prologue.add(times, "zero")
-    return scope.insert(tl.BinaryOp(BinaryKind.ADD, end, zero), "end")
+        zero = prologue.insert(times, "zero")
+    return scope.binary(BinaryKind.ADD, end, zero, "end")
 
 
 def make_branch_ends_differ(branches: Iterable[Block]) -> None:
@@ -227,11 +227,12 @@ def compared_in_block(
         sizes = scope.block_sizes(dims)
         if _counts_loops(number):
             zero = IntegerAttr(0, i32)
-            number = add(scope, scope.insert(tl.FullOp(zero, sizes)), number)
+            zeros = scope.insert(tl.FullOp(zero, sizes))
+            number = scope.binary(BinaryKind.ADD, zeros, number)
         else:
             number = scope.insert(tl.BroadcastToOp(number, sizes))
-    constant = scope.insert(tl.ConstantOp.of(limit, i32))
-    return scope.insert(tl.CmpOp(kind, number, constant))
+    constant = scope.integer(limit)
+    return scope.compare(kind, number, constant)
 
 
 def _counts_loops(number: SSAValue) -> bool:
@@ -255,10 +256,10 @@ def compared(scope: Scope, kind: CompareKind, lhs: SSAValue, rhs: SSAValue) -> S
     broadcast = _along_rows(lhs, rhs) and _along_rows(rhs, lhs)
     ordered = kind in (CompareKind.GE, CompareKind.GT)
     if not (broadcast and ordered and _is_position(lhs) and _is_position(rhs)):
-        return scope.insert(tl.CmpOp(kind, lhs, rhs))
-    distance = scope.insert(tl.BinaryOp(BinaryKind.SUB, lhs, rhs))
-    zero = scope.insert(tl.ConstantOp.of(0, i32))
-    return scope.insert(tl.CmpOp(kind, distance, zero))
+        return scope.compare(kind, lhs, rhs)
+    distance = scope.binary(BinaryKind.SUB, lhs, rhs)
+    zero = scope.integer(0)
+    return scope.compare(kind, distance, zero)
 
 
 def _along_rows(value: SSAValue, other: SSAValue) -> bool:
