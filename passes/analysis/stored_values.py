@@ -50,6 +50,11 @@ def named_values(
     words_used = [word.removeprefix("%") for words in groups for word in words]
     for word in words_used:
         if word not in values:
+            if "," in word:
+                raise PassFailedException(
+                    f"{name}: {group}s has a comma in '{word}'; write a space between "
+                    f"values of one {group}, and a semicolon between {group}s"
+                )
             close = get_close_matches(word, values, n=3) or list(values)[-3:]
             raise PassFailedException(
                 f"{name}: {group}s names %{word}, which no op computes; values are "

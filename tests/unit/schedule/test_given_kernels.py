@@ -43,6 +43,7 @@ def test_given_kernels_recompute_what_none_stores(given: str):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ("h,z", "a comma in 'h,z'; write a space between values of one kernel, and"),
         ("h; zz", "names %zz, which no op computes; values are called z and so on"),
         ("z; z", "stores %z twice; name it in one kernel"),
         ("h", "does not store %z, which is a result, or is renamed or sent; name it"),
