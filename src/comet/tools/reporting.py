@@ -30,9 +30,12 @@ def add_report_flags(parser: ArgumentParser, other: str) -> None:
 
 
 def expect_folder(flag: str, name: str | None) -> None:
-    """Raise UsageError if a flag names a file where files are written into a folder."""
-    if name is not None and Path(name).is_file():
-        raise UsageError(f"--{flag}: {name} is a file; name a folder")
+    """Raise UsageError for a folder that cannot be made, before the work of it."""
+    if name is None:
+        return
+    there = next(each for each in (Path(name), *Path(name).parents) if each.exists())
+    if there.is_file():
+        raise UsageError(f"--{flag}: {there} is a file; name a folder")
 
 
 def expect_writable(flag: str, name: str | None) -> None:

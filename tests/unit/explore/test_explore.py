@@ -579,6 +579,7 @@ def test_a_factor_that_does_not_divide_leaves_nothing(
         (["--verify", "p.json"], "holds its inputs; a program has no effect beside it"),
         (["--output", "nowhere/best.mlir"], "no file can be written at nowhere/best"),
         (["--emit", "README.md"], "--emit: README.md is a file; name a folder"),
+        (["--emit", "README.md/a/b"], "--emit: README.md is a file; name a folder"),
         (["--certificate", "samples"], "no file can be written at samples; name one"),
     ],
 )
