@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from inspect import isabstract
-from typing import TypeVar, get_type_hints
+from typing import TypeVar, get_args, get_type_hints
 
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import (
@@ -68,6 +68,11 @@ def checked(kind: str, spec: ArgSpec, class_: type[MadeT]) -> MadeT:
             if option in vars(class_).get("__annotations__", {}):
                 there = f"write @dataclass(frozen=True) above class {class_.__name__}"
             raise UsageError(f"{kind} '{spec.name}' has no option '{option}'; {there}")
+    types = get_type_hints(class_)
+    for option, values in options.items():
+        if any(map(_is_truth, values)) and bool not in _alternatives(types[option]):
+            wrong = f"the option '{option}' is {_expected(types[option], values)}"
+            raise UsageError(f"{kind} '{spec.name}': {wrong}")
     try:
         return class_.from_spec(spec)
     except ValueError as error:
@@ -77,6 +82,14 @@ def checked(kind: str, spec: ArgSpec, class_: type[MadeT]) -> MadeT:
     except PassFailedException as error:  # a pass checks the text of its options
         reason = str(error).removeprefix(f"{spec.name}: ")
         raise UsageError(f"{kind} '{spec.name}': {reason}") from error
+
+
+def _is_truth(value: object) -> bool:
+    return isinstance(value, bool)  # It is an int for Python.
+
+
+def _alternatives(kind: object) -> tuple[object, ...]:
+    return kind, *get_args(kind)
 
 
 def with_lists(spec: ArgSpec, class_: type[ArgSpecConvertible]) -> ArgSpec:
@@ -127,10 +140,20 @@ def _incompatible(values: ParameterListType, kind: object) -> str:
 
 def _expected(kind: object, values: ParameterListType) -> str:
     """Return the end of a sentence: a type, the values it is not, and a way out."""
-    written = ",".join(str(value) for value in values)
+    written = ",".join(map(_spelled, values))
     words = type_in_words(kind)
     way_out = "; put it in quotes" if words == TEXT else new_name(written)
+    if words != TEXT and values == (written,) and _UNQUOTED.fullmatch(written):
+        return f'{words}, not "{written}"; leave out the quotes'
     return f"{words}, not {written}{way_out}"
+
+
+_UNQUOTED = re.compile(r"true|false|-?[0-9.]+")
+"""What is no text unless it is in quotes."""
+
+
+def _spelled(value: object) -> str:
+    return str(value).lower() if _is_truth(value) else str(value)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:

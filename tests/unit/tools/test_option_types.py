@@ -36,6 +36,9 @@ def test_types_have_plain_words(kind: object, words: str) -> None:
         ("ctas=two", "'ctas' is a whole number or 'auto', not two"),
         ("ctas", "'ctas' has no value; it is a whole number or 'auto'"),
         ("ranks", "'ranks' has no value; it is a whole number"),
+        ("ranks=true", "'ranks' is a whole number, not true"),
+        ('ranks="2"', "'ranks' is a whole number, not \"2\"; leave out the quotes"),
+        ('stream="false"', 'is true or false, not "false"; leave out the quotes'),
     ],
 )
 def test_a_wrong_value_has_the_right_type_in_plain_words(
