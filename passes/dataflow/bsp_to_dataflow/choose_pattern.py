@@ -76,8 +76,8 @@ class PatternOptions:
     """How often messages are cut along dimensions."""
     tiles: tuple[PlanEntry, ...] = ()
     """The tiles of kernels that get new ones."""
-    sources: Literal["each", "all"] = "each"
-    """How consumers visit sources."""
+    sources: Literal["each", "all"] | None = None
+    """How consumers visit sources, None: as is usual for the pattern."""
 
     def options(self, fixed: ConnectPass) -> ConnectPass:
         """Return the pass of this config, with the options that the user has set."""
@@ -89,7 +89,7 @@ class PatternOptions:
             persistent=self.persistent or None,
             tiles=tiles or format_plan(self.tiles) or None,
             inputs=fixed.inputs if self.pattern == "pull" else "copied",
-            sources=fixed.sources or (self.sources if self.sources == "all" else None),
+            sources=fixed.sources or self.sources,
         )
 
     @property
@@ -181,7 +181,7 @@ class Variation:
 
     def of(self, candidate: PatternOptions) -> Iterator[PatternOptions]:
         """Yield the candidates that differ from this one only in this."""
-        if self.sources:
+        if self.sources and candidate.pattern != "bsp":
             yield replace(candidate, sources="all")
         for entry in self.kernels:
             yield candidate.with_tiles(entry)

@@ -93,7 +93,8 @@ class ConnectPass(ModulePass):
     sources: Literal["each", "all"] | None = None
     """
     How consumers visit what they gather: `each` source after another, the own one
-    first, or tiles across `all`, after one wait; unset, that is each, or `auto`.
+    first, or tiles across `all`, after one wait. Unset, that is all in `bsp`, where
+    all has arrived before they start; in other patterns each, or `auto`.
     """
 
     def __post_init__(self) -> None:
@@ -137,9 +138,15 @@ class ConnectPass(ModulePass):
                 copy_rules(system),
                 bool(self.persistent),
                 self.inputs == "symmetric",
-                self.sources != "all",
+                self._by_source(pattern),
             )
             rewrite(program, config, blocks)
+
+    def _by_source(self, pattern: Pattern) -> bool:
+        """Whether consumers visit one source after another."""
+        if self.sources is not None:
+            return self.sources == "each"
+        return PATTERN_RULES[pattern].signals
 
 
 def parse_blocks(text: str | None) -> dict[str, dict[str, int]]:

@@ -88,7 +88,8 @@ def test_fewer_taxes_up_the_ladder():
     costs = {p: price_plan(*gemm(256, p)) for p in ("bsp", "wait", "push")}
     assert costs["wait"].synchronization < costs["bsp"].synchronization
     assert costs["push"].total <= costs["wait"].total * 1.001
-    assert costs["push"].busy == pytest.approx(costs["bsp"].busy, rel=0.02)
+    # A pipeline fills again for each source, after a barrier once for all.
+    assert costs["bsp"].busy < costs["push"].busy < 1.1 * costs["bsp"].busy
 
 
 @exhaustive

@@ -70,11 +70,12 @@ func.func @f(%x: !G) -> !O {
 // BSP-NEXT:    dataflow.yield
 // BSP-NEXT:  }
 // BSP-NEXT:  dataflow.barrier
-// BSP: {{.*}}dataflow.kernel @sum ins(%e1_channel : {{.*}}) outs(%sums : {{.*}}) sources ["K"] {
+// All has arrived when this begins: no loop runs over sources.
+// BSP: {{.*}}dataflow.kernel @sum ins(%e1_channel : {{.*}}) outs(%sums : tensor<4xf32, #compound.dims<M @HBM>>) {
 // BSP-NEXT:  ^bb0(%channel
 // BSP-NEXT:    %{{.*}} = dataflow.read %channel
 // BSP-NEXT:    {{.*}}schedule.spatial on grid [g0: M = 2]
-// BSP:         schedule.temporal [K = 8, K = 1] ins
+// BSP:         schedule.temporal [K = 2] ins
 
 // One flag for each rank's whole message.
 // WAIT:      dataflow.channel on @h200x8 ["rank"] blocks [] : !dataflow.channel<push
