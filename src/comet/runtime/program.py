@@ -98,6 +98,11 @@ def expect_tensor(
     Kernels compute addresses from the shape, so it has to be contiguous. On the CPU
     only Triton's interpreter runs kernels.
     """
+    if not hasattr(tensor, "is_contiguous"):
+        kind = type(tensor)
+        raise ValueError(
+            f"{name} is a {kind.__module__}.{kind.__name__}; pass a tensor of torch"
+        )
     if tensor.device.type == "cpu" and os.environ.get("TRITON_INTERPRET", "0") != "1":
         raise ValueError(
             f"{name} is on the CPU, where only Triton's interpreter runs kernels: use "

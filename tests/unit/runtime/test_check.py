@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,11 +156,12 @@ def test_each_result_has_the_tolerance_of_its_type(shifts: tuple[float, float]):
     [
         (torch.zeros(4, 3), r"x is float32 of shape \(4, 3\); the kernel was compiled"),
         (torch.zeros(3, 4, dtype=torch.float16), "x is float16 of shape"),
+        (np.zeros((3, 4)), "x is a numpy.ndarray; pass a tensor of torch"),
         (torch.zeros(4, 3).T, r"x is not contiguous; pass x.contiguous\(\)"),
     ],
 )
 def test_kernels_take_only_what_they_were_compiled_for(
-    tensor: torch.Tensor, message: str, monkeypatch: pytest.MonkeyPatch
+    tensor: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     expect_tensor("x", torch.zeros(3, 4), (3, 4), "float32")
