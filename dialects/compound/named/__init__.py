@@ -128,8 +128,12 @@ class CompoundOp(IRDLOperation, ABC):
                     f"{value.type}"
                 )
         computed = [v for i, v in enumerate(self.inputs) if i not in self.LENGTHS]
-        if len({element_type_of(v) for v in (*computed, self.result)}) > 1:
-            raise VerifyException(f"'{self.name}' op operands share one element type")
+        types = dict.fromkeys(map(element_type_of, (*computed, self.result)))
+        if len(types) > 1:
+            raise VerifyException(
+                f"'{self.name}' op operands share one element type, got "
+                f"{' and '.join(map(str, types))}; give all of them one"
+            )
 
     def _shape(self, value: SSAValue, names: Sequence[str]) -> tuple[int, ...]:
         type_ = value.type

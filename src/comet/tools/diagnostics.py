@@ -156,6 +156,10 @@ def _unregistered(found: re.Match[str]) -> str:
 CLEARER = (
     (r"Operation (\S+) is not registered", _unregistered),
     (r"values used but not defined: \[(.*)\]", r"\1 is used but never defined"),
+    (
+        r"\nUnderlying verification failure: Expected attribute \S+ but got (\S+)$",
+        r", got \1",
+    ),
     (r"^in block definition$", "the block is not closed; add a '}'"),
     (r"^Could not parse entire input!$", "expected an operation; write one here"),
     (
