@@ -88,9 +88,8 @@ def template_of(
     """Return a template whose bodies are bound by a kind where they can be."""
     module = fused(strategy, op=op, sizes=sizes)
     func = only_function(module)
-    bind_bodies(
-        func, {n: (kind,) for n, block in bodies_of(func) if can_bind(block, (kind,))}
-    )
+    kinds = {n: (kind,) for n, block in bodies_of(func) if can_bind(block, (kind,))}
+    bind_bodies(func, kinds, BindingKind.SEQUENTIAL)
     return make_template(func, attached_system(module))
 
 
