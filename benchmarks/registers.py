@@ -83,10 +83,10 @@ def drawn(
     tiles alone take `LARGE` registers of a thread, and summed blocks may be short.
     """
     _, summary, gpu = kernel_of(module)
-    dims = (*summary.grid, *summary.loops)
-    summed = summary.dot_depths.intersection(summary.loops)
+    dims = (*summary.nest.grid, *summary.nest.loops)
+    summed = summary.products.depths.intersection(summary.nest.loops)
     sizes: dict[str, Sequence[int]] = {
-        dim: block_sizes(summary, dim, long=deep) for dim in summary.extents
+        dim: block_sizes(summary, dim, long=deep) for dim in summary.nest.extents
     }
     if large:
         sizes |= {dim: (*SHORT_DEPTHS, *sizes[dim]) for dim in summed}

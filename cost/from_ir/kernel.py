@@ -5,8 +5,9 @@ Reads the summary of a GPU kernel from its tile tree, once for all block sizes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.bodies import Body, read_body
 from comet.cost.from_ir.clusters import program_blocks, row_split
@@ -32,7 +33,9 @@ from comet.cost.from_ir.tile_traffic import (
 from comet.cost.from_ir.vector_operations import vector_operations
 from comet.cost.from_ir.waits import coalesced_loops, waits_for_loads
 from comet.cost.gpu.bounded import Bound
+from comet.cost.gpu.contractions import Contractions
 from comet.cost.gpu.device import Device
+from comet.cost.gpu.kernel_facts import Held, Moves, Nest, Synchronization, VectorWork
 from comet.cost.gpu.launch_order import LaunchOrder
 from comet.cost.gpu.peaks import peak_groups
 from comet.cost.gpu.registers import LaunchNumbers
@@ -48,6 +51,9 @@ from comet.dialects.schedule.node import NodeOp
 from comet.dialects.tl.math import MIN_DOT_EXTENT
 
 DEFAULT_LAUNCH = LaunchAttr()
+
+_Products: TypeAlias = "Mapping[Operation, tuple[ReadProduct, tuple[str, ...]]]"
+"""The contractions of a kernel, each with the loops around it."""
 
 
 def launch_numbers(launch: LaunchAttr) -> LaunchNumbers:
@@ -77,12 +83,58 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     group = group_blocks(nodes)
     tree = read_body(node, frozenset((*node.factors, *group) if group else ()))
     bodies = tuple(tree.walk())
+    products = _products(tree)
+    arrived_ids = (Wait(()) for _ in _added_ids(node))
+    return KernelSummary(
+        products=Contractions(
+            tuple(read.inside(around) for read, around in products.values()),
+            MIN_DOT_EXTENT,
+        ),
+        nest=_nest(node, bodies, group, gpu),
+        held=_held(node, tree, products, levels, gpu),
+        moves=_moves(node, bodies, levels),
+        vector=VectorWork(
+            operations=tuple(vector_operations(tree, gpu.units)),
+            converted=tuple(converted(bodies, levels, gpu.triton.stores)),
+        ),
+        sync=Synchronization(
+            waits=(*arrived_ids, *waits_for_loads(bodies, coalesced_loops(node))),
+            exchanges=exchanges(nodes, among_ranks=False),
+            rank_exchanges=exchanges(nodes, among_ranks=True),
+        ),
+    )
+
+
+def _nest(
+    node: SpatialOp, bodies: Sequence[Body], group: Mapping[str, int], gpu: Device
+) -> Nest:
+    """Return the grid and the loops of a kernel, and the order of its programs."""
     loops = [body.loop for body in bodies if body.loop is not None]
     extents = _extents(node, loops)
     bounds = loop_bounds(loops, extents)
-    tensors = tuple(dict.fromkeys((*node.ins, *node.outs)))
+    return Nest(
+        extents=extents,
+        grid=(*node.factors, *group),
+        loops=tuple(dict.fromkeys(dim for op in loops for dim in op.factors)),
+        inner_dims=_inner_dims(bodies),
+        group=group,
+        bounds=bounds,
+        seen=dict.fromkeys(run_time_lengths(loops), gpu.mean_length) | seen_parts(node),
+        unmasked=_unmasked(loops),
+        shards=gathered_shards(node),
+        split=row_split(node, gpu),
+        multiprocessors=gpu.multiprocessors,
+        order=launch_order(node, bounds.values()),
+        shares=shared_tiles(node),
+    )
+
+
+def _held(
+    node: SpatialOp, tree: Body, products: _Products, levels: GpuLevels, gpu: Device
+) -> Held:
+    """Return what registers and shared memory hold at the same time."""
+    bodies = tuple(tree.walk())
     with_products = any(isinstance(op, ContractOp) for op in node.walk())
-    products = _products(tree)
     divided = divided_epilogue(node, gpu)
     points = RegisterPoints(
         levels.registers,
@@ -92,48 +144,37 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
         whole=gpu.triton.tiles.whole_tiles and not with_products,
         rounded=gpu.triton.tiles.rounded_fraction,
     )
-    added = additions(node)
-    added_ids = [tile_bytes(ids) for ids in dict.fromkeys(op.ids for op in added)]
+    added = [tile_bytes(op.values) for op in additions(node)]
     narrow = (*addition_addresses(node, gpu), *narrow_loads(bodies, gpu))
-    return KernelSummary(
-        contractions=tuple(read.inside(around) for read, around in products.values()),
-        extents=extents,
-        grid=(*node.factors, *group),
-        loops=tuple(dict.fromkeys(dim for op in loops for dim in op.factors)),
-        inner_dims=_inner_dims(bodies),
-        tensors=tuple(map(moved, tensors)),
-        spilled=tuple(spilled_tiles(bodies, levels)),
-        loads=tuple(loaded_tiles(bodies, tensors)),
-        ids=(*added_ids, *(ids for body in bodies for ids in gathered_ids(body))),
-        stores=tuple(stored_tiles(node, bodies)),
-        added=tuple(tile_bytes(op.values) for op in added) if with_products else (),
-        converted=tuple(converted(bodies, levels, gpu.triton.stores)),
-        vectors=tuple(vector_operations(tree, gpu.units)),
-        waits=(
-            *(Wait(()) for _ in added_ids),
-            *waits_for_loads(bodies, coalesced_loops(node)),
-        ),
+    return Held(
         points=tuple(dict.fromkeys(points.of(tree))),
+        epilogue=next(iter(divided.values()), None),
+        shared=peak_groups(staged_groups(tree, levels, gpu.triton.copies)),
+        added=tuple(added) if with_products else (),
         narrow=peak_groups(narrow),
         accessed=() if with_products else peak_groups(accessed_tiles(bodies)),
-        shared=peak_groups(staged_groups(tree, levels, gpu.triton.copies)),
-        group=group,
-        shards=gathered_shards(node),
-        exchanges=exchanges(nodes, among_ranks=False),
-        rank_exchanges=exchanges(nodes, among_ranks=True),
-        bounds=bounds,
-        seen=dict.fromkeys(run_time_lengths(loops), gpu.mean_length) | seen_parts(node),
-        shares=shared_tiles(node),
-        least_dot=MIN_DOT_EXTENT,
-        multiprocessors=gpu.multiprocessors,
-        order=launch_order(node, bounds.values()),
-        unmasked=_unmasked(loops),
-        epilogue=next(iter(divided.values()), None),
-        split=row_split(node, gpu),
     )
 
 
-def _products(tree: Body) -> Mapping[Operation, tuple[ReadProduct, tuple[str, ...]]]:
+def _moves(node: SpatialOp, bodies: Sequence[Body], levels: GpuLevels) -> Moves:
+    """Return what the programs of a kernel load and store."""
+    tensors = tuple(dict.fromkeys((*node.ins, *node.outs)))
+    gathered = (ids for body in bodies for ids in gathered_ids(body))
+    return Moves(
+        tensors=tuple(map(moved, tensors)),
+        spilled=tuple(spilled_tiles(bodies, levels)),
+        loads=tuple(loaded_tiles(bodies, tensors)),
+        stores=tuple(stored_tiles(node, bodies)),
+        ids=(*map(tile_bytes, _added_ids(node)), *gathered),
+    )
+
+
+def _added_ids(node: SpatialOp) -> tuple[SSAValue, ...]:
+    """Return the ids of the rows to which a kernel adds, each once."""
+    return tuple(dict.fromkeys(op.ids for op in additions(node)))
+
+
+def _products(tree: Body) -> _Products:
     """Return the contractions of a kernel, each with the loops around it."""
     ops = ((op, loops) for op, loops in tree.ops() if isinstance(op, ContractOp))
     return {op: (ReadProduct.of(op), loops) for op, loops in ops}

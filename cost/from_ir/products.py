@@ -13,7 +13,8 @@ from typing import Self
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.gpu.contractions import Contraction
+from comet.cost.gpu.contractions import Contraction, Contractions
+from comet.cost.gpu.kernel_facts import Held, Nest
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Operands, Point, Product, RowSplit, Term
 from comet.dialects.arch.gpu import rate_name
@@ -124,13 +125,15 @@ def summary_of_products(
     reads = tuple(found)
     contractions = tuple(read.inside(()) for read in reads)
     return KernelSummary(
-        contractions,
-        extents=extents,
-        grid=grid,
-        loops=loops,
-        inner_dims=frozenset(loops[1:]),
-        points=tuple(read.point(loops) for read in reads),
-        split=_possible_split(contractions, (*grid, *loops)),
+        Contractions(contractions),
+        Nest(
+            extents=extents,
+            grid=grid,
+            loops=loops,
+            inner_dims=frozenset(loops[1:]),
+            split=_possible_split(contractions, (*grid, *loops)),
+        ),
+        Held(tuple(read.point(loops) for read in reads)),
     )
 
 

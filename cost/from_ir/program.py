@@ -209,7 +209,7 @@ class _Reader:
         sends = tuple(_sends(kernel, node))
         receives = tuple(_receives(kernel, node, summary, blocks, self.ranks))
         moved = bytes_by_value(node, traffic)
-        copies = not summary.dots and not summary.vectors
+        copies = not summary.products.operations and not summary.vector.operations
         intermediate = [
             n for v, n in moved.items() if copies or self._is_intermediate(v)
         ]
@@ -358,7 +358,7 @@ def _receives(
         wait = _wait_for(kernel, op.channel)
         signalled = op.channel if wait is None else awaited_channel(wait)
         called = dict(zip(names_of(seen), names_of(value), strict=True))
-        lacking = (dim for dim in summary.grid if dim not in names_of(value))
+        lacking = (dim for dim in summary.nest.grid if dim not in names_of(value))
         tile, gather = node.tiles[node.ins.index(value)], called[op.channel_type.gather]
         waits_before = any(
             not waits_in_loop(loop.trips_inside)

@@ -5,9 +5,10 @@ To read in this order:
 
 * `device`, `triton_rules` and `interconnect`: a GPU, how Triton compiles for it, and
   the links of a node, as numbers;
-* `terms`, `contractions`, `summary`: a kernel as functions of its block sizes;
-  `bounded` has the iterations of masked loops, `launch_order` the order of programs,
-  `hoisting` how often a tile is loaded, `shares` equal runs of a list of tiles;
+* `terms`, `contractions`, `kernel_facts`, `summary`: a kernel as functions of its block
+  sizes; `bounded` has the iterations of masked loops, `launch_order` the order of
+  programs, `hoisting` how often a tile is loaded, `shares` equal runs of a list of
+  tiles;
 * `tiling`: from a summary to the work of a kernel, and `kernel`: from work to time;
   `pipelined` and `warp_groups` say what overlaps;
 * `capacity`: what fits; `registers`, by the `layouts` and `peaks` of tiles, or in

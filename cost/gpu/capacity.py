@@ -49,23 +49,23 @@ def shared_need(
     pipelined = np.greater(stages, 1) * _ends_with_its_loop(summary, blocks)
     pipelined = pipelined * asynchronous
     single = np.maximum(computed_on, pipelined)
-    loops = summary.peak(summary.shared, blocks, buffers, single, kept)
+    loops = summary.peak(summary.held.shared, blocks, buffers, single, kept)
     computed = longest((0.0, *_computed_operands(summary, blocks)))
     loops = loops + pipelined * (1 - computed_on) * computed
-    added = longest((0.0, *(tile.per_tile(blocks) for tile in summary.added)))
+    added = longest((0.0, *(tile.per_tile(blocks) for tile in summary.held.added)))
     return np.maximum(loops, added)
 
 
 def _ends_with_its_loop(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return 1 if no loop with several iterations is inside another one, else 0."""
-    trips = (summary.trips(dim, blocks) for dim in summary.inner_dims)
+    trips = (summary.trips(dim, blocks) for dim in summary.nest.inner_dims)
     return np.where(np.greater(product(trips), 1), 0.0, 1.0)
 
 
 def _computed_operands(summary: KernelSummary, blocks: Blocks) -> Iterator[Real]:
     """Yield the bytes of left operands of products that no pipeline loads."""
-    loaded = {tile.dims for tiles in summary.shared for tile in tiles}
-    for point in summary.points:
+    loaded = {tile.dims for tiles in summary.held.shared for tile in tiles}
+    for point in summary.held.points:
         if point.operands is not None and point.operands.left.dims not in loaded:
             yield point.operands.left.per_tile(blocks)
 

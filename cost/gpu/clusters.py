@@ -31,24 +31,24 @@ loads from other blocks, and one after them. Read in kernels compiled for sm_90.
 
 def cluster_sizes(summary: KernelSummary, gpu: Device) -> Sequence[int]:
     """Return the thread blocks that a program of a kernel may have, 1 first."""
-    most = 1 if summary.split is None else gpu.limits.most_cluster_blocks
+    most = 1 if summary.nest.split is None else gpu.limits.most_cluster_blocks
     return [2**power for power in range(most.bit_length())]
 
 
 def block_of(summary: KernelSummary, blocks: Blocks, cluster: Real) -> Blocks:
     """Return the blocks of one thread block, of those of a whole program."""
-    if summary.split is None:
+    if summary.nest.split is None:
         return blocks
-    column = summary.split.column
+    column = summary.nest.split.column
     return {**blocks, column: blocks[column] / cluster}
 
 
 def is_divided(summary: KernelSummary, blocks: Blocks, cluster: Real) -> Real:
     """Return 1 if Triton divides the columns of a program as `blocks` say, else 0."""
-    if summary.split is None:
+    if summary.nest.split is None:
         return np.less_equal(cluster, 1) * 1.0
-    rows = np.less_equal(blocks[summary.split.row], MOST_ROWS)
-    columns = np.greater_equal(blocks[summary.split.column], LEAST_COLUMNS)
+    rows = np.less_equal(blocks[summary.nest.split.row], MOST_ROWS)
+    columns = np.greater_equal(blocks[summary.nest.split.column], LEAST_COLUMNS)
     return np.where(np.greater(cluster, 1), rows & columns, True) * 1.0
 
 
@@ -56,10 +56,10 @@ def cluster_exchanges(
     summary: KernelSummary, blocks: Blocks, warps: Real, cluster: Real, gpu: Device
 ) -> Real:
     """Return how often a block waits for values of others of its cluster."""
-    if summary.split is None or not np.any(np.greater(cluster, 1)):
+    if summary.nest.split is None or not np.any(np.greater(cluster, 1)):
         return 0.0
     steps = reduction_steps(summary, blocks, warps, cluster, gpu)
-    found = EXCHANGES * steps * summary.split.reductions
+    found = EXCHANGES * steps * summary.nest.split.reductions
     return np.where(np.greater(cluster, 1), found, 0.0)
 
 
@@ -73,7 +73,7 @@ def reduction_steps(
     along columns, of all blocks (`tests/data/cluster_registers.csv`).
     """
     layouts = Layouts.once(summary, summary.padded(blocks), warps, gpu)
-    (dot,) = dict.fromkeys(summary.products)
+    (dot,) = dict.fromkeys(summary.products.roles)
     parts = cluster * layouts.of[dot].columns
     return np.where(np.greater(parts, layouts.fragments[dot].lanes), 2.0, 1.0)
 
@@ -87,14 +87,16 @@ def repeated_bytes(
     Threads of a warp, and then warps, are along whole rows, whose columns they have in
     vectors; those beyond the columns of a block hold the same ones again.
     """
-    if summary.split is None or not gpu.triton.stores.stores_full_rows:
+    if summary.nest.split is None or not gpu.triton.stores.stores_full_rows:
         return 0.0
-    column = summary.split.column
+    column = summary.nest.split.column
     bytes_along = gpu.limits.warp_threads * warps * gpu.memory.load_bytes
 
     def held(store: Term) -> Real:
         spread = np.minimum(bytes_along / store.weight, cluster * blocks[column])
         return store.per_tile(blocks) * np.maximum(spread / blocks[column], 1.0)
 
-    stored = total(held(store) for store in summary.stores if column in store.dims)
+    stored = total(
+        held(store) for store in summary.moves.stores if column in store.dims
+    )
     return np.where(np.greater(cluster, 1), stored, 0.0)

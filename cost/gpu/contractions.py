@@ -34,58 +34,60 @@ class Contractions:
     Each is a dot of matrices where its batch dimensions have blocks of 1.
     """
 
-    contractions: tuple[Contraction, ...]
+    ops: tuple[Contraction, ...]
     """In the order of the program."""
+    least_extent: int = 1
+    """The least rows, columns and terms of a contraction in a program."""
 
     @cached_property
-    def products(self) -> tuple[Product, ...]:
+    def roles(self) -> tuple[Product, ...]:
         """The roles of the dimensions of each."""
-        return tuple(each.product for each in self.contractions)
+        return tuple(each.product for each in self.ops)
 
     @cached_property
-    def dots(self) -> tuple[Term, ...]:
+    def operations(self) -> tuple[Term, ...]:
         """The floating-point operations of each."""
-        return tuple(each.operations for each in self.contractions)
+        return tuple(each.operations for each in self.ops)
 
     @cached_property
-    def dot_results(self) -> tuple[tuple[str, ...], ...]:
+    def results(self) -> tuple[tuple[str, ...], ...]:
         """The dimensions of the result of each."""
-        return tuple(each.result for each in self.contractions)
+        return tuple(each.result for each in self.ops)
 
     @cached_property
-    def dot_reads(self) -> tuple[Term, ...]:
+    def reads(self) -> tuple[Term, ...]:
         """The bytes that they read from shared memory."""
-        return tuple(term for each in self.contractions for term in each.reads)
+        return tuple(term for each in self.ops for term in each.reads)
 
     @cached_property
     def sums(self) -> tuple[Term, ...]:
         """The operands of those that are added to one accumulator, bytes."""
-        summed = (each for each in self.contractions if each.summed)
+        summed = (each for each in self.ops if each.summed)
         return tuple(term for each in summed for term in each.reads)
 
     @cached_property
-    def dot_type(self) -> str:
+    def element(self) -> str:
         """The element type by which the rate is found: that of the last one."""
-        return self.contractions[-1].rate if self.contractions else "f32"
+        return self.ops[-1].rate if self.ops else "f32"
 
     @cached_property
-    def dot_dims(self) -> frozenset[str]:
+    def dims(self) -> frozenset[str]:
         """The dimensions of dots; their blocks have a minimum."""
-        dots = self.products
+        dots = self.roles
         dims = ((dot.rows | dot.columns | dot.summed) - dot.batch for dot in dots)
         return frozenset[str]().union(*dims)
 
     @cached_property
-    def dot_rows(self) -> frozenset[str]:
+    def rows(self) -> frozenset[str]:
         """The dimensions of the left operands of dots that results keep."""
-        return frozenset[str]().union(*(dot.rows - dot.batch for dot in self.products))
+        return frozenset[str]().union(*(dot.rows - dot.batch for dot in self.roles))
 
     @cached_property
-    def dot_depths(self) -> frozenset[str]:
+    def depths(self) -> frozenset[str]:
         """The dimensions that they sum over."""
-        return frozenset[str]().union(*(dot.summed for dot in self.products))
+        return frozenset[str]().union(*(dot.summed for dot in self.roles))
 
     @cached_property
-    def batch_dims(self) -> frozenset[str]:
+    def batch(self) -> frozenset[str]:
         """The dimensions of which a dot takes one element: blocks of 1, or no dot."""
-        return frozenset[str]().union(*(dot.batch for dot in self.products))
+        return frozenset[str]().union(*(dot.batch for dot in self.roles))

@@ -40,10 +40,10 @@ def with_fewest_subtiles(
     padded = summary.padded(Evaluated.of(summary, blocks))
     found: Real = 1.0
     registers = _needed(found, summary, padded, numbers, gpu)
-    if summary.epilogue is None or numbers.specialize:
+    if summary.held.epilogue is None or numbers.specialize:
         return replace(numbers, subtiles=found), registers
     limit = register_limit(numbers.warps, gpu)
-    most = _most_subtiles(summary.epilogue, summary, padded, numbers, gpu)
+    most = _most_subtiles(summary.held.epilogue, summary, padded, numbers, gpu)
     missing = registers > limit
     for count in _counts(gpu):
         divisible = missing & np.less_equal(count, most)
@@ -59,7 +59,7 @@ def with_fewest_subtiles(
 
 def repeated_waits(summary: KernelSummary, numbers: LaunchNumbers) -> Real:
     """Return how often more than once a program waits for loads of its epilogue."""
-    waits = summary.epilogue is not None and summary.epilogue.loads
+    waits = summary.held.epilogue is not None and summary.held.epilogue.loads
     return numbers.subtiles - 1 if waits else 0.0
 
 
@@ -106,5 +106,5 @@ def _most_subtiles(
     alternating = warps * layouts.fragments[dot].columns
     contiguous = np.where(np.less_equal(warps, 1), 1.0, columns)
     least = np.where(np.greater(layouts.reads_shared, 0), contiguous, alternating)
-    whole = np.equal(np.mod(summary.extents[dim], columns), 0)
+    whole = np.equal(np.mod(summary.nest.extents[dim], columns), 0)
     return np.where(whole, columns / np.maximum(least, LEAST_COLUMNS), 1.0)

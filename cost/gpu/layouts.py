@@ -103,7 +103,7 @@ class Layouts:
         """
         if dims not in self._products:
             self._products[dims] = max(
-                reversed(self.summary.products),
+                reversed(self.summary.products.roles),
                 key=lambda dot: sum(
                     not side.isdisjoint(dims) for side in (dot.rows, dot.columns)
                 ),
@@ -213,7 +213,7 @@ class Layouts:
 
     def _others(self, dot: Product) -> tuple[RelatedProduct, ...]:
         """Return the other products of the program."""
-        products = self.summary.products
+        products = self.summary.products.roles
         place = products.index(dot)
         return tuple(
             RelatedProduct(
@@ -231,7 +231,7 @@ class Layouts:
                 product(self.blocks[dim] for dim in dot.rows - dot.batch),
                 product(self.blocks[dim] for dim in dot.columns - dot.batch),
             )
-            for dot in dict.fromkeys(self.summary.products)
+            for dot in dict.fromkeys(self.summary.products.roles)
         }
 
     def in_one_body(self, loops: Iterable[str], others: Iterable[str]) -> Truth:
@@ -243,13 +243,13 @@ class Layouts:
 
 def reads_shared(summary: KernelSummary, blocks: Blocks, rules: ProductRules) -> Real:
     """Return 1 if matrix instructions read rows from shared memory, else 0."""
-    if summary.dot_type == "f32":
+    if summary.products.element == "f32":
         return 0.0
     rows = rules.shared_operand_rows
     if rows == 0:
         return 0.0
     return product(
-        np.greater_equal(blocks[dim], rows) * 1.0 for dim in summary.dot_rows
+        np.greater_equal(blocks[dim], rows) * 1.0 for dim in summary.products.rows
     )
 
 

@@ -89,7 +89,7 @@ def with_tile_loop(
     """
     loops, threads = gpu.triton.loops, gpu.limits.warp_threads * work.warps
     added = loops.outer_loop_registers
-    added += loops.second_loop_registers * bool(summary.unmasked)
+    added += loops.second_loop_registers * bool(summary.nest.unmasked)
     registers = np.minimum(
         work.registers + added * threads * REGISTER + kept, gpu.limits.register_bytes
     )
@@ -112,14 +112,14 @@ def staged_work(work: KernelWork, staged: Real, beside: bool) -> KernelWork:
 
 def pipelines_tiles(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return 1 if no loop in a tile has several iterations, else 0."""
-    trips = product(summary.trips(dim, blocks) for dim in summary.loops)
+    trips = product(summary.trips(dim, blocks) for dim in summary.nest.loops)
     return np.where(np.greater(trips, 1), 0.0, 1.0)
 
 
 def stationary_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return the bytes of the staged tiles that all tiles of the launch grid read."""
     return summary.peak(
-        summary.shared, blocks, copies=0.0, invariant=0.0, stationary=1.0
+        summary.held.shared, blocks, copies=0.0, invariant=0.0, stationary=1.0
     )
 
 

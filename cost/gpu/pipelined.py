@@ -19,19 +19,19 @@ from comet.cost.reals import Real, product, total
 
 def joined_rounds(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return how many waits in loops of contractions are one with another."""
-    loops = {product.loops for product in summary.products}
+    loops = {product.loops for product in summary.products.roles}
     return total(
         product(summary.iterated(dim, blocks) for dim in wait.loops)
         * _run_once(wait.joined, summary, blocks)
-        for wait in summary.waits
+        for wait in summary.sync.waits
         if wait.joined is not None and wait.loops in loops
     )
 
 
 def loaded_outside(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return the bytes that one program loads outside of loops of contractions."""
-    loops = {product.loops for product in summary.products}
-    loads = zip(summary.loads, summary.moved_by_loads(blocks), strict=True)
+    loops = {product.loops for product in summary.products.roles}
+    loads = zip(summary.moves.loads, summary.moved_by_loads(blocks), strict=True)
     return total(moved for load, moved in loads if load.loops not in loops)
 
 
@@ -51,7 +51,10 @@ def read_operations(
         * replicas(dims)
         * (1 - asynchronous * _sums_in_loop(dot, summary, blocks))
         for term, dims, dot in zip(
-            summary.dots, summary.dot_results, summary.products, strict=True
+            summary.products.operations,
+            summary.products.results,
+            summary.products.roles,
+            strict=True,
         )
     )
 

@@ -62,7 +62,7 @@ def thread_registers(
     a thread multiplies its elements one by one.
     """
     rules, threads = gpu.triton, gpu.limits.warp_threads * numbers.warps
-    shared = summary.peak(summary.shared, blocks) / threads / REGISTER
+    shared = summary.peak(summary.held.shared, blocks) / threads / REGISTER
     if _has_instructions(summary):
         tiles = _peak_registers(summary, blocks, numbers, gpu)
         stored = repeated_bytes(summary, blocks, numbers.warps, numbers.cluster, gpu)
@@ -70,7 +70,7 @@ def thread_registers(
     else:
         tiles = _scalar_tiles(summary, blocks, threads, gpu) / REGISTER
         tiles = tiles + _loaded_fraction(numbers, gpu.triton.tiles) * shared
-    narrow = summary.peak(summary.narrow, blocks) / threads / REGISTER
+    narrow = summary.peak(summary.held.narrow, blocks) / threads / REGISTER
     narrow = narrow + masked_registers(summary, blocks, threads, gpu)
     narrow = narrow + stored_registers(summary, blocks, threads, gpu)
     passed = rules.tiles.passed_fraction * shared
@@ -82,7 +82,11 @@ def thread_registers(
 
 def _constant(summary: KernelSummary, rules: TileRegisters) -> int:
     """Return the registers besides those for tiles: addresses, and row statistics."""
-    return rules.thread_registers if summary.dots else rules.vector_registers
+    return (
+        rules.thread_registers
+        if summary.products.operations
+        else rules.vector_registers
+    )
 
 
 def _outer_registers(
@@ -111,7 +115,9 @@ def _outer_registers(
         addresses = _copy_registers(dot, layouts, ahead, nested)
         return registers + np.minimum(outer, 1.0) * addresses
 
-    several = (dot for dot in dict.fromkeys(summary.products) if len(dot.loops) > 1)
+    several = (
+        dot for dot in dict.fromkeys(summary.products.roles) if len(dot.loops) > 1
+    )
     return longest((0.0, *map(added, several)))
 
 
@@ -129,7 +135,7 @@ def second_part_registers(
     again = total(
         np.ceil(tile.per_tile(blocks) / bytes_at_once)
         * summary.is_looped(tile.repeated, blocks)
-        for tile in summary.loads
+        for tile in summary.moves.loads
         if tile.repeated and len(tile.dims) > 1
     )
     second = gpu.triton.loops.second_loop_registers
@@ -163,7 +169,7 @@ def _copy_registers(dot: Product, layouts: Layouts, one: Real, several: Real) ->
         nested = np.greater(total(looped), 1) & np.greater(indexed, 0)
         return copies * choose(nested, several, one)
 
-    return longest(total(map(registers, each)) for each in summary.shared)
+    return longest(total(map(registers, each)) for each in summary.held.shared)
 
 
 def _summed_registers(
@@ -177,7 +183,7 @@ def _summed_registers(
     immediate offsets.
     """
     rules = gpu.triton
-    copied = summary.peak([summary.sums], blocks, invariant=0.0)
+    copied = summary.peak([summary.products.sums], blocks, invariant=0.0)
     copies = copied / threads / gpu.memory.load_bytes
     shared = reads_shared(summary, blocks, rules.products)
     return rules.addresses.summed_address_registers * shared * copies
@@ -196,7 +202,7 @@ def _unrolled_registers(
     if not (registers := loops.unrolled_loop_registers):
         return 0.0
     layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
-    trips = longest(map(layouts.trips_of, dict.fromkeys(summary.products)))
+    trips = longest(map(layouts.trips_of, dict.fromkeys(summary.products.roles)))
     unrolled = np.greater(trips, 2) & np.less_equal(trips, loops.most_unrolled)
     return np.where(unrolled, registers, 0.0)
 
@@ -270,7 +276,7 @@ def alive_at(point: Point, subtiles: Real, size: Callable[[Term], Real]) -> Real
 
 
 def _has_instructions(summary: KernelSummary) -> bool:
-    return bool(summary.dots) and summary.dot_type != "f32"
+    return bool(summary.products.operations) and summary.products.element != "f32"
 
 
 def _bytes(point: Point, blocks: Blocks) -> Real:
@@ -283,10 +289,10 @@ def _scalar_tiles(
     summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
 ) -> Real:
     """Return the bytes of tiles that a thread holds without matrix instructions."""
-    if gpu.triton.tiles.whole_tiles and not summary.dots:
+    if gpu.triton.tiles.whole_tiles and not summary.products.operations:
         return whole_tiles(summary, blocks, threads, gpu)
     tiles = longest(_bytes(point, blocks) for point in summary.peaks) / threads
-    return tiles * (gpu.triton.tiles.f32_multiple if summary.dots else 1)
+    return tiles * (gpu.triton.tiles.f32_multiple if summary.products.operations else 1)
 
 
 def _peak_registers(
@@ -317,7 +323,7 @@ def _peak_registers(
         )
         if point.operands is None:
             return tiles
-        if summary.group:
+        if summary.nest.group:
             tiles = tiles + _row_loop_registers(point.operands, layouts, ahead, held)
         if point.before:
             begun = np.greater(layouts.trips_of(point.operands.product), 1)
@@ -345,7 +351,9 @@ def _row_loop_registers(
     each copy, and also for each vector that is loaded before the product and read after
     it.
     """
-    points = (p for p in layouts.summary.points if p.before and p.operands == operands)
+    points = (
+        p for p in layouts.summary.held.points if p.before and p.operands == operands
+    )
     kept = longest(total(map(held, point.tiles)) for point in points)
     rules, vectors = layouts.gpu.triton, kept * REGISTER / layouts.gpu.memory.load_bytes
     each = np.maximum(ahead, ADDRESS_REGISTERS)
@@ -428,7 +436,7 @@ def _loaded_registers(dot: Product, layouts: Layouts) -> Real:
     threads = layouts.warps * layouts.gpu.limits.warp_threads
     tiles = longest(
         total(_loaded(tile, dot, layouts) for tile in each)
-        for each in layouts.summary.shared
+        for each in layouts.summary.held.shared
     )
     return tiles / threads / REGISTER
 

@@ -46,7 +46,7 @@ class RowLayout:
         """Return the layout of a tile that a kernel loads."""
         column = tile.dims[-1]
         vector = np.gcd(
-            summary.extents[column], int(gpu.memory.load_bytes // tile.weight)
+            summary.nest.extents[column], int(gpu.memory.load_bytes // tile.weight)
         )
         along = np.clip(blocks[column] / vector, 1, threads)
         return cls(blocks, column, along, threads / along)
@@ -72,7 +72,7 @@ def whole_tiles(
 
     The kernel computes each op on a whole tile before the next one.
     """
-    loaded = [tile for tile in summary.loads if len(tile.dims) > 1]
+    loaded = [tile for tile in summary.moves.loads if len(tile.dims) > 1]
     if not loaded:
         alive = (total(t.per_tile(blocks) for t in p.tiles) for p in summary.peaks)
         return longest(alive) / threads
@@ -98,14 +98,14 @@ def masked_registers(
     def accesses(tile: Term) -> Real:
         looped = [dim for dim in tile.loops if dim in tile.dims]
         masked = total(
-            np.greater(summary.extents[dim] % blocks[dim], 0)
+            np.greater(summary.nest.extents[dim] % blocks[dim], 0)
             * summary.is_looped((dim,), blocks)
             for dim in looped
         )
         return np.minimum(masked, 1.0) * tile.per_tile(blocks) / gpu.memory.load_bytes
 
-    moved = longest(total(map(accesses, tiles)) for tiles in summary.accessed)
-    return each * moved / threads if each and summary.accessed else 0.0
+    moved = longest(total(map(accesses, tiles)) for tiles in summary.held.accessed)
+    return each * moved / threads if each and summary.held.accessed else 0.0
 
 
 def stored_registers(
@@ -121,7 +121,11 @@ def stored_registers(
     each = gpu.triton.addresses.stored_address_registers
     stored = total(
         tile.per_tile(blocks) * summary.is_looped(tile.loops, blocks)
-        for tile in summary.stores
+        for tile in summary.moves.stores
         if tile.loops
     )
-    return each * stored / threads / gpu.memory.load_bytes if summary.accessed else 0.0
+    return (
+        each * stored / threads / gpu.memory.load_bytes
+        if summary.held.accessed
+        else 0.0
+    )

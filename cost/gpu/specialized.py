@@ -33,7 +33,7 @@ def specialized_needs(
     if (warps := gpu.triton.specialized) is None:
         return replace(needs, registers=np.inf)
     fit = _fit_groups(summary, blocks, warps, gpu)
-    stored = longest((0.0, *(tile.per_tile(blocks) for tile in summary.stores)))
+    stored = longest((0.0, *(tile.per_tile(blocks) for tile in summary.moves.stores)))
     return replace(
         needs,
         groups=warps.groups,
@@ -55,7 +55,7 @@ def specialized_work(
         return work
     rounds = longest(
         product(summary.iterated(dim, blocks) for dim in wait.loops)
-        for wait in summary.waits
+        for wait in summary.sync.waits
     )
     return replace(work, rounds=rounds, joined_rounds=0.0, pipelines=work.pipelines + 1)
 
@@ -69,9 +69,10 @@ def _fit_groups(
     Loops inside the specialized one have one iteration.
     """
     rows = longest(
-        product(blocks[dim] for dim in dot.rows - dot.batch) for dot in summary.products
+        product(blocks[dim] for dim in dot.rows - dot.batch)
+        for dot in summary.products.roles
     )
-    inside = product(summary.trips(dim, blocks) for dim in summary.inner_dims)
+    inside = product(summary.trips(dim, blocks) for dim in summary.nest.inner_dims)
     numbers = LaunchNumbers(warps.warps * warps.groups, warps.stages)
     needed = thread_registers(summary, blocks, numbers, gpu)
     fit = np.less_equal(needed, warps.registers - gpu.triton.limits.spare_registers)

@@ -8,8 +8,8 @@ same time. Block sizes are numbers, or arrays with one element per choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property, wraps
 from math import prod
 from typing import Concatenate, ParamSpec, Self, TypeVar, cast
@@ -19,19 +19,16 @@ import numpy as np
 from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips, busiest
 from comet.cost.gpu.contractions import Contractions
 from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
+from comet.cost.gpu.kernel_facts import Held, Moves, Nest, Synchronization, VectorWork
 from comet.cost.gpu.launch_order import (
-    LaunchOrder,
     l2_swizzle,
     successive_programs,
     tiles_in_order,
 )
 from comet.cost.gpu.peaks import peak_points
-from comet.cost.gpu.shares import SharedTiles
 from comet.cost.gpu.terms import (
     Blocks,
-    DividedEpilogue,
     Point,
-    RowSplit,
     Term,
     Tiles,
     Wait,
@@ -85,71 +82,20 @@ def _once(
 
 
 @dataclass(frozen=True)
-class KernelSummary(Contractions):
+class KernelSummary:
     """The work of one kernel, by block sizes."""
 
-    extents: Mapping[str, int]
-    grid: tuple[str, ...]
-    loops: tuple[str, ...]
-    inner_dims: frozenset[str]
-    """Dimensions of loops that are inside other loops."""
-    points: tuple[Point, ...]
-    """The values that are alive in registers at the same time, for each op."""
-    tensors: tuple[Term, ...] = ()
-    """Inputs and results in device memory, bytes."""
-    spilled: tuple[Term, ...] = ()
-    """Tiles that loops store to device memory for later loops of a program, bytes."""
-    loads: tuple[Term, ...] = ()
-    """Bytes into shared memory or registers."""
-    stores: tuple[Term, ...] = ()
-    """Bytes to device memory."""
-    converted: tuple[Term, ...] = ()
-    """Tiles that get another layout, through shared memory, bytes."""
-    vectors: tuple[Term, ...] = ()
-    """Other floating-point operations."""
-    waits: tuple[Wait, ...] = ()
-    """The points where a program waits for loads."""
-    shared: tuple[tuple[Term, ...], ...] = ()
-    """The tiles that shared memory holds at the same time, in each node, bytes."""
-    added: tuple[Term, ...] = ()
-    """The tiles of kernels with products that programs add to memory, bytes."""
-    narrow: tuple[tuple[Term, ...], ...] = ()
-    """The registers for addresses of narrow loads, in each node, bytes."""
-    accessed: tuple[tuple[Term, ...], ...] = ()
-    """The tiles that each loop loads and stores, without products, bytes."""
-    group: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The dimensions that groups of programs split, with their fixed blocks."""
-    ids: tuple[Term, ...] = ()
-    """The ids of gathers whose rows are loaded, bytes."""
-    exchanges: int = 0
-    """How often a program waits for the others of its group, for each tile."""
-    rank_exchanges: int = 0
-    """How often its group waits for other ranks, for each tile."""
-    bounds: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
-    """The dimensions whose loops a mask bounds, with the bound."""
-    seen: Mapping[str, float] = field(default_factory=dict[str, float])
-    """The mean fraction of the positions of loops that lengths end at run time."""
-    least_dot: int = 1
-    """The least rows, columns and terms of a contraction in a program."""
-    multiprocessors: int = 1
-    """The multiprocessors of the GPU, each of which runs programs in turn."""
-    order: LaunchOrder = LaunchOrder()  # noqa: RUF009  # it is frozen
-    """The order in which programs start."""
-    shares: SharedTiles | None = None
-    """The lists of tiles that programs share."""
-    unmasked: frozenset[str] = frozenset()
-    """The loops that are written in two parts, one of them without the mask."""
-    epilogue: DividedEpilogue | None = None
-    """The epilogue, if subtiles can divide it."""
-    shards: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The extent of each rank's shard of the dimensions that are gathered."""
-    split: RowSplit | None = None
-    """How clusters divide its tiles, None if they cannot."""
+    products: Contractions
+    nest: Nest
+    held: Held
+    moves: Moves = Moves()  # noqa: RUF009  # it is frozen
+    vector: VectorWork = VectorWork()  # noqa: RUF009
+    sync: Synchronization = Synchronization()  # noqa: RUF009
 
     @cached_property
     def peaks(self) -> tuple[Point, ...]:
         """Those of `points` that may need most registers."""
-        return peak_points(self.points)
+        return peak_points(self.held.points)
 
     @cached_property
     def tiles_alive(self) -> tuple[Point, ...]:
@@ -160,11 +106,12 @@ class KernelSummary(Contractions):
     @_once
     def padded(self, blocks: Blocks) -> Blocks:
         """Return blocks large enough for `tl.dot`, as `pad-blocks` makes them."""
-        dims = (self.dot_dims - self.batch_dims) & blocks.keys()
-        if all(np.all(np.greater_equal(blocks[d], self.least_dot)) for d in dims):
+        dims = (self.products.dims - self.products.batch) & blocks.keys()
+        least = self.products.least_extent
+        if all(np.all(np.greater_equal(blocks[dim], least)) for dim in dims):
             return blocks
         larger = {
-            dim: np.maximum(size, self.least_dot) if dim in dims else size
+            dim: np.maximum(size, least) if dim in dims else size
             for dim, size in blocks.items()
         }
         return Evaluated(self, larger)
@@ -172,7 +119,7 @@ class KernelSummary(Contractions):
     @_once
     def trips(self, dim: str, blocks: Blocks) -> Real:
         """Return the number of blocks along a dimension."""
-        return np.ceil(self.extents[dim] / blocks[dim])
+        return np.ceil(self.nest.extents[dim] / blocks[dim])
 
     @_once
     def iterated(self, dim: str, blocks: Blocks) -> Real:
@@ -183,33 +130,33 @@ class KernelSummary(Contractions):
         programs that the busiest multiprocessor runs, or of the tiles of the busiest
         persistent program.
         """
-        share = self.programs(blocks) / self.multiprocessors
-        bound = self.bounds.get(dim)
-        if self.order.persistent and bound is not None and bound.rows in self.grid:
+        order, bound = self.nest.order, self.nest.bounds.get(dim)
+        share = self.programs(blocks) / self.nest.multiprocessors
+        if order.persistent and bound is not None and bound.rows in self.nest.grid:
             return self._busiest(dim, bound, blocks)
         trips = self._trips_run(dim, blocks)
-        if bound is not None and bound.since != (bound.rows in self.order.reversed):
+        if bound is not None and bound.since != (bound.rows in order.reversed):
             return trips.served_longest_first(np.ceil(share), share)
         return trips.served(np.ceil(share))
 
     @_once
     def _trips_run(self, dim: str, blocks: Blocks) -> Trips:
         """Return the iterations of a loop that run, which a mask may bound."""
-        bound = self.bounds.get(dim)
+        bound = self.nest.bounds.get(dim)
         if bound is None:
             trips = self.trips(dim, blocks)
-            mean = self.seen.get(dim, 1.0) * trips
-            if self.shares is not None and dim in self.shares.loops:
-                mean = trips = self.shares.tiles_of_run * mean
+            mean = self.nest.seen.get(dim, 1.0) * trips
+            if self.nest.shares is not None and dim in self.nest.shares.loops:
+                mean = trips = self.nest.shares.tiles_of_run * mean
             return Trips(mean, trips, 0.0, mean)
         successive = self.successive(bound.rows, blocks)
         sizes = blocks[bound.rows], blocks[dim]
         loop = self._bounded(dim, bound)
-        return loop.trips(*sizes, successive, self.multiprocessors)
+        return loop.trips(*sizes, successive, self.nest.multiprocessors)
 
     def _bounded(self, dim: str, bound: Bound) -> BoundedLoop:
         """Return a loop that a mask bounds."""
-        rows, extent = self.extents[bound.rows], self.extents[dim]
+        rows, extent = self.nest.extents[bound.rows], self.nest.extents[dim]
         return BoundedLoop(rows, extent, bound.offset, bound.since, bound.first)
 
     def _busiest(self, dim: str, bound: Bound, blocks: Blocks) -> float:
@@ -219,46 +166,46 @@ class KernelSummary(Contractions):
         Program p has the tiles p, p + `persistent`, and so on, in the order of their
         start. Blocks are no arrays.
         """
-        trips = [int(self.trips(loop, blocks)) for loop in self.grid]
-        index, swizzle = self.grid.index(bound.rows), int(self.swizzle(blocks))
+        trips = [int(self.trips(loop, blocks)) for loop in self.nest.grid]
+        index, swizzle = self.nest.grid.index(bound.rows), int(self.swizzle(blocks))
         tiles = tiles_in_order(trips, index, swizzle)
-        if bound.rows in self.order.reversed:
+        if bound.rows in self.nest.order.reversed:
             tiles = trips[index] - 1 - tiles
         sizes = int(blocks[bound.rows]), int(blocks[dim])
         lengths = self._bounded(dim, bound).by_tile(*sizes)[tiles]
-        return busiest(lengths, self.order.persistent)
+        return busiest(lengths, self.nest.order.persistent)
 
     def seen_of(self, tensor: Term) -> float:
         """Return the mean fraction of a tensor that loops over its dimensions read."""
-        return prod(self.seen.get(dim, 1.0) for dim in tensor.dims)
+        return prod(self.nest.seen.get(dim, 1.0) for dim in tensor.dims)
 
     @_once
     def successive(self, dim: str, blocks: Blocks) -> Real:
         """Return how many successive programs have the same tile of a dimension."""
-        if dim not in self.grid:
+        if dim not in self.nest.grid:
             return 1.0
-        trips = [self.trips(loop, blocks) for loop in self.grid]
-        index, swizzle = self.grid.index(dim), self.swizzle(blocks)
+        trips = [self.trips(loop, blocks) for loop in self.nest.grid]
+        index, swizzle = self.nest.grid.index(dim), self.swizzle(blocks)
         return successive_programs(trips, index, swizzle)
 
     @_once
     def swizzle(self, blocks: Blocks) -> Real:
         """Return the L2 swizzle, 1 for none."""
-        if self.group or not self.dots:
+        if self.nest.group or not self.products.operations:
             return 1.0
-        if self.order.swizzle:
-            return float(self.order.swizzle)
-        trips = [self.trips(dim, blocks) for dim in self.grid]
-        return l2_swizzle(trips, self.multiprocessors)
+        if self.nest.order.swizzle:
+            return float(self.nest.order.swizzle)
+        trips = [self.trips(dim, blocks) for dim in self.nest.grid]
+        return l2_swizzle(trips, self.nest.multiprocessors)
 
     @_once
     def programs(self, blocks: Blocks) -> Real:
         """Return the number of programs, or of tiles, of which programs do several."""
-        if self.shares is None:
-            return product(self.trips(dim, blocks) for dim in self.grid)
-        listed = (self.shares.part, self.shares.sequence)
-        lists = [dim for dim in self.grid if dim not in listed]
-        return self.shares.runs * product(self.trips(dim, blocks) for dim in lists)
+        if self.nest.shares is None:
+            return product(self.trips(dim, blocks) for dim in self.nest.grid)
+        listed = (self.nest.shares.part, self.nest.shares.sequence)
+        lists = [dim for dim in self.nest.grid if dim not in listed]
+        return self.nest.shares.runs * product(self.trips(dim, blocks) for dim in lists)
 
     def per_program(self, terms: Sequence[Term], blocks: Blocks) -> Real:
         """Return the sum of terms over all iterations of one program."""
@@ -276,23 +223,25 @@ class KernelSummary(Contractions):
         That is once for each sequence of its run of a list, or once. The loops over the
         tiles of sequences have those of the whole run.
         """
-        if self.shares is None or self.shares.loops.intersection(loops):
+        if self.nest.shares is None or self.nest.shares.loops.intersection(loops):
             return 1.0
-        return self.shares.sequences_of_run
+        return self.nest.shares.sequences_of_run
 
     @_once
     def _computed(self, loops: tuple[str, ...], mask: str, blocks: Blocks) -> Real:
         """Return in how many iterations of loops a term with a mask is computed."""
         return product(
             self._trips_run(dim, blocks).masked
-            if dim == mask and dim in self.unmasked
+            if dim == mask and dim in self.nest.unmasked
             else self.iterated(dim, blocks)
             for dim in loops
         )
 
     def moved(self, blocks: Blocks) -> Real:
         """Return the bytes that a program loads and stores, the mean over all."""
-        ids = (t.per_tile(blocks) * self._times_loaded(t, blocks) for t in self.ids)
+        ids = (
+            t.per_tile(blocks) * self._times_loaded(t, blocks) for t in self.moves.ids
+        )
         tiles = total(self.moved_by_loads(blocks))
         return tiles + total(ids) + total(self.moved_by_stores(blocks))
 
@@ -301,7 +250,7 @@ class KernelSummary(Contractions):
         """Return the bytes that one program moves by each load."""
         return [
             term.per_tile(blocks) * self._times_loaded(term, blocks)
-            for term in self.loads
+            for term in self.moves.loads
         ]
 
     @_once
@@ -311,7 +260,7 @@ class KernelSummary(Contractions):
             term.per_tile(blocks)
             * self.turns(term.loops)
             * product(self._trips_run(dim, blocks).mean for dim in term.loops)
-            for term in self.stores
+            for term in self.moves.stores
         ]
 
     def uneven(self, blocks: Blocks) -> Real:
@@ -326,8 +275,8 @@ class KernelSummary(Contractions):
                 self._times_loaded(tile, blocks, busiest=True)
                 - self._times_loaded(tile, blocks)
             )
-            for tile in self.loads
-            if self.seen.keys() & set(tile.loops)
+            for tile in self.moves.loads
+            if self.nest.seen.keys() & set(tile.loops)
         )
 
     def _times_loaded(
@@ -346,7 +295,7 @@ class KernelSummary(Contractions):
             if self.turns((dim,)) < self.turns(()):
                 times = times * choose(around, 1 / self.turns(()), 1.0)
             run = self._trips_run(dim, blocks).mean
-            if busiest and dim in self.seen:
+            if busiest and dim in self.nest.seen:
                 run = self.iterated(dim, blocks)
             times = times * choose(around, run, 1.0)
         return times
@@ -374,7 +323,7 @@ class KernelSummary(Contractions):
 
     def is_stationary(self, tile: Term, blocks: Blocks) -> Real:
         """Return 1 if a persistent program can load a tile once, else 0."""
-        grid = [(dim, self.trips(dim, blocks)) for dim in self.grid]
+        grid = [(dim, self.trips(dim, blocks)) for dim in self.nest.grid]
         same = same_in_all_tiles(tile.dims, grid)
         for _, around in self._loops_around(tile, blocks):
             same = np.logical_and(same, np.logical_not(around))
@@ -391,7 +340,7 @@ class KernelSummary(Contractions):
             iterated = (self.iterated(dim, blocks) for dim in loops)
             return self.turns(loops) * product(iterated)
 
-        waits = [wait for wait in self.waits if counts(wait.loops)]
+        waits = [wait for wait in self.sync.waits if counts(wait.loops)]
         return total(times(wait.loops) for wait in waits) - total(
             times(wait.loops) * (1 - self.is_looped(wait.repeated, blocks))
             for wait in waits
@@ -404,13 +353,13 @@ class KernelSummary(Contractions):
 
         That is the innermost of several iterations around a point where it waits.
         """
-        starts = [self._starts(wait, blocks) for wait in self.waits]
-        turns = self.turns(()) * (1 + len(self.unmasked))
+        starts = [self._starts(wait, blocks) for wait in self.sync.waits]
+        turns = self.turns(()) * (1 + len(self.nest.unmasked))
         return longest((1.0, *starts)) * turns
 
     def exposed(self, blocks: Blocks) -> Real:
         """Return how often one program waits outside of loops of contractions."""
-        loops = {product.loops for product in self.products}
+        loops = {product.loops for product in self.products.roles}
         return self._waits(lambda around: around not in loops, blocks)
 
     def _starts(self, wait: Wait, blocks: Blocks) -> Real:

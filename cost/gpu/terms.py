@@ -63,13 +63,13 @@ class Term(NamedTuple):
     inner: tuple[str, ...] = ()
     """Loops inside of `loops`: it counts only where each of them has one trip."""
     mask: str = ""
-    """The loop whose mask it computes; see `KernelSummary.unmasked`."""
+    """The loop whose mask it computes; see `Nest.unmasked`."""
     in_loop: LoopCost | None = None
     """Its cost in a loop of contractions, if that is not `weight`."""
     late: bool = False
     """Whether it is loaded after an inner loop, and so not hoisted; see `hoisting`."""
     tensor: int | None = None
-    """The position of the tensor that it is loaded from in `KernelSummary.tensors`."""
+    """The position of the tensor that it is loaded from in `Moves.tensors`."""
     repeated: tuple[str, ...] = ()
     """If not empty, it is loaded already where these loops have one iteration."""
 

@@ -89,24 +89,24 @@ def kernel_work(
     blocks = Evaluated.of(summary, blocks)
     needs = needs or program_needs(summary, blocks, numbers, gpu)
     dots, vectors, looped = operations(summary, blocks, numbers.warps, gpu)
-    ids = [size_of(term, summary) for term in summary.ids]
+    ids = [size_of(term, summary) for term in summary.moves.ids]
     again = repeated_waits(summary, numbers)
     programs = summary.programs(blocks) * numbers.cluster
-    if summary.dot_type == "f32":
+    if summary.products.element == "f32":
         # Exact f32 products run on vector lanes, two operations an instruction.
         dots, vectors, looped = 0.0, vectors + dots / 2, looped + dots / 2
     work = KernelWork(
         programs=programs,
         tensor_operations=dots,
         vector_operations=vectors,
-        shared_reads=summary.per_program(summary.dot_reads, blocks),
+        shared_reads=summary.per_program(summary.products.reads, blocks),
         moved_bytes=summary.moved(blocks),
         uneven_bytes=summary.uneven(blocks),
         device_bytes=total(
             (*tensor_traffic(summary, blocks, gpu, numbers.cluster), *ids)
         ),
         rounds=summary.iterations(blocks) + again,
-        element=summary.dot_type,
+        element=summary.products.element,
         stages=numbers.stages,
         warps=numbers.warps,
         registers=needs.registers,
@@ -114,15 +114,15 @@ def kernel_work(
         groups=needs.groups,
         pipelines=summary.pipelines(blocks),
         looped_operations=looped,
-        converted_bytes=2 * summary.per_program(summary.converted, blocks),
+        converted_bytes=2 * summary.per_program(summary.vector.converted, blocks),
         exposed_rounds=summary.exposed(blocks) + again,
         joined_rounds=joined_rounds(summary, blocks),
         exposed_bytes=loaded_outside(summary, blocks),
         read_operations=read_operations(summary, blocks, numbers.warps, gpu),
         stored_bytes=total(summary.moved_by_stores(blocks)),
         written_bytes=written_bytes(summary, blocks, numbers.cluster),
-        exchanges=summary.exchanges,
-        rank_exchanges=summary.rank_exchanges,
+        exchanges=summary.sync.exchanges,
+        rank_exchanges=summary.sync.rank_exchanges,
         cluster=numbers.cluster,
         cluster_exchanges=cluster_exchanges(
             summary, blocks, numbers.warps, numbers.cluster, gpu
@@ -164,16 +164,18 @@ def operations(
     replicas = replication(summary, blocks, warps, gpu)
     dots = total(
         summary.per_program((term,), blocks) * replicas(dims)
-        for term, dims in zip(summary.dots, summary.dot_results, strict=True)
+        for term, dims in zip(
+            summary.products.operations, summary.products.results, strict=True
+        )
     )
 
     @cache
     def repeated(term: Term) -> Real:
         return summary.per_program((term,), blocks) * replicas(term.dims)
 
-    loops = {product.loops for product in summary.products}
+    loops = {product.loops for product in summary.products.roles}
     later, lanes, special = 0.0, 0.0, 0.0
-    for term in summary.vectors:
+    for term in summary.vector.operations:
         count, inside = repeated(term), 0.0
         if term.loops in loops:
             inside = count * summary.is_looped(term.loops, blocks)
@@ -201,16 +203,16 @@ def tensor_traffic(
     programs = summary.programs(blocks) * cluster
     waves = wave_count(programs, gpu.multiprocessors * gpu.sharing)
     traffic: list[Real] = []
-    shares, loaded = summary.shares, loaded_by_tensor(summary, blocks)
-    repeating = [d for d in summary.grid if shares is None or d != shares.part]
-    for position, tensor in enumerate(summary.tensors):
+    shares, loaded = summary.nest.shares, loaded_by_tensor(summary, blocks)
+    repeating = [d for d in summary.nest.grid if shares is None or d != shares.part]
+    for position, tensor in enumerate(summary.moves.tensors):
         lacking = [dim for dim in repeating if dim not in tensor.dims]
         again = product(reloads(tensor, dim, summary, blocks, gpu) for dim in lacking)
         size = size_of(tensor, summary) * summary.seen_of(tensor)
         again = np.maximum(np.minimum(again, waves), 1)
         times = loop_reloads(tensor, loaded.get(position, 0.0), summary, blocks, gpu)
         traffic.append(size * again * times)
-    sizes = [size_of(tensor, summary) for tensor in summary.spilled]
+    sizes = [size_of(tensor, summary) for tensor in summary.moves.spilled]
     times = times_spilled(sum(sizes), summary.programs(blocks), gpu)
     return (*traffic, *(size * times for size in sizes))
 
@@ -235,7 +237,7 @@ def written_bytes(summary: KernelSummary, blocks: Blocks, cluster: Real = 1) -> 
     programs = summary.programs(blocks) * cluster
     return total(
         np.minimum(programs * tile, size_of(store, summary))
-        for store, tile in zip(summary.stores, moved, strict=True)
+        for store, tile in zip(summary.moves.stores, moved, strict=True)
     )
 
 
@@ -257,8 +259,8 @@ def reloads(
 
     def extent(other: str) -> Real:
         faster = np.less(summary.successive(other, blocks), period) | grouped
-        inside = other not in summary.grid
-        return np.where(inside | faster, summary.extents[other], blocks[other])
+        inside = other not in summary.nest.grid
+        return np.where(inside | faster, summary.nest.extents[other], blocks[other])
 
     touched = tensor.weight * product(map(extent, tensor.dims))
     last = np.greater(swizzle, 1) & np.greater(period, 1)
@@ -270,7 +272,7 @@ def reloads(
 
 def inner_trips(dim: str, summary: KernelSummary, blocks: Blocks) -> list[Real]:
     """Return the tiles of the loops of the grid after that over `dim`."""
-    inner = summary.grid[summary.grid.index(dim) + 1 :]
+    inner = summary.nest.grid[summary.nest.grid.index(dim) + 1 :]
     return [summary.trips(loop, blocks) for loop in inner]
 
 
@@ -285,22 +287,26 @@ def group_bytes(last: str, summary: KernelSummary, blocks: Evaluated) -> Real:
         tiles = product(
             summary.trips(dim, blocks)
             for dim in tensor.dims
-            if dim in summary.grid and dim != last
+            if dim in summary.nest.grid and dim != last
         )
         sizes = (
-            blocks[dim] if dim in summary.grid else summary.extents[dim]
+            blocks[dim] if dim in summary.nest.grid else summary.nest.extents[dim]
             for dim in tensor.dims
         )
         one = tensor.weight * product(sizes)
         return one * np.minimum(tiles, summary.swizzle(blocks))
 
-    return blocks.once((group_bytes, last), lambda: total(map(loaded, summary.tensors)))
+    return blocks.once(
+        (group_bytes, last), lambda: total(map(loaded, summary.moves.tensors))
+    )
 
 
 def loaded_by_tensor(summary: KernelSummary, blocks: Blocks) -> dict[int | None, Real]:
     """Return the bytes that one program loads of each tensor, by its position."""
     loaded: dict[int | None, Real] = {}
-    for load, moved in zip(summary.loads, summary.moved_by_loads(blocks), strict=True):
+    for load, moved in zip(
+        summary.moves.loads, summary.moved_by_loads(blocks), strict=True
+    ):
         add_to(loaded, load.tensor, moved)
     return loaded
 
@@ -315,10 +321,11 @@ def loop_reloads(
     again: from L2 if that holds the parts of all running programs, else from memory.
     `loaded` are the bytes that a program loads of it.
     """
-    parts = [dim for dim in summary.grid if dim in tensor.dims]
-    others = [dim for dim in summary.grid if dim not in tensor.dims]
+    parts = [dim for dim in summary.nest.grid if dim in tensor.dims]
+    others = [dim for dim in summary.nest.grid if dim not in tensor.dims]
     part = tensor.weight * product(
-        blocks[dim] if dim in parts else summary.extents[dim] for dim in tensor.dims
+        blocks[dim] if dim in parts else summary.nest.extents[dim]
+        for dim in tensor.dims
     )
     running = np.minimum(summary.programs(blocks), gpu.multiprocessors)
     same = product(summary.trips(dim, blocks) for dim in others)
@@ -330,7 +337,7 @@ def loop_reloads(
 
 def size_of(tensor: Term, summary: KernelSummary) -> float:
     """Return the bytes of a whole tensor."""
-    return tensor.weight * prod(summary.extents[dim] for dim in tensor.dims)
+    return tensor.weight * prod(summary.nest.extents[dim] for dim in tensor.dims)
 
 
 def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:

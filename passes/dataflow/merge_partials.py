@@ -341,15 +341,15 @@ def _tiling(
 
     Its programs have the warps and stages of `launch`.
     """
-    if summary.dots or summary.group:
+    if summary.products.operations or summary.nest.group:
         return None
     tiles = joined_extents(split.yielded)
     sizes: dict[str, Sequence[int]] = {}
-    for dim in summary.extents:
-        size = power_of_two(summary.extents[dim])
-        if dim in summary.grid:
+    for dim in summary.nest.extents:
+        size = power_of_two(summary.nest.extents[dim])
+        if dim in summary.nest.grid:
             sizes[dim] = (power_of_two(tiles[dim]) if dim in counters else size,)
-        elif dim in summary.loops:
+        elif dim in summary.nest.loops:
             sizes[dim] = [1 << n for n in range(size.bit_length())]
         else:
             sizes[dim] = block_sizes(summary, dim)

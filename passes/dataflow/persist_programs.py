@@ -320,9 +320,9 @@ class _NodeModel:
 
     def persistent(self, stages: int, programs: int) -> KernelWork:
         """Return the same for a number of persistent programs."""
-        summary = replace(
-            self.summary, order=replace(self.summary.order, persistent=programs)
-        )
+        nest = self.summary.nest
+        nest = replace(nest, order=replace(nest.order, persistent=programs))
+        summary = replace(self.summary, nest=nest)
         work = replace(self.work(stages, summary), loads_ahead=self.launch.specialize)
         if self.waits:
             return with_tile_loop(work, summary, self.gpu.device, self.kept)

@@ -82,7 +82,7 @@ def plan_order(
         summary = summarize(node, levels, gpu)
         if dims := growing_dims(node, summary):
             group = (node.launch or LaunchAttr()).group
-            given = replace(summary.order, swizzle=group)
+            given = replace(summary.nest.order, swizzle=group)
             forms = {
                 "index": replace(given, reversed=frozenset()),
                 "longest": replace(given, reversed=frozenset(dims)),
@@ -104,7 +104,7 @@ def growing_dims(node: SpatialOp, summary: KernelSummary) -> tuple[str, ...]:
     ordered: tuple[str, ...] = ()
     if isinstance(kernel, KernelOp):
         ordered = (*source_dims(kernel, node), *destination_dims(kernel, node))
-    rows = {bound.rows for bound in summary.bounds.values() if not bound.since}
+    rows = {bound.rows for bound in summary.nest.bounds.values() if not bound.since}
     return tuple(
         dim
         for dim, factor in node.factors.items()
@@ -144,7 +144,7 @@ def _fastest(
     numbers = launch_numbers(launch)
 
     def seconds(order: LaunchOrder) -> Real:
-        ordered = replace(summary, order=order)
+        ordered = replace(summary, nest=replace(summary.nest, order=order))
         return price(ordered, blocks, numbers, gpu).seconds
 
     orders = list(forms.items())

@@ -100,7 +100,8 @@ def _is_faster(
         return False
 
     def seconds(dims: frozenset[str]) -> Real:
-        return price(replace(summary, unmasked=dims), blocks, numbers, gpu).seconds
+        written = replace(summary, nest=replace(summary.nest, unmasked=dims))
+        return price(written, blocks, numbers, gpu).seconds
 
     dims = frozenset(loop.dim for node in found for loop in node.loops)
     candidates = [

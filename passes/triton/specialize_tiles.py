@@ -131,15 +131,20 @@ def specialized_tiling(
 
 def may_specialize(summary: KernelSummary, gpu: Device) -> bool:
     """Return whether a loop of a kernel may have producer warps."""
-    loops = {dot.loops[:1] for dot in summary.products}
+    loops = {dot.loops[:1] for dot in summary.products.roles}
     return (
         gpu.triton.specialized is not None
         and gpu.triton.copies.descriptor_bytes > 0
-        and len(summary.products) > 1
+        and len(summary.products.roles) > 1
         and len(loops) == 1
         and () not in loops
-        and not (summary.group or summary.ids or summary.added or summary.seen)
-        and summary.dot_type != "f32"
+        and not (
+            summary.nest.group
+            or summary.moves.ids
+            or summary.held.added
+            or summary.nest.seen
+        )
+        and summary.products.element != "f32"
     )
 
 
@@ -166,8 +171,10 @@ def _best_tiling(
     if specialized is None or not may_specialize(summary, gpu):
         return None
     sizes: Sizes = {
-        dim: block_sizes(summary, dim, None if dim in summary.inner_dims else DEPTHS)
-        for dim in summary.extents
+        dim: block_sizes(
+            summary, dim, None if dim in summary.nest.inner_dims else DEPTHS
+        )
+        for dim in summary.nest.extents
     }
     numbers: Sizes = {"warps": (specialized.warps,), "stages": (specialized.stages,)}
     sizes = {**sizes, **numbers, **kept}
@@ -188,7 +195,10 @@ def _is_faster(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> bool:
     def specialized() -> Found[bool]:
         return Found(True, Cost(tiling.seconds), tiling.limit)
 
-    sizes = (f"{dim}={tiling.blocks[dim]}" for dim in (*summary.grid, *summary.loops))
+    sizes = (
+        f"{dim}={tiling.blocks[dim]}"
+        for dim in (*summary.nest.grid, *summary.nest.loops)
+    )
     candidates = [
         Candidate("all load", present),
         Candidate(f"some load, {' '.join(sizes)}", specialized),

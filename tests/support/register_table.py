@@ -69,7 +69,7 @@ class Table:
     def rows(self, op: str) -> list[Row]:
         """Return the compiled tilings of an op."""
         summary, _ = self.kernel(op)
-        whole = {dim: block_sizes(summary, dim)[-1] for dim in summary.extents}
+        whole = {dim: block_sizes(summary, dim)[-1] for dim in summary.nest.extents}
         found: list[Row] = []
         for name, tiling, registers, spilled in _lines(self.file):
             if name == op:

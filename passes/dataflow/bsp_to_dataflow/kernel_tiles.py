@@ -125,7 +125,7 @@ def other_tiles(
     summary = summarize(node, gpu_levels(system), gpu)
     if (priced := tilings_that_fit(summary, gpu)) is None:
         return
-    found = ranked("other tiles", f"@{name}", priced.candidates(summary.grid))
+    found = ranked("other tiles", f"@{name}", priced.candidates(summary.nest.grid))
     looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
     present = tile_blocks(node)
     for tiling in (candidate.result for candidate in found):

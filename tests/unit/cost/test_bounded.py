@@ -283,7 +283,7 @@ def priced(text: str, first: str = "") -> tuple[float, dict[str, Bound]]:
     found = estimate_of(node)
     assert found is not None
     summary = summarize(node, gpu_levels(system), device_of(system))
-    return found.latency, dict(summary.bounds)
+    return found.latency, dict(summary.nest.bounds)
 
 
 def test_causal_attention_is_priced_at_little_more_than_half():
@@ -316,9 +316,9 @@ def test_the_bytes_of_all_programs_are_those_that_run():
     (function,) = compute_functions(module)
     (node,) = grid_nodes(function)
     summary = summarize(node, gpu_levels(system), device_of(system))
-    blocks = {dim: 64.0 for dim in summary.extents} | {"B": 1.0, "H": 1.0}
+    blocks = {dim: 64.0 for dim in summary.nest.extents} | {"B": 1.0, "H": 1.0}
     assert summary.iterated("N", blocks) == 8
-    whole = replace(summary, bounds={})
+    whole = replace(summary, nest=replace(summary.nest, bounds={}))
     running, every = (list(each.moved_by_loads(blocks)) for each in (summary, whole))
     fractions = {float(some / full) for some, full in zip(running, every, strict=True)}
     assert fractions == {1.0, 4.5 / 8}

@@ -60,7 +60,7 @@ def test_rows_and_ids_come_from_memory_once_and_the_table_does_not():
     found = priced(CHOSEN["V"], ROWS)
     rows = 1000 * 64 * 4
     assert float(found.work.device_bytes) == rows + 1000 * 4 + rows
-    assert [term.dims for term in found.summary.ids] == [("T",)]
+    assert [term.dims for term in found.summary.moves.ids] == [("T",)]
 
 
 def test_ids_of_64_bits_have_8_bytes():
@@ -73,8 +73,8 @@ def test_a_program_waits_for_ids_before_it_loads_rows():
     found = priced(CHOSEN["V"], ROWS)
     whole = tensor(TABLE)
     plain = priced(f"%r = compound.map tanh %x : {whole} -> {whole}", TABLE)
-    assert len(found.summary.waits) == len(plain.summary.waits) + 1
-    assert plain.summary.ids == ()
+    assert len(found.summary.sync.waits) == len(plain.summary.sync.waits) + 1
+    assert plain.summary.moves.ids == ()
 
 
 @pytest.mark.parametrize(("along", "width"), [("V", 16), ("D", 4)])

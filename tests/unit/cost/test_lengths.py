@@ -39,13 +39,13 @@ def first_kernel(
 
 
 def test_loops_over_keys_end_at_lengths_also_in_parts():
-    assert first_kernel("flash_decode", 0.5)[0].seen == {"S": 0.5}
+    assert first_kernel("flash_decode", 0.5)[0].nest.seen == {"S": 0.5}
     split = first_kernel("flash_decode", 0.25, "split{dim=S parts=4},")[0]
-    assert split.seen == {"S_in": 0.25}
+    assert split.nest.seen == {"S_in": 0.25}
 
 
 def test_rows_that_a_mask_compares_are_no_lengths():
-    assert first_kernel("attention_causal", 0.5)[0].seen == {}
+    assert first_kernel("attention_causal", 0.5)[0].nest.seen == {}
 
 
 def test_the_mean_of_the_keys_is_loaded_and_the_longest_sequence_ends_last():
@@ -69,5 +69,6 @@ def test_the_mean_of_the_keys_is_loaded_and_the_longest_sequence_ends_last():
 
 def test_with_more_programs_on_a_multiprocessor_lengths_even_out():
     half, _ = first_kernel("flash_decode", 0.5)
-    more = replace(half, extents={**half.extents, "B": 4 * 132})
+    extents = {**half.nest.extents, "B": 4 * 132}
+    more = replace(half, nest=replace(half.nest, extents=extents))
     assert more.uneven(BLOCKS) == half.uneven(BLOCKS) / 8

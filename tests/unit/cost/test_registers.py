@@ -39,7 +39,7 @@ def test_products_of_each_loop_have_a_layout_of_their_own() -> None:
     """Four warps: gate and up share a loop, and their tiles are wider than high."""
     summary, gpu = TABLE.kernel("gated_mlp")
     blocks = {"M": 32, "K": 64, "N": 64, "L": 32}
-    gate, up, down = summary.products
+    gate, up, down = summary.products.roles
     layouts = Layouts(summary, blocks, 4, gpu)
     assert gate == up
     assert layouts.of[gate] == Layout(1, 4)
@@ -49,8 +49,8 @@ def test_products_of_each_loop_have_a_layout_of_their_own() -> None:
 def test_a_loop_of_one_trip_is_none() -> None:
     """Then all products are in one body, where the last decides."""
     summary, gpu = TABLE.kernel("gated_mlp")
-    blocks = {"M": 32, "K": summary.extents["K"], "N": 64, "L": 32}
-    gate, _, down = summary.products
+    blocks = {"M": 32, "K": summary.nest.extents["K"], "N": 64, "L": 32}
+    gate, _, down = summary.products.roles
     layouts = Layouts(summary, blocks, 4, gpu)
     assert layouts.of[gate] == layouts.of[down] == Layout(4, 1)
 
@@ -130,7 +130,7 @@ def test_what_an_iteration_loads_is_beside_the_accumulator(
     starts, and not where operands in registers take more.
     """
     summary, gpu = TABLE.kernel(op)
-    blocks = {dim: tiling.get(dim, 1) for dim in summary.extents}
+    blocks = {dim: tiling.get(dim, 1) for dim in summary.nest.extents}
     found = [
         float(thread_registers(summary, blocks, LaunchNumbers(4, 1), each))
         for fraction in (0, 1)

@@ -64,7 +64,7 @@ def test_a_result_and_what_it_is_computed_of_are_both_alive(
 def test_a_product_takes_the_largest_instruction_that_it_fills() -> None:
     """Accumulators of 64 x 64 and of 16 x 64, by four wavefronts of 64 threads."""
     summary, gpu = TABLE.kernel("gemm")
-    (made,) = summary.products
+    (made,) = summary.products.roles
     for rows, share in ((64, (32, 32, 2)), (16, (16, 16, 4))):
         layouts = Layouts(summary, {"M": rows, "N": 64, "K": 32}, 4, gpu)
         found = layouts.fragments[made]

@@ -27,7 +27,7 @@ def test_rows_in_one_tile_are_loaded_once(layernorm: KernelSummary):
 
 
 def test_loops_of_several_trips_load_rows_again(layernorm: KernelSummary):
-    loops = sum(load.dims == ("M", "N") for load in layernorm.loads)
+    loops = sum(load.dims == ("M", "N") for load in layernorm.moves.loads)
     assert loops >= 2
     found = layernorm.moved({"M": 1.0, "N": COLUMNS / 2})
     assert found == (3 + loops) * TILE
@@ -38,7 +38,7 @@ def test_a_loop_that_loads_nothing_else_does_not_wait(layernorm: KernelSummary):
     whole = {"M": 1.0, "N": float(COLUMNS)}
     assert layernorm.iterations(whole) == layernorm.exposed(whole) == 2
     halves = {"M": 1.0, "N": COLUMNS / 2}
-    loops = sum(load.dims == ("M", "N") for load in layernorm.loads)
+    loops = sum(load.dims == ("M", "N") for load in layernorm.moves.loads)
     assert layernorm.exposed(halves) == 2 * loops
 
 
@@ -47,7 +47,7 @@ def test_second_parts_of_loops_start_at_the_same_offsets(
     layernorm: KernelSummary, columns: float, loads: int
 ):
     """128 threads copy 8 x 1024 numbers of 16 bits by 8 copies, two tiles ahead."""
-    again = loads * (sum(load.dims == ("M", "N") for load in layernorm.loads) - 1)
+    again = loads * (sum(load.dims == ("M", "N") for load in layernorm.moves.loads) - 1)
     blocks, numbers = {"M": 8.0, "N": columns}, LaunchNumbers(4, 3)
     found = second_part_registers(layernorm, blocks, numbers, H200)
     assert found == H200.triton.loops.second_loop_registers + 2 * 8 * again

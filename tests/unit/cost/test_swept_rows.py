@@ -93,7 +93,7 @@ def converted(module: ModuleOp, *, stored: bool = True) -> list[float]:
     found: list[float] = []
     for node in nodes:
         summary = summarize(node, gpu_levels(system), device)
-        tiles = summary.per_program(summary.converted, tile_blocks(node))
+        tiles = summary.per_program(summary.vector.converted, tile_blocks(node))
         found.append(float(tiles) * float(summary.programs(tile_blocks(node))))
     return found
 

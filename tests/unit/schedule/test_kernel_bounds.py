@@ -222,7 +222,7 @@ def test_products_rule_out_only_kernels_without_tilings():
 def some_tiling_fits(summary: KernelSummary, gpu: Device) -> bool:
     """Return whether one of all tilings fits, without asking the smallest blocks."""
     tried = (
-        {dim: block_sizes(summary, dim, depths) for dim in summary.extents}
+        {dim: block_sizes(summary, dim, depths) for dim in summary.nest.extents}
         for depths in (None, DOT_DEPTHS, SHORT_DEPTHS)
     )
     return not unpadded_vector(summary) and any(

@@ -117,7 +117,7 @@ def test_long_blocks_of_odd_sizes_are_right(tmp_path: Path):
 
 def test_loops_with_computed_operands_and_loops_inside_have_short_blocks():
     summary = summary_of(GATED_MLP)
-    assert "K" in summary.inner_dims
+    assert "K" in summary.nest.inner_dims
     assert not may_be_long(summary, "K")
     assert not may_be_long(summary, "N")
     assert may_be_long(summary_of(gemm(64, 512)), "K")

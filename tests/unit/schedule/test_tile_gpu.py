@@ -142,7 +142,7 @@ def test_no_tiling_that_is_worth_trying_has_such_a_loop(hardware: str) -> None:
     summary = summarize(node, levels, gpu)
     priced = tilings_that_fit(summary, gpu)
     assert priced is not None
-    found = ranked("other tiles", "@o", priced.candidates(summary.grid))
+    found = ranked("other tiles", "@o", priced.candidates(summary.nest.grid))
     assert {each.result.blocks["D"] for each in found} == {128}
 
 
@@ -330,10 +330,10 @@ def test_summary_counts_the_work_of_all_programs() -> None:
     programs = summary.programs(blocks)
     assert programs == 4
     reduction_loops = 3
-    assert programs * summary.per_program(summary.dots, blocks) == (
+    assert programs * summary.per_program(summary.products.operations, blocks) == (
         reduction_loops * 2 * 64 * 128 * 32
     )
-    assert summary.per_program(summary.stores, blocks) == 16 * 128 * 2
+    assert summary.per_program(summary.moves.stores, blocks) == 16 * 128 * 2
 
 
 def attention_summary() -> KernelSummary:
@@ -367,7 +367,8 @@ def test_blocks_remember_the_formulas_of_one_summary() -> None:
     assert summary.trips("N", blocks) == summary.trips("N", HEAD) == 4096 // 64
     blocks["N"] = 32
     assert summary.trips("N", blocks) == 4096 // 64
-    other = replace(summary, extents={**summary.extents, "N": 128})
+    extents = {**summary.nest.extents, "N": 128}
+    other = replace(summary, nest=replace(summary.nest, extents=extents))
     assert (
         other.trips("N", blocks) == other.trips("N", Evaluated.of(other, blocks)) == 4
     )
@@ -407,7 +408,7 @@ def test_warps_are_spread_over_the_rows_of_queries(
     """Instructions that read shared memory take 16 rows of each warp."""
     summary = attention_summary()
     layouts = Layouts(summary, {**HEAD, "M": rows}, warps, GPU)
-    layout = layouts.of[summary.products[-1]]
+    layout = layouts.of[summary.products.roles[-1]]
     assert (layout.rows, layout.columns) == (along_rows, warps // along_rows)
 
 

@@ -191,7 +191,7 @@ class _Least:
         )
         smallest = smallest_blocks(summary)
         parts = self._padding(smallest) | {
-            dim: least_part(kernel.group, dim, summary.extents, blocks, gpu)
+            dim: least_part(kernel.group, dim, summary.nest.extents, blocks, gpu)
             for dim in kernel.cut
         }
         all_blocks = {**smallest, **blocks}
@@ -246,7 +246,7 @@ class _Least:
         """Return how much longer than its extent each dimension is in blocks."""
         return {
             dim: ceil_div(extent, smallest[dim]) * smallest[dim] / extent
-            for dim, extent in self.summary.extents.items()
+            for dim, extent in self.summary.nest.extents.items()
             if dim not in self.kernel.grid
         }
 
@@ -368,7 +368,7 @@ class _Least:
         several = {
             dim
             for dim in loops
-            if self.summary.extents[dim] > max(block_sizes(self.summary, dim))
+            if self.summary.nest.extents[dim] > max(block_sizes(self.summary, dim))
         }
         if not several:
             return False
@@ -427,7 +427,7 @@ class _Least:
         if dim in self.kernel.cut:
             return 1
         largest = max(block_sizes(self.summary, dim))
-        return ceil_div(self.summary.extents[dim], largest)
+        return ceil_div(self.summary.nest.extents[dim], largest)
 
 
 def _moved(values: Values, blocks: Blocks, parts: Mapping[str, Real]) -> Real:

@@ -282,7 +282,7 @@ class Trials:
                 continue
             node = self._built(kernel)
             summary = summarize(node, self._levels, self.gpu)
-            if not any(may_be_long(summary, dim) for dim in summary.dot_depths):
+            if not any(may_be_long(summary, dim) for dim in summary.products.depths):
                 continue
             tiling = best_tiling(node, summary, self.gpu)
             if tiling is None or tiling.seconds >= trial.tiling.seconds:

@@ -207,11 +207,11 @@ class _TiledKernel:
     def _check_products(self) -> None:
         """Raise PassFailedException if tiles make a large product no `tl.dot`."""
         blocks = self.blocks
-        for dot in self.summary.products:
+        for dot in self.summary.products.roles:
             if dot.wastes_dot(blocks, MIN_DOT_EXTENT):
                 dims = [dim for dim in sorted(dot.batch) if blocks[dim] > 1]
                 sizes = " and ".join(f"{blocks[dim]} of {dim}" for dim in dims)
-                extents = self.summary.extents
+                extents = self.summary.nest.extents
                 factors = " ".join(f"{dim}={extents[dim]}" for dim in dims)
                 raise OpError(
                     self.node,

@@ -182,7 +182,7 @@ class PricedTilings:
 
     def candidates(self, names: Sequence[str]) -> Iterator[Candidate[KernelTiling]]:
         """Yield the best tiling for each value of the numbers called `names`."""
-        dims = (*self._summary.grid, *self._summary.loops)
+        dims = (*self._summary.nest.grid, *self._summary.nest.loops)
         seen: set[int] = set()
         for name in names:
             for number in self._sizes[name]:
@@ -205,7 +205,7 @@ class PricedTilings:
 
     def varied(self) -> Sequence[str]:
         """Return the names of the numbers to list: of the grid, of loops, or launch."""
-        for names in (self._summary.grid, self._summary.loops):
+        for names in (self._summary.nest.grid, self._summary.nest.loops):
             if any(len(self._sizes[name]) > 1 for name in names):
                 return (*names, *self._clusters)
         return (*LAUNCHES, *self._clusters)
@@ -251,14 +251,16 @@ class PricedTilings:
     def _row_groups(self, blocks: Mapping[str, int]) -> RowGroups | None:
         """Return how groups divide the rows; each multiprocessor has one program."""
         summary = self._summary
-        if not summary.group:
+        if not summary.nest.group:
             return None
-        (dim,) = (dim for dim in summary.grid if dim not in summary.group)
+        (dim,) = (dim for dim in summary.nest.grid if dim not in summary.nest.group)
         size = int(
-            product_of(summary.trips(group_dim, blocks) for group_dim in summary.group)
+            product_of(
+                summary.trips(group_dim, blocks) for group_dim in summary.nest.group
+            )
         )
         limit = self._gpu.multiprocessors // size
-        return row_groups(summary.extents[dim], blocks[dim], limit)
+        return row_groups(summary.nest.extents[dim], blocks[dim], limit)
 
 
 def _found(tiling: KernelTiling) -> Found[KernelTiling]:
@@ -283,7 +285,8 @@ def tilings_that_fit(
     tried: list[Sizes] = []
     for depths in (None, DOT_DEPTHS, SHORT_DEPTHS):
         sizes = {
-            dim: block_sizes(summary, dim, depths, long=long) for dim in summary.extents
+            dim: block_sizes(summary, dim, depths, long=long)
+            for dim in summary.nest.extents
         }
         if sizes in tried or wasted_product(summary, sizes):
             continue
@@ -304,7 +307,7 @@ def launches_that_fit(
     for launches in (LAUNCHES, LARGE_LAUNCHES, SINGLE_STAGE):
         tried = {n: (fixed[n],) if n in fixed else s for n, s in launches.items()}
         pipelined = launches is not SINGLE_STAGE
-        if summary.group and pipelined and "stages" not in fixed:
+        if summary.nest.group and pipelined and "stages" not in fixed:
             tried["stages"] = GROUP_STAGES
         sizes = (fixed[CLUSTER],) if CLUSTER in fixed else cluster_sizes(summary, gpu)
         if len(sizes) > 1 or sizes[0] > 1:
@@ -337,7 +340,9 @@ def wasted_product(summary: KernelSummary, sizes: Sizes) -> bool:
     Only the smallest sizes are tested: batch dimensions, which decide, have one size.
     """
     smallest = {dim: min(blocks) for dim, blocks in sizes.items()}
-    return any(dot.wastes_dot(smallest, MIN_DOT_EXTENT) > 0 for dot in summary.products)
+    return any(
+        dot.wastes_dot(smallest, MIN_DOT_EXTENT) > 0 for dot in summary.products.roles
+    )
 
 
 def unpadded_vector(summary: KernelSummary) -> bool:
@@ -348,18 +353,19 @@ def unpadded_vector(summary: KernelSummary) -> bool:
     product. Without a dot its loop would wait for every load. Not for f32, which
     `pad-blocks` does not pad.
     """
-    return summary.dot_type != "f32" and any(
-        side and side <= summary.batch_dims
-        for dot in summary.products
+    return summary.products.element != "f32" and any(
+        side and side <= summary.products.batch
+        for dot in summary.products.roles
         for side in (dot.rows, dot.columns)
-        if all(summary.extents[dim] == 1 for dim in side)
+        if all(summary.nest.extents[dim] == 1 for dim in side)
     )
 
 
 def smallest_blocks(summary: KernelSummary) -> dict[str, int]:
     """Return the smallest candidate block size of each dimension."""
     return {
-        dim: min(block_sizes(summary, dim, SHORT_DEPTHS)) for dim in summary.extents
+        dim: min(block_sizes(summary, dim, SHORT_DEPTHS))
+        for dim in summary.nest.extents
     }
 
 
@@ -377,23 +383,27 @@ def block_sizes(
     `DOT_DEPTHS`, with `long` also `LONG_DEPTH`, or the whole extent for a loop inside
     another one, see `WHOLE_DEPTH`.
     """
-    if dim in summary.group:
-        return (summary.group[dim],)
-    full = power_of_two(summary.extents[dim])
-    in_grid, in_dot = dim in summary.grid, dim in summary.dot_dims
+    if dim in summary.nest.group:
+        return (summary.nest.group[dim],)
+    full = power_of_two(summary.nest.extents[dim])
+    in_grid, in_dot = dim in summary.nest.grid, dim in summary.products.dims
     if in_dot:
         full = max(full, MIN_DOT_EXTENT)
-    if not in_grid and dim not in summary.loops:
+    if not in_grid and dim not in summary.nest.loops:
         return (full,)
-    if dim in summary.batch_dims:
+    if dim in summary.products.batch:
         return (1,)
     sizes = GRID_BLOCKS if in_grid else LOOP_BLOCKS
     if in_dot:
         sizes = DOT_BLOCKS
-    if dim in summary.dot_depths:
-        if depths is None and dim in summary.inner_dims and full <= WHOLE_DEPTH:
+    if dim in summary.products.depths:
+        if depths is None and dim in summary.nest.inner_dims and full <= WHOLE_DEPTH:
             return (full,)
-        sizes = EXACT_DOT_DEPTHS if summary.dot_type == "f32" else depths or DOT_DEPTHS
+        sizes = (
+            EXACT_DOT_DEPTHS
+            if summary.products.element == "f32"
+            else depths or DOT_DEPTHS
+        )
         if long and sizes is DOT_DEPTHS and may_be_long(summary, dim):
             sizes = (*sizes, LONG_DEPTH)
     return [size for size in sizes if size <= full] or [full]
@@ -401,6 +411,6 @@ def block_sizes(
 
 def may_be_long(summary: KernelSummary, dim: str) -> bool:
     """Return whether a summed dimension may have long blocks, see `LONG_DEPTH`."""
-    computed = any(dim in dot.rows | dot.columns for dot in summary.products)
-    least = min((summary.extents[dim], *summary.shards.values()))
-    return dim not in summary.inner_dims and not computed and least >= LONG_DEPTH
+    computed = any(dim in dot.rows | dot.columns for dot in summary.products.roles)
+    least = min((summary.nest.extents[dim], *summary.nest.shards.values()))
+    return dim not in summary.nest.inner_dims and not computed and least >= LONG_DEPTH
