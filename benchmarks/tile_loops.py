@@ -52,8 +52,8 @@ def expected(text: str) -> KernelWork:
     (program,) = (op for op in module.walk() if isinstance(op, ProgramOp))
     plan = launch_plan_of(program, attached_system(module))
     *_, last = (step for step in plan if isinstance(step, Launch))
-    (part,) = last.parts
-    return part.work
+    (node,) = last.nodes
+    return node.work
 
 
 def taken(text: str) -> Compiled:

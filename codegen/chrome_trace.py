@@ -52,7 +52,7 @@ def process_of(name: str, timeline: Timeline) -> Process:
 
 
 def _slice(segment: Segment) -> Slice:
-    what = segment.part or segment.step
+    what = segment.node or segment.step
     return Slice(
         what if segment.kind == "busy" else f"{what}: {segment.kind}",
         segment.kind,

@@ -16,7 +16,7 @@ from xdsl.utils.target import Target
 
 from comet.codegen.chrome_trace import process_of, trace_of
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.program import PricedProgram, priced
+from comet.cost.from_ir.program import PricedPlan, priced
 from comet.cost.gpu.launch_plan import Barrier, Clear, Launch, LibraryCollective, Step
 from comet.cost.gpu.taxes import Taxes, taxes_by_step
 from comet.dialects.arch import SystemOp
@@ -90,7 +90,7 @@ class TaxTable:
     """The price of a launch plan, under a title."""
 
     title: str
-    price: PricedProgram
+    price: PricedPlan
 
     @property
     def text(self) -> str:
@@ -162,7 +162,7 @@ def _intermediates(step: Step) -> float:
     """Return the bytes that a step leaves in memory for, or reads from, another."""
     match step:
         case Launch():
-            return sum(part.intermediates for part in step.parts)
+            return sum(node.intermediates for node in step.nodes)
         case LibraryCollective():
             return step.intermediates
         case Barrier() | Clear():

@@ -52,24 +52,24 @@ class Formula(Generic[KeyT]):
     """
 
     evaluate: Callable[[Mapping[KeyT, Array]], Sequence[Figure]]
-    _program: _Program | None = field(default=None, init=False)
+    _code: _RegisterCode | None = field(default=None, init=False)
     _keys: tuple[KeyT, ...] = field(default=(), init=False)
-    """The names in the order of the program's inputs."""
+    """The names in the order of the inputs."""
     _is_recordable: bool = field(default=True, init=False)
 
     @property
     def is_recorded(self) -> bool:
         """Whether the next evaluation repeats recorded operations."""
-        return self._program is not None
+        return self._code is not None
 
     def __call__(self, arrays: Mapping[KeyT, Array]) -> tuple[Array, ...]:
         """Return the results for `arrays`, at least one, the same names each time."""
-        if self._program is None and self._is_recordable:
+        if self._code is None and self._is_recordable:
             self._record(arrays)
-        if self._program is None:
+        if self._code is None:
             found = self.evaluate(arrays)
         else:
-            found = self._program.run([arrays[key] for key in self._keys])
+            found = self._code.run([arrays[key] for key in self._keys])
         like = next(iter(arrays.values()))
         return tuple(_spread(figure, like) for figure in found)
 
@@ -79,7 +79,7 @@ class Formula(Generic[KeyT]):
         first = {key: tape.new(array[:FIRST]) for key, array in arrays.items()}
         try:
             results = list(map(tape.slot, self.evaluate(first)))
-            self._program = tape.program(len(first), results)
+            self._code = tape.code(len(first), results)
             self._keys = tuple(first)
         except NotRecordable:
             self._is_recordable = False
@@ -201,14 +201,14 @@ class _Tape:
             values.append(result)
         return self._at(place)
 
-    def program(self, inputs: int, results: Sequence[int]) -> _Program:
+    def code(self, inputs: int, results: Sequence[int]) -> _RegisterCode:
         """Return what computes the values at the positions `results`."""
         constants = {place: self.values[place] for place in self.constants.values()}
-        return _Program.of(range(inputs), constants, self.done, results)
+        return _RegisterCode.of(range(inputs), constants, self.done, results)
 
 
 @dataclass(frozen=True)
-class _Program:
+class _RegisterCode:
     """Operations on registers; a register is used again when its value is not."""
 
     registers: list[object]
@@ -223,7 +223,7 @@ class _Program:
         constants: Mapping[int, Array],
         operations: Mapping[tuple[Operator, Slots], int],
         results: Sequence[int],
-    ) -> _Program:
+    ) -> _RegisterCode:
         """Return the operations that the results need, in registers."""
         last = _last_uses(operations, results)
         kept = {*inputs, *constants, *results}

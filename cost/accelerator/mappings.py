@@ -54,9 +54,9 @@ class Mappings:
         arrays = (*self.factors.values(), *self.steps.values())
         return max((array.size for array in arrays), default=1)
 
-    def parts(self, size: int) -> Iterator[Mappings]:
+    def chunks(self, size: int) -> Iterator[Mappings]:
         """
-        The mappings in parts of at most `size`, all of about the same length.
+        The mappings in chunks of at most `size`, all of about the same length.
 
         An array under several keys stays one object, so that products are computed
         once. Arrays of several axes are not cut.
@@ -69,9 +69,9 @@ class Mappings:
         for start in range(0, self.count, length):
             span = slice(start, start + length)
             cut = {key: array[span] for key, array in arrays.items()}
-            yield self._part(cut, span)
+            yield self._chunk(cut, span)
 
-    def _part(self, cut: Mapping[int, NDArray[np.float64]], span: slice) -> Mappings:
+    def _chunk(self, cut: Mapping[int, NDArray[np.float64]], span: slice) -> Mappings:
         """These mappings with other arrays, by the identity of the old ones."""
         factors = {key: cut[id(array)] for key, array in self.factors.items()}
         steps = {key: cut[id(array)] for key, array in self.steps.items()}

@@ -93,7 +93,7 @@ def price_many(
         return _one_by_one(mappings, hardware)
     check_structure(mappings.template, hardware)
     keep_memory()
-    parts = list(mappings.parts(AT_ONCE))
+    parts = list(mappings.chunks(AT_ONCE))
     priced = [figures_of(part, hardware, model) for part in parts]
     figures = zip(*priced, strict=True)
     return Prices(
@@ -118,7 +118,7 @@ def figures_of(
 
 def room_many(mappings: Mappings, hardware: Hardware) -> NDArray[np.bool_]:
     """Which of many mappings of one template fit by the COMET tool's capacity rule."""
-    parts, room = list(mappings.parts(AT_ONCE)), list[NDArray[np.bool_]]()
+    parts, room = list(mappings.chunks(AT_ONCE)), list[NDArray[np.bool_]]()
     for part in parts:
         needs = summed_occupancy(part.template, tile_extents(part, hardware))
         room.append(np.asarray(fits(needs, hardware), np.bool_))

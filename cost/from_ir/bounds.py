@@ -35,7 +35,7 @@ Counted: TypeAlias = tuple[float, str]
 """A lower bound, and the name of the work that it counts."""
 
 
-class ProgramBound(NamedTuple):
+class FunctionBound(NamedTuple):
     """Lower bounds for the mappings of a program, and the work that they count."""
 
     latency: float
@@ -47,7 +47,7 @@ class ProgramBound(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ProgramWork:
+class FunctionWork:
     """What the mappings of a program do at least, besides transfers of the root."""
 
     hardware: Hardware
@@ -57,41 +57,41 @@ class ProgramWork:
     energy: float
     """pJ of collectives."""
 
-    def with_crossing(self, read: float, written: float) -> ProgramBound:
+    def with_crossing(self, read: float, written: float) -> FunctionBound:
         """Return the bounds for mappings that move these bytes at the root memory."""
         crossing, energy = crossing_bound(read, written, self.hardware, self.model)
         moved = f"bytes across {self.hardware.levels[0].name}"
         latency, latency_by = max((crossing, moved), self.latency, key=itemgetter(0))
         energy_by = moved if energy >= self.energy else COLLECTIVES
-        return ProgramBound(latency, energy + self.energy, latency_by, energy_by)
+        return FunctionBound(latency, energy + self.energy, latency_by, energy_by)
 
 
-def program_bound(
+def function_bound(
     func: FuncOp,
     system: SystemOp,
     model: ModelName,
     *,
     sharded: bool = False,
     sequential: bool = False,
-) -> ProgramBound:
+) -> FunctionBound:
     """
     Return lower bounds of latency (cycles) and energy (pJ) for the mappings of `func`.
 
     The arguments and results cross the port of the root memory; the rest is that of
-    `program_work`.
+    `function_work`.
     """
-    work = program_work(func, system, model, sharded=sharded, sequential=sequential)
+    work = function_work(func, system, model, sharded=sharded, sequential=sequential)
     return work.with_crossing(*_argument_and_result_bytes(func))
 
 
-def program_work(
+def function_work(
     func: FuncOp,
     system: SystemOp,
     model: ModelName,
     *,
     sharded: bool = False,
     sequential: bool = False,
-) -> ProgramWork:
+) -> FunctionWork:
     """
     Return what all mappings of `func` do at least; nothing is known under `tool`.
 
@@ -105,7 +105,7 @@ def program_work(
     """
     hardware = hardware_of(system)
     if model == "tool":
-        return ProgramWork(hardware, model, (0.0, OPERATIONS), 0.0)
+        return FunctionWork(hardware, model, (0.0, OPERATIONS), 0.0)
     instances = prod(system.axes.values())
     cycles = {
         op: op_cycles(op, instances, hardware, sharded=sharded)
@@ -119,7 +119,7 @@ def program_work(
         work = [*_work_bounds(cycles, times, sequential=sequential)]
     latency = max(work, key=itemgetter(0))
     energy = sum(price.energy for price in prices)
-    return ProgramWork(hardware, model, latency, energy)
+    return FunctionWork(hardware, model, latency, energy)
 
 
 def _work_bounds(

@@ -27,9 +27,9 @@ from comet.cost.gpu.launch_plan import (
     Barrier,
     Clear,
     Launch,
+    LaunchNode,
     LibraryCollective,
     Machine,
-    Part,
     Plan,
     Receive,
     Send,
@@ -118,7 +118,7 @@ def launch_plan_of(program: ProgramOp, system: SystemOp) -> Plan:
 
 
 @dataclass(frozen=True)
-class PricedProgram:
+class PricedPlan:
     """A launch plan, the GPUs that run it, and the timeline of all ranks."""
 
     plan: Plan
@@ -137,7 +137,7 @@ def priced(
     *,
     graph: bool = False,
     symmetric_inputs: bool = False,
-) -> PricedProgram:
+) -> PricedPlan:
     """
     Return the price of a program on the GPUs of a system.
 
@@ -148,7 +148,7 @@ def priced(
     machine = machine_for(program, system, graph=graph)
     plan = _read_plan(program, machine.device, gpu_levels(system))
     plan = in_place(plan) if symmetric_inputs else plan
-    return PricedProgram(plan, machine, play(plan, machine))
+    return PricedPlan(plan, machine, play(plan, machine))
 
 
 Figures: TypeAlias = Callable[[KernelOp], tuple[NodeFigures, ...]]
@@ -192,18 +192,18 @@ class _Reader:
         for op in kernel.body.block.ops:
             if isinstance(op, CollectiveOp):
                 return _exchange(name, op)
-        parts: list[Part] = []
+        nodes: list[LaunchNode] = []
         found = self.figures(kernel)
         for index, (node, figures) in enumerate(zip(kernel.nodes, found, strict=True)):
             label = name if len(found) == 1 else f"{name} {index + 1}"
-            parts.append(self._part(label, kernel, node, figures))
+            nodes.append(self._node(label, kernel, node, figures))
         return Launch(
-            name, tuple(_in_one_kernel(parts)), tuple(_signalled_inputs(kernel))
+            name, tuple(_in_one_kernel(nodes)), tuple(_signalled_inputs(kernel))
         )
 
-    def _part(
+    def _node(
         self, name: str, kernel: KernelOp, node: SpatialOp, figures: NodeFigures
-    ) -> Part:
+    ) -> LaunchNode:
         gpu, summary, blocks = self.device, figures.summary, figures.blocks
         traffic, work = figures.traffic, figures.work
         sends = tuple(_sends(kernel, node))
@@ -234,7 +234,7 @@ class _Reader:
                 tiles_ahead=loads_tiles_ahead(kernel),
                 kept=kept,
             )
-        return Part(
+        return LaunchNode(
             name,
             merging_work(work, partials, gpu),
             intermediates=sum((*intermediate, *spilled)) - held,
@@ -268,13 +268,13 @@ class _Reader:
         return False
 
 
-def _in_one_kernel(parts: Sequence[Part]) -> Iterator[Part]:
-    """Give all parts the registers and shared memory of the part with the most."""
-    registers = longest(part.work.registers for part in parts)
-    shared = longest(part.work.shared for part in parts)
-    for part in parts:
-        work = replace(part.work, registers=registers, shared=shared)
-        yield replace(part, work=work)
+def _in_one_kernel(nodes: Sequence[LaunchNode]) -> Iterator[LaunchNode]:
+    """Give all nodes the registers and shared memory of the node with the most."""
+    registers = longest(node.work.registers for node in nodes)
+    shared = longest(node.work.shared for node in nodes)
+    for node in nodes:
+        work = replace(node.work, registers=registers, shared=shared)
+        yield replace(node, work=work)
 
 
 def _exchange(name: str, op: CollectiveOp) -> LibraryCollective:

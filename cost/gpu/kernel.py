@@ -151,7 +151,7 @@ class KernelTime:
     """1 if one program fits a multiprocessor, else 0."""
 
     @property
-    def parts(self) -> Mapping[str, Real]:
+    def overlapping(self) -> Mapping[str, Real]:
         """The times that overlap, by resource; `exchange` does not."""
         return {
             "compute": self.compute,
@@ -163,10 +163,10 @@ class KernelTime:
 
     @property
     def body(self) -> Real:
-        """The time of the parts, without the launch and exchanges."""
+        """The time of what overlaps, without the launch and exchanges."""
         throughput = (self.compute, self.shared, self.l2, self.device)
         last = self.full * longest(throughput) + self.last
-        return np.maximum(longest(self.parts.values()), last)
+        return np.maximum(longest(self.overlapping.values()), last)
 
     @property
     def seconds(self) -> Real:

@@ -119,19 +119,19 @@ class Receive:
 
 
 @dataclass(frozen=True)
-class Part:
+class LaunchNode:
     """One node on the launch grid: a kernel has one, a persistent kernel several."""
 
     name: str
     work: KernelWork
     intermediates: float = 0
-    """The part of `work.device_bytes` that is values between kernels."""
+    """Those of `work.device_bytes` that are values between kernels."""
     copies: bool = False
     """Whether it moves data and computes nothing."""
     counts: bool = False
     """Whether it reads the epoch, which determines the slots of receive buffers."""
     merges: bool = False
-    """Whether the last programs of the previous part to arrive run it."""
+    """Whether the last programs of the previous node to arrive run it."""
     sends: tuple[Send, ...] = ()
     receives: tuple[Receive, ...] = ()
 
@@ -141,7 +141,7 @@ class Launch:
     """One kernel."""
 
     name: str
-    parts: tuple[Part, ...]
+    nodes: tuple[LaunchNode, ...]
     signalled_inputs: tuple[str, ...] = ()
     """Channels of inputs in symmetric memory whose flags its first program sets."""
 
@@ -199,8 +199,8 @@ def in_place(plan: Plan) -> Plan:
         send.channel
         for step in launches
         if _stages_inputs(step)
-        for part in step.parts
-        for send in part.sends
+        for node in step.nodes
+        for send in node.sends
     }
     staged |= {channel for step in launches for channel in step.signalled_inputs}
     steps: list[Step] = []
@@ -208,25 +208,25 @@ def in_place(plan: Plan) -> Plan:
         if not isinstance(step, Launch):
             steps.append(step)
         elif not _stages_inputs(step):
-            parts = (_without_waits(part, staged) for part in step.parts)
-            steps.append(replace(step, parts=tuple(parts), signalled_inputs=()))
+            nodes = (_without_waits(node, staged) for node in step.nodes)
+            steps.append(replace(step, nodes=tuple(nodes), signalled_inputs=()))
     return tuple(steps)
 
 
 def _stages_inputs(step: Launch) -> bool:
     """Whether a kernel only copies inputs for peers to pull."""
     return all(
-        part.copies
-        and part.sends
-        and all(send.of_input and not send.remote for send in part.sends)
-        for part in step.parts
+        node.copies
+        and node.sends
+        and all(send.of_input and not send.remote for send in node.sends)
+        for node in step.nodes
     )
 
 
-def _without_waits(part: Part, channels: set[str]) -> Part:
+def _without_waits(node: LaunchNode, channels: set[str]) -> LaunchNode:
     receives = (
-        replace(r, waits=r.waits and r.channel not in channels) for r in part.receives
+        replace(r, waits=r.waits and r.channel not in channels) for r in node.receives
     )
-    used = {message.channel for message in (*part.sends, *part.receives)}
-    counts = part.counts and not used <= channels
-    return replace(part, receives=tuple(receives), counts=counts)
+    used = {message.channel for message in (*node.sends, *node.receives)}
+    counts = node.counts and not used <= channels
+    return replace(node, receives=tuple(receives), counts=counts)

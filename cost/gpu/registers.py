@@ -271,7 +271,7 @@ def alive_at(point: Point, subtiles: Real, size: Callable[[Term], Real]) -> Real
     if point.epilogue is None:
         return total(map(size, point.tiles))
     accumulators = point.epilogue.accumulators
-    parts = total(size(tile) * point.part(tile, subtiles) for tile in point.tiles)
+    parts = total(size(tile) * point.fraction(tile, subtiles) for tile in point.tiles)
     return parts + (1 - 1 / subtiles) * total(map(size, accumulators))
 
 
@@ -318,7 +318,7 @@ def _peak_registers(
     def alive(point: Point) -> Real:
         tiles = alive_at(point, numbers.subtiles, held)
         tiles = tiles + total(
-            point.part(tile, numbers.subtiles) * _vector_registers(tile, layouts)
+            point.fraction(tile, numbers.subtiles) * _vector_registers(tile, layouts)
             for tile in point.broadcast
         )
         if point.operands is None:

@@ -204,7 +204,7 @@ class Point:
     epilogue: DividedEpilogue | None = None
     """The epilogue that the op is in, if subtiles can divide it."""
 
-    def part(self, tile: Term, subtiles: Real) -> Real:
+    def fraction(self, tile: Term, subtiles: Real) -> Real:
         """Return the fraction of a tile in registers, by the number of subtiles."""
         divided = self.epilogue is not None and self.epilogue.dim in tile.dims
         return 1 / subtiles if divided else 1.0

@@ -35,9 +35,9 @@ from comet.cost.gpu.launch_plan import (
     Barrier,
     Clear,
     Launch,
+    LaunchNode,
     LibraryCollective,
     Machine,
-    Part,
     Plan,
     Receive,
     SegmentKind,
@@ -56,7 +56,7 @@ class Segment:
 
     rank: int
     step: str
-    part: str
+    node: str
     """The node of a kernel; empty if it is not the work of one."""
     kind: SegmentKind
     start: float
@@ -74,7 +74,7 @@ class Timeline:
 
 
 @dataclass(frozen=True)
-class PartTime:
+class NodeTime:
     """The seconds of one node without waits, by what they are spent on."""
 
     busy: float
@@ -91,7 +91,7 @@ class PartTime:
         """The sum, without exchanges."""
         return self.busy + self.communication + self.locality
 
-    def scaled(self, fraction: float) -> PartTime:
+    def scaled(self, fraction: float) -> NodeTime:
         """Return a fraction of the time."""
         return replace(
             self,
@@ -102,7 +102,7 @@ class PartTime:
         )
 
 
-def part_time(part: Part, machine: Machine) -> PartTime:
+def node_time(node: LaunchNode, machine: Machine) -> NodeTime:
     """
     Return the time of a node, by what it is spent on.
 
@@ -111,15 +111,15 @@ def part_time(part: Part, machine: Machine) -> PartTime:
     the kernel, or if a program does not fit.
     """
     device, net = machine.device, machine.net
-    work = part.work
+    work = node.work
     time = kernel_time(work, device)
     slots = device.multiprocessors * occupancy_of(work, device)
     waves = wave_count(work.programs, slots)
     near, link = waiting_time(work, device), 0.0
-    if any(receive.visits_sources for receive in part.receives):
+    if any(receive.visits_sources for receive in node.receives):
         near = source_waiting(work, device, net, remote=False)
     local = remote = kernel_time(work, device, near)
-    for receive in part.receives:
+    for receive in node.receives:
         if not receive.remote or net.ranks == 1:
             continue
         away = waiting_time(work, device, net.load_latency)
@@ -130,41 +130,41 @@ def part_time(part: Part, machine: Machine) -> PartTime:
         link += float(moved) / net.rate(1 if receive.visits_sources else net.peers)
     if not np.all(np.greater(time.fits, 0)):
         raise CostError(
-            f"a program of {part.name} does not fit a multiprocessor; choose smaller "
+            f"a program of {node.name} does not fit a multiprocessor; choose smaller "
             "tiles"
         )
-    external = replace(work, device_bytes=work.device_bytes - part.intermediates)
+    external = replace(work, device_bytes=work.device_bytes - node.intermediates)
     busy = float(body_time(kernel_time(external, device, near)))
     base, seconds = float(body_time(local)), float(body_time(remote, link))
-    if part.copies:
-        return PartTime(0.0, seconds - (base - busy), base - busy, int(waves))
-    exchange = float(time.exchange) + (device.times.exchange if part.merges else 0.0)
-    return PartTime(busy, seconds - base, base - busy, int(waves), exchange)
+    if node.copies:
+        return NodeTime(0.0, seconds - (base - busy), base - busy, int(waves))
+    exchange = float(time.exchange) + (device.times.exchange if node.merges else 0.0)
+    return NodeTime(busy, seconds - base, base - busy, int(waves), exchange)
 
 
-def part_times(step: Launch, machine: Machine) -> list[PartTime]:
+def node_times(step: Launch, machine: Machine) -> list[NodeTime]:
     """
     Return the times of the nodes of a kernel, which follow each other.
 
     Nodes of which none waits for others run side by side, and so do those that merge
     what these store: each then has its part of the time of all. Raises `CostError` as
-    `part_time` does.
+    `node_time` does.
     """
-    times = [part_time(part, machine) for part in step.parts]
-    if any(part.counts for part in step.parts):
+    times = [node_time(node, machine) for node in step.nodes]
+    if any(node.counts for node in step.nodes):
         return times
     for merges, price in ((False, body_seconds), (True, merging_seconds)):
-        works = [part.work for part in step.parts if part.merges is merges]
+        works = [node.work for node in step.nodes if node.merges is merges]
         if len(works) > 1:
             alone = sum(
                 time.seconds + time.exchange
-                for part, time in zip(step.parts, times, strict=True)
-                if part.merges is merges
+                for node, time in zip(step.nodes, times, strict=True)
+                if node.merges is merges
             )
             fraction = float(price(works, machine.device)) / alone
             times = [
-                time.scaled(fraction) if part.merges is merges else time
-                for part, time in zip(step.parts, times, strict=True)
+                time.scaled(fraction) if node.merges is merges else time
+                for node, time in zip(step.nodes, times, strict=True)
             ]
     return times
 
@@ -209,12 +209,12 @@ class _Player:
         self.arrivals: dict[str, list[_Arrival]] = {}
         self.links = [0.0 for _ in self.ranks]
         """When the links of each rank have transferred all that it sent so far."""
-        self.step, self.part = "", ""
+        self.step, self.node = "", ""
         self.kernels = 0
 
     def play(self, step: Step) -> None:
         """Simulate one step on all ranks."""
-        self.step, self.part = step.name, ""
+        self.step, self.node = step.name, ""
         match step:
             case Launch():
                 self._launch(step)
@@ -243,7 +243,7 @@ class _Player:
         """Advance the clock of a rank, and record on what it spent the time."""
         if seconds > 0:
             start = self.clocks[rank]
-            found = Segment(rank, self.step, self.part, kind, start, seconds)
+            found = Segment(rank, self.step, self.node, kind, start, seconds)
             self.segments.append(found)
             self.clocks[rank] = start + seconds
 
@@ -266,13 +266,13 @@ class _Player:
         for channel in step.signalled_inputs:
             self._signal_input(channel)
         drained = list(self.clocks)
-        times = part_times(step, self.machine)
-        for part, time in zip(step.parts, times, strict=True):
-            self.part = part.name
+        times = node_times(step, self.machine)
+        for node, time in zip(step.nodes, times, strict=True):
+            self.node = node.name
             for rank in self.ranks:
                 begin = self.clocks[rank]
-                self._run(part, time, rank)
-                sent = self._send(part, time, rank, begin)
+                self._run(node, time, rank)
+                sent = self._send(node, time, rank, begin)
                 drained[rank] = max(drained[rank], sent)
             self.kernels += 1
         for rank in self.ranks:
@@ -284,15 +284,15 @@ class _Player:
         position = (rank + self.kernels) % ranks / max(ranks - 1, 1)
         return 1 + self.machine.skew * position
 
-    def _run(self, part: Part, time: PartTime, rank: int) -> None:
+    def _run(self, node: LaunchNode, time: NodeTime, rank: int) -> None:
         """Simulate a node on one rank, wave by wave; those that are ready run first."""
         waves = max(1, min(time.waves, MAX_WAVES))
         task = _Task(self, rank)
-        if part.counts:
+        if node.counts:
             task.add("signal", time.waves * self.machine.device.times.flag_latency)
         task.add("signal", time.exchange)
         for wave in range(waves):
-            chunks = sorted(self._chunks(part, rank, wave, waves))
+            chunks = sorted(self._chunks(node, rank, wave, waves))
             share = self._slowness(rank) / (waves * len(chunks))
             for release, polling in chunks:
                 task.wait(release)
@@ -303,15 +303,15 @@ class _Player:
         task.flush()
 
     def _chunks(
-        self, part: Part, rank: int, wave: int, waves: int
+        self, node: LaunchNode, rank: int, wave: int, waves: int
     ) -> Iterator[tuple[float, float]]:
         """
         Yield the equal chunks of a wave's work: one for each source and group of rows.
 
         Each has the time when it may start, and the seconds that programs read flags.
         """
-        waited = list(_waited(part))
-        by_source = any(receive.by_source for receive in part.receives)
+        waited = list(_waited(node))
+        by_source = any(receive.by_source for receive in node.receives)
         turns = len(self.ranks) if by_source else 1
         blocks = max((self._blocks(r) for r in waited if r.by_block), default=1)
         groups = ceil(min(blocks, MAX_WAVES) / waves)
@@ -342,14 +342,14 @@ class _Player:
             )
         return arrivals
 
-    def _send(self, part: Part, time: PartTime, rank: int, begin: float) -> float:
+    def _send(self, node: LaunchNode, time: NodeTime, rank: int, begin: float) -> float:
         """Record when a node's messages arrive; return when its last store arrives."""
         done, net = self.clocks[rank], self.machine.net
-        link = sum(_link_time(send, part, self.machine) for send in part.sends)
+        link = sum(_link_time(send, node, self.machine) for send in node.sends)
         if link > 0:  # behind what an earlier node of the kernel sent
             self.links[rank] = max(self.links[rank], begin) + link
             link = self.links[rank] - begin
-        for send in part.sends:
+        for send in node.sends:
             stored = self.clocks[rank] - begin
             flight = net.latency if send.remote else 0.0
             sent = max(stored, link)
@@ -357,7 +357,7 @@ class _Player:
             arrival = _Arrival(begin, stored, sent, send.blocks, flight + signalled)
             self.arrivals.setdefault(send.channel, []).append(arrival)
             done = max(done, begin + sent + flight)
-        for send in part.sends:
+        for send in node.sends:
             if send.signals:
                 self._signal(send, time, rank)
         return done
@@ -375,7 +375,7 @@ class _Player:
             _Arrival(clock, first, last, 1, net.signal) for clock in self.clocks
         ]
 
-    def _signal(self, send: Send, time: PartTime, rank: int) -> None:
+    def _signal(self, send: Send, time: NodeTime, rank: int) -> None:
         """Spend the sender's time for the fence after its stores, and for the flags."""
         net, device = self.machine.net, self.machine.device
         fence = net.latency if send.remote else device.times.flag_latency
@@ -383,19 +383,19 @@ class _Player:
         self.spend(rank, "signal", time.waves * seconds)
 
 
-def _waited(part: Part) -> Iterator[Receive]:
+def _waited(node: LaunchNode) -> Iterator[Receive]:
     """Yield the messages that a node waits for, once for each set of flags."""
     seen: set[tuple[str, bool, bool]] = set()
-    for receive in part.receives:
+    for receive in node.receives:
         key = (receive.channel, receive.by_source, receive.by_block)
         if receive.waits and key not in seen:
             seen.add(key)
             yield receive
 
 
-def _link_time(send: Send, part: Part, machine: Machine) -> float:
-    """Return the seconds that the links transfer a part's tiles and flags."""
-    flags = float(part.work.programs) * machine.net.flag_bytes if send.signals else 0.0
+def _link_time(send: Send, node: LaunchNode, machine: Machine) -> float:
+    """Return the seconds that the links transfer a node's tiles and flags."""
+    flags = float(node.work.programs) * machine.net.flag_bytes if send.signals else 0.0
     tiles = send.message if send.remote else 0.0
     return float(send_time(tiles + flags, machine.net))
 
@@ -454,5 +454,5 @@ def _merged(segments: Sequence[Segment]) -> Iterator[Segment]:
 
 
 def _continues(segment: Segment, last: Segment) -> bool:
-    what, before = ((s.step, s.part, s.kind) for s in (segment, last))
+    what, before = ((s.step, s.node, s.kind) for s in (segment, last))
     return what == before

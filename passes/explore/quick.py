@@ -22,7 +22,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.estimate import CostError
-from comet.cost.from_ir.bounds import program_bound
+from comet.cost.from_ir.bounds import function_bound
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.comet import MappingOp
@@ -393,11 +393,11 @@ class AcceleratorPipeline(Pipeline, ChoosesByGoal):
         sharded: bool = False,
         sequential: bool = False,
     ) -> Cost:
-        """Return a lower bound for every mapping of a module, as `program_bound`."""
+        """Return a lower bound for every mapping of a module, as `function_bound`."""
         found: list[Cost] = []
         for func in compute_functions(module):
             region_dce(func.body)
-            bound = program_bound(
+            bound = function_bound(
                 func, system, self.model, sharded=sharded, sequential=sequential
             )
             found.append(cost_of_bound(bound))

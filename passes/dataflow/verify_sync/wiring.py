@@ -44,7 +44,7 @@ def uses_of_channels(program: ProgramOp) -> Iterator[ChannelUse]:
 
 
 @dataclass(frozen=True)
-class ProgramPoint:
+class PlanPoint:
     """
     The program point of an operation: ranks run kernels, and kernels their ops, in
     order.
@@ -72,7 +72,7 @@ class Wiring:
     signals: tuple[SignalOp, ...]
     """On its flags."""
     waits: tuple[WaitOp, ...]
-    points: Mapping[Operation, ProgramPoint]
+    points: Mapping[Operation, PlanPoint]
     barriers: int
     """The number of barriers of all ranks in the program."""
 
@@ -160,7 +160,7 @@ def loads_before(
 
 def wiring_of(receive_buffer: ReceiveBufferOp, program: ProgramOp) -> Wiring:
     """Return the uses of a receive buffer in a program."""
-    points, barriers = _program_points(program)
+    points, barriers = _plan_points(program)
     uses = list(uses_of_channels(program))
     used = [op for op in uses if receive_buffer.result in channels_of(op)]
     signals = [op for op in uses if isinstance(op, SignalOp)]
@@ -209,17 +209,17 @@ def flags_of(op: SignalOp | WaitOp) -> FlagsOp | None:
     return owner if isinstance(owner, FlagsOp) else None
 
 
-def _program_points(program: ProgramOp) -> tuple[dict[Operation, ProgramPoint], int]:
+def _plan_points(program: ProgramOp) -> tuple[dict[Operation, PlanPoint], int]:
     """
     Return the program points of the ops of all kernels, and the number of barriers.
     """
-    points: dict[Operation, ProgramPoint] = {}
+    points: dict[Operation, PlanPoint] = {}
     launch, barriers = 0, 0
     for op in program.body.block.ops:
         if isinstance(op, BarrierOp) and op.local is None:
             barriers += 1
         if isinstance(op, KernelOp):
             for step, inner in enumerate(op.body.walk()):
-                points[inner] = ProgramPoint(launch, step, barriers)
+                points[inner] = PlanPoint(launch, step, barriers)
             launch += 1
     return points, barriers

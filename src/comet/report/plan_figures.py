@@ -11,7 +11,7 @@ from comet.codegen.chrome_trace import Process, process_of
 from comet.codegen.taxes import title_of
 from comet.cost.from_ir.program import priced
 from comet.cost.from_ir.traffic import Traffic, traffic_of
-from comet.cost.gpu.bounds import program_bound
+from comet.cost.gpu.bounds import any_plan_bound
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.interconnect import remote_traffic
 from comet.cost.gpu.kernel import (
@@ -22,7 +22,7 @@ from comet.cost.gpu.kernel import (
     occupancy_of,
     wave_count,
 )
-from comet.cost.gpu.launch_plan import Launch, Machine, Part, Plan
+from comet.cost.gpu.launch_plan import Launch, LaunchNode, Machine, Plan
 from comet.cost.gpu.scaling import scaled_machines
 from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step
 from comet.dialects.arch import attached_system
@@ -68,7 +68,7 @@ class Kernel:
     @property
     def times(self) -> dict[str, float]:
         """The seconds of each resource, which overlap."""
-        return {name: float(seconds) for name, seconds in self.time.parts.items()}
+        return {name: float(seconds) for name, seconds in self.time.overlapping.items()}
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def plan_figures_of(module: ModuleOp) -> PlanFigures:
         ranks=timeline.ranks,
         whole=price.taxes,
         steps=steps,
-        bound=program_bound(plan, machine, traffic.tensor_bytes),
+        bound=any_plan_bound(plan, machine, traffic.tensor_bytes),
         kernels=kernels,
         traffic=traffic,
         priced=_priced(plan),
@@ -182,24 +182,24 @@ def plan_figures_of(module: ModuleOp) -> PlanFigures:
     )
 
 
-def _parts(plan: Plan) -> Iterator[Part]:
+def _nodes(plan: Plan) -> Iterator[LaunchNode]:
     for step in plan:
         if isinstance(step, Launch):
-            yield from step.parts
+            yield from step.nodes
 
 
 def _kernels(plan: Plan, machine: Machine) -> Iterator[Kernel]:
     device = machine.device
-    for part in _parts(plan):
-        occupancy = occupancy_of(part.work, device)
-        waves = wave_count(part.work.programs, device.multiprocessors * occupancy)
-        time = kernel_time(part.work, device)
-        yield Kernel(part.name, part.work, time, int(occupancy), int(waves))
+    for node in _nodes(plan):
+        occupancy = occupancy_of(node.work, device)
+        waves = wave_count(node.work.programs, device.multiprocessors * occupancy)
+        time = kernel_time(node.work, device)
+        yield Kernel(node.name, node.work, time, int(occupancy), int(waves))
 
 
 def _priced(plan: Plan) -> dict[str, float]:
     """Return the bytes of device memory and of L2 that the model prices."""
-    works = [part.work for part in _parts(plan)]
+    works = [node.work for node in _nodes(plan)]
     moved = sum(float(work.programs * work.moved_bytes) for work in works)
     stored = sum(float(work.device_bytes) for work in works)
     libraries = sum(getattr(step, "intermediates", 0.0) for step in plan)
@@ -211,8 +211,8 @@ def _loaded(
 ) -> dict[str, float]:
     """Return the bytes that kernels load from peers, by channel; repeats count."""
     loaded: dict[str, float] = {}
-    for kernel, part in zip(kernels, _parts(plan), strict=True):
-        for receive in part.receives:
+    for kernel, node in zip(kernels, _nodes(plan), strict=True):
+        for receive in node.receives:
             if receive.remote:
                 moved = remote_traffic(
                     receive.message, receive.again, kernel.waves, machine.net
@@ -225,9 +225,9 @@ def _loaded(
 def _flags(plan: Plan, machine: Machine) -> float:
     net = machine.net
     return sum(
-        float(part.work.programs) * net.flag_bytes * net.peers
-        for part in _parts(plan)
-        for send in part.sends
+        float(node.work.programs) * net.flag_bytes * net.peers
+        for node in _nodes(plan)
+        for send in node.sends
         if send.signals
     )
 

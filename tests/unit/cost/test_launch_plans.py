@@ -46,12 +46,12 @@ def test_bsp_is_kernels_a_collective_and_barriers():
     assert gather == LibraryCollective("gather", "all_gather", WHOLE, WHOLE + SHARE)
     assert second == Barrier("barrier 2")
     assert isinstance(gemm, Launch)
-    (part,) = gemm.parts
-    assert part.intermediates == WHOLE
-    assert part.work.device_bytes == WHOLE + RIGHT + RESULT
-    assert part.work.programs == 12
-    assert not part.copies
-    assert part.sends == part.receives == ()
+    (node,) = gemm.nodes
+    assert node.intermediates == WHOLE
+    assert node.work.device_bytes == WHOLE + RIGHT + RESULT
+    assert node.work.programs == 12
+    assert not node.copies
+    assert node.sends == node.receives == ()
 
 
 def test_the_size_of_a_gather_to_one_root_is_that_of_the_whole_value():
@@ -64,7 +64,7 @@ def test_the_size_of_a_gather_to_one_root_is_that_of_the_whole_value():
 @pytest.mark.parametrize("pattern", ["push", "pull"])
 def test_channels_are_messages(pattern: str):
     copy, gemm = (step for step in plan(pattern) if isinstance(step, Launch))
-    (sender,), (receiver,) = copy.parts, gemm.parts
+    (sender,), (receiver,) = copy.nodes, gemm.nodes
     pushes = pattern == "push"
     channel = sender.sends[0].channel
     assert sender.sends == (Send(channel, SHARE, pushes, True, 4, of_input=True),)
@@ -80,7 +80,7 @@ def test_channels_are_messages(pattern: str):
 def test_a_persistent_kernel_has_several_parts():
     (fused,) = plan("fused")
     assert isinstance(fused, Launch)
-    copy, gemm = fused.parts
+    copy, gemm = fused.nodes
     assert [copy.name, gemm.name] == ["both 1", "both 2"]
     assert copy.sends[0].channel == gemm.receives[0].channel
     assert copy.sends[0].blocks == 4
@@ -90,10 +90,10 @@ def test_a_persistent_kernel_has_several_parts():
 def test_inputs_in_symmetric_memory_need_no_copy():
     pulled = in_place(plan("pull"))
     assert [step.name for step in pulled] == ["gemm"]
-    (part,) = kernel(pulled, "gemm").parts
-    assert not part.receives[0].waits
-    assert not part.counts
-    assert part.receives[0].remote
+    (node,) = kernel(pulled, "gemm").nodes
+    assert not node.receives[0].waits
+    assert not node.counts
+    assert node.receives[0].remote
     assert in_place(plan("push")) == plan("push")
 
 

@@ -15,15 +15,15 @@ from comet.cost.gpu.kernel import KernelWork, kernel_time
 from comet.cost.gpu.launch_plan import (
     Barrier,
     Launch,
+    LaunchNode,
     LibraryCollective,
     Machine,
-    Part,
     Plan,
     Receive,
     Send,
 )
 from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
-from comet.cost.gpu.timeline import Segment, Timeline, part_time, play
+from comet.cost.gpu.timeline import Segment, Timeline, node_time, play
 
 GPU = with_figures(
     H200,
@@ -63,20 +63,20 @@ def consumer(remote: bool, waits: bool) -> Launch:
     """Return a kernel that multiplies what all ranks sent."""
     receive = Receive("x", MESSAGE, remote, waits, True, again=28, by_block=True)
     kept = 0 if remote else 8 * MESSAGE
-    return Launch("gemm", (Part("gemm", WORK, kept, receives=(receive,)),))
+    return Launch("gemm", (LaunchNode("gemm", WORK, kept, receives=(receive,)),))
 
 
-def producer(remote: bool, signals: bool) -> Part:
+def producer(remote: bool, signals: bool) -> LaunchNode:
     """Return the node that gives the own shard to all."""
     send = Send("x", MESSAGE, remote, signals, blocks=4)
-    return Part("copy", COPY, 9 * MESSAGE, copies=True, sends=(send,))
+    return LaunchNode("copy", COPY, 9 * MESSAGE, copies=True, sends=(send,))
 
 
 BSP: Plan = (
     Barrier(),
     LibraryCollective("gather", "all_gather", 8 * MESSAGE, 16 * MESSAGE),
     Barrier("second"),
-    Launch("gemm", (Part("gemm", WORK, 8 * MESSAGE),)),
+    Launch("gemm", (LaunchNode("gemm", WORK, 8 * MESSAGE),)),
 )
 STORED: Plan = (
     Launch("copy", (producer(True, signals=False),)),
@@ -95,7 +95,7 @@ IN_PLACE: Plan = (consumer(remote=True, waits=False),)
 FUSED: Plan = (
     Launch(
         "fused",
-        (producer(True, signals=True), *consumer(remote=False, waits=True).parts),
+        (producer(True, signals=True), *consumer(remote=False, waits=True).nodes),
     ),
 )
 PLANS = [BSP, STORED, PUSH, PULL, IN_PLACE, FUSED]
@@ -186,8 +186,8 @@ def test_without_skew_nobody_is_slower_than_another(plan: Plan) -> None:
 
 
 def test_a_barrier_waits_for_the_slowest_each_time() -> None:
-    kernel = Launch("a", (Part("a", WORK),))
-    slowest = 1.03 * part_time(kernel.parts[0], NODE).seconds
+    kernel = Launch("a", (LaunchNode("a", WORK),))
+    slowest = 1.03 * node_time(kernel.nodes[0], NODE).seconds
     apart = price_plan((kernel, kernel), NODE)
     behind = price_plan((kernel, Barrier(), kernel), NODE)
     assert behind.total == pytest.approx(2 * (6e-6 + slowest) + 10e-6)
@@ -196,8 +196,8 @@ def test_a_barrier_waits_for_the_slowest_each_time() -> None:
 
 def test_what_is_written_between_kernels_is_locality() -> None:
     bound = replace(WORK, device_bytes=5.3e8)
-    whole = price_plan((Launch("a", (Part("a", bound),)),), NODE)
-    half = price_plan((Launch("a", (Part("a", bound, 2.65e8),)),), NODE)
+    whole = price_plan((Launch("a", (LaunchNode("a", bound),)),), NODE)
+    half = price_plan((Launch("a", (LaunchNode("a", bound, 2.65e8),)),), NODE)
     assert whole.locality == 0
     assert half.locality == pytest.approx(1.015 * 50e-6, rel=1e-2)
     assert half.total == pytest.approx(whole.total)
@@ -205,7 +205,7 @@ def test_what_is_written_between_kernels_is_locality() -> None:
 
 def test_bytes_that_pass_while_it_computes_are_free() -> None:
     computing = replace(WORK, tensor_operations=1e10)
-    spilled = price_plan((Launch("a", (Part("a", computing, 60e6),)),), NODE)
+    spilled = price_plan((Launch("a", (LaunchNode("a", computing, 60e6),)),), NODE)
     # Those of the first of 128 iterations pass before.
     assert 0 <= spilled.locality <= 60e6 / 5.3e12 / 128
 
@@ -229,9 +229,9 @@ def test_one_peer_has_one_link() -> None:
 
 def test_remote_loads_stand_in_the_loop() -> None:
     receive = Receive("x", 0.0, remote=True, waits=False, by_source=True)
-    part = Part("gemm", WORK, receives=(receive,))
-    near = part_time(replace(part, receives=(replace(receive, remote=False),)), NODE)
-    away = part_time(part, NODE)
+    node = LaunchNode("gemm", WORK, receives=(receive,))
+    near = node_time(replace(node, receives=(replace(receive, remote=False),)), NODE)
+    away = node_time(node, NODE)
     # 16 rounds from each source, three in flight, fill the pipeline eight times.
     filled = 1 + 15 / 3
     control = 128 * 0.05e-6
@@ -246,8 +246,8 @@ def test_remote_loads_stand_in_the_loop() -> None:
 def test_a_program_that_visits_one_source_fills_its_pipeline_once(remote: bool) -> None:
     """The loop over ranks is on the grid; loads of peers take longer."""
     receive = Receive("x", 0.0, remote, waits=False, by_source=True, in_turn=False)
-    alone = part_time(Part("gemm", WORK), NODE)
-    found = part_time(Part("gemm", WORK, receives=(receive,)), NODE)
+    alone = node_time(LaunchNode("gemm", WORK), NODE)
+    found = node_time(LaunchNode("gemm", WORK, receives=(receive,)), NODE)
     filled = 1 + 127 / 3
     assert found.seconds - alone.seconds == pytest.approx(remote * filled * 0.3e-6)
 
@@ -259,7 +259,7 @@ def test_the_bound_holds_for_loops_that_visit_the_sources(
 ) -> None:
     receive = Receive("x", MESSAGE, remote=False, waits=False, by_source=True)
     work = replace(WORK, exposed_rounds=exposed, stages=stages)
-    launch = Launch("gemm", (Part("gemm", work, receives=(receive,)),))
+    launch = Launch("gemm", (LaunchNode("gemm", work, receives=(receive,)),))
     least = plan_bound((launch,), replace(NODE, skew=0.0))
     price = price_plan((launch,), replace(NODE, skew=0.0)).total
     assert 0 < least <= price * (1 + 1e-9)
@@ -282,8 +282,8 @@ def test_a_persistent_kernel_works_while_it_sends() -> None:
     blocks = producer(True, signals=True)
 
     def waits(receive: Receive) -> float:
-        parts = (blocks, Part("gemm", by_wave, receives=(receive,)))
-        return price_plan((Launch("f", parts),), with_net(NODE, bandwidth=7e9)).total
+        nodes = (blocks, LaunchNode("gemm", by_wave, receives=(receive,)))
+        return price_plan((Launch("f", nodes),), with_net(NODE, bandwidth=7e9)).total
 
     assert waits(receive) < waits(replace(receive, by_block=False))
 
@@ -292,13 +292,13 @@ def test_a_persistent_kernel_works_while_it_sends() -> None:
 def test_nodes_of_a_kernel_share_the_links(count: int) -> None:
     slow = with_net(NODE, bandwidth=7e9)
     first = producer(True, signals=True)
-    parts = [
+    nodes = [
         replace(
             first, name=f"copy {i}", sends=(replace(first.sends[0], channel=str(i)),)
         )
         for i in range(count)
     ]
-    whole = play((Launch("f", tuple(parts)),), slow).latency
+    whole = play((Launch("f", tuple(nodes)),), slow).latency
     assert whole > count * float(send_time(MESSAGE, slow.net))
 
 
@@ -310,11 +310,11 @@ def test_rows_that_have_arrived_hold_nobody_up() -> None:
     slow = with_net(NODE, bandwidth=8e9)
 
     def waits(receive: Receive) -> float:
-        parts = (blocks, Part("gemm", busy, receives=(receive,)))
-        return price_plan((Launch("f", parts),), slow).synchronization
+        nodes = (blocks, LaunchNode("gemm", busy, receives=(receive,)))
+        return price_plan((Launch("f", nodes),), slow).synchronization
 
     linked = float(send_time(MESSAGE, slow.net))
-    works = part_time(Part("gemm", busy), slow).seconds
+    works = node_time(LaunchNode("gemm", busy), slow).seconds
     assert waits(replace(by_rows, by_block=False)) - waits(by_rows) == pytest.approx(
         min(linked, works) * 7 / 8, rel=0.2
     )
@@ -322,12 +322,12 @@ def test_rows_that_have_arrived_hold_nobody_up() -> None:
 
 def test_the_own_share_needs_no_link() -> None:
     send = Send("x", MESSAGE, remote=True, signals=True)
-    part = Part("copy", COPY, 9 * MESSAGE, copies=True, sends=(send,))
+    node = LaunchNode("copy", COPY, 9 * MESSAGE, copies=True, sends=(send,))
     reader = Receive("x", MESSAGE, False, True, by_source=True)
-    gemm = Part("gemm", replace(WORK, rounds=0), receives=(reader,))
+    gemm = LaunchNode("gemm", replace(WORK, rounds=0), receives=(reader,))
     slow = with_net(replace(NODE, skew=0.0), bandwidth=7e9)
-    timeline = play((Launch("f", (part, gemm)),), slow)
-    first = next(s for s in segments_of(timeline, 0) if s.part == "gemm")
+    timeline = play((Launch("f", (node, gemm)),), slow)
+    first = next(s for s in segments_of(timeline, 0) if s.node == "gemm")
     assert first.kind == "signal"
     waits = [s for s in segments_of(timeline, 0) if s.kind == "wait"]
     assert len(waits) == 1
@@ -346,9 +346,9 @@ def test_flags_cost_the_sender_and_the_receiver() -> None:
 def test_values_that_one_signal_tells_of_are_looked_at_once() -> None:
     def plan(*channels: str) -> Plan:
         sends = (Send("x", MESSAGE, True, True), Send("y", MESSAGE, True, True))
-        copy = Part("copy", COPY, 9 * MESSAGE, copies=True, sends=sends)
+        copy = LaunchNode("copy", COPY, 9 * MESSAGE, copies=True, sends=sends)
         receives = (Receive(each, MESSAGE, False, True, True) for each in channels)
-        gemm = Part("gemm", WORK, 16 * MESSAGE, receives=tuple(receives))
+        gemm = LaunchNode("gemm", WORK, 16 * MESSAGE, receives=tuple(receives))
         return Launch("copy", (copy,)), Launch("gemm", (gemm,))
 
     free = with_net(replace(NODE, skew=0.0), signal=0.0, latency=0.0)
@@ -358,9 +358,9 @@ def test_values_that_one_signal_tells_of_are_looked_at_once() -> None:
 
 
 def test_the_number_of_the_launch_is_read_first() -> None:
-    part = Part("a", replace(WORK, programs=4 * 304, registers=200 * 1024))
+    node = LaunchNode("a", replace(WORK, programs=4 * 304, registers=200 * 1024))
     without, counting = (
-        price_plan((Launch("a", (replace(part, counts=counts),)),), NODE)
+        price_plan((Launch("a", (replace(node, counts=counts),)),), NODE)
         for counts in (False, True)
     )
     looks = 4 * GPU.times.flag_latency
@@ -397,7 +397,7 @@ def test_an_empty_plan_takes_no_time() -> None:
 
 
 def test_a_program_has_to_fit() -> None:
-    large = Part("large", replace(WORK, shared=1e6))
+    large = LaunchNode("large", replace(WORK, shared=1e6))
     with pytest.raises(CostError, match="a program of large does not fit"):
         price_plan((Launch("large", (large,)),), NODE)
 

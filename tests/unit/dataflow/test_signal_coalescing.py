@@ -242,6 +242,6 @@ def test_flags_of_several_values_are_looked_at_once(pattern: str):
     assert program_cost(plans[0], system) == program_cost(plans[1], system)
     plan = launch_plan_of(plans[1], system)
     (consumer,) = (step for step in plan[1:] if isinstance(step, Launch))
-    receives = consumer.parts[0].receives
+    receives = consumer.nodes[0].receives
     assert len(receives) == 3
     assert len({receive.channel for receive in receives}) == 1

@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.accelerator.model import price
 from comet.cost.estimate import CostError, ModelName
-from comet.cost.from_ir.bounds import program_bound
+from comet.cost.from_ir.bounds import function_bound
 from comet.dialects.arch import attached_system
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import Figures, estimate_of
@@ -238,7 +238,7 @@ def test_no_mapping_is_below_the_bound_of_its_sharding(
     module = run_passes(parse_module(SOFTMAX), f"{hardware},{passes}")
     func, system = only_function(module), attached_system(module)
     region_dce(func.body)
-    least = program_bound(func, system, model)
+    least = function_bound(func, system, model)
     plan = Fusible.of(func, system).plan(Strategy(strategy))
     fused = FusionBounds(func, system, model).of(plan)
     options = f"dim={shared} strategy={strategy} model={model} chunks=shared"

@@ -16,11 +16,11 @@ from comet.cost.accelerator.paper.bound import port_cycles, whole_stream
 from comet.cost.accelerator.paper.nest import Stream
 from comet.cost.estimate import ModelName
 from comet.cost.from_ir.bounds import (
-    ProgramBound,
-    ProgramWork,
+    FunctionBound,
+    FunctionWork,
+    function_work,
     op_cycles,
     placed_prices,
-    program_work,
     work_of,
 )
 from comet.cost.from_ir.hardware import hardware_of
@@ -81,8 +81,8 @@ class FusionBounds:
         return higher(bound, Cost(cycles, latency_by=NESTS))
 
     @cached_property
-    def _work(self) -> ProgramWork:
-        return program_work(self.func, self.system, self.model, sharded=True)
+    def _work(self) -> FunctionWork:
+        return function_work(self.func, self.system, self.model, sharded=True)
 
     @cached_property
     def _states(self) -> States:
@@ -115,7 +115,7 @@ class FusionBounds:
             yield node, tuple(moves)
 
 
-def cost_of_bound(bound: ProgramBound) -> Cost:
+def cost_of_bound(bound: FunctionBound) -> Cost:
     """Return a bound as a cost of the search."""
     return Cost(
         bound.latency,

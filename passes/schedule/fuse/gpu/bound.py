@@ -238,7 +238,7 @@ class _Least:
         # Each wave fills its pipelines; `work` loads all else ahead.
         later_waves = wave_count(work.programs, slots) - 1
         filling = later_waves * waiting_time(work, gpu).filling
-        parts = {**time.parts, "latency": time.latency + filling}
+        parts = {**time.overlapping, "latency": time.latency + filling}
         seconds = time.launch + longest(parts.values())
         return np.where(np.greater(time.fits, 0), seconds, np.inf)
 

@@ -177,7 +177,7 @@ class PricedTilings:
     @cached_property
     def _parts(self) -> NDArray[np.float64]:
         """The times of the resources, a row for each."""
-        parts = self._time.parts.values()
+        parts = self._time.overlapping.values()
         return np.array([np.broadcast_to(part, self._ranks.shape) for part in parts])
 
     def candidates(self, names: Sequence[str]) -> Iterator[Candidate[KernelTiling]]:
@@ -243,7 +243,7 @@ class PricedTilings:
                 cluster=cluster,
             ),
             at(self._seconds),
-            tuple(self._time.parts)[limit],
+            tuple(self._time.overlapping)[limit],
             at(self._ranks),
             self._row_groups(blocks),
         )
