@@ -88,8 +88,8 @@ class Needs(Generic[Kernel]):
 
 
 @dataclass(frozen=True, eq=False)
-class Programs:
-    """The programs of a tiled node: what they do, and their launch numbers."""
+class TiledNode:
+    """A node with tiles: what its programs do, and their launch numbers."""
 
     summary: KernelSummary
     blocks: Blocks
@@ -104,7 +104,7 @@ class Programs:
     """
 
     @classmethod
-    def of(cls, node: SpatialOp, levels: GpuLevels, gpu: Device) -> Programs | None:
+    def of(cls, node: SpatialOp, levels: GpuLevels, gpu: Device) -> TiledNode | None:
         """
         Return the programs of a node, None if it may not share a launch.
 
@@ -136,15 +136,13 @@ class LaunchPrices(Generic[Kernel]):
     """
     The times of launches on one GPU.
 
-    `programs_of` says what the programs of a kernel do: those of one tree after the
+    `nodes_of` says what the programs of a kernel do: those of one node after the
     other, nothing for a kernel that may not share a launch.
     """
 
-    def __init__(
-        self, gpu: Device, programs_of: Callable[[Kernel], Sequence[Programs]]
-    ):
+    def __init__(self, gpu: Device, nodes_of: Callable[[Kernel], Sequence[TiledNode]]):
         self._gpu = gpu
-        self._programs_of = cache(programs_of)
+        self._nodes_of = cache(nodes_of)
         self._work = cache(self._work_with)
         self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
 
@@ -156,11 +154,11 @@ class LaunchPrices(Generic[Kernel]):
         """
         extents: dict[str, int] = {}
         for kernel in group:
-            trees = self._programs_of(kernel)
-            if len(group) > 1 and any(tree.numbers.cluster != 1 for tree in trees):
+            nodes = self._nodes_of(kernel)
+            if len(group) > 1 and any(node.numbers.cluster != 1 for node in nodes):
                 return False
-            pairs = (pair for tree in trees for pair in tree.extents.items())
-            if not trees or any(extents.setdefault(dim, n) != n for dim, n in pairs):
+            pairs = (pair for node in nodes for pair in node.extents.items())
+            if not nodes or any(extents.setdefault(dim, n) != n for dim, n in pairs):
                 return False
         return True
 
@@ -170,11 +168,11 @@ class LaunchPrices(Generic[Kernel]):
         the group with which it takes least. Infinite if the group is impossible.
         """
         if group not in self._best:
-            trees = [tree for kernel in group for tree in self._programs_of(kernel)]
+            nodes = [node for kernel in group for node in self._nodes_of(kernel)]
             priced = {LaunchNumbers(0, 0): inf}
             if self.can_share(group):
-                numbers = dict.fromkeys(_of_launch(tree.numbers) for tree in trees)
-                priced = {each: self._seconds(trees, each) for each in numbers}
+                numbers = dict.fromkeys(_of_launch(node.numbers) for node in nodes)
+                priced = {each: self._seconds(nodes, each) for each in numbers}
             fastest = min(priced, key=priced.__getitem__)
             self._best[group] = priced[fastest], fastest
         return self._best[group]
@@ -186,34 +184,34 @@ class LaunchPrices(Generic[Kernel]):
         separate = self.best(first)[0] + self.best(second)[0]
         return max(0.0, separate - self.best((*first, *second))[0])
 
-    def _seconds(self, trees: Sequence[Programs], numbers: LaunchNumbers) -> float:
-        works = [self._work(tree, numbers) for tree in trees]
+    def _seconds(self, nodes: Sequence[TiledNode], numbers: LaunchNumbers) -> float:
+        works = [self._work(node, numbers) for node in nodes]
         fitting = [work for work in works if work is not None]
         if len(fitting) < len(works):
             return inf
         registers = longest(work.registers for work in fitting)
         shared = longest(work.shared for work in fitting)
         largest = [replace(w, registers=registers, shared=shared) for w in fitting]
-        pairs = list(zip(trees, largest, strict=True))
-        started = [work for tree, work in pairs if tree.merged_bytes is None]
-        merging = [work for tree, work in pairs if tree.merged_bytes is not None]
+        pairs = list(zip(nodes, largest, strict=True))
+        started = [work for node, work in pairs if node.merged_bytes is None]
+        merging = [work for node, work in pairs if node.merged_bytes is not None]
         running = body_seconds(started, self._gpu) + merging_seconds(merging, self._gpu)
         return self._gpu.times.launch + float(running)
 
-    def _work_with(self, tree: Programs, numbers: LaunchNumbers) -> KernelWork | None:
+    def _work_with(self, node: TiledNode, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""
-        work = self._fitting_work(tree, numbers)
-        if work is None or tree.merged_bytes is None:
+        work = self._fitting_work(node, numbers)
+        if work is None or node.merged_bytes is None:
             return work
-        return merging_work(work, tree.merged_bytes, self._gpu)
+        return merging_work(work, node.merged_bytes, self._gpu)
 
     def _fitting_work(
-        self, tree: Programs, numbers: LaunchNumbers
+        self, node: TiledNode, numbers: LaunchNumbers
     ) -> KernelWork | None:
         """Return the work with `numbers`, as if all operands were in device memory."""
-        summary, blocks, gpu = tree.summary, tree.blocks, self._gpu
-        if numbers == _of_launch(tree.numbers):
-            return kernel_work(summary, blocks, tree.numbers, gpu)
+        summary, blocks, gpu = node.summary, node.blocks, self._gpu
+        if numbers == _of_launch(node.numbers):
+            return kernel_work(summary, blocks, node.numbers, gpu)
         numbers, registers = with_fewest_subtiles(summary, blocks, numbers, gpu)
         needs = program_needs(summary, blocks, numbers, gpu, registers)
         if not fits(summary, blocks, needs, gpu) > 0:

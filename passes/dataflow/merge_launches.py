@@ -31,7 +31,7 @@ from comet.passes.dataflow.kernels import has_only_nodes, joined, place_barriers
 from comet.passes.dataflow.launches import (
     LaunchPrices,
     Needs,
-    Programs,
+    TiledNode,
     cheapest_launches,
 )
 from comet.passes.dataflow.share_tiles.analysis import PartialFold, partial_fold
@@ -189,16 +189,16 @@ def prices_on(system: SystemOp) -> LaunchPrices[KernelOp]:
     """
     gpu, levels = device_of(system), gpu_levels(system)
 
-    def programs_of(kernel: KernelOp) -> tuple[Programs, ...]:
+    def nodes_of(kernel: KernelOp) -> tuple[TiledNode, ...]:
         if not is_local(kernel) or kernel.shards or not has_only_nodes(kernel):
             return ()
         if isinstance(partial_fold(kernel), PartialFold):
             return ()
-        trees = [Programs.of(node, levels, gpu) for node in kernel.nodes]
-        found = tuple(tree for tree in trees if tree is not None)
-        return found if len(found) == len(trees) else ()
+        nodes = [TiledNode.of(node, levels, gpu) for node in kernel.nodes]
+        found = tuple(tiled for tiled in nodes if tiled is not None)
+        return found if len(found) == len(nodes) else ()
 
-    return LaunchPrices(gpu, programs_of)
+    return LaunchPrices(gpu, nodes_of)
 
 
 def merge_launches(

@@ -20,12 +20,12 @@ from comet.dialects.errors import about
 from comet.dialects.reference import REFERENCE, reference_name
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.transfers import transfers
-from comet.passes.comet.raise_comet.program import (
+from comet.passes.comet.raise_comet.raised_block import (
     MESH,
     NotRaisable,
-    Program,
+    RaisedBlock,
     add_ops,
-    start_program,
+    start_block,
 )
 from comet.passes.comet.raise_comet.tree import MappingLevels, MappingTree, RaisedNode
 from comet.passes.schedule.retile import retile, set_loops
@@ -82,12 +82,12 @@ def raise_mapping(problem: ProblemOp, mapping: MappingOp) -> list[Operation]:
     """
     tree = MappingTree(problem, mapping.root)
     tree.check_parents()
-    reference = start_program(problem, tree.bits)
+    reference = start_block(problem, tree.bits)
     add_ops(reference, mapping.root, None)
-    program = start_program(problem, tree.bits)
-    add_ops(program, mapping.root, tree.group_of)
-    roots = tuple(tree.trees(program))
-    func = _mapping_function(tree, program, roots)
+    content = start_block(problem, tree.bits)
+    add_ops(content, mapping.root, tree.group_of)
+    roots = tuple(tree.trees(content))
+    func = _mapping_function(tree, content, roots)
     func.location = mapping.location
     mesh = MeshOp(MESH, tree.axes, tree.axis_levels)
     reference_func = _reference_function(reference)
@@ -103,11 +103,11 @@ def raise_mapping(problem: ProblemOp, mapping: MappingOp) -> list[Operation]:
     return raised
 
 
-def _reference_function(program: Program) -> FuncOp:
+def _reference_function(raised: RaisedBlock) -> FuncOp:
     """Return the elementary function of the mapping's operations."""
-    block = program.block
-    block.add_op(ReturnOp(*program.outputs))
-    types = [value.type for value in program.outputs]
+    block = raised.block
+    block.add_op(ReturnOp(*raised.outputs))
+    types = [value.type for value in raised.outputs]
     func = FuncOp(
         reference_name(FUNCTION), (block.arg_types, types), Region(block), "private"
     )
@@ -115,21 +115,21 @@ def _reference_function(program: Program) -> FuncOp:
     return func
 
 
-def _mapping_function(tree: MappingTree, program: Program, roots: Roots) -> FuncOp:
+def _mapping_function(tree: MappingTree, raised: RaisedBlock, roots: Roots) -> FuncOp:
     """Return the tile tree of a mapping as a function, still without factors."""
     nodes = [raised for root in roots for raised in root.walk()]
     tiles = {id(raised.node): raised.tile for raised in nodes if raised.tile}
-    levels = MappingLevels(tree, program, tiles)
+    levels = MappingLevels(tree, raised, tiles)
     outer = tree.root.entries[0].target
-    flat = program.block
-    flat.add_op(ReturnOp(*program.outputs))
+    flat = raised.block
+    flat.add_op(ReturnOp(*raised.outputs))
     block = Block(arg_types=[with_level(arg.type, outer) for arg in flat.args])
     scope = InsertionScope(block, None, levels, {})
     for value, argument in zip(flat.args, block.args, strict=True):
         scope.add(value, argument)
     for root in roots:
         build(root.node, scope)
-    returned = ReturnOp(*(scope.at(value, outer) for value in program.outputs))
+    returned = ReturnOp(*(scope.at(value, outer) for value in raised.outputs))
     block.add_op(returned)
     flat.erase(safe_erase=False)
     return FuncOp(FUNCTION, (block.arg_types, returned.operand_types), Region(block))

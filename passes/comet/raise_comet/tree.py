@@ -15,7 +15,12 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.comet import CollectiveOp, OperationOp, ProblemOp, TileOp
 from comet.dialects.comet.attributes import MovedTensor
 from comet.dialects.schedule.attributes import LoopAttr
-from comet.passes.comet.raise_comet.program import MESH, NotRaisable, Program, dims_of
+from comet.passes.comet.raise_comet.raised_block import (
+    MESH,
+    NotRaisable,
+    RaisedBlock,
+    dims_of,
+)
 from comet.passes.schedule.tile_tree import Leaf, Levels, Node, Spatial, Temporal, Tree
 
 DIRECTIONS = ("x", "y", "z")
@@ -200,15 +205,17 @@ class MappingTree:
             for op in self.problem.declarations
         }
 
-    def trees(self, program: Program) -> Iterator[RaisedNode]:
+    def trees(self, raised: RaisedBlock) -> Iterator[RaisedNode]:
         """Yield the nodes of the mapping's root: one, or one per group of children."""
-        yield from self._temporal(program, self.root, 0)
+        yield from self._temporal(raised, self.root, 0)
 
-    def _node(self, program: Program, tile: TileOp, depth: int) -> Iterator[RaisedNode]:
+    def _node(
+        self, raised: RaisedBlock, tile: TileOp, depth: int
+    ) -> Iterator[RaisedNode]:
         if tile.is_temporal:
-            yield from self._temporal(program, tile, depth)
+            yield from self._temporal(raised, tile, depth)
             return
-        below = self._children(program, tile.children, depth + 1)
+        below = self._children(raised, tile.children, depth + 1)
         loops = tuple(
             self._spatial_loop(tile, axis, factors)
             for axis, factors in self.rows(tile, depth)
@@ -218,23 +225,23 @@ class MappingTree:
         yield RaisedNode(node, tile, (), below)
 
     def _temporal(
-        self, program: Program, tile: TileOp, depth: int
+        self, raised: RaisedBlock, tile: TileOp, depth: int
     ) -> Iterator[RaisedNode]:
         """Yield the node of a temporal tile, or one for each group of children."""
         for loops, children in self._groups(tile):
-            below = self._children(program, children, depth)
+            below = self._children(raised, children, depth)
             node = Temporal(_level(tile), tuple(raised.node for raised in below))
             yield RaisedNode(node, tile, loops, below)
 
     def _children(
-        self, program: Program, children: Sequence[Child], depth: int
+        self, raised: RaisedBlock, children: Sequence[Child], depth: int
     ) -> tuple[RaisedNode, ...]:
         found: list[RaisedNode] = []
         for child in children:
             if isinstance(child, TileOp):
-                found += self._node(program, child, depth)
+                found += self._node(raised, child, depth)
             else:
-                found.append(RaisedNode(Leaf((program.of_node[child],)), None, (), ()))
+                found.append(RaisedNode(Leaf((raised.of_node[child],)), None, (), ()))
         return tuple(found)
 
     def _groups(self, tile: TileOp) -> list[Group]:
@@ -328,12 +335,12 @@ class MappingLevels(Levels):
     """The level of each tensor in the body of each node of a mapping."""
 
     mapping: MappingTree
-    program: Program
+    raised: RaisedBlock
     tiles: Mapping[int, TileOp]
     """The tile of each node of the tree, by identity."""
 
     def at(self, value: SSAValue, node: Node | None) -> str:
-        name = self.program.names[value]
+        name = self.raised.names[value]
         if node is None:
             return self.mapping.root.entries[0].target
         tile = self.tiles[id(node)]

@@ -18,7 +18,7 @@ from comet.dialects.comet import MappingOp, ProblemOp
 from comet.dialects.compound.dims import extents_of
 from comet.interpreter import run
 from comet.passes.comet.raise_comet import FUNCTION, raise_mapping
-from comet.passes.comet.raise_comet.program import NotRaisable
+from comet.passes.comet.raise_comet.raised_block import NotRaisable
 from comet.tools.diagnostics import location_of_op, sentence
 
 FILE = DATA / "comet" / "accepted.jsonl"

@@ -13,11 +13,11 @@ from comet.dialects.collective import (
 )
 from comet.dialects.compound import FillOp, RenameOp
 from comet.passes.analysis.memory_chain import MemoryChain
-from comet.passes.schedule.fuse.program import Program
+from comet.passes.schedule.fuse.instance_ops import InstanceOps
 
 
 def dissolved_collectives(
-    program: Program, chain: MemoryChain
+    instance: InstanceOps, chain: MemoryChain
 ) -> dict[SSAValue, SSAValue]:
     """
     Return the results of the collectives that node borders replace, with operands.
@@ -28,7 +28,7 @@ def dissolved_collectives(
     """
     return {
         op.result: op.input
-        for op in program.ops
+        for op in instance.ops
         if isinstance(op, AllReduceOp | AllGatherOp | ScatterOp)
         and op.from_level != op.to_level
         and op.from_level is not None

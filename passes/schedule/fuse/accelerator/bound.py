@@ -30,7 +30,7 @@ from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bits_of, bytes_of, iteration_dims, names_of
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
 from comet.passes.schedule.fuse.accelerator.folds import states_in_steps
-from comet.passes.schedule.fuse.program import read_program
+from comet.passes.schedule.fuse.instance_ops import read_instance_ops
 from comet.passes.schedule.fuse.rewrite import FusionPlan
 from comet.passes.schedule.tile_tree import (
     Node,
@@ -87,7 +87,7 @@ class FusionBounds:
     @cached_property
     def _states(self) -> States:
         cores = frozenset(memory_chain(self.system).core_axes)
-        return states_in_steps(read_program(self.func), cores)
+        return states_in_steps(read_instance_ops(self.func), cores)
 
     def _nests(self, plan: FusionPlan) -> Iterator[tuple[Spatial, tuple[Move, ...]]]:
         """Yield the nodes over the clusters, with their moves at the root memory."""

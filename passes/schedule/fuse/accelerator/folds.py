@@ -22,21 +22,21 @@ from comet.dialects.collective.state import FOLD, States, without_axes
 from comet.dialects.compound import FillOp, FoldOp, YieldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.errors import OpError
-from comet.passes.schedule.fuse.program import Program
+from comet.passes.schedule.fuse.instance_ops import InstanceOps
 from comet.passes.schedule.tile_tree import Aliases, iter_args_of, resolve, users_of
 
 
-def states_in_steps(program: Program, cores: AbstractSet[str]) -> States:
+def states_in_steps(instance: InstanceOps, cores: AbstractSet[str]) -> States:
     """
     Return the states of all values, also of those in the steps of folds.
 
     Raises PassFailedException for a fold that accelerators cannot run as a loop, such
     as one over a dimension sharded over the axes `cores`.
     """
-    states = dict(program.states)
-    for fold in program.ops:
+    states = dict(instance.states)
+    for fold in instance.ops:
         if isinstance(fold, FoldOp):
-            _check_fold(fold, program, cores)
+            _check_fold(fold, instance, cores)
             states |= _states_in_step(fold, states)
     return states
 
@@ -64,9 +64,9 @@ def _states_in_step(fold: FoldOp, states: States) -> States:
     }
 
 
-def _check_fold(fold: FoldOp, program: Program, cores: AbstractSet[str]) -> None:
+def _check_fold(fold: FoldOp, instance: InstanceOps, cores: AbstractSet[str]) -> None:
     dim = fold.dim.data
-    axes = (a for v in fold.ins for a in program.states[v].splits(dim))
+    axes = (a for v in fold.ins for a in instance.states[v].splits(dim))
     spread = tuple(dict.fromkeys(axes))
     users = (use.operation for out in fold.outs for use in out.uses)
     if not cores.isdisjoint(spread) or any(isinstance(u, AllGatherOp) for u in users):
@@ -83,9 +83,9 @@ def _check_fold(fold: FoldOp, program: Program, cores: AbstractSet[str]) -> None
         )
 
 
-def check_iter_args(program: Program, resident: AbstractSet[SSAValue]) -> None:
+def check_iter_args(instance: InstanceOps, resident: AbstractSet[SSAValue]) -> None:
     """Raise PassFailedException for a fold whose iter_args are not resident."""
-    for fold in program.ops:
+    for fold in instance.ops:
         if isinstance(fold, FoldOp) and not set(iter_args_of(fold)) <= resident:
             raise PassFailedException(
                 f"fuse: iter_args of 'compound.fold' over {fold.dim.data} do not stay "

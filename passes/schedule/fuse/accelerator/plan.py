@@ -47,7 +47,7 @@ from comet.passes.schedule.fuse.accelerator.folds import (
 from comet.passes.schedule.fuse.accelerator.groups import nest_groups
 from comet.passes.schedule.fuse.accelerator.nests import NestBuilder
 from comet.passes.schedule.fuse.accelerator.residents import resident_values
-from comet.passes.schedule.fuse.program import Program, read_program
+from comet.passes.schedule.fuse.instance_ops import InstanceOps, read_instance_ops
 from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.node_names import name_nodes
@@ -101,7 +101,7 @@ def fuse_function(func: FuncOp, system: SystemOp, strategy: Strategy) -> None:
 class Fusible:
     """A function that accelerators can run, as the plans of all strategies see it."""
 
-    program: Program
+    instance: InstanceOps
     chain: MemoryChain
     mesh: MeshOp
     states: States
@@ -113,47 +113,47 @@ class Fusible:
     def of(cls, func: FuncOp, system: SystemOp) -> Self:
         """Read a function; raises PassFailedException as `fuse_function`."""
         _check_ops(func)
-        chain, program = memory_chain(system), read_program(func)
-        _check_results(program)
-        mesh = _mesh(program, system)
-        states = states_in_steps(program, frozenset(chain.core_axes))
-        dissolved = dissolved_collectives(program, chain)
-        return cls(program, chain, mesh, states, dissolved)
+        chain, instance = memory_chain(system), read_instance_ops(func)
+        _check_results(instance)
+        mesh = _mesh(instance, system)
+        states = states_in_steps(instance, frozenset(chain.core_axes))
+        dissolved = dissolved_collectives(instance, chain)
+        return cls(instance, chain, mesh, states, dissolved)
 
     def plan(self, strategy: Strategy) -> FusionPlan:
         """Return the fusion plan of a strategy; raises PassFailedException."""
-        program, chain, states = self.program, self.chain, self.states
+        instance, chain, states = self.instance, self.chain, self.states
         builder = NestBuilder(chain, self.mesh, states, self.dissolved, strategy)
-        groups = nest_groups(program.ops, states, strategy.name)
+        groups = nest_groups(instance.ops, states, strategy.name)
         for group in groups:
             check_partials(group, states)
         trees = tuple(map(builder.nest, groups))
-        inputs = {local: v for local, v in program.inputs.items() if local is not v}
-        aliases = self.dissolved | chunks_of(program.ops) | origins_of(program.ops)
-        aliases |= {**inputs, **program.leaving}
+        inputs = {local: v for local, v in instance.inputs.items() if local is not v}
+        aliases = self.dissolved | chunks_of(instance.ops) | origins_of(instance.ops)
+        aliases |= {**inputs, **instance.leaving}
         completed = frozenset(self.dissolved.values())
         spills = strategy.name == "partial"
         buffered = resident_values(
-            trees, chain.out, aliases, program, completed, spills=spills
+            trees, chain.out, aliases, instance, completed, spills=spills
         )
-        resident = frozenset(with_iter_args(set(buffered), program.ops))
+        resident = frozenset(with_iter_args(set(buffered), instance.ops))
         if strategy.chunks == "root":
-            check_iter_args(program, resident)
+            check_iter_args(instance, resident)
         levels = ChainLevels(chain, resident, aliases)
         return FusionPlan(
-            program.func.body.block,
-            (Leaf(program.pads), *trees, Leaf(program.slices)),
-            tuple(program.returned.operands),
+            instance.func.body.block,
+            (Leaf(instance.pads), *trees, Leaf(instance.slices)),
+            tuple(instance.returned.operands),
             levels,
             aliases,
         )
 
 
-def _mesh(program: Program, system: SystemOp) -> MeshOp:
+def _mesh(instance: InstanceOps, system: SystemOp) -> MeshOp:
     """Return the mesh of the program, or that of `system` if it has no region."""
-    region = program.region
+    region = instance.region
     name = system.system_name if region is None else region.mesh.string_value()
-    mesh = lookup_mesh(program.func, name)
+    mesh = lookup_mesh(instance.func, name)
     check_mesh(mesh, system)
     return mesh
 
@@ -233,14 +233,14 @@ def _check_gather(op: AllGatherOp | GatherOp) -> None:
         )
 
 
-def _check_results(program: Program) -> None:
+def _check_results(instance: InstanceOps) -> None:
     """Raise PassFailedException if a result is an argument, padded, or a constant."""
-    for value in program.outputs:
+    for value in instance.outputs:
         source = argument_of(value)
-        is_argument = source is not None and source.owner is program.func.body.block
+        is_argument = source is not None and source.owner is instance.func.body.block
         if is_argument or isinstance(value.owner, FillOp):
             raise PassFailedException(
-                f"fuse: @{program.func.sym_name.data} returns the "
+                f"fuse: @{instance.func.sym_name.data} returns the "
                 f"{'argument' if is_argument else 'constant'} "
                 f"%{value.name_hint or 'without a name'}, and accelerators have no "
                 "operation that only stores one; return computed values only"

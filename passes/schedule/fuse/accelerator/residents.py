@@ -11,7 +11,7 @@ from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.schedule.fuse.accelerator.folds import readers_across_steps
-from comet.passes.schedule.fuse.program import Program
+from comet.passes.schedule.fuse.instance_ops import InstanceOps
 from comet.passes.schedule.tile_tree import (
     Aliases,
     Spatial,
@@ -27,7 +27,7 @@ def resident_values(
     trees: Sequence[Temporal],
     core: str,
     aliases: Aliases,
-    program: Program,
+    instance: InstanceOps,
     completed: frozenset[SSAValue],
     *,
     spills: bool,
@@ -47,7 +47,7 @@ def resident_values(
             for value in op.results:
                 if (
                     value not in completed
-                    and value not in program.outputs
+                    and value not in instance.outputs
                     and all(
                         _reads_in_core(value, user, home, homes.get(user))
                         for user in readers_across_steps(value, aliases)

@@ -55,7 +55,7 @@ from comet.passes.schedule.fuse.gpu.kernel_tree import (
 )
 from comet.passes.schedule.fuse.gpu.scatters import scatters_of
 from comet.passes.schedule.fuse.gpu.simplify import simplify
-from comet.passes.schedule.fuse.program import read_program
+from comet.passes.schedule.fuse.instance_ops import read_instance_ops
 from comet.passes.schedule.fuse.rewrite import FusionPlan, rewrite
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.tile_tree import Leaf, Spatial, Temporal, Tree, chunks_of
@@ -160,13 +160,13 @@ def without_axes(sharding: Sharding, axes: Collection[str]) -> Sharding:
 
 def plan_exchanging(func: FuncOp, shards: GroupShards, levels: GpuLevels) -> FusionPlan:
     """Plan the kernel that replaces the region, or its ops if it stays for ranks."""
-    program, ops = read_program(func), elementary_ops(func)
+    instance, ops = read_instance_ops(func), elementary_ops(func)
     _check_ops(func, ops, shards)
-    positions = Leaf(tuple(op for op in program.ops if isinstance(op, IndexOp)))
-    if program.region is not None and shards.ranks > 1:
-        outs = program.region.yielded
+    positions = Leaf(tuple(op for op in instance.ops if isinstance(op, IndexOp)))
+    if instance.region is not None and shards.ranks > 1:
+        outs = instance.region.yielded
         return FusionPlan(
-            program.region.body.block,
+            instance.region.body.block,
             (positions, _kernel(ops, tuple(dict.fromkeys(outs)), shards)),
             outs,
             KernelLevels(levels),
@@ -174,10 +174,10 @@ def plan_exchanging(func: FuncOp, shards: GroupShards, levels: GpuLevels) -> Fus
         )
     return FusionPlan(
         func.body.block,
-        (positions, _kernel(ops, program.outputs, shards)),
-        tuple(program.returned.operands),
+        (positions, _kernel(ops, instance.outputs, shards)),
+        tuple(instance.returned.operands),
         KernelLevels(levels),
-        chunks_of(ops) | {**program.inputs, **program.leaving},
+        chunks_of(ops) | {**instance.inputs, **instance.leaving},
     )
 
 

@@ -44,7 +44,7 @@ from comet.passes.schedule.fuse.gpu.scatters import (
     units,
     with_scatters,
 )
-from comet.passes.schedule.fuse.program import read_program
+from comet.passes.schedule.fuse.instance_ops import read_instance_ops
 from comet.passes.schedule.fuse.strategy import Strategy, begins_nest
 
 MOVES = (AllGatherOp, AllToAllOp)
@@ -80,7 +80,7 @@ def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
     Raises PassFailedException for an op of another level, or a collective that GPUs do
     not execute.
     """
-    ops = read_program(func).ops
+    ops = read_instance_ops(func).ops
     for op in ops:
         _check_op(func, op)
     kept = (op for op in without_constants(ops) if not isinstance(op, IndexOp))

@@ -35,7 +35,7 @@ from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.launches import (
     LaunchPrices,
-    Programs,
+    TiledNode,
     extents_around,
     waits,
 )
@@ -78,7 +78,7 @@ class Known:
 
     tiling: KernelTiling | None
     """The best tiles, None if none fit."""
-    programs: Programs | None
+    tiled: TiledNode | None
     """The work of its programs, None if it may not share a launch."""
     choices: tuple[Choice, ...]
     """The choice of the tiles."""
@@ -142,7 +142,7 @@ class TriedKernel:
     """A kernel of which some tiles fit: the best tiles, and what else is known."""
 
     tiling: KernelTiling
-    programs: tuple[Programs, ...]
+    nodes: tuple[TiledNode, ...]
     """The work of its programs, empty if it may not share a launch."""
     known: Known
 
@@ -167,9 +167,7 @@ class Trials:
         self._launches_merged, self._specialize = launches_merged, specialize
         self.gpu = device_of(system)
         self._machine = f"{self.gpu} {self._levels}"
-        self.launches = LaunchPrices[TriedKernel](
-            self.gpu, lambda trial: trial.programs
-        )
+        self.launches = LaunchPrices[TriedKernel](self.gpu, lambda trial: trial.nodes)
         """The prices of launches that several kernels share."""
         self._trials: dict[Spatial, TriedKernel | None] = {}
         """None for a kernel of which no tiles fit."""
@@ -194,8 +192,8 @@ class Trials:
         if known.tiling is None:
             return None
         merged = self._launches_merged and not exchanges(kernel)
-        programs = (known.programs,) if merged and known.programs else ()
-        return TriedKernel(known.tiling, programs, known)
+        nodes = (known.tiled,) if merged and known.tiled else ()
+        return TriedKernel(known.tiling, nodes, known)
 
     def _known(self, kernel: Spatial) -> Known:
         """Return what is known of a kernel: a session sees the choice of its tiles."""
@@ -209,13 +207,13 @@ class Trials:
                     current.choices.append(here)
                 return known
             before = len(current.choices)
-            tiling, programs = self._tiled(kernel)
-            known = Known(tiling, programs, tuple(current.choices[before:]))
+            tiling, tiled = self._tiled(kernel)
+            known = Known(tiling, tiled, tuple(current.choices[before:]))
             if not current.is_late:
                 _remember(key, known)
             return known
 
-    def _tiled(self, kernel: Spatial) -> tuple[KernelTiling | None, Programs | None]:
+    def _tiled(self, kernel: Spatial) -> tuple[KernelTiling | None, TiledNode | None]:
         """Return the best tiles of a kernel, and its programs if they may be shared."""
         grid = tuple(loop.dim for loop in kernel.loops)
         products = summarize_products(kernel.ops, grid, tuple(loops_below(kernel)))
@@ -227,7 +225,7 @@ class Trials:
         if tiling is None or waits(node) or any(map(scatterings, kernel.outs)):
             return tiling, None
         numbers = launch_numbers(tiling.launch)
-        return tiling, Programs(summary, tiling.blocks, numbers, extents_around(node))
+        return tiling, TiledNode(summary, tiling.blocks, numbers, extents_around(node))
 
     def _built(self, kernel: Spatial) -> SpatialOp:
         block = standalone_function(kernel, self._levels).body.block
@@ -289,11 +287,11 @@ class Trials:
                 continue
             if not refusal(node, tiling, self._system):
                 numbers, blocks = launch_numbers(tiling.launch), tiling.blocks
-                programs = (
+                nodes = (
                     replace(each, blocks=blocks, numbers=numbers)
-                    for each in trial.programs
+                    for each in trial.nodes
                 )
-                found[kernel] = TriedKernel(tiling, tuple(programs), trial.known)
+                found[kernel] = TriedKernel(tiling, tuple(nodes), trial.known)
         return found
 
     def _compare(self, kernel: Spatial, trial: TriedKernel) -> None:

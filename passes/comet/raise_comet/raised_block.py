@@ -51,7 +51,7 @@ class NotRaisable(PassFailedException):
 
 
 @dataclass
-class Program:
+class RaisedBlock:
     """The elementary ops of a mapping, in one block, and their names."""
 
     problem: ProblemOp
@@ -90,22 +90,20 @@ class Program:
         self.names[result] = name
 
 
-def start_program(problem: ProblemOp, bits: int) -> Program:
+def start_block(problem: ProblemOp, bits: int) -> RaisedBlock:
     """
-    Return a program with only its inputs; `bits` is the widest precision in use.
+    Return a block with only its inputs; `bits` is the widest precision in use.
 
     Raises NotRaisable for an index that adds dimensions.
     """
-    program = Program(problem, element_of(bits), Block(), {})
+    raised = RaisedBlock(problem, element_of(bits), Block(), {})
     for name in problem.ins:
         dims = dims_of(problem, name.data)
-        argument = program.block.insert_arg(
-            program.type_of(dims), len(program.block.args)
-        )
+        argument = raised.block.insert_arg(raised.type_of(dims), len(raised.block.args))
         argument.name_hint = name.data
-        program.current[name.data] = argument
-        program.names[argument] = name.data
-    return program
+        raised.current[name.data] = argument
+        raised.names[argument] = name.data
+    return raised
 
 
 def element_of(bits: int) -> AnyFloat:
@@ -135,7 +133,7 @@ def dims_of(problem: ProblemOp, name: str) -> tuple[str, ...]:
     raise NotRaisable(f"no operation has the tensor {name}")
 
 
-def add_ops(program: Program, root: TileOp, group_of: GroupOf | None) -> None:
+def add_ops(raised: RaisedBlock, root: TileOp, group_of: GroupOf | None) -> None:
     """
     Append an op for each leaf and collective below `root`, in document order.
 
@@ -143,22 +141,22 @@ def add_ops(program: Program, root: TileOp, group_of: GroupOf | None) -> None:
     out. Raises NotRaisable for what has no elementary op, and for a tensor used before
     it is defined.
     """
-    declared = {op.operation.data: op for op in program.problem.declarations}
+    declared = {op.operation.data: op for op in raised.problem.declarations}
     for node in _leaves(root):
         if isinstance(node, OperationOp):
             operation = node.operation.data
             if operation not in declared:
                 raise NotRaisable(f"the problem has no operation {operation}")
-            value = _compute(program, node, declared[operation])
+            value = _compute(raised, node, declared[operation])
             name = declared[operation].out.data
         elif group_of is None:
-            source = _value(program, node.in_tensor.data, node.tag.data)
-            program.current[node.out_tensor.data] = source
+            source = _value(raised, node.in_tensor.data, node.tag.data)
+            raised.current[node.out_tensor.data] = source
             continue
         else:
-            value, name = _exchange(program, node, group_of), node.out_tensor.data
-        program.define(name, value)
-        program.of_node[node] = value
+            value, name = _exchange(raised, node, group_of), node.out_tensor.data
+        raised.define(name, value)
+        raised.of_node[node] = value
 
 
 def _leaves(tile: TileOp) -> Iterator[OperationOp | CollectiveOp]:
@@ -169,16 +167,16 @@ def _leaves(tile: TileOp) -> Iterator[OperationOp | CollectiveOp]:
             yield child
 
 
-def _value(program: Program, name: str, user: str) -> SSAValue:
-    if name not in program.current:
+def _value(raised: RaisedBlock, name: str, user: str) -> SSAValue:
+    if name not in raised.current:
         raise NotRaisable(f"{user} uses tensor {name} before any operation makes it")
-    return program.current[name]
+    return raised.current[name]
 
 
-def _compute(program: Program, node: OperationOp, declared: DeclareOp) -> Operation:
+def _compute(raised: RaisedBlock, node: OperationOp, declared: DeclareOp) -> Operation:
     tag, kind = declared.operation.data, node.kind.data
-    ins = [_value(program, name.data, tag) for name in declared.ins]
-    result = program.type_of(dims_of(program.problem, declared.out.data))
+    ins = [_value(raised, name.data, tag) for name in declared.ins]
+    result = raised.type_of(dims_of(raised.problem, declared.out.data))
     if kind is OperationKind.GEMM and len(ins) == 2:
         return ContractOp(ins[0], ins[1], result)
     if (reduce := ROW_REDUCTIONS.get(kind)) is not None and len(ins) == 1:
@@ -200,9 +198,9 @@ def _compute(program: Program, node: OperationOp, declared: DeclareOp) -> Operat
     return MapOp(elementwise, ins, result)
 
 
-def _exchange(program: Program, node: CollectiveOp, group_of: GroupOf) -> Operation:
+def _exchange(raised: RaisedBlock, node: CollectiveOp, group_of: GroupOf) -> Operation:
     """Return a collective at its level; `retile` gives its result its shape."""
-    value = _value(program, node.in_tensor.data, f"collective {node.tag.data}")
+    value = _value(raised, node.in_tensor.data, f"collective {node.tag.data}")
     op = _collective(node, value, group_of(node))
     op.from_level = op.to_level = node.target
     return op

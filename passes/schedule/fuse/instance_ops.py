@@ -29,7 +29,7 @@ MOST_BYTES = 2**53
 
 
 @dataclass(frozen=True)
-class Program:
+class InstanceOps:
     """The ops that every instance runs, and the states of their values."""
 
     func: FuncOp
@@ -81,7 +81,7 @@ class Program:
         return states
 
 
-def read_program(func: FuncOp) -> Program:
+def read_instance_ops(func: FuncOp) -> InstanceOps:
     """
     Return the ops of `func`: those of its SPMD region if it has one.
 
@@ -96,7 +96,7 @@ def read_program(func: FuncOp) -> Program:
     if region is None:
         pads = (op.results[0] for op in body if isinstance(op, PadOp) and is_border(op))
         inputs: Crossing = {value: value for value in (*func.body.block.args, *pads)}
-        return Program(func, None, tuple(inner), inputs, {})
+        return InstanceOps(func, None, tuple(inner), inputs, {})
     for op in without_constants(inner):
         if op is not region:
             raise OpError(
@@ -107,7 +107,7 @@ def read_program(func: FuncOp) -> Program:
     *ops, yielded = region.body.block.ops
     inputs = dict(zip(region.body.block.args, region.ins, strict=True))
     local = dict[SSAValue, SSAValue](zip(region.outs, yielded.operands, strict=True))
-    return Program(func, region, tuple(ops), inputs, local)
+    return InstanceOps(func, region, tuple(ops), inputs, local)
 
 
 def _check_sizes(func: FuncOp) -> None:
