@@ -18,9 +18,9 @@ need (this package itself imports none):
 * `from_ir.mapping.estimate_module(module, model="paper") -> Estimate` prices the
   mapping in a module of `comet` ops with an `arch.system`; `problem_of(module)` and
   `from_ir.hardware.hardware_of(system)` return the arguments of the models;
-* `from_ir.kernel.summarize(node, levels)` and `from_ir.program.launch_plan_of(program,
-  system)` read kernels and launch plans of GPUs, `from_ir.capacity.demands(block,
-  sizes)` the values that are alive.
+* `from_ir.kernel.summarize(node, levels, gpu)` and
+  `from_ir.program.launch_plan_of(program, system)` read kernels and launch plans of
+  GPUs, `from_ir.capacity.demands(block, sizes)` the values that are alive.
 
 `estimate.Estimate` has `latency` (cycles), `energy` (pJ), `compulsory_stalls`,
 `optional_stalls` and `memory_window` (cycles), `nodes` (a `NodeEstimate` per mapping

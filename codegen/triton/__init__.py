@@ -59,8 +59,8 @@ class TritonTarget(Target):
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """The parts of a module of the `tl` level."""
+class _Lowered:
+    """The functions of a module of the `tl` level."""
 
     kernels: tuple[tl.KernelOp, ...]
     plan: func.FuncOp
@@ -69,20 +69,20 @@ class _Parts:
 
 def emitted(module: ModuleOp) -> str:
     """Return the Python source of a module of the `tl` level."""
-    parts = _parts(module)
-    sections = [_header(parts)]
-    sections += [KernelPrinter(kernel).lines() for kernel in parts.kernels]
-    plan = rank_plan(parts.plan)
+    lowered = _lowered(module)
+    sections = [_header(lowered)]
+    sections += [KernelPrinter(kernel).lines() for kernel in lowered.kernels]
+    plan = rank_plan(lowered.plan)
     if plan is None:
-        sections.append(LaunchPlanPrinter(module, parts.plan).lines())
-        described = program_lines(parts.plan, parts.reference)
+        sections.append(LaunchPlanPrinter(module, lowered.plan).lines())
+        described = program_lines(lowered.plan, lowered.reference)
     else:
-        printer = RankPlanPrinter(module, parts.plan, plan)
+        printer = RankPlanPrinter(module, lowered.plan, plan)
         sections.append(printer.lines())
         if plan.ranks.value.data == 1:
             sections.append(printer.function_lines())
-        described = printer.program_lines(parts.reference)
-    sections.append(ReferencePrinter(parts.reference).lines())
+        described = printer.program_lines(lowered.reference)
+    sections.append(ReferencePrinter(lowered.reference).lines())
     sections.append(described)
     sections.append(
         [
@@ -93,7 +93,7 @@ def emitted(module: ModuleOp) -> str:
     return "\n\n\n".join("\n".join(_tidied(lines)) for lines in sections) + "\n"
 
 
-def _parts(module: ModuleOp) -> _Parts:
+def _lowered(module: ModuleOp) -> _Lowered:
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     plans = [f for f in functions if not is_reference(f)]
     if not plans:
@@ -117,7 +117,7 @@ def _parts(module: ModuleOp) -> _Parts:
     kernels = tuple(op for op in module.body.block.ops if isinstance(op, tl.KernelOp))
     for op in (*kernels, plans[0], references[0]):
         _check_name(op, op.sym_name.data)
-    return _Parts(kernels, plans[0], references[0])
+    return _Lowered(kernels, plans[0], references[0])
 
 
 def _check_name(op: Operation, name: str) -> None:
@@ -128,16 +128,16 @@ def _check_name(op: Operation, name: str) -> None:
         )
 
 
-def _header(parts: _Parts) -> list[str]:
-    name, plan = parts.plan.sym_name.data, rank_plan(parts.plan)
-    reference = ReferencePrinter(parts.reference).lines()
+def _header(lowered: _Lowered) -> list[str]:
+    name, plan = lowered.plan.sym_name.data, rank_plan(lowered.plan)
+    reference = ReferencePrinter(lowered.reference).lines()
     needs_math = any("math." in line for line in reference)
     return [
         '"""',
         f"Triton kernels of @{name}, emitted by comet.",
         "",
-        *(_usage(name) if plan is None else _usage_of_ranks(plan, parts)),
-        *(_CLUSTERS if _has_clusters(parts) else ()),
+        *(_usage(name) if plan is None else _usage_of_ranks(plan, lowered)),
+        *(_CLUSTERS if _has_clusters(lowered) else ()),
         '"""',
         "",
         *(["import math"] if needs_math else []),
@@ -148,8 +148,8 @@ def _header(parts: _Parts) -> list[str]:
         "import triton",
         "import triton.language as tl",
         "",
-        *_runtime_imports(parts, plan),
-        *(["", f'expect_triton("{CLUSTERS_FROM}")'] if _has_clusters(parts) else []),
+        *_runtime_imports(lowered, plan),
+        *(["", f'expect_triton("{CLUSTERS_FROM}")'] if _has_clusters(lowered) else []),
     ]
 
 
@@ -179,24 +179,24 @@ _CLUSTERS = (
 )
 
 
-def _has_clusters(parts: _Parts) -> bool:
+def _has_clusters(lowered: _Lowered) -> bool:
     """Whether programs of a launch are clusters of thread blocks."""
-    launches = (op for op in parts.plan.walk() if isinstance(op, tl.LaunchOp))
+    launches = (op for op in lowered.plan.walk() if isinstance(op, tl.LaunchOp))
     return any(launch.cluster is not None for launch in launches)
 
 
-def _waits(parts: _Parts) -> bool:
+def _waits(lowered: _Lowered) -> bool:
     """Whether programs of a launch wait for others."""
-    ops = (op for kernel in parts.kernels for op in kernel.walk())
+    ops = (op for kernel in lowered.kernels for op in kernel.walk())
     return any(isinstance(op, tl.WaitProgramsOp) for op in ops)
 
 
-def _usage_of_ranks(plan: tl.PlanOp, parts: _Parts) -> list[str]:
+def _usage_of_ranks(plan: tl.PlanOp, lowered: _Lowered) -> list[str]:
     ranks = plan.ranks.value.data
     if ranks == 1:
         return [
-            *_usage(parts.plan.sym_name.data),
-            *(_WAITING if _waits(parts) else _MERGING),
+            *_usage(lowered.plan.sym_name.data),
+            *(_WAITING if _waits(lowered) else _MERGING),
         ]
     return [
         f"Run it to compare {ranks} ranks with the reference in numpy; without a GPU",
@@ -207,9 +207,9 @@ def _usage_of_ranks(plan: tl.PlanOp, parts: _Parts) -> list[str]:
     ]
 
 
-def _runtime_imports(parts: _Parts, plan: tl.PlanOp | None) -> list[str]:
+def _runtime_imports(lowered: _Lowered, plan: tl.PlanOp | None) -> list[str]:
     """Return the lines that import what the kernels and the plan use."""
-    ops = {type(op) for kernel in parts.kernels for op in kernel.walk()}
+    ops = {type(op) for kernel in lowered.kernels for op in kernel.walk()}
     program = "Program" if plan is None else "RankProgram"
     lines = [
         f"from comet.runtime import {program}, Tensor, expect_tensor",
@@ -220,7 +220,7 @@ def _runtime_imports(parts: _Parts, plan: tl.PlanOp | None) -> list[str]:
         tl.MakeDescriptorOp: "allow_descriptors",
     }
     names = [name for op, name in language.items() if op in ops]
-    names += ["expect_triton"] * _has_clusters(parts)
+    names += ["expect_triton"] * _has_clusters(lowered)
     if names:
         lines += _import("comet.runtime.language", sorted(names))
     if plan is not None:
