@@ -214,23 +214,15 @@ def plan_launch(
     programs = programs or _resident(works, gpu.device)
     stationary = frozenset(model.node for model in models if model.is_stationary)
     registers = max(_thread_registers(work, gpu.device) for work in works)
-    most = _most_registers(kernel.launch, gpu.device)
+    # Where warps are specialized, the launch divides all registers among them.
+    limit = float(register_limit(kernel.launch.warps, gpu.device))
+    most = inf if kernel.launch.specialize else limit
     return PersistentKernel(kernel, programs, stages, stationary, registers, most)
 
 
 def _thread_registers(work: KernelWork, device: Device) -> float:
     """Return the registers of a thread of a program."""
     return float(work.registers / (device.limits.warp_threads * work.warps) / REGISTER)
-
-
-def _most_registers(launch: LaunchAttr, device: Device) -> float:
-    """
-    Return the most registers that a thread may need.
-
-    Where warps are specialized, the launch divides all of them.
-    """
-    limit = float(register_limit(launch.warps, device))
-    return inf if launch.specialize else limit
 
 
 def _resident(works: Iterable[KernelWork], device: Device) -> int:

@@ -319,10 +319,12 @@ def connect(program: ProgramOp, transfer: ChannelPlan) -> None:
 
 def _channel(program: ProgramOp, transfer: ChannelPlan) -> SSAValue:
     """Insert the channel of a transfer, after existing ones."""
+    collective = transfer.collective
+    mesh, axes = collective.mesh.string_value(), collective.axis_names
     channel = dataflow.ChannelOp(
-        transfer.mesh, transfer.axes, transfer.blocks, transfer.type, transfer.input
+        mesh, axes, transfer.blocks, transfer.type, transfer.input
     )
-    name = transfer.collective.input.name_hint
+    name = collective.input.name_hint
     channel.result.name_hint = None if name is None else f"{name}_channel"
     ops = program.body.block.ops
     first = next(op for op in ops if not isinstance(op, dataflow.ChannelOp))

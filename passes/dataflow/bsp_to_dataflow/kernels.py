@@ -55,9 +55,7 @@ def insert_copy(transfer: ChannelPlan, channel: SSAValue) -> None:
     body = Block(arg_types=[value.type for value in ins])
     body.add_ops([*_copy_ops(transfer, body.args), dataflow.YieldOp()])
     kernel = KernelOp(old.sym_name.data, ins, [], Region(body))
-    _keep_shards(transfer.kernel, kernel)
-    if transfer.type.split is not None:
-        kernel.destinations = _named(kernel.destinations, transfer.type.split)
+    _keep_sent(transfer, kernel)
     Rewriter.insert_op(kernel, InsertPoint.before(old))
 
 
@@ -76,9 +74,7 @@ def insert_copy_into(
     first = next(op for op in body.ops if isinstance(op, WaitOp | ReadOp | PullOp))
     for op in _copy_ops(transfer, (*inputs, argument)):
         Rewriter.insert_op(op, InsertPoint.before(first))
-    _keep_shards(transfer.kernel, kernel)
-    if transfer.type.split is not None:
-        kernel.destinations = _named(kernel.destinations, transfer.type.split)
+    _keep_sent(transfer, kernel)
     rebuild_kernel(kernel, [*kernel.ins, *sent], range(len(kernel.results_)))
 
 
@@ -106,6 +102,13 @@ def _copy_ops(transfer: ChannelPlan, arguments: Sequence[SSAValue]) -> list[Oper
     assert sent is not None
     node = copy_node(sent, transfer.copy)
     return [*ops, node, *_send_ops(node.outs[0], arguments[-1], transfer)]
+
+
+def _keep_sent(transfer: ChannelPlan, kernel: KernelOp) -> None:
+    """Keep the dimensions of which a kernel that sends a copy has, or sends, shards."""
+    _keep_shards(transfer.kernel, kernel)
+    if (split := transfer.type.split) is not None:
+        kernel.destinations = _named(kernel.destinations, split)
 
 
 def _keep_shards(

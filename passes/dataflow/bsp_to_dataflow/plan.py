@@ -90,9 +90,6 @@ class ChannelPlan:
     kernel: KernelOp
     """The collective's kernel, which is erased."""
     collective: MovingCollective
-    mesh: str
-    axes: tuple[str, ...]
-    """The mesh axes of the ranks."""
     ranks: int
     type: ChannelType
     signals: bool
@@ -163,8 +160,6 @@ def plan_transfer(
     return ChannelPlan(
         kernel,
         collective,
-        collective.mesh.string_value(),
-        collective.axis_names,
         ranks,
         type_,
         rules.signals,

@@ -84,16 +84,6 @@ class Formulas:
         truths = [formula(block)[0] for block in _blocks(_reals(values))]
         return np.concatenate(truths).astype(np.bool_)
 
-    def are_recorded(self, plan: Plan) -> bool:
-        """Return whether what is known of the orders of a plan is recorded."""
-        orders = orders_of(plan)
-        known = (
-            self._tiles.get(()),
-            self._figures.get(orders),
-            self._sizes.get(orders),
-        )
-        return all(each is not None and each.is_recorded for each in known)
-
     def _of(
         self,
         known: dict[Orders, Formula[Factor]],
