@@ -85,9 +85,14 @@ def source_of(program: Program) -> Source:
 def _check_kind(program: object) -> None:
     """Raise UsageError if a program is neither a path nor a text."""
     if not isinstance(program, str | PathLike):
+        has_module = isinstance(getattr(program, "module", None), ModuleOp)
         raise UsageError(
             f"a program is a module, a path or a text, not {type(program).__name__}; "
-            "comet.from_torch makes one of a model of PyTorch"
+            + (
+                "give its .module"
+                if has_module
+                else "comet.from_torch makes one of a model of PyTorch"
+            )
         )
 
 

@@ -293,6 +293,11 @@ def no_program() -> object:
     return comet.compile(3, EDGE)  # pyright: ignore[reportArgumentType]
 
 
+def no_module() -> object:
+    compiled = comet.compile(PROGRAM, EDGE, "decompose")
+    return comet.cost(compiled)  # pyright: ignore[reportArgumentType]
+
+
 def no_accelerator() -> object:
     return comet.explore(PROGRAM, H200)
 
@@ -337,7 +342,8 @@ def no_store() -> object:
         (no_model, "there is no model 'tool' here; choose from paper"),
         (no_target, "there is no target named 'tritn'; did you mean 'triton'"),
         (no_target_option, "target 'comet' has no option 'die'; did you mean 'dir'?"),
-        (no_program, "a program is a module, a path or a text, not int"),
+        (no_program, "a program is a module, a path or a text, not int; comet.from_t"),
+        (no_module, "a program is a module, a path or a text, not Compiled; give its "),
         (no_kernel, "load: hardware @edge is no GPU; run comet-accelerator"),
         (no_accelerator, "explore: hardware @h200x1 is a GPU"),
         (no_constraint, "constraints.yaml:1: there is no constraint 'stram'"),
