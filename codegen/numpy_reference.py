@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue
 
-from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
+from comet.codegen.python_text import INDENT, Variables, tuple_of, wrapped
 from comet.dialects import compound
 from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import MapKind, ReduceKind
@@ -58,8 +58,7 @@ class ReferencePrinter:
 
     def __init__(self, function: func.FuncOp):
         self._function = function
-        self._names = PythonNames(IMPORTED)
-        self._variables: dict[SSAValue, str] = {}
+        self._variables = Variables(IMPORTED)
         self._lines: list[str] = []
 
     def lines(self) -> list[str]:
@@ -68,7 +67,9 @@ class ReferencePrinter:
 
         Raises `DiagnosticException` for operations that are not elementary.
         """
-        arguments = [self._bind(arg) for arg in self._function.body.block.args]
+        arguments = [
+            self._variables.bind(arg) for arg in self._function.body.block.args
+        ]
         parameters = ", ".join(f"{name}: np.ndarray" for name in arguments)
         name = self._function.sym_name.data
         results = len(self._function.function_type.outputs.data)
@@ -77,11 +78,6 @@ class ReferencePrinter:
         self._lines.append(f'{INDENT}"""What the program means, in float64 numpy."""')
         self._block(self._function.body.block)
         return self._lines
-
-    def _bind(self, value: SSAValue) -> str:
-        name = self._names.fresh(value.name_hint or "x")
-        self._variables[value] = name
-        return name
 
     def _block(self, block: Block) -> None:
         for op in block.ops:
@@ -101,12 +97,12 @@ class ReferencePrinter:
         if isinstance(op, compound.CastOp | compound.RenameOp) and not _computes(op):
             self._variables[op.result] = text
             return
-        name = self._bind(op.results[0])
+        name = self._variables.bind(op.results[0])
         self._lines += wrapped(f"{name} = {text}", INDENT)
 
     def _scatter_add(self, op: compound.ScatterAddOp) -> None:
         values, ids = (self._variables[value] for value in op.operands)
-        name, extents = self._bind(op.result), extents_of(op.result)
+        name, extents = self._variables.bind(op.result), extents_of(op.result)
         axis = [*extents].index(op.into)
         index = [*(":" for _ in range(axis)), _as_integers(ids, op.ids)]
         self._lines.append(f"{INDENT}{name} = np.zeros({tuple(extents.values())})")

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from xdsl.ir import SSAValue
+
 WIDTH = 88
 INDENT = "    "
 OPEN, CLOSE = "([{", ")]}"
@@ -86,6 +88,19 @@ class PythonNames:
             name = f"{base}_{number}"
             number += 1
         self._taken.add(name)
+        return name
+
+
+class Variables(dict[SSAValue, str]):
+    """The Python expressions of values: variables, mostly, whose names differ."""
+
+    def __init__(self, reserved: Iterable[str] = ()):
+        super().__init__()
+        self.names = PythonNames(reserved)
+
+    def bind(self, value: SSAValue, default: str = "x") -> str:
+        """Return a new variable of a value, called as it or else as `default`."""
+        self[value] = name = self.names.fresh(value.name_hint or default)
         return name
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
-from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
+from comet.codegen.python_text import INDENT, Variables, tuple_of, wrapped
 from comet.codegen.triton.kernels import (
     IMPORTED,
     comment_of,
@@ -37,8 +37,7 @@ class LaunchPlanPrinter:
         self._module = module
         self._plan = plan
         symbols = (op.sym_name.data for op in module.walk() if isinstance(op, SYMBOLS))
-        self._names = PythonNames((*IMPORTED, "expect_tensor", *symbols))
-        self._variables: dict[SSAValue, str] = {}
+        self._variables = Variables((*IMPORTED, "expect_tensor", *symbols))
         self._lines: list[str] = []
 
     def lines(self) -> list[str]:
@@ -52,7 +51,9 @@ class LaunchPlanPrinter:
             raise DiagnosticException(
                 f"@{self._name} takes no tensor, so that no device is known to run on"
             )
-        parameters = ", ".join(f"{self._bind(arg)}: torch.Tensor" for arg in arguments)
+        parameters = ", ".join(
+            f"{self._variables.bind(arg)}: torch.Tensor" for arg in arguments
+        )
         results = len(self._plan.function_type.outputs.data)
         returned = "torch.Tensor" if results == 1 else "tuple[torch.Tensor, ...]"
         header = f"def {self._name}({parameters}) -> {returned}:"
@@ -69,11 +70,6 @@ class LaunchPlanPrinter:
     def _name(self) -> str:
         return self._plan.sym_name.data
 
-    def _bind(self, value: SSAValue) -> str:
-        name = self._names.fresh(value.name_hint or "x")
-        self._variables[value] = name
-        return name
-
     def _emit(self, line: str) -> None:
         self._lines += wrapped(line, INDENT)
 
@@ -88,7 +84,7 @@ class LaunchPlanPrinter:
             case tl.ViewOp():
                 buffer, (shape, _) = op.buffer, shape_and_type(op.result.type)
                 seen = f"{self._variables[buffer]}.view({shape})"
-                self._emit(f"{self._bind(op.result)} = {seen}")
+                self._emit(f"{self._variables.bind(op.result)} = {seen}")
             case tl.LaunchOp():
                 self._launch(op)
             case func.ReturnOp():
@@ -104,7 +100,7 @@ class LaunchPlanPrinter:
     def _empty(self, op: tl.EmptyOp) -> None:
         shape, dtype = shape_and_type(op.result.type)
         device = f"{self._variables[self._plan.body.block.args[0]]}.device"
-        name = self._bind(op.result)
+        name = self._variables.bind(op.result)
         self._emit(
             f"{name} = torch.empty({shape}, dtype=torch.{dtype}, device={device})"
         )

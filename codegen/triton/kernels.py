@@ -14,6 +14,7 @@ from comet.codegen.python_text import (
     WIDTH,
     Expr,
     PythonNames,
+    Variables,
     wrapped,
 )
 from comet.codegen.triton.expressions import REMOTE, expression
@@ -104,10 +105,8 @@ class KernelPrinter:
 
     def __init__(self, kernel: tl.KernelOp):
         names = parameter_names(kernel)
-        self._names = PythonNames((*IMPORTED, *names))
-        self._variables: dict[SSAValue, str] = dict(
-            zip(kernel.body.block.args, names, strict=True)
-        )
+        self._variables = Variables((*IMPORTED, *names))
+        self._variables.update(zip(kernel.body.block.args, names, strict=True))
         self._bound: list[str] = []
         self._indices: set[str] = set()
         """
@@ -133,8 +132,7 @@ class KernelPrinter:
         return self._lines
 
     def _bind(self, value: SSAValue, default: str = "v") -> str:
-        name = self._names.fresh(value.name_hint or default)
-        self._variables[value] = name
+        name = self._variables.bind(value, default)
         self._bound.append(name)
         return name
 
@@ -222,7 +220,7 @@ class KernelPrinter:
         if not isinstance(op.otherwise.block.first_op, tl.YieldOp):
             self._lines.append(f"{indent}else:")
             self._block(op.otherwise.block, indent + INDENT)
-        self._names.release(self._bound[outside:])
+        self._variables.names.release(self._bound[outside:])
         del self._bound[outside:]
         self._lines.append("")
 
@@ -242,20 +240,20 @@ class KernelPrinter:
         outside, name = len(self._bound), self._index(index)
         self._lines.append(f"{indent}for {name} in {loop}:")
         self._block(op.body.block, indent + INDENT)
-        self._names.release(self._bound[outside:])
+        self._variables.names.release(self._bound[outside:])
         del self._bound[outside:]
         self._indices.add(name)
-        self._names.reserve(self._indices)
+        self._variables.names.reserve(self._indices)
         for argument, result in zip(iter_args, op.results, strict=True):
             self._variables[result] = self._variables[argument]
         self._lines.append("")
 
     def _index(self, index: SSAValue) -> str:
         """Name the index of a loop; that of an ended one may be used again."""
-        self._names.release(self._indices)
+        self._variables.names.release(self._indices)
         name = self._bind(index)
         self._indices.discard(name)
-        self._names.reserve(self._indices)
+        self._variables.names.reserve(self._indices)
         return name
 
     def _yield(self, op: tl.YieldOp, indent: str) -> None:

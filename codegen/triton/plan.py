@@ -17,7 +17,7 @@ from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.numpy_reference import summed_terms
-from comet.codegen.python_text import INDENT, PythonNames, tuple_of, wrapped
+from comet.codegen.python_text import INDENT, Variables, tuple_of, wrapped
 from comet.codegen.triton.kernels import (
     IMPORTED,
     comment_of,
@@ -68,8 +68,7 @@ class RankPlanPrinter:
         ops = (op for op in self.module.ops if isinstance(op, tl.KernelOp))
         kernels = (op.sym_name.data for op in ops)
         reserved = ("expect_tensor", "rank", "self", "epoch", *kernels)
-        self._names = PythonNames((*IMPORTED, *reserved))
-        self._variables: dict[SSAValue, str] = {}
+        self._variables = Variables((*IMPORTED, *reserved))
         found = _symmetric_inputs(self.plan).items()
         self._symmetric = {value: (self._name_of(value), op) for value, op in found}
         self._new_results = _new_results(self.plan)
@@ -137,7 +136,7 @@ class RankPlanPrinter:
         return _program_lines(self.function, self.plan, reference, address_methods)
 
     def _name_of(self, argument: BlockArgument) -> str:
-        return self._names.fresh(argument.name_hint or "x")
+        return self._variables.names.fresh(argument.name_hint or "x")
 
     def _address_method(self, name: str, op: tl.HeapZerosOp) -> list[str]:
         """Return the method that says where an input of a launch has to be."""
@@ -153,7 +152,7 @@ class RankPlanPrinter:
         ]
 
     def _allocation(self, op: tl.HeapZerosOp | tl.ZerosOp | tl.EmptyOp) -> list[str]:
-        name = self._names.fresh(op.result.name_hint or "buffer")
+        name = self._variables.names.fresh(op.result.name_hint or "buffer")
         kept = name if op in self._new_results else f"self.{name}"
         self._variables[op.result] = kept
         shape, dtype = shape_and_type(op.result.type)
@@ -174,7 +173,7 @@ class RankPlanPrinter:
             if argument not in self._symmetric
         ]
         names = [self._name_of(argument) for argument in arguments]
-        self._variables |= dict(zip(arguments, names, strict=True))
+        self._variables.update(zip(arguments, names, strict=True))
         parameters = ", ".join(["self", *(f"{name}: torch.Tensor" for name in names)])
         count = len(self.function.function_type.outputs.data)
         returned = "torch.Tensor" if count == 1 else "tuple[torch.Tensor, ...]"
@@ -201,10 +200,9 @@ class RankPlanPrinter:
                 lines.append(f"{DOUBLE}{self._variables[op.buffer]}.zero_()")
             case tl.ViewOp():
                 shape, _ = shape_and_type(op.result.type)
-                name = self._names.fresh(op.result.name_hint or "x")
                 seen = f"{self._variables[op.buffer]}.view({shape})"
+                name = self._variables.bind(op.result)
                 lines.append(f"{DOUBLE}{name} = {seen}")
-                self._variables[op.result] = name
             case tl.LaunchOp():
                 lines += self._launch(op)
             case tl.BarrierOp():
