@@ -79,7 +79,11 @@ class LocatedParser(Parser):
                 '\\" and two hexadecimal digits; correct it',
                 *found.span(1),
             )
-        return super().parse_module(allow_implicit_module)
+        try:
+            return super().parse_module(allow_implicit_module)
+        except DiagnosticException as error:  # in the definition of an alias
+            vars(error).setdefault(PARSED_AT, self._location_at(self.pos))
+            raise
 
     def parse_operation(self) -> Operation:
         """Parse one operation and record where it starts."""
