@@ -56,7 +56,7 @@ from comet.runtime.compile_check import Compiled, compiled, recorded_launches
 MACHINES = {"sm_90": "h200x1", "gfx942": "mi300x8"}
 LARGE = 128
 """Registers of a thread for large tiles."""
-AFTER = "outline-kernels,lower-to-triton"
+AFTER = "outline-kernels,coalesce-loops,lower-to-triton"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from comet.cost.from_ir.bodies import Body, read_body
+from comet.cost.from_ir.bodies import Body, read_bodies
 from comet.cost.from_ir.clusters import program_blocks, row_split
 from comet.cost.from_ir.epilogues import divided_epilogue
 from comet.cost.from_ir.exchanges import exchanges, gathered_shards, group_blocks
@@ -31,7 +31,7 @@ from comet.cost.from_ir.tile_traffic import (
     stored_tiles,
 )
 from comet.cost.from_ir.vector_operations import vector_operations
-from comet.cost.from_ir.waits import coalesced_loops, waits_for_loads
+from comet.cost.from_ir.waits import waits_for_loads
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.contractions import Contractions
 from comet.cost.gpu.device import Device
@@ -52,8 +52,8 @@ from comet.dialects.tl.math import MIN_DOT_EXTENT
 
 DEFAULT_LAUNCH = LaunchAttr()
 
-_Products: TypeAlias = "Mapping[Operation, tuple[ReadProduct, tuple[str, ...]]]"
-"""The contractions of a kernel, each with the loops around it."""
+_Products: TypeAlias = "Mapping[Operation, tuple[ReadProduct, Body]]"
+"""The contractions of a kernel, each with its body."""
 
 
 def launch_numbers(launch: LaunchAttr) -> LaunchNumbers:
@@ -81,13 +81,16 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
     """Return the summary of the kernel under a grid node, for any factors."""
     nodes = [op for op in node.walk() if isinstance(op, NodeOp)]
     group = group_blocks(nodes)
-    tree = read_body(node, frozenset((*node.factors, *group) if group else ()))
+    tree = read_bodies(node, frozenset((*node.factors, *group) if group else ()))
     bodies = tuple(tree.walk())
     products = _products(tree)
     arrived_ids = (Wait(()) for _ in _added_ids(node))
     return KernelSummary(
         products=Contractions(
-            tuple(read.inside(around) for read, around in products.values()),
+            tuple(
+                read.inside(body.loops, body.coalesced)
+                for read, body in products.values()
+            ),
             MIN_DOT_EXTENT,
         ),
         nest=_nest(node, bodies, group, gpu),
@@ -98,7 +101,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
             converted=tuple(converted(bodies, levels, gpu.triton.stores)),
         ),
         sync=Synchronization(
-            waits=(*arrived_ids, *waits_for_loads(bodies, coalesced_loops(node))),
+            waits=(*arrived_ids, *waits_for_loads(bodies)),
             exchanges=exchanges(nodes, among_ranks=False),
             rank_exchanges=exchanges(nodes, among_ranks=True),
         ),
@@ -138,7 +141,10 @@ def _held(
     divided = divided_epilogue(node, gpu)
     points = RegisterPoints(
         levels.registers,
-        {op: read.operands.inside(around) for op, (read, around) in products.items()},
+        {
+            op: read.operands.inside(body.loops, body.coalesced)
+            for op, (read, body) in products.items()
+        },
         divided,
         with_products=with_products,
         whole=gpu.triton.tiles.whole_tiles and not with_products,
@@ -175,18 +181,18 @@ def _added_ids(node: SpatialOp) -> tuple[SSAValue, ...]:
 
 
 def _products(tree: Body) -> _Products:
-    """Return the contractions of a kernel, each with the loops around it."""
-    ops = ((op, loops) for op, loops in tree.ops() if isinstance(op, ContractOp))
-    return {op: (ReadProduct.of(op), loops) for op, loops in ops}
+    """Return the contractions of a kernel, each with its body."""
+    ops = ((op, body) for op, body in tree.ops() if isinstance(op, ContractOp))
+    return {op: (ReadProduct.of(op), body) for op, body in ops}
 
 
 def _inner_dims(bodies: Iterable[Body]) -> frozenset[str]:
     """Return the dimensions of loops that are inside other loops."""
-    loops = ((body.loop, body.loops) for body in bodies if body.loop is not None)
+    loops = ((body.loop, body) for body in bodies if body.loop is not None)
     return frozenset(
         dim
-        for loop, around in loops
-        if len(around) > len(loop.factors)
+        for loop, body in loops
+        if len(body.loops) > max(body.coalesced, len(loop.factors))
         for dim in loop.factors
     )
 

@@ -75,11 +75,15 @@ class ReadProduct:
             sum_with(op.result) is not None,
         )
 
-    def inside(self, loops: tuple[str, ...]) -> Contraction:
-        """Return it inside `loops`: a dot where the blocks of `batch` are 1."""
+    def inside(self, loops: tuple[str, ...], coalesced: int = 0) -> Contraction:
+        """
+        Return it inside `loops`: a dot where the blocks of `batch` are 1.
+
+        So many of the innermost loops are `coalesced` to one.
+        """
         sides = self.operands
         return Contraction(
-            sides.product.inside(loops),
+            sides.product.inside(loops, coalesced),
             Term(self.dims, 2, loops, single=tuple(sorted(sides.product.batch))),
             self.result.dims,
             (sides.left._replace(loops=loops), sides.right._replace(loops=loops)),

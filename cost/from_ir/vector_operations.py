@@ -24,7 +24,8 @@ FREE = (FillOp, CollectiveOp, PushOp, ReadTileOp, WaitOp)
 def vector_operations(tree: Body, units: Units) -> Iterator[Term]:
     """Yield the operations of a tile tree, in additions."""
     conditions = set(_conditions(tree.walk()))
-    for op, loops in tree.ops():
+    for op, body in tree.ops():
+        loops = body.loops
         if isinstance(op, ContractOp):
             yield from sums_of_products(op, loops)
         elif op.results and not isinstance(op, FREE):

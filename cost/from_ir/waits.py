@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
 from comet.cost.from_ir.bodies import Body
 from comet.cost.from_ir.tile_traffic import gathered_ids
 from comet.cost.gpu.terms import Wait
-from comet.dialects.dataflow.loop_nests import coalescible_nests
-from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.transfers import loads
 
 
-def waits_for_loads(
-    bodies: Iterable[Body], coalesced: Mapping[Operation, int]
-) -> Iterator[Wait]:
+def waits_for_loads(bodies: Iterable[Body]) -> Iterator[Wait]:
     """
-    Yield the waits of bodies; `coalesced` has how many loops around a node are one.
+    Yield the waits of bodies.
 
     A body waits for its early loads, and for its late loads; before, for the ids of the
     rows that it gathers.
@@ -29,28 +26,13 @@ def waits_for_loads(
         loaded = [load.tile for load in body.loads]
         early = [tile for tile in loaded if tile not in body.late]
         late = [tile for tile in loaded if tile in body.late]
-        count = coalesced.get(body.node, 0)
+        count = body.coalesced
         if early:
             joined = () if late else _loops_to_loading(body)
             yield Wait(body.loops, joined, _repeated(early, body), count)
         if late:
             around = _loops_to_loading(body)
             yield Wait(body.loops, around, _repeated(late, body), count)
-
-
-def coalesced_loops(grid: SpatialOp) -> Mapping[Operation, int]:
-    """
-    Return how many loops around the body of a node are one loop of a kernel.
-
-    They are, or `coalesce-loops` will make them one.
-    """
-    nodes = (op for op in grid.walk() if isinstance(op, TemporalOp))
-    found: dict[Operation, int] = {
-        op: len(op.loops) for op in nodes if op.coalesce is not None
-    }
-    for nest in coalescible_nests(grid):
-        found[nest[-1]] = sum(len(op.loops) for op in nest)
-    return found
 
 
 def _repeated(tiles: Sequence[SSAValue], body: Body) -> tuple[str, ...]:

@@ -107,8 +107,7 @@ def _outer_registers(
     nested = np.maximum(rules.addresses.nested_address_registers, ahead)
 
     def added(dot: Product) -> Real:
-        looped = total(summary.is_looped((dim,), blocks) for dim in dot.loops)
-        outer = np.maximum(looped - 1, 0.0)
+        outer = outer_loops(dot, summary, blocks)
         registers = rules.loops.outer_loop_registers * outer
         if not (np.any(outer) and np.any(nested)):
             return registers
@@ -119,6 +118,14 @@ def _outer_registers(
         dot for dot in dict.fromkeys(summary.products.roles) if len(dot.loops) > 1
     )
     return longest((0.0, *map(added, several)))
+
+
+def outer_loops(dot: Product, summary: KernelSummary, blocks: Blocks) -> Real:
+    """Return the loops of several iterations around the innermost one of a product."""
+    count = max(len(dot.loops) - dot.coalesced, 0)
+    loops = (*((dim,) for dim in dot.loops[:count]), dot.loops[count:])
+    looped = total(summary.is_looped(dims, blocks) for dims in loops)
+    return np.maximum(looped - 1, 0.0)
 
 
 def second_part_registers(

@@ -72,7 +72,10 @@ def _fit_groups(
         product(blocks[dim] for dim in dot.rows - dot.batch)
         for dot in summary.products.roles
     )
-    inside = product(summary.trips(dim, blocks) for dim in summary.nest.inner_dims)
+    inside = longest(
+        product(summary.trips(dim, blocks) for dim in dot.loops[1:])
+        for dot in summary.products.roles
+    )
     numbers = LaunchNumbers(warps.warps * warps.groups, warps.stages)
     needed = thread_registers(summary, blocks, numbers, gpu)
     fit = np.less_equal(needed, warps.registers - gpu.triton.limits.spare_registers)

@@ -114,10 +114,12 @@ class Product:
     batch: frozenset[str]
     loops: tuple[str, ...] = ()
     """The loops of the program around it, the innermost last."""
+    coalesced: int = 0
+    """How many of the innermost loops are one loop, if that is several."""
 
-    def inside(self, loops: tuple[str, ...]) -> Product:
-        """Return the same contraction inside `loops`."""
-        return self if self.loops == loops else replace(self, loops=loops)
+    def inside(self, loops: tuple[str, ...], coalesced: int = 0) -> Product:
+        """Return the same contraction inside `loops`, some of them `coalesced`."""
+        return replace(self, loops=loops, coalesced=coalesced)
 
     def wastes_dot(self, blocks: Blocks, minimum: int) -> Real:
         """
@@ -141,9 +143,10 @@ class Operands:
     right: Term
     product: Product
 
-    def inside(self, loops: tuple[str, ...]) -> Operands:
+    def inside(self, loops: tuple[str, ...], coalesced: int = 0) -> Operands:
         """Return the same operands, of the contraction inside `loops`."""
-        return Operands(self.left, self.right, self.product.inside(loops))
+        product = self.product.inside(loops, coalesced)
+        return Operands(self.left, self.right, product)
 
     @property
     def transposed(self) -> tuple[Term, ...]:
