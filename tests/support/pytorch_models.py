@@ -19,7 +19,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
+from typing import Any, cast
 from unittest.mock import patch
 
 import torch
@@ -280,8 +280,8 @@ def main() -> None:
         "exported": [
             mistake(partial(comet.from_torch, Mixed(), torch.randn(3, 8))),
             mistake(partial(comet.from_torch, changing, torch.randn(4, 3))),
-            mistake(partial(comet.from_torch, 3, torch.randn(3))),
-            mistake(partial(comet.from_torch, changing, "x")),
+            mistake(partial(comet.from_torch, cast(Any, 3), torch.randn(3))),
+            mistake(partial(comet.from_torch, changing, cast(Any, "x"))),
             mistake(partial(comet.from_torch, changing)),
             mistake(partial(comet.from_torch, decided, torch.randn(3))),
             mistake(partial(comet.from_torch, torch.t, torch.randn(3, 4))),
