@@ -19,7 +19,7 @@ CASES = {
     "mlir": range(6, 7),
     "hardware": range(7, 10),
     "cost": range(6),
-    "pipeline": range(23, 27),
+    "pipeline": range(9, 13),
     "plan": range(5, 8),
     "elementary": range(2, 4),
     "shared": range(2, 3),
