@@ -1,11 +1,15 @@
 """`coalesce-loops`: sums over several dimensions, in one loop."""
 
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
-from covering import one_of
+from covering import covering, one_of
 from gpu_graphs import H200
-from graph_text import Program
+from gpu_ranks import H200X8
+from graph_text import NOTHING, Program
+from rank_runs import outcomes
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted
 from xdsl.dialects.builtin import ModuleOp
@@ -19,9 +23,11 @@ from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.schedule import SpatialOp, TemporalOp
 
 
-def projection(sizes: dict[str, int], element: str = "f16") -> str:
+def projection(
+    sizes: dict[str, int], element: str = "f16", sharded: Mapping[str, str] = NOTHING
+) -> str:
     """Return what attention is multiplied by: a sum over K, R and G."""
-    p = Program(sizes, element, "f32")
+    p = Program(sizes, element, "f32", sharded)
     values, weight = p.argument("values", "KRMG"), p.argument("weight", "KRGD")
     return p.returning(p.contract("y", values, weight, "MD"), function="projection")
 
@@ -59,6 +65,21 @@ def test_the_meaning_stays(sizes: tuple[int, ...], factors: str, tmp_path: Path)
     module = emitted(text, f'{H200},triton-distributed{{factors="{factors}"}}')
     (report,) = check_all({"projection": module}, tmp_path).values()
     assert report["ok"], report
+
+
+@one_of(2)
+@pytest.mark.parametrize(
+    ("dim", "pattern"),
+    covering(product("KR", ("bsp", "wait", "push", "pull", "fused"))),
+)
+def test_ranks_that_share_heads_sum_them(dim: str, pattern: str, tmp_path: Path):
+    """A loop over ranks stays around the others, between which nothing waits."""
+    sizes = {"K": 4, "R": 2, "M": 21, "G": 40, "D": 17}
+    sharded = {"values": dim, "weight": dim}
+    text = projection(sizes, sharded=sharded)
+    options = f"ranks=2 pattern={pattern}"
+    module = emitted(text, f"{H200X8},triton-distributed{{{options}}}")
+    assert outcomes({"projection": module}, tmp_path) == {"projection": "right"}
 
 
 def test_it_is_one_loop_of_triton(tmp_path: Path):
