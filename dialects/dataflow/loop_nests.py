@@ -44,7 +44,7 @@ def coalescible_nests(grid: SpatialOp) -> Iterator[Nest]:
 
 
 def _rank_dims(grid: SpatialOp) -> AbstractSet[str]:
-    """Return the dimensions with a loop over ranks, which one after another sends."""
+    """Return the dimensions whose loop runs over ranks that send or receive shards."""
     kernel = enclosing(grid, KernelOp)
     if kernel is None:
         return frozenset()
