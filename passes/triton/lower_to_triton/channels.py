@@ -259,6 +259,11 @@ class MessageSlice:
     shape: Slice
     start: SSAValue | None
     """Its first element in the message; None where the message begins with it."""
+    end: int = 0
+    """
+    Where the shards of all ranks would end if the last one were as long as the others:
+    slices begin before it. 0 if it is not in a shard of another channel.
+    """
 
 
 def slice_in_message(
@@ -276,7 +281,8 @@ def slice_in_message(
     if owner is None:
         return MessageSlice(part.shape, start)
     if stored not in (channel.type.gather, channel.type.split):
-        return MessageSlice(part.shape.of_whole, start)
+        end = part.shape.shard * scope.over_ranks.ranks
+        return MessageSlice(part.shape.of_whole, start, end)
     if start is None or start is owner.first:
         return MessageSlice(part.shape, None)
     first = tl.BinaryOp(BinaryKind.SUB, start, owner.first)
@@ -293,6 +299,8 @@ def _block_touched(
     if start is not None:
         first = scope.binary(BinaryKind.FLOORDIV, start, size)
         if part.shape.is_in_one_block(size):
+            if part.end > size * count:
+                first = scope.binary(BinaryKind.MIN, first, scope.integer(count - 1))
             return scope, first
         first.name_hint = "first"
         last = scope.binary(BinaryKind.ADD, start, part.shape.length + size - 1)

@@ -200,6 +200,7 @@ def lower_signal(op: SignalOp, scope: Scope) -> None:
         return
     if op.root is not None:
         scope = at_root(scope)
+    scope = _in_a_block(scope, channel, flags)
     flag, once = _flag(scope, channel, flags), flags.writers == 1
     value = ranks.shared.epoch() if once else scope.integer(1)
     if split is not None and split in scope.owners:
@@ -222,6 +223,21 @@ def _check_signal(op: SignalOp, ranks: RankParameters) -> None:
             f"lower-to-triton: dataflow.signal is a release of {scope} scope after a "
             "fence; verify-sync says what else would break",
         )
+
+
+def _in_a_block(scope: Scope, channel: Channel, flags: Flags) -> Scope:
+    """Return where this program's slice is in a block: in a branch if it may not be."""
+    extents = extents_of(channel.type.message)
+    for block in flags.type.blocks:
+        if block.factor == 1:
+            continue  # Of one block all programs signal that they are done.
+        part = slice_in_message(scope, channel, block.dim, block.dim)
+        end = ceil_div(extents[block.dim], block.factor) * block.factor
+        if part.start is not None and part.end > end:
+            inside = scope.compare(CompareKind.LT, part.start, scope.integer(end))
+            branch = scope.builder.insert(tl.IfOp(inside))
+            scope = scope_in(branch.then.block, scope)
+    return scope
 
 
 def _flag(scope: Scope, channel: Channel, flags: Flags) -> SSAValue:
