@@ -47,6 +47,8 @@ def split_loops(node: TemporalOp, depth: int) -> TemporalOp:
     node.add_region(Region(block))
     node.properties["loops"] = ArrayAttr(outer)
     node.properties.pop("combine", None)
+    # With ops between them, loops are not one.
+    node.properties.pop("coalesce", None)
     combine = combine_attr(_combiners_over(outer, node.outs, combiners))
     if combine is not None:
         node.properties["combine"] = combine
