@@ -6,11 +6,17 @@ differences, maxima, selections, reductions and folds of multiples are multiples
 constant is scaled for free, another value by a multiplication. So each op is on one of
 two sides, scaled or not, and a use across the sides costs a multiplication: the
 cheapest choice is a minimum cut (`minimum_cut`).
+
+What a mask hides is very low, or minus infinity. A row of only low numbers has the
+difference 0 from its maximum, one of infinities has NaN: no cheap multiple keeps both,
+as that of a low number overflows. So before a maximum only constants and factors are
+scaled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import e, inf, log2
 from typing import TypeAlias, TypeGuard
@@ -21,9 +27,22 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from comet.dialects.blocks import values_in
-from comet.dialects.collective import CollectiveOp, SpmdOp
+from comet.dialects.collective import (
+    AllReduceOp,
+    CollectiveOp,
+    ReduceScatterOp,
+    RootReduceOp,
+    SpmdOp,
+)
 from comet.dialects.collective.spmd import region_states
-from comet.dialects.compound import FoldOp, MapKind, MapOp, ReduceOp, RenameOp
+from comet.dialects.compound import (
+    FoldOp,
+    MapKind,
+    MapOp,
+    ReduceKind,
+    ReduceOp,
+    RenameOp,
+)
 from comet.dialects.compound.dims import (
     element_type_of,
     elements_of,
@@ -95,7 +114,8 @@ def plan_exp2(
     gains = {op: gain * count for op, count in counts.items()}
     forced = dict.fromkeys(gains, inf) if every else gains
     edges: list[Edge] = [(SCALED, op, saved) for op, saved in forced.items()]
-    edges += [edge for value in values for edge in _edges(value, partial)]
+    maxima = _before_maxima(values)
+    edges += [edge for value in values for edge in _edges(value, partial, maxima)]
     side, _ = minimum_cut(edges, SCALED, UNSCALED)
     multiplied = [use for value in values for use in _differing(value, side, True)]
     divided = [use for value in values for use in _differing(value, side, False)]
@@ -139,7 +159,34 @@ def _partial_values(func: FuncOp) -> set[SSAValue]:
     return {value for value, state in states if state.partial}
 
 
-def _edges(value: SSAValue, partial: Collection[SSAValue]) -> Iterator[Edge]:
+def _before_maxima(values: Sequence[SSAValue]) -> set[Node]:
+    """Return the maxima, and the nodes whose results they read as multiples."""
+    producers: defaultdict[Node, set[Node]] = defaultdict(set)
+    for value in values:
+        for use in value.uses:
+            producers[consumer_of(use)].add(producer_of(value))
+    found: set[Node] = {UNSCALED}
+    pending: list[Node] = [v.owner for v in values if _is_maximum(v.owner)]
+    while pending:
+        if (node := pending.pop()) not in found:
+            found.add(node)
+            pending += producers[node]
+    return found - {UNSCALED}
+
+
+def _is_maximum(op: Operation | Block) -> bool:
+    match op:
+        case MapOp():
+            return op.kind.data is MapKind.MAX
+        case ReduceOp() | AllReduceOp() | ReduceScatterOp() | RootReduceOp():
+            return op.kind.data is ReduceKind.MAX
+        case _:
+            return False
+
+
+def _edges(
+    value: SSAValue, partial: Collection[SSAValue], maxima: Collection[Node]
+) -> Iterator[Edge]:
     """
     Yield the edges between the defining op of a value and its readers.
 
@@ -149,10 +196,20 @@ def _edges(value: SSAValue, partial: Collection[SSAValue]) -> Iterator[Edge]:
     producer = producer_of(value)
     for use in value.uses:
         consumer, returned = consumer_of(use), use.operation.has_trait(IsTerminator)
+        kept = value in partial or (consumer in maxima and not _is_number(use))
         if consumer != UNSCALED:
-            yield consumer, producer, inf if value in partial else _cost(use)
+            yield consumer, producer, inf if kept else _cost(use)
         if producer != UNSCALED:
             yield producer, consumer, _cost(use) if returned else inf
+
+
+def _is_number(use: Use) -> bool:
+    """Whether a use reads a constant, or a factor beside another value."""
+    op = use.operation
+    if constant_of(op.operands[use.index]) is not None:
+        return True
+    is_product = isinstance(op, MapOp) and op.kind.data in PRODUCTS
+    return is_product and all(constant_of(value) is None for value in op.operands)
 
 
 def _differing(

@@ -12,7 +12,7 @@ from programs import ODD_SIZES, graph_text
 from sample_blocks import tiny_texts
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import hardware
-from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.dialects.builtin import ModuleOp, f32, f64
 
 from comet.dialects.compound import MapKind, MapOp
 from comet.dialects.compound.dims import extents_of, names_of
@@ -21,6 +21,7 @@ from comet.dialects.compound.map import (
     lowest_finite,
     neutral_operand,
 )
+from comet.interpreter import run
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.minimum_cut import minimum_cut
 from comet.passes.graph.use_exp2 import LEAST
@@ -29,6 +30,7 @@ from comet.passes.graph.use_exp2.plan import SCALING, plan_exp2
 GPU = hardware("h200x1.yaml")
 COSTS = {"exp": 8.0, "exp2": 7.0}
 SIZES = {"M": 3, "N": 5, "D": 4}
+LOWEST = lowest_finite(f64)
 
 
 def with_exp2(module: ModuleOp, exp: str = "auto") -> ModuleOp:
@@ -225,6 +227,50 @@ def test_what_is_as_low_as_can_be_stays_so():
     assert {constant_of(op.inputs[1]) for op in kept} == {lowest, least}
     # What keeps a product finite is no neutral operand that canonicalization drops.
     assert sum(neutral_operand(op) is None for op in kept) == 1
+
+
+def masked_softmax(*, scaled_mask: bool = False) -> str:
+    """Return a softmax of scores and a mask, which is an argument or a multiple."""
+    p = Program({"M": 3, "N": 50, "H": 4}, "f64")
+    x, mask = p.argument("x", "HMN"), p.argument("mask", "MN")
+    scores = p.map("scores", "mult", x, p.fill("half", 0.5))
+    if scaled_mask:
+        mask = p.map("low", "mult", mask, p.fill("lowest", LOWEST))
+    y = p.map("y", "add", scores, mask)
+    s = p.map("s", "sub", y, p.reduce("top", "max", y, "N"))
+    total = p.reduce("total", "add", p.map("e", "exp", s), "N")
+    return p.returning(p.map("weights", "div", "e", total))
+
+
+@pytest.mark.parametrize("scaled_mask", [False, True])
+def test_a_mask_before_a_maximum_takes_no_factor(scaled_mask: bool):
+    text = masked_softmax(scaled_mask=scaled_mask)
+    for exp in ("auto", "exp2"):
+        after = kinds(with_exp2(parse_module(text), exp))
+        assert after[-5:] == ["add", "sub", "mult", "exp2", "div"]
+
+
+@pytest.mark.parametrize("low", [-inf, LOWEST])
+@pytest.mark.parametrize("passes", ["", "stream,"])
+def test_a_row_that_a_mask_hides_wholly(low: float, passes: str):
+    """Its weights are equal where the mask is finite, and NaN where it is not."""
+    module = run_passes(parse_module(masked_softmax()), f"{passes}canonicalize")
+    inputs = [np.ones((4, 3, 50)), np.zeros((3, 50))]
+    inputs[1][1] = low
+    for after in (module, with_exp2(module)):
+        (result,) = run(after, "main", inputs)
+        assert np.isnan(result[:, 1]).all() == (low == -inf)
+        assert np.isfinite(result[:, ::2]).all()
+
+
+def test_a_factor_before_a_maximum_is_scaled():
+    p = Program({"M": 3, "N": 50})
+    y = p.map("y", "mult", p.argument("x", "MN"), p.argument("r", "M"))
+    s = p.map("s", "sub", y, p.reduce("top", "max", y, "N"))
+    module = parse_module(p.returning(p.map("e", "exp", s)))
+    after = with_exp2(module)
+    assert kinds(after) == ["mult", "max", "mult", "sub", "exp2"]
+    assert_same_meaning(module, after, "main")
 
 
 def test_infinities_of_a_mask_stay():
