@@ -258,6 +258,10 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "attention(a, b, b, torch.ones(7, 7).tril(-1).log())",
         ((2, 7, 8), (2, 7, 8)),
     ),
+    "queries with low masks": (
+        "attention(a, b, b, torch.ones(7, 7).tril(-1).log().clamp(-3e38))",
+        ((2, 7, 8), (2, 7, 8)),
+    ),
     "shared keys": (
         "attention(a, b, c, is_causal=True, enable_gqa=True)",
         ((2, 6, 7, 8), (2, 2, 7, 8), (2, 2, 7, 8)),

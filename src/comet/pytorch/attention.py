@@ -62,8 +62,10 @@ def attention(
     result = t.product(weights, value, out.element)
     if mask is not None:
         # Of a query that sees no key, the result is 0, and so are weights by this row
-        # statistic.
-        sees = t.map(MapKind.GT, top, HIDDEN / 2)
+        # statistic. By a mask of scores, its powers are 0 or NaN.
+        of_conditions = mask.tensor.element == i1
+        least = (top, HIDDEN / 2) if of_conditions else (total, 0.0)
+        sees = t.map(MapKind.GT, *least)
         result = t.map(MapKind.SELECT, sees, result, 0.0)
         logarithm = t.map(MapKind.SELECT, sees, logarithm, 0.0)
     return result, t.reshaped(logarithm, query.shape[:-1])
