@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from string import ascii_lowercase
 
 from xdsl.dialects import func
@@ -126,7 +126,9 @@ class ReferencePrinter:
                 axes = tuple(names_of(op.input).index(name) for name in op.reduced)
                 axis = axes[0] if len(axes) == 1 else axes
                 operand = self._variables[op.input]
-                return f"{operand}.{REDUCE_TEXT[op.kind.data]}(axis={axis})"
+                left = tuple(dim for dim in names_of(op.input) if dim not in op.reduced)
+                text = f"{operand}.{REDUCE_TEXT[op.kind.data]}(axis={axis})"
+                return _transposed(text, left, names_of(op.result))
             case compound.MapOp():
                 names = names_of(op.result)
                 operands = [self._broadcast(value, names) for value in op.inputs]
@@ -184,14 +186,19 @@ class ReferencePrinter:
         text, dims = self._variables[value], names_of(value)
         if not dims or dims == names:
             return text
-        shared = [name for name in names if name in dims]
-        if tuple(shared) != dims:
-            order = ", ".join(str(dims.index(name)) for name in shared)
-            text = f"{text}.transpose({order})"
+        shared = tuple(name for name in names if name in dims)
+        text = _transposed(text, dims, shared)
         if len(shared) == len(names):
             return text
         index = ", ".join(":" if name in dims else "None" for name in names)
         return f"{text}[{index}]"
+
+
+def _transposed(text: str, dims: Sequence[str], names: Sequence[str]) -> str:
+    """Return an array with the axes `dims`, in the order of `names`."""
+    if tuple(dims) == tuple(names):
+        return text
+    return f"{text}.transpose({', '.join(str(dims.index(name)) for name in names)})"
 
 
 def _computes(op: compound.CastOp | compound.RenameOp) -> bool:

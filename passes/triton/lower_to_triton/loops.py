@@ -53,6 +53,7 @@ from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import (
     Scope,
     Tile,
+    aligned,
     scope_in,
     split_last,
 )
@@ -373,8 +374,9 @@ class TemporalLowering:
             # Nothing else needs it: the sum is on one line.
             tile.value.name_hint = None
         kind = ReduceKind(str(result.combiner))
-        value = accumulated(scope, kind, accumulator.value, tile.value)
-        return Tile(value, tile.dims)
+        term = aligned(scope, tile, accumulator.dims)
+        value = accumulated(scope, kind, accumulator.value, term)
+        return Tile(value, accumulator.dims)
 
     def _close(
         self,

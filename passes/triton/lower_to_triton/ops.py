@@ -28,10 +28,16 @@ from comet.dialects.compound import (
     ReduceOp,
     RenameOp,
 )
-from comet.dialects.compound.dims import element_type_of, extents_of, names_of
+from comet.dialects.compound.dims import (
+    Element,
+    element_type_of,
+    extents_of,
+    names_of,
+)
 from comet.dialects.compound.elementary import neutral_of, truncated
 from comet.dialects.compound.map import fold_map
 from comet.dialects.errors import OpError
+from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.accumulators import is_fused
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.tl.math import MIN_DOT_EXTENT
@@ -196,8 +202,28 @@ def accumulated(
 
 def accumulator_of(scope: Scope, number: float, like: SSAValue) -> Tile:
     """Write the start of an accumulator, of the type of the compound value `like`."""
-    tile = filled(scope, number, like, None)
+    dims = _in_order_of_terms(like, scope.constexprs.blocks)
+    tile = filled(scope, number, dims, element_type_of(like), None)
     return tile if tile.dims else Tile(typed_start(scope, tile.value, like), ())
+
+
+def _in_order_of_terms(value: SSAValue, blocks: BlocksAttr) -> tuple[str, ...]:
+    """
+    Return the dimensions of a value in the order that its block has.
+
+    A sum over dimensions of one element has the order of what is summed.
+    """
+    match op := value.owner:
+        case ReduceOp() if all(
+            blocks.size(dim, extents_of(op.input)[dim]) == 1 for dim in op.reduced
+        ):
+            terms = op.input
+        case TemporalOp():
+            terms = op.yielded[op.outs.index(value)]
+        case _:
+            return names_of(value)
+    order = _in_order_of_terms(terms, blocks)
+    return tuple(dim for dim in order if dim in names_of(value))
 
 
 def _contract_padding(op: ContractOp, scope: Scope) -> dict[str, float]:
@@ -381,9 +407,14 @@ def lower_rename(op: RenameOp, scope: Scope) -> Tile | Buffer:
     return Tile(found.value, tuple(renaming[dim] for dim in found.dims), padding)
 
 
-def filled(scope: Scope, number: float, like: SSAValue, hint: str | None) -> Tile:
-    """Write a block of one number, of the type of the compound value `like`."""
-    dims, element = names_of(like), element_type_of(like)
+def filled(
+    scope: Scope,
+    number: float,
+    dims: Sequence[str],
+    element: Element,
+    hint: str | None,
+) -> Tile:
+    """Write a block of one number."""
     check_size(dims, scope)
     constant = tl.ConstantOp.of(number, element)
     if axes := scope.axes(dims):
@@ -397,7 +428,8 @@ def filled(scope: Scope, number: float, like: SSAValue, hint: str | None) -> Til
 @lowers(FillOp)
 def lower_fill(op: FillOp, scope: Scope) -> Tile:
     """Write a constant."""
-    return filled(scope, op.value.value.data, op.result, op.result.name_hint)
+    number, hint = op.value.value.data, op.result.name_hint
+    return filled(scope, number, names_of(op.result), element_type_of(op.result), hint)
 
 
 @lowers(ExtentOp)

@@ -91,3 +91,25 @@ def test_transposed_products_of_a_sum_have_one_accumulator(tmp_path: Path):
     assert found["spills"] == 0
     assert isinstance(found["registers"], int)
     assert found["registers"] < 160
+
+
+TURNED = """
+!B = tensor<4x16x16xf32, #compound.dims<G, P, K>>
+!C = tensor<4x4096x16xf32, #compound.dims<G, L, K>>
+!D = tensor<4x16x4096xf32, #compound.dims<G, P, L>>
+!Y = tensor<4096x16xf32, #compound.dims<L, P>>
+func.func @main(%b: !B, %c: !C) -> !Y {
+  %p = compound.contract %b, %c : !B, !C -> !D
+  %y = compound.reduce add %p : !D -> !Y
+  func.return %y : !Y
+}
+"""
+"""A sum of products over G whose axes are in another order than those of a product."""
+
+
+def test_an_accumulator_has_the_order_of_its_terms(tmp_path: Path):
+    """So each product is added in the loop, and the sum is turned when it is stored."""
+    source = emitted(TURNED, f"{ONE}{{ranks=1}}")
+    assert "y = tl.zeros((BLOCK_P, BLOCK_L)" in source
+    assert source.count("tl.trans(y)") == 1
+    assert not wrong({"turned": source}, tmp_path)
