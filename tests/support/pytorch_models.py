@@ -30,7 +30,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import comet
 from comet.pytorch import backend, program_cache
-from comet.pytorch.backend import comet_backend
+from comet.pytorch.backend import SlowPathWarning, comet_backend
 from comet.pytorch.torch_ops import attention_of_torch, whole_attention
 
 FILE = "samples/hardware/h200x1.yaml"
@@ -157,6 +157,17 @@ def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return scaled_dot_product_attention(query, key, 2 * value)
 
 
+def changing_shape() -> tuple[float, list[str]]:
+    """Return the error of attention to sequences of any length, and the warnings."""
+    run = torch.compile(attended, backend="comet", options=HARDWARE, dynamic=True)
+    given = torch.randn(3, 2, 7, 16)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", SlowPathWarning)
+        found = run(*given)
+    slow = {str(w.message) for w in said if w.category is SlowPathWarning}
+    return (found - attended(*given)).abs().max().item(), sorted(slow)
+
+
 def attention_inside() -> bool:
     """Return whether attention is one op in a graph inside another, as checkpoints."""
     inner: fx.GraphModule = fx.symbolic_trace(attended)
@@ -265,6 +276,7 @@ def main() -> None:
         "turned": str(comet.from_torch(turned, torch.ones(3, 8))),
         "copies": equal(shared_part, torch.randn(2, 3, 4), torch.randn(2, 1, 5)),
         "attention inside": attention_inside(),
+        "changing shape": changing_shape(),
         "positions": equal(offset, torch.randn(4, 3)),
         "devices": devices(),
         "autocast": autocast(),

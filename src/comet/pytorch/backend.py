@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -218,9 +219,20 @@ def _partitioned(
         # A part without inputs makes constants, and torch knows on which device.
         if isinstance(part, fx.GraphModule) and part.graph.find_nodes(op="placeholder"):
             setattr(fused, name, _region(part, device, options))
-    for name, reason in support.reasons.items():
-        _slow(f"{name} runs in torch: {reason}", options)
+    for message in _by_reason(support.reasons):
+        _slow(message, options)
     return fused
+
+
+def _by_reason(reasons: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each reason why ops run in torch; it names two of them."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for name, reason in reasons.items():
+        alike[reason].append(name)
+    for reason, names in alike.items():
+        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+        verb = "run" if len(names) > 1 else "runs"
+        yield f"{', '.join(names[:2])}{more} {verb} in torch: {reason}"
 
 
 def _device_of(graph: fx.GraphModule) -> torch.device:

@@ -170,8 +170,9 @@ def attention_of_torch(
 ) -> Tensor:
     """`scaled_dot_product_attention`, by the op of this module where it can be."""
     learns = attn_mask is not None and attn_mask.requires_grad
-    batch = {tensor.shape[:-3] for tensor in (query, key, value)}
-    if dropout_p or learns or len(batch) > 1 or query.dim() < 3:
+    batch = query.shape[:-3]
+    same = all(tensor.shape[:-3] == batch for tensor in (key, value))
+    if dropout_p or learns or not same or query.dim() < 3:
         return TORCHS(
             query,
             key,

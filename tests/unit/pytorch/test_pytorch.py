@@ -84,6 +84,14 @@ def test_attention_of_graphs_inside_is_one_op(found: dict[str, Any]):
     assert found["attention inside"] is True
 
 
+def test_a_shape_that_changes_runs_in_torch(found: dict[str, Any]):
+    """One warning says so of all ops."""
+    error, slow = found["changing shape"]
+    assert error < 1e-5
+    reason = "run in torch: a shape that changes; compile with dynamic=False"
+    assert slow == [f"comet.attention, aten.mul {reason}"]
+
+
 def test_positions_can_be_a_result(found: dict[str, Any]):
     assert found["positions"] is True
 
