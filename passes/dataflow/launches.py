@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from math import inf
 from typing import Generic, TypeVar
 
@@ -70,6 +71,29 @@ class Needs(Generic[Kernel]):
                 found |= new
                 pending += new
         return found
+
+    def stages(self) -> Iterator[Needs[Kernel]]:
+        """
+        Yield the kernels in stages: each kernel needs all kernels of earlier stages.
+
+        So kernels of two stages share no launch. In a long graph stages are short.
+        """
+        number = {kernel: index for index, kernel in enumerate(self.kernels)}
+        needed = list[int]()  # for each kernel the set of those it needs, as bits
+        for kernel in self.kernels:
+            bits = 0
+            for producer in map(number.__getitem__, self.read[kernel]):
+                bits |= needed[producer] | 1 << producer
+            needed.append(bits)
+        ends, by_all = [len(needed)], -1
+        for index in reversed(range(len(needed))):
+            by_all &= needed[index]
+            if by_all == (1 << index) - 1:
+                ends.append(index)
+        for end, start in pairwise(ends):
+            kernels = self.kernels[start:end]
+            inside = frozenset(kernels)
+            yield Needs(kernels, {each: self.read[each] & inside for each in kernels})
 
     def in_order(
         self, groups: Sequence[tuple[Kernel, ...]]
@@ -145,6 +169,35 @@ class LaunchPrices(Generic[Kernel]):
         self._nodes_of = cache(nodes_of)
         self._work = cache(self._work_with)
         self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
+        self._launches: dict[Hashable, tuple[tuple[Kernel, ...], ...]] = {}
+        """The cheapest launches of each stage that was asked for."""
+
+    def launches(self, stage: Needs[Kernel]) -> tuple[tuple[Kernel, ...], ...]:
+        """
+        Return the groups of a stage that save most launches.
+
+        Each kernel in turn joins the earlier group with which that saves most time.
+        """
+        key = stage.kernels, tuple(stage.read.values())
+        if key not in self._launches:
+            self._launches[key] = tuple(self._joined(stage))
+        return self._launches[key]
+
+    def _joined(self, stage: Needs[Kernel]) -> list[tuple[Kernel, ...]]:
+        groups: list[tuple[Kernel, ...]] = [(kernel,) for kernel in stage.kernels]
+        for kernel in stage.kernels:
+            single = (kernel,)
+            needed = stage.needed_by(single, groups)
+            gains = {
+                group: gain
+                for group in groups[: groups.index(single)]  # which need none later
+                if group not in needed and (gain := self.saved(group, single)) > 0
+            }
+            if gains:
+                best = max(gains, key=gains.__getitem__)
+                groups.remove(single)
+                groups[groups.index(best)] = (*best, kernel)
+        return groups
 
     def can_share(self, group: Sequence[Kernel]) -> bool:
         """
@@ -227,22 +280,5 @@ def _of_launch(numbers: LaunchNumbers) -> LaunchNumbers:
 def cheapest_launches(
     needs: Needs[Kernel], prices: LaunchPrices[Kernel]
 ) -> list[tuple[Kernel, ...]]:
-    """
-    Return the groups that save most launches.
-
-    Each kernel in turn joins the earlier group with which that saves most time.
-    """
-    groups: list[tuple[Kernel, ...]] = [(kernel,) for kernel in needs.kernels]
-    for kernel in needs.kernels:
-        single = (kernel,)
-        needed = needs.needed_by(single, groups)
-        gains = {
-            group: gain
-            for group in groups[: groups.index(single)]  # which need no later kernel
-            if group not in needed and (gain := prices.saved(group, single)) > 0
-        }
-        if gains:
-            best = max(gains, key=gains.__getitem__)
-            groups.remove(single)
-            groups[groups.index(best)] = (*best, kernel)
-    return groups
+    """Return the groups of kernels that save most launches, see `launches`."""
+    return [group for stage in needs.stages() for group in prices.launches(stage)]

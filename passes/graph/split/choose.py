@@ -10,7 +10,7 @@ tried in small functions, as each trial fuses its function again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -38,7 +38,7 @@ from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
 from comet.passes.graph.split import SplitPass, ops_with, plan_split
 from comet.passes.graph.split.products import products_of
-from comet.passes.graph.split.trials import products_alone
+from comet.passes.graph.split.trials import described, products_alone
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.gpu.trial import Noted, noted
 from comet.passes.search import Candidate, Cost, Found, NotCheaper, cheapest
@@ -122,14 +122,30 @@ def choose_splits(
         return _fastest_splits(module, [*products, *folds], rest)
     if found := _fastest_splits(module, folds, to_kernels):
         return found
-    return [
-        split
-        for group in groups
-        if (splits := group.splits(gpu))
-        for split in _fastest_splits(
-            group.alone(module), [splits], _by_priority(rest), limits
-        )
-    ]
+    return list(_of_products(module, groups, _by_priority(rest), limits))
+
+
+def _of_products(
+    module: ModuleOp,
+    groups: Iterable[Products],
+    rest: Sequence[ModulePass],
+    limits: Limits,
+) -> Iterator[SplitPass]:
+    """
+    Yield the fastest split of each group of products, tried in functions of their own.
+
+    Equal products, such as those of the layers of a model, are tried once.
+    """
+    gpu = device_of(attached_system(module))
+    known: dict[Hashable, list[int]] = {}
+    for group in groups:
+        if splits := group.splits(gpu):
+            alone = group.alone(module)
+            key = described(alone), tuple((each.dim, each.parts) for each in splits)
+            if key not in known:
+                found = _fastest_splits(alone, [splits], rest, limits)
+                known[key] = [splits.index(split) for split in found]
+            yield from (splits[index] for index in known[key])
 
 
 def _by_priority(passes: Sequence[ModulePass]) -> list[ModulePass]:
@@ -255,7 +271,7 @@ class Products:
         return []
 
     def alone(self, module: ModuleOp) -> ModuleOp:
-        """Return `module` with a function of these products and what follows them."""
+        """Return `module` with a function of these products and their epilogues."""
         return products_alone(module, self.by_name)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
@@ -23,7 +23,6 @@ from comet.passes.schedule.fuse.gpu.groups import (
     Border,
     Group,
     Kernel,
-    Part,
     Partition,
     Values,
     inputs_of,
@@ -36,6 +35,20 @@ REUSING = (ContractOp, FoldOp)
 Parts: TypeAlias = tuple[Group, ...]
 
 State: TypeAlias = tuple[dict[Operation, Group], dict[Group, Parts]]
+
+
+class _HashedOnce(tuple[Operation, ...]):
+    """A group of ops that is looked up often: its hash would visit each op."""
+
+    _hash: int
+
+    def __new__(cls, ops: Iterable[Operation]) -> Self:
+        group = super().__new__(cls, ops)
+        group._hash = super().__hash__(group)
+        return group
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class KernelGraph:
@@ -56,9 +69,11 @@ class KernelGraph:
         self._outputs: dict[Group, Values] = {}
         self._inputs = cache(inputs_of)
         self._sizes = cache(BlockSizes(ops).of)
-        self._consumers_of: dict[Group, tuple[Group, ...]] = {}
-        self._producers_of: dict[Group, tuple[Group, ...]] = {}
-        """Those that were asked for since the groups last changed."""
+        self._read_from: dict[Group, tuple[Operation, ...]] = {}
+        self._read_by: dict[Group, tuple[Operation, ...]] = {}
+        """The ops whose results a group reads, and those that read its results."""
+        self._ranks: dict[Group, int] = {}
+        """Numbers of the groups, lower for producers than for consumers, if known."""
         for unit in units(ops):
             self.add(unit)
 
@@ -73,9 +88,10 @@ class KernelGraph:
         return self._in_order({*one, *other})
 
     def can_merge(self, one: Group, other: Group) -> bool:
-        """Return whether both still exist, and their merge is legal."""
+        """Return whether both are there, and may be one kernel."""
         return (
-            self._exists(one)
+            one != other
+            and self._exists(one)
             and self._exists(other)
             and not self._sizes(one).conflicts_with(self._sizes(other))
             and not (self._scatters and meet_in_memory(one, other))
@@ -101,10 +117,11 @@ class KernelGraph:
 
         With `later` only those whose first op comes after that of `group`.
         """
-        siblings = self._users(self._inputs(group), group)
+        siblings = self._groups_of(self._users(self._inputs(group)))
         found = dict.fromkeys(
             (*self._producers(group), *siblings, *self._consumers(group))
         )
+        found.pop(group, None)
         start = self._position[self._first(group)]
         for other in filter(_is_kernel, found):
             if not later or self._position[self._first(other)] > start:
@@ -122,15 +139,10 @@ class KernelGraph:
 
     def partition(self) -> Partition:
         """Return the groups in an order in which producers come first."""
-        pending = sorted(self._groups(), key=lambda group: self._position[group[-1]])
-        done, parts = set[Group](), list[Part]()
-        while pending:
-            ready = next(g for g in pending if done.issuperset(self._producers(g)))
-            pending.remove(ready)
-            done.add(ready)
-            first = ready[0]
-            parts.append(first if isinstance(first, Border) else ready)
-        return tuple(parts)
+        return tuple(
+            first if isinstance(first := group[0], Border) else group
+            for group in self._in_turn()
+        )
 
     def epilogues(self) -> Iterator[Group]:
         """
@@ -160,8 +172,7 @@ class KernelGraph:
 
     def merge(self, one: Group, other: Group) -> Group:
         """Merge two groups; return the merged one."""
-        merged = self.merged(one, other)
-        self._set(merged)
+        merged = self._join(one, other)
         self._parts_of[merged] = one, other
         return merged
 
@@ -187,7 +198,7 @@ class KernelGraph:
     def restore(self, state: State) -> None:
         """Go back to a former state."""
         self._group_of, self._parts_of = state
-        self._changed()
+        self._ranks = {}
 
     def move(self, ops: Group) -> Parts:
         """
@@ -249,17 +260,34 @@ class KernelGraph:
         return self._group_of[self._first(group)] == group
 
     def _in_order(self, ops: Iterable[Operation]) -> Group:
-        return tuple(sorted(ops, key=self._position.__getitem__))
+        return _HashedOnce(sorted(ops, key=self._position.__getitem__))
 
     def _set(self, group: Group) -> None:
         """Make `group` the group of its ops."""
         self._group_of.update(dict.fromkeys(self._not_recomputed(group), group))
-        self._changed()
+        self._ranks = {}
 
-    def _changed(self) -> None:
-        """Forget which groups read from which."""
-        self._consumers_of.clear()
-        self._producers_of.clear()
+    def _join(self, one: Group, other: Group) -> Group:
+        """Make two groups one, if that is legal; return it."""
+        ranks, merged = self._ranks, self.merged(one, other)
+        self._set(merged)
+        if ranks:
+            low, high = sorted((ranks.pop(one), ranks.pop(other)))
+            if all(ranks[each] > high for each in self._consumers(merged)):
+                self._ranks, ranks[merged] = ranks, high
+            elif all(ranks[each] < low for each in self._producers(merged)):
+                self._ranks, ranks[merged] = ranks, low
+        return merged
+
+    def _in_turn(self) -> Iterator[Group]:
+        """Yield the groups in an order in which producers come first."""
+        pending = sorted(self._groups(), key=lambda group: self._position[group[-1]])
+        done = set[Group]()
+        while pending:
+            ready = next(g for g in pending if done.issuperset(self._producers(g)))
+            pending.remove(ready)
+            done.add(ready)
+            yield ready
 
     def _merge_if_legal(self, group: Group, kernel: Group) -> bool:
         """
@@ -269,7 +297,7 @@ class KernelGraph:
         """
         legal = _is_kernel(kernel) and self.can_merge(group, kernel)
         if legal:
-            self._set(self.merged(group, kernel))
+            self._join(group, kernel)
         return legal
 
     def _not_recomputed(self, group: Group) -> tuple[Operation, ...]:
@@ -294,12 +322,15 @@ class KernelGraph:
 
     def _producers(self, group: Group) -> tuple[Group, ...]:
         """Return the groups that compute what `group` reads."""
-        if (found := self._producers_of.get(group)) is None:
-            owners = (value.owner for value in self._inputs(group))
-            ops = (op for op in owners if isinstance(op, Operation))
-            groups = (self._group_of[op] for op in ops if op in self._group_of)
-            self._producers_of[group] = found = tuple(dict.fromkeys(groups))
-        return found
+        if (ops := self._read_from.get(group)) is None:
+            owners = dict.fromkeys(value.owner for value in self._inputs(group))
+            ops = tuple(
+                op
+                for op in owners
+                if isinstance(op, Operation) and op in self._group_of
+            )
+            self._read_from[group] = ops
+        return self._groups_of(ops)
 
     def _kernels_before(self, group: Group) -> Iterator[Group]:
         """Yield the kernels that `group` reads from, directly or through views."""
@@ -311,29 +342,38 @@ class KernelGraph:
 
     def _consumers(self, group: Group) -> tuple[Group, ...]:
         """Return the groups that read what `group` computes."""
-        if (found := self._consumers_of.get(group)) is None:
-            found = self._users(self.outputs_of(group), group)
-            self._consumers_of[group] = found
-        return found
+        if (ops := self._read_by.get(group)) is None:
+            inside = set(group)
+            users = self._users(self.outputs_of(group))
+            self._read_by[group] = ops = tuple(op for op in users if op not in inside)
+        return self._groups_of(ops)
 
-    def _users(self, values: Iterable[SSAValue], group: Group) -> tuple[Group, ...]:
-        """Return the other groups that read one of `values`, in program order."""
+    def _users(self, values: Iterable[SSAValue]) -> list[Operation]:
+        """Return the ops that read one of `values`, in program order."""
         users = set[Operation]().union(*map(self._used_by, values))
-        known = sorted(users & self._position.keys(), key=self._position.__getitem__)
-        found = dict.fromkeys(self._group_of[op] for op in known)
-        return tuple(other for other in found if other != group)
+        return sorted(users & self._position.keys(), key=self._position.__getitem__)
+
+    def _groups_of(self, ops: Iterable[Operation]) -> tuple[Group, ...]:
+        """Return the groups of ops, each once."""
+        return tuple(dict.fromkeys(self._group_of[op] for op in ops))
 
     def _passes_third(self, source: Group, target: Group) -> bool:
         """Return whether `target` depends on `source` through another group."""
-        seen = {self._first(source)}
+        last, seen = self._rank(target), set[Group]()
         pending = [group for group in self._consumers(source) if group != target]
         while pending:
             if (group := pending.pop()) == target:
                 return True
-            if (first := self._first(group)) not in seen:
-                seen.add(first)
+            if group not in seen and self._rank(group) < last:
+                seen.add(group)
                 pending += self._consumers(group)
         return False
+
+    def _rank(self, group: Group) -> int:
+        """Return the number of a group: consumers have higher ones than producers."""
+        if not self._ranks:
+            self._ranks = {each: rank for rank, each in enumerate(self._in_turn())}
+        return self._ranks[group]
 
     def _chain_after(self, value: SSAValue) -> Iterator[Operation]:
         """Yield the elementwise ops of one group that only read `value`, in a chain."""

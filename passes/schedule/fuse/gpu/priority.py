@@ -169,19 +169,24 @@ def _merge_by_gain(
 
 
 def _undo_merges(graph: KernelGraph, prices: Prices) -> None:
-    """Undo the merge whose undoing saves most time, as long as one saves time."""
-    least = prices.launched(graph.needs())
-    while True:
-        undone: dict[Group, float] = {}
+    """
+    Undo merges as long as that saves time.
+
+    In each round all are tried, and then undone in the order of what that saves.
+    """
+    least, before = prices.launched(graph.needs()), inf
+    while least < before:
+        before, undone = least, dict[Group, float]()
         for group in tuple(graph.kernels()):
             if graph.undo(group):
                 undone[group] = prices.launched(graph.needs())
                 graph.redo(group)
-        best = min(undone, key=undone.__getitem__, default=None)
-        if best is None or undone[best] >= least:
-            return
-        least = undone[best]
-        graph.undo(best)
+        for group in sorted(undone, key=undone.__getitem__):
+            if undone[group] < before and graph.undo(group):
+                if (seconds := prices.launched(graph.needs())) < least:
+                    least = seconds
+                else:
+                    graph.redo(group)
 
 
 def _merge_otherwise(graph: KernelGraph, prices: Prices) -> None:
