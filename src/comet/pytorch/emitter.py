@@ -100,15 +100,17 @@ class Emitter:
     does, and in what all of them compute as many as there are.
     """
 
-    def __init__(self, ranks: Dim, number: int = 1, like: Emitter | None = None):
-        """Begin with no ops; dimensions have the names that they have in `like`."""
+    def __init__(
+        self, ranks: Dim, number: int = 1, names: Mapping[Dim, str] | None = None
+    ):
+        """Begin with no ops; without `names` all dimensions get different ones."""
         self.block = Block()
         self.of_one_rank = number == 1
         """Whether the values of other ranks are elsewhere."""
         self._values: dict[Tensor, SSAValue] = {}
         self._extents = {ranks: number}
-        self._names: dict[Dim, str] = {ranks: RANK} if like is None else like._names
-        self._new_names = _names() if like is None else like._new_names
+        self.names: dict[Dim, str] = {ranks: RANK, **(names or {})}
+        self._new_names = _names()
         self._unnamed = count()
 
     def add(self, op: Operation) -> SSAValue:
@@ -138,9 +140,9 @@ class Emitter:
         """Return names and extents of dimensions, in order."""
         found = leaves(dims)
         for dim in found:
-            if dim not in self._names:
-                self._names[dim] = next(self._new_names)
-        return {self._names[dim]: self._extents.get(dim, dim.extent) for dim in found}
+            if dim not in self.names:
+                self.names[dim] = next(self._new_names)
+        return {self.names[dim]: self._extents.get(dim, dim.extent) for dim in found}
 
     def type(self, of: Tensor) -> TensorType[Element]:
         """Return the type of a tensor, with its dimensions in their order."""

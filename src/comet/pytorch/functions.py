@@ -12,7 +12,9 @@ from comet.dialects.collective import MeshOp, SpmdOp, YieldOp
 from comet.dialects.compound.dims import Element, names_of, with_extents
 from comet.dialects.reference import REFERENCE, reference_name
 from comet.pytorch.collectives import MESH
+from comet.pytorch.dims import Dim
 from comet.pytorch.emitter import RANK, Emitter, Tensor
+from comet.pytorch.naming import with_reused_names
 from comet.pytorch.ranks import Ranks
 
 
@@ -26,18 +28,29 @@ def function_of(
     which they differ has the dimension RANK; the reference computes the same with the
     values of all ranks in one tensor.
     """
+    names = _names(given, computed, ranks.dim)
     if ranks.count == 1:
-        return ModuleOp([_function(name, given, computed, Emitter(ranks.dim))])
-    local = Emitter(ranks.dim)
+        only = Emitter(ranks.dim, 1, names)
+        return ModuleOp([_function(name, given, computed, only)])
+    local = Emitter(ranks.dim, 1, names)
     values = _emitted(local, given, computed)
     local.block.add_op(YieldOp(*values))
-    whole = Emitter(ranks.dim, ranks.count, local)
+    whole = Emitter(ranks.dim, ranks.count, names)
     reference = _function(reference_name(name), given, computed, whole)
     reference.properties["sym_visibility"] = StringAttr("private")
     reference.attributes[REFERENCE] = UnitAttr()
     mesh = MeshOp(MESH, {RANK: ranks.count})
     function = _of_ranks(name, local.block, values, ranks.count)
     return ModuleOp([mesh, function, reference])
+
+
+def _names(
+    given: Sequence[Tensor], computed: Sequence[Tensor], ranks: Dim
+) -> dict[Dim, str]:
+    """Return the names of all dimensions; see `naming`."""
+    first = Emitter(ranks)
+    _emitted(first, given, computed)
+    return with_reused_names(first.block, first.names)
 
 
 def _emitted(
