@@ -7,7 +7,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 
 from xdsl.ir import Operation, SSAValue
 
@@ -17,11 +17,16 @@ class Description:
     Numbers values and ops as they are seen, and describes them in this order.
 
     Of ops outside of what is described, whose results are read, those that `follows`
-    accepts are described, too; of others only the types of these results are.
+    accepts are described, too; of others only the types of these results are. The
+    attributes in `without` are not.
     """
 
-    def __init__(self, follows: Callable[[Operation], bool]) -> None:
-        self._follows = follows
+    def __init__(
+        self,
+        follows: Callable[[Operation], bool] = lambda op: False,
+        without: Collection[str] = (),
+    ) -> None:
+        self._follows, self._without = follows, without
         self._numbers: dict[Operation | SSAValue, int] = {}
         self._described: list[Hashable] = []
 
@@ -50,7 +55,9 @@ class Description:
                 self._number_value(value)
             inside = tuple(self.operations(block.ops) for block in blocks)
             properties = frozenset(op.properties.items())
-            attributes = frozenset(op.attributes.items())
+            attributes = frozenset(
+                each for each in op.attributes.items() if each[0] not in self._without
+            )
             self._described.append((op.name, read, properties, attributes, inside))
         return self._numbers[op]
 

@@ -74,6 +74,7 @@ PASSES = {
     "specialize-tiles": "triton.specialize_tiles:SpecializeTilesPass",
     "specialize-warps": "triton.specialize_warps:SpecializeWarpsPass",
     "lower-to-triton": "triton.lower_to_triton:LowerToTritonPass",
+    "deduplicate-kernels": "triton.deduplicate_kernels:DeduplicateKernelsPass",
     "known-meshes": "comet.known_meshes:KnownMeshesPass",
     "lower-to-comet": "comet.lower_to_comet:LowerToCometPass",
     "raise-comet": "comet.raise_comet:RaiseCometPass",

@@ -30,7 +30,7 @@ IMPORTED = (
 
 def comment_of(op: Operation) -> str | None:
     """Return the text of the operation's `tl.comment`, if it has one."""
-    comment = op.attributes.get("tl.comment")
+    comment = op.attributes.get(tl.COMMENT)
     return comment.data if isinstance(comment, StringAttr) else None
 
 

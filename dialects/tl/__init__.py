@@ -139,6 +139,9 @@ from comet.dialects.tl.types import (
     shape_of,
 )
 
+COMMENT = "tl.comment"
+"""The attribute whose text is printed above the line of an op."""
+
 COMPILE_TIME = (ConstexprType, ProgramsType, CacheModifierType)
 """Types of parameters that are known when a kernel is compiled."""
 

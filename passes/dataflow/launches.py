@@ -85,12 +85,12 @@ class Needs(Generic[Kernel]):
             for producer in map(number.__getitem__, self.read[kernel]):
                 bits |= needed[producer] | 1 << producer
             needed.append(bits)
-        ends, by_all = [len(needed)], -1
+        bounds, by_all = [len(needed)], -1
         for index in reversed(range(len(needed))):
             by_all &= needed[index]
             if by_all == (1 << index) - 1:
-                ends.append(index)
-        for end, start in pairwise(ends):
+                bounds.append(index)
+        for start, end in pairwise(reversed(bounds)):
             kernels = self.kernels[start:end]
             inside = frozenset(kernels)
             yield Needs(kernels, {each: self.read[each] & inside for each in kernels})

@@ -81,6 +81,7 @@ from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.propagate_shardings import PropagateShardingsPass
 from comet.passes.sharding.select_ranks import SelectRanksPass
 from comet.passes.triton.bound_loops import BoundLoopsPass
+from comet.passes.triton.deduplicate_kernels import DeduplicateKernelsPass
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
 from comet.passes.triton.map_grid import MapGridPass
 from comet.passes.triton.mask_copies import MaskCopiesPass
@@ -343,3 +344,4 @@ class TritonDistributedPass(TritonOptions):
         elif specialized:
             yield SpecializeWarpsPass(SPECIALIZED)
         yield LowerToTritonPass()
+        yield DeduplicateKernelsPass()

@@ -296,7 +296,7 @@ def _store_tensor(
         op = tl.AtomicAddOp(_broadcast(scope, pointers, buffer.dims), value, mask)
     else:
         op = tl.StoreOp(pointers, value, mask, buffer.cache)
-    op.attributes["tl.comment"] = StringAttr(comment)
+    op.attributes[tl.COMMENT] = StringAttr(comment)
     scope.builder.insert(op)
 
 

@@ -63,7 +63,7 @@ def loop_over_peers(scope: Scope, comment: str) -> tuple[Scope, SSAValue]:
     """Insert a loop over all ranks, own one first; return its scope and the rank."""
     zero, one = (scope.integer(number) for number in (0, 1))
     loop = tl.ForOp(zero, ranks_of(scope).world_size, one, [])
-    loop.attributes["tl.comment"] = StringAttr(comment)
+    loop.attributes[tl.COMMENT] = StringAttr(comment)
     scope.builder.insert(loop)
     loop.body.block.args[0].name_hint = "i"
     inner = scope_in(loop.body.block, scope)

@@ -72,7 +72,7 @@ def store_by_descriptor(
             shift = scope.integer(index * width)
             start = scope.binary(BinaryKind.ADD, first, shift)
         op = tl.DescriptorStoreOp(descriptor, (*outer, start), part)
-        op.attributes["tl.comment"] = StringAttr(comment)
+        op.attributes[tl.COMMENT] = StringAttr(comment)
         scope.builder.insert(op)
 
 

@@ -117,7 +117,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     types = [pointer_type(value) for value in pointed(kernel)]
     tl_kernel = tl.KernelOp(kernel.sym_name.data, types)
     comment = "; ".join(describe(node) for node in nodes)
-    tl_kernel.attributes["tl.comment"] = StringAttr(comment)
+    tl_kernel.attributes[tl.COMMENT] = StringAttr(comment)
     lowering = _KernelLowering(kernel, tl_kernel, nodes, world)
     grid = lowering.lower()
     _erase_unused(tl_kernel)

@@ -215,7 +215,7 @@ class TemporalLowering:
         ]
         inits = [start.value for start in starts]
         for_op = tl.ForOp(*bounds_of_all(self._node, self._loops, scope), inits)
-        for_op.attributes["tl.comment"] = StringAttr(
+        for_op.attributes[tl.COMMENT] = StringAttr(
             describe(self._node) + ", in one loop"
         )
         scope.builder.insert(for_op)
@@ -315,7 +315,7 @@ class TemporalLowering:
         for_op = tl.ForOp(*bounds, inits, warp_specialize=self._node.specialize)
         if depth == 0:
             comment = describe(self._node) + (" without a mask" if part.true else "")
-            for_op.attributes["tl.comment"] = StringAttr(comment)
+            for_op.attributes[tl.COMMENT] = StringAttr(comment)
         scope.builder.insert(for_op)
         index = for_op.body.block.args[0]
         index.name_hint = "i" if part.is_source else loop.dim.lower()

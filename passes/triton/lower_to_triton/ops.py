@@ -122,7 +122,7 @@ def narrowed(
         return converted(scope, value, element, hint, comment)
     if isinstance(value.owner, Operation):
         value.name_hint = hint
-        value.owner.attributes["tl.comment"] = StringAttr(comment)
+        value.owner.attributes[tl.COMMENT] = StringAttr(comment)
     return value
 
 

@@ -124,7 +124,7 @@ class Scope(Inserter):
         else:
             self.early.insert(op)
         if comment is not None:
-            op.attributes["tl.comment"] = StringAttr(comment)
+            op.attributes[tl.COMMENT] = StringAttr(comment)
         op.results[0].name_hint = hint
         return op.results[0]
 

@@ -9,7 +9,7 @@ To read in this order:
 * the rules: `elementwise`, `reductions`, `views`, `tables`, `attention`, of
   `torch_ops`, and `collectives`;
 * `emitter`, `ops`, `dims`: what rules emit, still without names of dimensions, and how
-  these are found; `functions` makes the functions;
+  these are found; `functions` makes the functions, after `naming`;
 * several ranks: `spreading` of models by DTensors, `merging` of the graphs of ranks and
   `parts` in which they differ, `ranks`, `processes`;
 * `program_cache`: compiled programs for later processes.

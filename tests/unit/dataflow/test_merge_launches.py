@@ -21,6 +21,7 @@ from comet.dialects.dataflow import (
 )
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.dataflow.launches import Needs
 from comet.passes.dataflow.merge_launches import LAUNCHES, prices_on
 from comet.passes.search import session
 
@@ -100,6 +101,16 @@ def test_fuse_prices_kernels_as_they_will_be_launched(option: str, nodes: int):
 
 def test_a_chain_stays_as_it_is():
     assert launched(merged(CHAIN)) == [("main_a_kernel", 1), ("main_c_kernel", 1)]
+
+
+def test_stages_end_where_later_kernels_need_all_earlier_ones():
+    """All need a, and g needs all; e could be launched with b, d or f."""
+    read = {"a": "", "b": "a", "c": "a", "d": "bc", "e": "c", "f": "d", "g": "ef"}
+    needs = Needs(tuple(read), {each: frozenset(on) for each, on in read.items()})
+    stages = list(needs.stages())
+    assert ["".join(stage.kernels) for stage in stages] == ["a", "bcdef", "g"]
+    assert stages[1].read["d"] == {"b", "c"}
+    assert not stages[1].read["b"]
 
 
 @pytest.mark.parametrize("launches", ["none", "main_a_kernel main_b_kernel"])

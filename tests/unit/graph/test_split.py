@@ -22,6 +22,8 @@ from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import products_by_operand, shares_accumulator
+from comet.passes.graph.split.products import products_of
+from comet.passes.graph.split.trials import described, products_alone
 from comet.passes.pipelines.triton_distributed.options import parse_splits
 
 RANKS = (1, 2, 3, 4, 8)
@@ -352,6 +354,49 @@ def test_products_are_tried_with_what_follows_them():
         *("contract", "contract", "map", "cast", "return"),
     ]
     assert len(func.body.block.args) == 3
+
+
+LAYERS = """
+!X = tensor<16x512xf16, #compound.dims<M, K>>
+!W = tensor<512x512xf16, #compound.dims<K, N>>
+!Y = tensor<16x512xf32, #compound.dims<M, N>>
+!Z = tensor<16x512xf32, #compound.dims<M, K>>
+
+func.func @layers(%x: !X, %r: !Z, %w1: !W, %w2: !W, %w3: !W) -> (!Y, !Y, !Y) {
+  %a = compound.contract %x, %w1 : !X, !W -> !Y
+  %one = compound.fill 1.0 : !Y
+  %a1 = compound.map add %a, %one : !Y, !Y -> !Y
+  %b = compound.contract %x, %w2 : !X, !W -> !Y
+  %b1 = compound.map add %b, %one : !Y, !Y -> !Y
+  %y = compound.cast %r : !Z -> !X
+  %c = compound.contract %y, %w3 : !X, !W -> !Y
+  %s = compound.map add %a1, %c : !Y, !Y -> !Y
+  func.return %a1, %b1, %s : !Y, !Y, !Y
+}
+"""
+
+
+def test_products_are_tried_without_what_waits_for_later_ones():
+    """The sum of a residual is an epilogue of the last product that it adds."""
+    module = parse_module(LAYERS)
+    groups = list(products_by_operand(module))
+    assert [list(group.by_name) for group in groups] == [["a", "b"], ["c"]]
+    tried = [
+        [op.name.partition(".")[2] for op in func.body.block.ops]
+        for group in groups
+        for func in compute_functions(group.alone(module))
+    ]
+    assert tried == [
+        ["fill", "contract", "map", "contract", "map", "return"],
+        ["contract", "map", "return"],
+    ]
+
+
+def test_functions_of_equal_products_are_described_alike():
+    module = parse_module(LAYERS)
+    products = products_of(next(iter(compute_functions(module))))
+    a, b, c = (products_alone(module, {name: products[name]}) for name in "abc")
+    assert described(a) == described(b) != described(c)
 
 
 def test_the_option_of_the_pipeline_gives_each_split():
