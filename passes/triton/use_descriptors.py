@@ -200,6 +200,8 @@ def is_block(
     op: CopyOp, tensor: SSAValue, slices: Slices, alignment: int, parts: int = 1
 ) -> bool:
     """Return whether a copy is of blocks of a descriptor, `parts` along its rows."""
+    if not names_of(op.source):
+        return False
     node_slices, extents = slices[op.parent_op()], extents_of(tensor)
     blocks = {d: node_slices[d].block for d in names_of(op.source) if extents[d] > 1}
     bits = element_type_of(op.source).bitwidth

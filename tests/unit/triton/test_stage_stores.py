@@ -43,6 +43,16 @@ def parts(text: str, options: str) -> list[int]:
     return [1 if op.parts is None else op.parts.value.data for op in copies]
 
 
+def test_a_number_has_no_rows_to_store():
+    scalar = "tensor<f32, #compound.dims<>>"
+    text = f"""
+    func.func @f(%x: {scalar}) -> {scalar} {{
+      %y = compound.map exp %x : {scalar} -> {scalar}
+      func.return %y : {scalar}
+    }}"""
+    assert parts(text, "stores=all") == []
+
+
 @pytest.mark.parametrize(
     ("extents", "found"),
     [
