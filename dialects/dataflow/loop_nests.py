@@ -77,7 +77,9 @@ def _nest_around(node: TemporalOp, over_ranks: AbstractSet[str]) -> Nest:
     while isinstance(outer := nest[0].parent_op(), TemporalOp):
         dims = outer.factors.keys()
         # A tile that a loop does not change is loaded before that loop.
-        if not changing >= looped | dims or dims & (looped | over_ranks):
+        if not changing >= looped | dims or dims & looped:
+            break
+        if (looped | dims) & over_ranks:
             break
         if not _is_perfect(outer, nest[0]):
             break

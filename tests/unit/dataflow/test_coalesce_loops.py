@@ -70,7 +70,7 @@ def test_the_meaning_stays(sizes: tuple[int, ...], factors: str, tmp_path: Path)
 @one_of(2)
 @pytest.mark.parametrize(
     ("dim", "pattern"),
-    covering(product("KR", ("bsp", "wait", "push", "pull", "fused"))),
+    covering(product("KRG", ("bsp", "wait", "push", "pull", "fused"))),
 )
 def test_ranks_that_share_heads_sum_them(dim: str, pattern: str, tmp_path: Path):
     """A loop over ranks stays around the others, between which nothing waits."""
@@ -80,6 +80,22 @@ def test_ranks_that_share_heads_sum_them(dim: str, pattern: str, tmp_path: Path)
     options = f"ranks=2 pattern={pattern}"
     module = emitted(text, f"{H200X8},triton-distributed{{{options}}}")
     assert outcomes({"projection": module}, tmp_path) == {"projection": "right"}
+
+
+@pytest.mark.parametrize("dim", "KG")
+def test_a_loop_over_sources_is_no_part_of_a_nest(dim: str):
+    """Each program visits the tiles of its own rank first, with a loop over ranks."""
+    text = projection(
+        {"K": 4, "R": 2, "M": 21, "G": 40, "D": 17}, sharded={"values": dim}
+    )
+    options = "ranks=2 pattern=bsp sources=each"
+    module = run_passes(
+        parse_module(text), f"{H200X8},triton-distributed{{{options} to=dataflow}}"
+    )
+    nodes = [op for op in module.walk() if isinstance(op, TemporalOp)]
+    over_ranks = [op for op in nodes if [loop.dim for loop in op.loops].count(dim) > 1]
+    assert over_ranks
+    assert not any(op.coalesce for op in over_ranks)
 
 
 def test_it_is_one_loop_of_triton(tmp_path: Path):
