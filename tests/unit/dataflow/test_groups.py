@@ -318,6 +318,13 @@ def test_programs_that_exchange_are_one_kernel(options: str):
         grouped("softmax", 2, f"fuse{{strategy=full {options}}}")
 
 
+def test_ranks_exchange_what_programs_have_whole():
+    module = parse_module(GROUP_TEXTS["layernorm"].format(**SIZES))
+    options = 'ranks=2 ctas=2 dim="K:rank;N:cta"'
+    with pytest.raises(PassFailedException, match="each program of a group has a part"):
+        run_passes(module, f"{H200X8},triton-distributed{{{options}}}")
+
+
 def test_options_of_groups():
     module = parse_module(GROUP_TEXTS["softmax"].format(**SIZES))
     for options, reason in (

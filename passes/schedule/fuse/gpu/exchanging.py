@@ -192,12 +192,25 @@ def _check_ops(func: FuncOp, ops: Stage, shards: GroupShards) -> None:
                 "which programs that exchange do not have in registers; compile "
                 "without ctas",
             )
+        if isinstance(op, CollectiveOp) and _sends_parts(op, shards.loop):
+            raise OpError(
+                op,
+                f"fuse: ranks of @{name} exchange %{op.input.name_hint or 'a value'}, "
+                f"of which each program of a group has a part of {shards.loop.dim}; "
+                f"let ranks split what programs do, as in dim={shards.loop.dim}, or "
+                "compile without ctas",
+            )
     if not any(isinstance(op, CollectiveOp) for op in ops):
         raise OpError(
             func,
             f"fuse: programs of @{name} split {shards.loop.dim} and have nothing to "
             "exchange, so they are no groups; compile without ctas",
         )
+
+
+def _sends_parts(op: CollectiveOp, loop: LoopAttr) -> bool:
+    """Whether ranks exchange a value that no program of a group has whole."""
+    return loop.axis not in op.axis_names and loop.dim in names_of(op.input)
 
 
 def _shards(region: SpmdOp, name: str, levels: GpuLevels) -> GroupShards:
