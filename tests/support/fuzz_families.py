@@ -12,12 +12,25 @@ import fuzz_graphs
 from fuzz_case import COST_FILES, FOLDER, ROOT, Case
 from fuzz_corpus import small_program, some_seed
 from fuzz_ir import edited, generic_text
-from fuzz_pipelines import accelerator, attach, in_one, many_ranks, one_gpu, some_pass
+from fuzz_pipelines import (
+    accelerator,
+    attach,
+    in_one,
+    many_ranks,
+    one_gpu,
+    some_pass,
+    with_options,
+    with_other_numbers,
+)
 from fuzz_text import NUMBERS, mutated
 from gpu_ranks import SHARED_TEXTS
 from semantics import parse_module, run_passes
 from sync_mutations import mutants
+from xdsl.dialects.builtin import StringAttr
+from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
+
+from comet.passes.schedule.plan_string import PLAN
 
 SAMPLES = ("edge", "cloud", "h200x1", "h200x8", "mi300x8")
 
@@ -180,6 +193,30 @@ def shared(random: Random) -> Case:
     return Case("shared", {"in.mlir": text}, ",".join(specs), "triton")
 
 
+def options(random: Random) -> Case:
+    """A program that `triton-distributed` compiles, with some of its options."""
+    kind = random.choice(("elementary", "shared", "named"))
+    if kind == "named":
+        text, dims = fuzz_graphs.graph(random)
+    else:
+        text, dims = fuzz_elementary.program(random, shared=kind == "shared")
+    hardware, compile_ = with_options(random, dims, kind == "shared")
+    if random.random() < 0.6 and (plan := _chosen_plan(text, hardware, compile_)):
+        compile_ = f'{compile_[:-1]} factors="{with_other_numbers(plan, random)}"}}'
+    return Case("options", {"in.mlir": text}, f"{hardware},{compile_}", "triton")
+
+
+def _chosen_plan(text: str, hardware: str, compile_: str) -> str:
+    """Return the plan that a pipeline chooses for @main; none if it refuses it."""
+    to_plan = f"{hardware},{compile_[:-1]} to=dataflow}}"
+    try:
+        module = run_passes(parse_module(text), to_plan)
+    except Exception:
+        return ""
+    chosen = SymbolTable.lookup_symbol(module, "main").attributes.get(PLAN)
+    return chosen.data if isinstance(chosen, StringAttr) else ""
+
+
 def named(random: Random) -> Case:
     """A program of named ops, to any target."""
     return _program("named", random, *fuzz_graphs.graph(random))
@@ -216,12 +253,14 @@ FAMILIES: dict[str, Callable[[Random], Case]] = {
     "elementary": elementary,
     "shared": shared,
     "named": named,
+    "options": options,
     "sync": sync,
 }
 SHARES = {
     "mlir": 8,
     "elementary": 3,
     "shared": 2,
+    "options": 3,
     "named": 2,
     "sync": 1,
     "cost": 2,

@@ -31,16 +31,19 @@ from xdsl.utils.exceptions import InterpretationError
 from comet.codegen.comet import write_files
 from comet.codegen.comet.chain import chain_of
 from comet.codegen.triton import TritonTarget
+from comet.dialects.collective import MeshOp
 from comet.interpreter.tensor import Array
+from comet.passes.sharding.add_ctas import AXIS as CTAS
 
 LONGEST = 800
 """Characters of an error."""
-LIMITS = {"elementary": 60.0, "shared": 60.0, "named": 60.0, "sync": 40.0}
+LIMITS = {"elementary": 60.0, "shared": 60.0, "named": 60.0}
+LIMITS |= {"options": 60.0, "sync": 40.0}
 """Seconds of processor time that a case may take; others less."""
 LIMIT = 15.0
-RUN = ("elementary", "shared", "named", "sync")
+RUN = ("elementary", "shared", "named", "options", "sync")
 """Families whose programs come with a reference, so that they can be run."""
-MEANT = ("mlir", "elementary", "shared", "named")
+MEANT = ("mlir", "elementary", "shared", "named", "options")
 """Families whose programs are interpreted before and after each pass."""
 SLOW = 8.0
 """Seconds of processor time of a run that is not repeated with another seed."""
@@ -155,7 +158,7 @@ def _run(module: ModuleOp, folder: Path) -> Verdict | None:
         if process_time() - start > SLOW:
             break
         backend = "interpreter" if alone else "scheduler"
-        resident = (None, 1)[seed % 2]
+        resident = (None, _group_size(module))[seed % 2]
         try:
             facts = report(
                 Request(str(path), backend, seed, resident=resident, epochs=EPOCHS)
@@ -173,6 +176,12 @@ def _run(module: ModuleOp, folder: Path) -> Verdict | None:
         if not facts["ok"] and not _is_rounding(module, inputs, error):
             return Verdict("wrong", f"when run: error {error}")
     return None
+
+
+def _group_size(module: ModuleOp) -> int:
+    """Return how many programs of a rank have to run at the same time."""
+    meshes = (op for op in module.ops if isinstance(op, MeshOp))
+    return max((mesh.axis_extents.get(CTAS, 1) for mesh in meshes), default=1)
 
 
 def _is_rounding(

@@ -24,6 +24,7 @@ CASES = {
     "elementary": range(2, 4),
     "shared": range(2, 3),
     "named": range(3, 4),
+    "options": range(5, 7),
     "sync": range(7, 8),
 }
 """The cases of each family that are tried; `make exhaustive` tries more."""
