@@ -18,7 +18,7 @@ from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import ceil_div
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.rank_loops import destination_dims, source_dims
-from comet.dialects.schedule import SpatialOp
+from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import BlocksAttr
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.triton.pad_blocks import kernel_extents
@@ -137,8 +137,12 @@ class Slice:
         """Return a slice that a loop cuts out, which ends where this one does."""
         return self._cut(loop, bounded=True)
 
-    def on_grid(self, loop: LoopSlice) -> Self:
-        """Return a slice that a program has, and that may begin after the end."""
+    def by_number(self, loop: LoopSlice) -> Self:
+        """
+        Return a slice that follows from a number, and that may begin after the end.
+
+        The number is that of a program, or of an iteration of several loops in one.
+        """
         return self._cut(loop, not self.uneven and (self.uncut or self.full))
 
     def of_rank(self, loop: LoopSlice, ranks: int) -> Self:
@@ -150,7 +154,7 @@ class Slice:
     def _cut(self, loop: LoopSlice, bounded: bool) -> Self:
         """Return a slice; `bounded` says that none starts beyond the end of this."""
         length = loop.length
-        # A loop ends, and a grid too, before a slice of one element would be empty.
+        # A slice of one element is whole if it does not begin beyond the end.
         full = bounded and (length == 1 or (self.full and self.length % length == 0))
         return replace(
             self,
@@ -227,11 +231,16 @@ def _inside(
         part = slices[loop.dim]
         if is_rank_loop(node, loop, part, ranks):
             slices[loop.dim] = part.of_rank(loop, ranks.ranks)
-        elif node.is_grid:
-            slices[loop.dim] = part.on_grid(loop)
+        elif node.is_grid or is_one_loop(node):
+            slices[loop.dim] = part.by_number(loop)
         else:
             slices[loop.dim] = part.in_loop(loop)
     return slices
+
+
+def is_one_loop(node: NodeOp) -> bool:
+    """Whether all loops of a node are one, see `coalesce-loops`."""
+    return isinstance(node, TemporalOp) and node.coalesce is not None
 
 
 def is_rank_loop(node: NodeOp, loop: LoopSlice, part: Slice, ranks: RankLoops) -> bool:

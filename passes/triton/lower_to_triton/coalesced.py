@@ -54,6 +54,6 @@ def slices_at(
         if outer.start is not None:
             position = home.binary(BinaryKind.ADD, outer.start, position)
         position.name_hint = loop.dim.lower()
-        shape = outer.shape.in_loop(loop)
+        shape = outer.shape.by_number(loop)
         found[loop.dim] = inner_slice(outer, loop, shape, position, home)
     return found

@@ -249,5 +249,5 @@ def _place(loop: LoopSlice, program: SSAValue, scope: Scope) -> None:
         start = home.binary(BinaryKind.ADD, part.start, start)
     if loop.tile == 1:
         start.name_hint = loop.dim.lower()
-    shape = part.shape.on_grid(loop)
+    shape = part.shape.by_number(loop)
     scope.slices[loop.dim] = inner_slice(part, loop, shape, start, home)

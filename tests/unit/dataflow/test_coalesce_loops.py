@@ -82,6 +82,15 @@ def test_ranks_that_share_heads_sum_them(dim: str, pattern: str, tmp_path: Path)
     assert outcomes({"projection": module}, tmp_path) == {"projection": "right"}
 
 
+@pytest.mark.parametrize("dim", "KR")
+def test_shards_of_heads_may_end_earlier(dim: str, tmp_path: Path):
+    """The last rank has fewer heads, and its loop has as many iterations."""
+    text = projection({"K": 5, "R": 3, "M": 5, "G": 40, "D": 17})
+    module = emitted(text, f"{H200X8},triton-distributed{{ranks=2 dim={dim}}}")
+    assert "in one loop" in module
+    assert outcomes({"projection": module}, tmp_path) == {"projection": "right"}
+
+
 @pytest.mark.parametrize("dim", "KG")
 def test_a_loop_over_sources_is_no_part_of_a_nest(dim: str):
     """Each program visits the tiles of its own rank first, with a loop over ranks."""
