@@ -208,6 +208,52 @@ def softmax(p: Program) -> None:
         p.map("div", weights, total)
 
 
+def attention(p: Program) -> None:
+    """Attention of rows to keys, of which masks may hide some from each row."""
+    query = p.any()
+    keys = [n for n in p.extents if n not in query.dims]
+    if not query.dims or not keys:
+        return
+    dim, key = p.random.choice(query.dims), p.random.choice(keys)
+    rows = [name for name in query.dims if name != dim]
+    pair = {key: p.extents[key], dim: query.extents[dim]}
+    names = [f"%k{len(p.arguments)}", f"%w{len(p.arguments)}"]
+    own, values = (Value(name, pair, query.element) for name in names)
+    seen = {**{name: query.extents[name] for name in rows}, key: p.extents[key]}
+    if prod(seen.values()) > LARGEST:
+        return
+    p.arguments += [own, values]
+    scores = p.add("contract $", [query, own], seen, "f32")
+    low = p.add(f"fill {p.random.choice(('-1.0e+30', '-3.0e+38'))}", [], [], "f32")
+    for _ in range(p.random.choice((0, 1, 1, 1, 2))):
+        where = _visible(p, scores, rows, key)
+        scores = p.add("map select $", [where, scores, low], seen, "f32")
+    shifted = p.map("sub", scores, p.reduce("max", scores, [key]))
+    weights = p.map("exp", shifted)
+    weights = p.map("div", weights, p.reduce("add", weights, [key]))
+    weights = p.cast(weights, query.element)
+    p.add("contract $", [weights, values], query.extents, "f32")
+
+
+def _visible(p: Program, scores: Value, rows: Sequence[str], key: str) -> Value:
+    """Return whether rows see keys: up to a number of keys, their position, or near."""
+    extents = scores.extents
+    at = p.add("index", [], {key: extents[key]}, "i32")
+    if not rows or p.random.random() < 0.3:
+        some = {row: extents[row] for row in rows if p.random.random() < 0.5}
+        counts = Value(f"%n{len(p.arguments)}", some, "i32")
+        p.arguments.append(counts)
+        return p.add("map gt $", [counts, at], {**some, key: extents[key]}, "i1")
+    row = p.random.choice(rows)
+    place = p.add("index", [], {row: extents[row]}, "i32")
+    shift = p.add(f"fill {p.random.choice((0, 0, 3, 9, -2))}", [], [], "i32")
+    kind = p.random.choice(("add", "sub"))
+    place = p.add(f"map {kind} $", [place, shift], {row: extents[row]}, "i32")
+    pair = [at, place] if p.random.random() < 0.4 else [place, at]
+    both = {row: extents[row], key: extents[key]}
+    return p.add(f"map {p.random.choice(('ge', 'gt'))} $", pair, both, "i1")
+
+
 def norm(p: Program) -> None:
     """What a norm is made of: a mean, by the real extent, and a variance."""
     value = p.any()
@@ -467,6 +513,7 @@ def fold(p: Program) -> None:
 STEPS: tuple[Callable[[Program], None], ...] = (
     *(unary, unary, binary, binary, binary, contraction, contraction, contraction),
     *(reduction, reduction, softmax, norm, cast, constant, position, renaming, fold),
+    *(attention, attention),
     *(part, joined, counted, selection, selection, gathering, gathering, scattering),
 )
 
