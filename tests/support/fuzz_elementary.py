@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from random import Random
 
-EXTENTS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 48)
+EXTENTS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 48, 130)
 NAMES = ("M", "N", "K", "L", "B")
 LARGEST = 6000
 """Elements of one value."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from random import Random
@@ -201,9 +202,20 @@ def options(random: Random) -> Case:
     else:
         text, dims = fuzz_elementary.program(random, shared=kind == "shared")
     hardware, compile_ = with_options(random, dims, kind == "shared")
+    if random.random() < 0.25 and "ctas" not in compile_:
+        compile_ = f'{compile_[:-1]} kernels="{_some_kernels(text, random)}"}}'
     if random.random() < 0.6 and (plan := _chosen_plan(text, hardware, compile_)):
         compile_ = f'{compile_[:-1]} factors="{with_other_numbers(plan, random)}"}}'
     return Case("options", {"in.mlir": text}, f"{hardware},{compile_}", "triton")
+
+
+def _some_kernels(text: str, random: Random) -> str:
+    """Return kernels that store the results of @main, and some other values."""
+    body, _, returned = text.partition("func.return ")
+    results = re.findall(r"%(\w+)", returned.partition(":")[0])
+    made = re.findall(r"^ *%(\w+) = ", body, re.MULTILINE)
+    stored = [name for name in made if name in results or random.random() < 0.2]
+    return "".join(f"{name}{random.choice((' ', '; '))}" for name in stored).strip(" ;")
 
 
 def _chosen_plan(text: str, hardware: str, compile_: str) -> str:

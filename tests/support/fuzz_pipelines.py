@@ -196,7 +196,7 @@ def with_options(random: Random, dims: Sequence[str], shared: bool = False) -> S
         given["dim"] = _shared_by(random, dims or ["M"], ranks, ctas)
     if ctas > 1:
         given = {n: v for n, v in given.items() if n != "kind"} | {"ctas": str(ctas)}
-    elif random.random() < 0.3:
+    elif random.random() < 0.15:
         parts = f'"{random.choice(dims or ["M"])}={random.choice((2, 3, 4))}"'
         given["split"] = random.choice(("none", parts, parts))
     options = " ".join(f"{name}={value}" for name, value in given.items())
