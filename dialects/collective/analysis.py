@@ -148,11 +148,23 @@ def _check_join(op: Operation, value: SSAValue, state: State, joined: State) -> 
             )
         if axis in state.sharded or state.uniform:
             continue
-        if dim in names_of(value):
+        if not _is_same_along(value, dim):
             raise VerifyException(
                 f"'{op.name}' op has dimension {dim} sharded over axis '{axis}' in one "
                 f"operand and replicated in another; an all_gather is missing"
             )
+
+
+def _is_same_along(value: SSAValue, dim: str) -> bool:
+    """Whether all positions along a dimension have the same number, if it has any."""
+    made_of = [value]
+    for each in made_of:
+        if dim not in names_of(each) or isinstance(each.owner, compound.FillOp):
+            continue
+        if not isinstance(each.owner, compound.MapOp | compound.CastOp):
+            return False
+        made_of += [new for new in each.owner.operands if new not in made_of]
+    return True
 
 
 @transfer.register

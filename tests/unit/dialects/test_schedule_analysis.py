@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from accelerators import attached
+from gpu_graphs import H200
 from programs import graph_text
 from semantics import assert_same_meaning, parse_module, random_inputs, run_passes
 from tile_trees import tiled
@@ -183,3 +184,30 @@ def test_another_root_needs_a_broadcast():
     op.erase()
     with pytest.raises(VerifyException, match="broadcast"):
         module.verify()
+
+
+WEIGHTED = """
+!x = tensor<16xf32, #compound.dims<M>>
+!w = tensor<16x8xf32, #compound.dims<M, N>>
+!o = tensor<8xf32, #compound.dims<N>>
+!one = tensor<f32, #compound.dims<>>
+!y = tensor<8x16xf32, #compound.dims<N, M>>
+func.func @main(%x: !x, %w: !w) -> !y {
+  %top = compound.reduce max %x : !x -> !one
+  %below = compound.map sub %x, %top : !x, !one -> !x
+  %e = compound.map exp %below : !x -> !x
+  %l = compound.reduce add %e : !x -> !one
+  %p = compound.map div %e, %l : !x, !one -> !x
+  %o = compound.contract %p, %w : !x, !w -> !o
+  %y = compound.map min %o, %p : !o, !x -> !y
+  func.return %y : !y
+}
+"""
+"""Streamed, the sum over M begins with a zero for each N that a scale multiplies."""
+
+
+def test_what_is_the_same_along_a_dimension_may_be_cut_with_others():
+    module = parse_module(WEIGHTED)
+    start = f'{H200},stream,fuse{{strategy=full}},tile{{factors="y: N=2"}}'
+    after = run_passes(module, start)
+    assert_same_meaning(module, after, "main")
