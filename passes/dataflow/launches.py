@@ -39,6 +39,7 @@ from comet.dialects.compound.dims import joined_extents
 from comet.dialects.schedule import SpatialOp
 
 Kernel = TypeVar("Kernel", bound=Hashable)
+Other = TypeVar("Other", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,17 @@ class Needs(Generic[Kernel]):
 
     kernels: tuple[Kernel, ...]
     read: Mapping[Kernel, frozenset[Kernel]]
+
+    def of(self, other: Callable[[Kernel], Other]) -> Needs[Other]:
+        """Return the same for others, one for each kernel."""
+        found = {kernel: other(kernel) for kernel in self.kernels}
+        return Needs(
+            tuple(found.values()),
+            {
+                found[kernel]: frozenset(map(found.__getitem__, read))
+                for kernel, read in self.read.items()
+            },
+        )
 
     def independent(
         self,

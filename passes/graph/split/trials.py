@@ -26,8 +26,7 @@ def products_alone(module: ModuleOp, products: Mapping[str, ContractOp]) -> Modu
 
     `products` are of one function of the module; their results have the given names.
     """
-    functions = {*compute_functions(module)}
-    others = [op.clone() for op in module.body.block.ops if op not in functions]
+    others = [op.clone() for op in module.ops if not isinstance(op, FuncOp)]
     return ModuleOp([*others, _function(products)], dict(module.attributes))
 
 

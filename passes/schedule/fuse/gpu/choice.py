@@ -436,7 +436,7 @@ class _Search:
         for kernel in fused.kernels:
             if not trials.fits(kernel):
                 return self._cut(fused, kernel, partial(trials.misfit, kernel))
-        needs = needs_of(fused.steps, trials.launched)
+        needs = needs_of(fused.steps).of(trials.launched)
         tilings = (trial.tiling for trial in needs.kernels)
         slowest = max(tilings, key=lambda tiling: tiling.seconds, default=None)
         limit = "" if slowest is None else slowest.limit

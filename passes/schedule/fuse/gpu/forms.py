@@ -90,15 +90,8 @@ class Forms:
         """Return the seconds of kernels with the cheapest launches, or infinity."""
         if any(isinf(self.seconds(*kernel)) for kernel in needs.kernels):
             return inf
-        trials = {
-            kernel: self._trials.fitting(self.cheapest(*kernel))
-            for kernel in needs.kernels
-        }
-        read = {
-            trial: frozenset(trials[each] for each in needs.read[kernel])
-            for kernel, trial in trials.items()
-        }
-        return seconds_of_launches(Needs(tuple(read), read), self._trials.launches)
+        trials = needs.of(lambda kernel: self._trials.fitting(self.cheapest(*kernel)))
+        return seconds_of_launches(trials, self._trials.launches)
 
     def least(self, group: Group, outs: Values) -> float:
         """Return a lower bound of `seconds`."""

@@ -6,7 +6,7 @@ Kernels that do not depend on each other may share one launch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
@@ -43,39 +43,38 @@ def launched_tilings(steps: Sequence[Step], trials: Trials) -> list[KernelTiling
     of one may cost another its programs.
     """
     kernels = [step for step in steps if isinstance(step, Spatial)]
-    longer = trials.lengthened(kernels)
+    number = {kernel: index for index, kernel in enumerate(kernels)}
+    needs = needs_of(steps).of(number.__getitem__)
+    launched = [trials.launched(kernel) for kernel in kernels]
+    lengthened = trials.lengthened(kernels)
+    longer = {number[kernel]: trial for kernel, trial in lengthened.items()}
 
-    def seconds(long: frozenset[Spatial]) -> float:
-        def trial_of(kernel: Spatial) -> TriedKernel:
-            return longer[kernel] if kernel in long else trials.launched(kernel)
+    def seconds(long: frozenset[int]) -> float:
+        chosen = needs.of(lambda each: longer[each] if each in long else launched[each])
+        return seconds_of_launches(chosen, trials.launches)
 
-        return seconds_of_launches(needs_of(steps, trial_of), trials.launches)
-
-    def descended(long: frozenset[Spatial]) -> frozenset[Spatial]:
-        for kernel in longer:
-            long = min(long, long ^ {kernel}, key=seconds)
+    def descended(long: frozenset[int]) -> frozenset[int]:
+        for each in longer:
+            long = min(long, long ^ {each}, key=seconds)
         return long
 
-    starts = (frozenset[Spatial](), frozenset(longer))
+    starts = (frozenset[int](), frozenset(longer))
     long = min(map(descended, starts), key=seconds)
     return [
-        (longer[kernel] if kernel in long else trials.fitting(kernel)).tiling
-        for kernel in kernels
+        (longer[index] if index in long else trials.fitting(kernel)).tiling
+        for index, kernel in enumerate(kernels)
     ]
 
 
-def needs_of(
-    steps: Iterable[Step], trial_of: Callable[[Spatial], TriedKernel]
-) -> Needs[TriedKernel]:
-    """Return the trials of the kernels among `steps`, and which each one reads from."""
-    producers: dict[SSAValue, frozenset[TriedKernel]] = {}
-    read: dict[TriedKernel, frozenset[TriedKernel]] = {}
+def needs_of(steps: Iterable[Step]) -> Needs[Spatial]:
+    """Return the kernels among `steps`, and which each one reads from."""
+    producers: dict[SSAValue, frozenset[Spatial]] = {}
+    read: dict[Spatial, frozenset[Spatial]] = {}
     for step in steps:
         if isinstance(step, Spatial):
-            trial = trial_of(step)
             ids = (op.ids for value in step.outs for op in scatterings(value))
-            read[trial] = _kernels_of((*values_read(step.ops), *ids), producers)
-            producers |= dict.fromkeys(step.outs, frozenset((trial,)))
+            read[step] = _kernels_of((*values_read(step.ops), *ids), producers)
+            producers |= dict.fromkeys(step.outs, frozenset((step,)))
         else:
             for op in step.ops:
                 found = _kernels_of(op.operands, producers)
@@ -84,9 +83,7 @@ def needs_of(
 
 
 def _kernels_of(
-    values: Iterable[SSAValue], producers: Mapping[SSAValue, frozenset[TriedKernel]]
-) -> frozenset[TriedKernel]:
+    values: Iterable[SSAValue], producers: Mapping[SSAValue, frozenset[Spatial]]
+) -> frozenset[Spatial]:
     """Return the kernels that compute values, or what these are views of."""
-    return frozenset[TriedKernel]().union(
-        *(producers.get(v, frozenset()) for v in values)
-    )
+    return frozenset[Spatial]().union(*(producers.get(v, frozenset()) for v in values))

@@ -274,18 +274,15 @@ class Trials:
         Like the others, they can be lowered to Triton.
         """
         found: dict[Spatial, TriedKernel] = {}
+        tilings: dict[int, KernelTiling | None] = {}
         for kernel in kernels:
             trial = self.launched(kernel)
             if trial is not self.fitting(kernel):
                 continue
-            node = self._built(kernel)
-            summary = summarize(node, self._levels, self.gpu)
-            if not any(may_be_long(summary, dim) for dim in summary.products.depths):
-                continue
-            tiling = best_tiling(node, summary, self.gpu)
-            if tiling is None or tiling.seconds >= trial.tiling.seconds:
-                continue
-            if not refusal(node, tiling, self._system):
+            equal = id(trial.known)  # equal kernels have one `Known`
+            if equal not in tilings:
+                tilings[equal] = self._longer(kernel, trial.tiling)
+            if (tiling := tilings[equal]) is not None:
                 numbers, blocks = launch_numbers(tiling.launch), tiling.blocks
                 nodes = (
                     replace(each, blocks=blocks, numbers=numbers)
@@ -293,6 +290,17 @@ class Trials:
                 )
                 found[kernel] = TriedKernel(tiling, tuple(nodes), trial.known)
         return found
+
+    def _longer(self, kernel: Spatial, best: KernelTiling) -> KernelTiling | None:
+        """Return tiles with long blocks if they are faster than the best without."""
+        node = self._built(kernel)
+        summary = summarize(node, self._levels, self.gpu)
+        if not any(may_be_long(summary, dim) for dim in summary.products.depths):
+            return None
+        tiling = best_tiling(node, summary, self.gpu)
+        if tiling is None or tiling.seconds >= best.seconds:
+            return None
+        return None if refusal(node, tiling, self._system) else tiling
 
     def _compare(self, kernel: Spatial, trial: TriedKernel) -> None:
         """Find out whether a kernel is faster with producer warps."""
@@ -321,7 +329,12 @@ class Trials:
 
         Several processes share many kernels.
         """
-        new = [each for each in kernels if not self.fitting(each).known.lowered]
+        first: dict[int, Spatial] = {}  # of equal kernels, which have one `Known`
+        for kernel in kernels:
+            known = self.fitting(kernel).known
+            if not known.lowered:
+                first.setdefault(id(known), kernel)
+        new = tuple(first.values())
         tasks = [partial(self._refusal, kernel) for kernel in new]
         with ahead(tasks, FEWEST_LOWERED) as done:
             for number, kernel in enumerate(new):
