@@ -155,6 +155,11 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         ((1, 6, 5, 8), (1, 2, 4, 8)),
     ),
     "where": ("torch.where(a > 0, a, 0.0)", ((4, 5),)),
+    "products and sums": (
+        "a.lerp(b, 0.1) + torch.addcmul(a, b, b, value=0.5) - a.addcdiv(b, b.exp())",
+        ((3, 5), (3, 5)),
+    ),
+    "fused": ("torch.ops.prims.fma(a, b, c)", ((3, 5), (5,), (3, 1))),
     "masks": ("a.masked_fill((b < 1) & ~(b == 2) | (b != b), -1.0)", ((5,), (5,))),
     "triangle": ("a.masked_fill(torch.ones(5, 5).tril() == 0, -1.0)", ((2, 5, 5),)),
     "numbers": (
@@ -228,6 +233,22 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         ((4, 3),),
     ),
     "one of a vector": ("a[ids.flatten()[1:2]]", ((9, 4),)),
+    "several positions": (
+        "(a.scatter(1, ids, 2.0), a.scatter(1, ids, b), c.scatter(0, ids[:2], d))",
+        ((2, 9), (2, 3), (9, 3), (2, 3)),
+    ),
+    "experts": (
+        "(*a.topk(3), b.topk(2, 0, largest=False)[0], a.topk(1)[1])",
+        ((2, 9), (4, 3)),
+    ),
+    "chosen of equal ones": (
+        "(a * 0).scatter(1, (a * 0).log().topk(4)[1], 1.0).sum(1)",
+        ((2, 8),),
+    ),
+    "a router": (
+        "torch.zeros(2, 9).scatter(1, a.softmax(1).topk(2, 1)[1], b)",
+        ((2, 9), (2, 2)),
+    ),
     "cross entropy of some": (
         "F.cross_entropy(a, ids, ignore_index=3)",
         ((2, 9, 3),),
@@ -279,10 +300,8 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "a power with the exponent 0.3": ("a**0.3", ((4,),)),
     "elements of torch.float64": ("a.double() + 1", ((4,),)),
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
-    "an index with several positions of an axis": (
-        "a.scatter(1, ids, 0.0)",
-        ((2, 9),),
-    ),
+    "6 positions of an axis": ("a.scatter(1, ids.repeat(1, 2), 0.0)", ((2, 9),)),
+    "the 5 largest": ("a.topk(5, 1)[0]", ((2, 10),)),
     "one position of a vector of i1": ("(a > 0)[1] | (b > 0)", ((9,), (4,))),
     "several positions that are set": ("a.index_copy(0, ids[0], b)", ((9,), (3,))),
     "an index of conditions": ("a[a > 0] + 1", ((2, 9),)),

@@ -96,6 +96,12 @@ def reciprocal(t: Tracer, out: Result, input: View):
     return _mapped(t, out, MapKind.DIV, 1.0, input)
 
 
+@rule("prims.fma")
+def fma(t: Tracer, out: Result, a: Operand, b: Operand, c: Operand):
+    """Return a b + c, which torch rounds once."""
+    return _mapped(t, out, MapKind.ADD, _mapped(t, out, MapKind.MULT, a, b), c)
+
+
 @rule("aten.sigmoid")
 def sigmoid(t: Tracer, out: Result, input: View):
     less = _mapped(t, out, MapKind.EXP, _mapped(t, out, MapKind.NEG, input))

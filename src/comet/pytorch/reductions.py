@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 
 from xdsl.dialects.builtin import IntegerType, f32, i1, i64
 
@@ -116,16 +116,64 @@ def argmin(
     return argmax(t, out, negative(t, out, input), dim, keepdim)
 
 
-def _first(t: Tracer, input: View, dim: int, *, keep: bool) -> View:
-    """Return the first position of the maximum of an axis, the last one beside NaN."""
+def _first(
+    t: Tracer, input: View, dim: int, *, keep: bool, among: View | None = None
+) -> View:
+    """
+    Return the first position of the maximum of an axis, the last one beside NaN.
+
+    Where `among` is false there is none.
+    """
     top = t.reduce(ReduceKind.MAX, input, (dim,), keep=True)
     extent = input.shape[dim]
-    inner = len(input.axes) - 1 - dim % len(input.axes)
-    places = t.reshaped(t.positions(extent, i64), [extent, *[1] * inner])
-    before = t.map(MapKind.SUB, 0, places)
-    found = t.map(MapKind.SELECT, t.map(MapKind.EQ, input, top), before, 1 - extent)
+    before = t.map(MapKind.SUB, 0, _places(t, input, dim))
+    here = t.map(MapKind.EQ, input, top)
+    if among is not None:
+        here = t.map(MapKind.SELECT, among, here, 0)
+    found = t.map(MapKind.SELECT, here, before, 1 - extent)
     nearest = t.reduce(ReduceKind.MAX, found, (dim,), keep=keep)
     return t.map(MapKind.SUB, 0, nearest)
+
+
+def _places(t: Tracer, input: View, dim: int) -> View:
+    """Return the positions along an axis."""
+    extent = input.shape[dim]
+    inner = len(input.axes) - 1 - dim % len(input.axes)
+    return t.reshaped(t.positions(extent, i64), [extent, *[1] * inner])
+
+
+MOST_FOUND = 4
+"""The most of the largest numbers that are found one after the other, as of experts."""
+
+
+@rule("aten.topk")
+def topk(
+    t: Tracer,
+    out: Result,
+    input: View,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+):
+    """Return the largest numbers of an axis, and their positions."""
+    if k > MOST_FOUND or isinstance(out.element, IntegerType):
+        raise UnsupportedError(f"the {k} largest of {out.element}")
+    if not input.axes:
+        return input, t.full((), 0, i64)
+    dim %= len(input.axes)
+    left = input if largest else negative(t, out, input)
+    places, rest = _places(t, input, dim), t.full((), 1, i1)
+    tops, positions = list[View](), list[View]()
+    for _ in range(k):
+        tops.append(t.reduce(ReduceKind.MAX, left, (dim,), keep=True))
+        positions.append(_first(t, left, dim, keep=True, among=rest))
+        taken = t.map(MapKind.EQ, places, positions[-1])
+        rest = t.map(MapKind.SELECT, taken, 0, rest)
+        left = t.map(MapKind.SELECT, taken, -inf, left)
+    values = t.stacked(tops, dim)
+    values = values if largest else negative(t, out, values)
+    return values, t.stacked(positions, dim)
 
 
 @rule("aten.any")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from xdsl.dialects.builtin import IntegerType, f32, i1, i64
 
@@ -100,11 +101,27 @@ def gather(t: Tracer, out: Result, input: View, dim: int, index: View, **_: obje
     return t.reduce(ReduceKind.ADD, named, [dim], keep=True)
 
 
+MOST_POSITIONS = 4
+"""The most positions of an axis that are set one after the other, as of experts."""
+
+
 @rule("aten.scatter")
 def scatter(
     t: Tracer, out: Result, input: View, dim: int, index: View, src: View | Number
 ):
-    return t.map(MapKind.SELECT, _named(t, input, dim, index, src), src, input)
+    """Set one position after the other; of equal ones the last counts."""
+    count = index.shape[dim] if index.shape else 1
+    if count > MOST_POSITIONS:
+        raise UnsupportedError(f"{count} positions of an axis that are set")
+    for number in range(count):
+        parts = [
+            t.sliced(x, dim, number, 1) if isinstance(x, View) and count > 1 else x
+            for x in (index, src)
+        ]
+        one, value = cast("tuple[View, View | Number]", parts)
+        here = _named(t, input, dim, one, value)
+        input = t.map(MapKind.SELECT, here, value, input)
+    return input
 
 
 @rule("aten.scatter_add")

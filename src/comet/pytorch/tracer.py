@@ -425,7 +425,7 @@ class Tracer:
         parts = [first, *(self.unified(view, kept) for view in others)]
         computed = [part for part in parts if not isinstance(part.tensor.op, Fill)]
         if not all(part.dims for part in computed or parts):
-            return self._stacked(parts, axis)
+            return self.stacked(parts, axis)
         dim = Dim(sum(elements(leaves(part.axes[axis])) for part in parts))
         axes = list(first.axes)
         axes[axis] = (dim,)
@@ -439,8 +439,8 @@ class Tracer:
             return view
         return self._along(view, Index(self.ranks.dim, self.ranks.count))
 
-    def _stacked(self, views: Sequence[View], axis: int) -> View:
-        """Return single numbers as one tensor: each is selected at its position."""
+    def stacked(self, views: Sequence[View], axis: int) -> View:
+        """Return single positions of an axis as one: each is selected at its own."""
         if any(view.shape[axis] != 1 for view in views):
             raise UnsupportedError("a concatenation with a single number")
         result, *others = views
