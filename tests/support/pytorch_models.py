@@ -76,6 +76,9 @@ class Block(nn.Module):
         return x + self.down(nn.functional.silu(self.up(self.second(x))))
 
 
+LAYERS = nn.Sequential(Block(), Block(), Block())
+
+
 def step(model: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
     """Return the result, and the gradients of the parameters."""
     model.zero_grad(set_to_none=True)
@@ -280,6 +283,7 @@ def main() -> None:
         "positions": equal(offset, torch.randn(4, 3)),
         "devices": devices(),
         "autocast": autocast(),
+        "layers": str(comet.from_torch(LAYERS, torch.randn(2, 7, 32))),
         "widened": str(comet.from_torch(widened, torch.ones(3, dtype=torch.half))),
         "warnings": sorted(slow),
         "strict": refused(HARDWARE | {"strict": True}),

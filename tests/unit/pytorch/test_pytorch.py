@@ -105,6 +105,15 @@ def test_the_sign_of_a_part_is_no_op_before_it_is_joined(found: dict[str, Any]):
     assert "compound.map neg" not in found["turned"]
 
 
+def test_layers_have_the_same_dimensions(found: dict[str, Any]):
+    """Their equal products have equal names of dimensions, in the same order."""
+    types = re.findall(r"compound.contract .* : (.*)", found["layers"])
+    count = len(types) // 3
+    first, second, third = (types[i * count : (i + 1) * count] for i in range(3))
+    assert count > 7
+    assert first == second == third
+
+
 def test_attention_has_the_type_of_autocast(found: dict[str, Any]):
     name, error = found["autocast"]
     assert name == "torch.bfloat16"
