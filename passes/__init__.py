@@ -75,6 +75,7 @@ PASSES = {
     "specialize-warps": "triton.specialize_warps:SpecializeWarpsPass",
     "lower-to-triton": "triton.lower_to_triton:LowerToTritonPass",
     "deduplicate-kernels": "triton.deduplicate_kernels:DeduplicateKernelsPass",
+    "deallocate-buffers": "triton.deallocate_buffers:DeallocateBuffersPass",
     "known-meshes": "comet.known_meshes:KnownMeshesPass",
     "lower-to-comet": "comet.lower_to_comet:LowerToCometPass",
     "raise-comet": "comet.raise_comet:RaiseCometPass",

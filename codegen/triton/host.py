@@ -79,6 +79,8 @@ class LaunchPlanPrinter:
         match op:
             case tl.EmptyOp():
                 self._empty(op)
+            case tl.DeallocOp():
+                self._emit(f"del {self._variables[op.buffer]}")
             case tl.ClearOp():
                 self._emit(f"{self._variables[op.buffer]}.zero_()")
             case tl.ViewOp():

@@ -2,13 +2,12 @@
 The `tl` dialect: Triton one to one, from the launching function down to blocks.
 
 A module at this level has `tl.kernel` operations and functions that allocate buffers
-(`tl.empty`) and launch kernels on them (`tl.launch`), in order. The discardable string
-attribute `tl.comment` of any operation is printed above its line; a value's name hint
-is the name of the Python variable.
+(`tl.empty`), launch kernels on them (`tl.launch`), in order, and deallocate them. The
+discardable string attribute `tl.comment` of any operation is printed above its line; a
+value's name hint is the name of the Python variable.
 """
 
 from collections.abc import Mapping, Sequence
-from math import prod
 
 from xdsl.dialects.builtin import (
     I64,
@@ -20,7 +19,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
-    TensorType,
     UnitAttr,
     i64,
 )
@@ -31,14 +29,11 @@ from xdsl.dialects.utils import (
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    base,
     irdl_op_definition,
     lazy_traits_def,
-    operand_def,
     opt_prop_def,
     prop_def,
     region_def,
-    result_def,
     traits_def,
     var_operand_def,
 )
@@ -48,9 +43,6 @@ from xdsl.traits import (
     HasParent,
     IsolatedFromAbove,
     IsTerminator,
-    MemoryAllocEffect,
-    MemoryWriteEffect,
-    Pure,
     SingleBlockImplicitTerminator,
     SymbolOpInterface,
     SymbolTable,
@@ -71,6 +63,7 @@ from comet.dialects.tl.blocks import (
     Swizzle2dOp,
     expect_type,
 )
+from comet.dialects.tl.buffers import ClearOp, DeallocOp, EmptyOp, ViewOp
 from comet.dialects.tl.control import ForOp, IfOp, YieldOp, end_regions
 from comet.dialects.tl.descriptors import (
     DescriptorLoadOp,
@@ -136,7 +129,6 @@ from comet.dialects.tl.types import (
     ReduceKindAttr,
     UnaryKindAttr,
     element_of,
-    shape_of,
 )
 
 COMMENT = "tl.comment"
@@ -228,73 +220,6 @@ class KernelOp(IRDLOperation):
                     f"'{self.name}' op parameter {arg.index} is {arg.type}, expected a "
                     "pointer, an integer or a constexpr"
                 )
-
-
-@irdl_op_definition
-class EmptyOp(IRDLOperation):
-    """
-    A new buffer in global memory, with undefined contents.
-
-    ```mlir
-    %c = tl.empty : tensor<256x512xf16>
-    ```
-    """
-
-    name = "tl.empty"
-    result = result_def(base(TensorType))
-    traits = traits_def(MemoryAllocEffect())
-    assembly_format = "attr-dict `:` type($result)"
-
-    def __init__(self, type: Attribute):
-        super().__init__(result_types=[type])
-
-
-@irdl_op_definition
-class ViewOp(IRDLOperation):
-    """
-    A buffer in global memory with another shape, of the same elements in their order.
-
-    ```mlir
-    %flat = tl.view %o : tensor<2x4x64xf16> -> tensor<8x64xf16>
-    ```
-    """
-
-    name = "tl.view"
-    buffer = operand_def(base(TensorType))
-    result = result_def(base(TensorType))
-    traits = traits_def(Pure())
-    assembly_format = "$buffer attr-dict `:` type($buffer) `->` type($result)"
-
-    def __init__(self, buffer: SSAValue, type: Attribute):
-        super().__init__(operands=[buffer], result_types=[type])
-
-    def verify_(self) -> None:
-        before, after = self.buffer.type, self.result.type
-        same = element_of(before) == element_of(after)
-        if not same or prod(shape_of(before)) != prod(shape_of(after)):
-            raise VerifyException(
-                f"'{self.name}' op {before} and {after} are not the same elements; "
-                "give both as many elements of one type"
-            )
-
-
-@irdl_op_definition
-class ClearOp(IRDLOperation):
-    """
-    Make all elements of a buffer 0, before the launches that follow.
-
-    ```mlir
-    tl.clear %g : tensor<256x512xf32>
-    ```
-    """
-
-    name = "tl.clear"
-    buffer = operand_def(base(TensorType))
-    traits = traits_def(MemoryWriteEffect())
-    assembly_format = "$buffer attr-dict `:` type($buffer)"
-
-    def __init__(self, buffer: SSAValue):
-        super().__init__(operands=[buffer])
 
 
 class LaunchedKernel(SymbolUserOpInterface):
@@ -416,6 +341,7 @@ Tl = Dialect(
         DescriptorStoreOp,
         DotOp,
         DotOperandOp,
+        DeallocOp,
         EmptyOp,
         ExpandDimsOp,
         FinishEpochOp,

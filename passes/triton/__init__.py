@@ -1,6 +1,6 @@
 """
-From the dataflow level to Triton: one pass in each file; `lower_to_triton` comes after
-all others except `deduplicate_kernels`.
+From the dataflow level to Triton: one pass in each file; only `deduplicate_kernels` and
+`deallocate_buffers` come after `lower_to_triton`.
 
 * Loops: `bound_loops`, `scale_maxima`, `order_operands`.
 * Tiles become blocks: `pad_blocks`, `map_grid`, `mask_copies`. Masks follow from the

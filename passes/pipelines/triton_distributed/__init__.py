@@ -81,6 +81,7 @@ from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.propagate_shardings import PropagateShardingsPass
 from comet.passes.sharding.select_ranks import SelectRanksPass
 from comet.passes.triton.bound_loops import BoundLoopsPass
+from comet.passes.triton.deallocate_buffers import DeallocateBuffersPass
 from comet.passes.triton.deduplicate_kernels import DeduplicateKernelsPass
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
 from comet.passes.triton.map_grid import MapGridPass
@@ -345,3 +346,4 @@ class TritonDistributedPass(TritonOptions):
             yield SpecializeWarpsPass(SPECIALIZED)
         yield LowerToTritonPass()
         yield DeduplicateKernelsPass()
+        yield DeallocateBuffersPass()

@@ -41,6 +41,8 @@ tl.kernel @gemm_kernel(%a: !tl.ptr<f16>, %b: !tl.ptr<f16>, %c: !tl.ptr<f32>, %M:
   tl.store %16, %sum mask %17 : tensor<16x16xi1> : tensor<16x16x!tl.ptr<f32>>, tensor<16x16xf32>
 }
 func.func @gemm(%a: tensor<20x40xf16>, %b: tensor<40x11xf16>) -> tensor<20x11xf32> {
+  %d = tl.empty : tensor<20x11xf32>
+  tl.dealloc %d : tensor<20x11xf32>
   %c = tl.empty : tensor<20x11xf32>
   tl.launch @gemm_kernel grid [2] warps 4 stages 3 on %a, %b, %c : tensor<20x40xf16>, tensor<40x11xf16>, tensor<20x11xf32>
   func.return %c : tensor<20x11xf32>
@@ -82,6 +84,8 @@ func.func private @gemm__reference(%a: tensor<20x40xf16, #compound.dims<M, K>>, 
 // CHECK-NEXT:      """The launch plan of @gemm."""
 // CHECK-NEXT:      expect_tensor("a", a, (20, 40), "float16")
 // CHECK-NEXT:      expect_tensor("b", b, (40, 11), "float16")
+// CHECK-NEXT:      d = torch.empty((20, 11), dtype=torch.float32, device=a.device)
+// CHECK-NEXT:      del d
 // CHECK-NEXT:      c = torch.empty((20, 11), dtype=torch.float32, device=a.device)
 // CHECK-NEXT:      gemm_kernel[(2,)](a, b, c, M=20, N=11, K=40, BLOCK=16, num_warps=4, num_stages=3)
 // CHECK-NEXT:      return c

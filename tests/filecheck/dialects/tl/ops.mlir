@@ -92,5 +92,9 @@ func.func @host(%a: tensor<16x40xf16>, %b: tensor<40x16xf16>) -> tensor<16xf32> 
   tl.launch @gemm grid [4] cooperative on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
   // CHECK-NEXT:    tl.launch @gemm grid [4] on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
   tl.launch @gemm grid [4] on %a, %b, %c : tensor<16x40xf16>, tensor<40x16xf16>, tensor<16xf32>
+  // CHECK-NEXT:    %e = tl.empty : tensor<16xf32>
+  %e = tl.empty : tensor<16xf32>
+  // CHECK-NEXT:    tl.dealloc %e : tensor<16xf32>
+  tl.dealloc %e : tensor<16xf32>
   func.return %c : tensor<16xf32>
 }

@@ -302,6 +302,24 @@ func.func @host(%a: tensor<4xf32>) {
 
 // -----
 
+func.func @host(%a: tensor<16xf32>) {
+  // CHECK: 'tl.dealloc' op deallocates a tensor that no tl.empty allocates; deallocate buffers only
+  tl.dealloc %a : tensor<16xf32>
+  func.return
+}
+
+// -----
+
+func.func @host() {
+  %c = tl.empty : tensor<16xf32>
+  // CHECK: 'tl.dealloc' op comes before tl.clear, which uses the buffer; deallocate it after its last use
+  tl.dealloc %c : tensor<16xf32>
+  tl.clear %c : tensor<16xf32>
+  func.return
+}
+
+// -----
+
 func.func @host() {
   %c = tl.empty : tensor<16xf32>
   // CHECK: 'tl.view' op tensor<16xf32> and tensor<4x5xf32> are not the same elements; give both as many elements of one type

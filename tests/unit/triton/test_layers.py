@@ -1,4 +1,4 @@
-"""`deduplicate-kernels`: the layers of a model run the same kernels."""
+"""The layers of a model run the same kernels, in the memory of one layer."""
 
 from pathlib import Path
 
@@ -7,8 +7,10 @@ from gpu_graphs import H200
 from graph_text import Program
 from semantics import parse_module, run_passes
 from triton_modules import check_all, emitted
+from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects import tl
+from comet.dialects.compound.dims import bytes_of
 
 
 def layers(count: int, rows: int) -> str:
@@ -37,6 +39,27 @@ def test_layers_share_kernels(count: int, rows: int, tmp_path: Path):
     assert len(kernels) <= 6
     (report,) = check_all({"layers": emitted(text, pipeline)}, tmp_path).values()
     assert report["ok"], report
+
+
+def most_bytes(module: ModuleOp) -> int:
+    """Return the bytes of buffers that exist at a time in a launch plan, at most."""
+    held, most = 0, 0
+    for op in module.walk():
+        if isinstance(op, tl.EmptyOp):
+            held += bytes_of(op.result)
+        elif isinstance(op, tl.DeallocOp):
+            held -= bytes_of(op.buffer)
+        most = max(most, held)
+    return most
+
+
+def test_layers_share_memory():
+    pipeline = f"{H200},triton-distributed{{strategy=none split=none}}"
+    few, many = (
+        most_bytes(run_passes(parse_module(layers(count, 33)), pipeline))
+        for count in (2, 5)
+    )
+    assert few == many > 0
 
 
 def test_kernels_with_other_extents_stay():
