@@ -184,3 +184,22 @@ def test_single_floats_are_added_without_spills(tmp_path: Path):
         source = emitted(text, f"{system},triton-distributed{{ranks=1}}")
         (facts,) = compile_all({target: source}, tmp_path, target)
         assert (facts["spills"], facts["faults"]) == (0, [])
+
+
+SENT = """
+!x = tensor<8xbf16, #compound.dims<K>>
+!y = tensor<8xf32, #compound.dims<K>>
+!i = tensor<8xi32, #compound.dims<K>>
+!t = tensor<7xf32, #compound.dims<R>>
+func.func @main(%x: !x {collective.shard = {K = ["rank"]}},
+                %i: !i {collective.shard = {}}) -> (!t {collective.shard = {}}) {
+  %v = compound.cast %x : !x -> !y
+  %s = compound.scatter_add %v, %i into "R" : !y, !i -> !t
+  func.return %s : !t
+}
+"""
+
+
+def test_what_ranks_send_is_stored_and_not_recomputed(tmp_path: Path):
+    module = emitted(SENT, f"{RANKS}{{ranks=4 strategy=priority}}")
+    assert outcomes({"sent": module}, tmp_path) == {"sent": "right"}

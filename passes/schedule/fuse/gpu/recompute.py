@@ -20,7 +20,6 @@ from comet.dialects.compound import (
     MapKind,
     MapOp,
     ScatterAddOp,
-    View,
 )
 from comet.dialects.compound.dims import element_type_of, elements_of
 from comet.passes.analysis.row_statistics import (
@@ -29,7 +28,7 @@ from comet.passes.analysis.row_statistics import (
     needed_by,
     statistic_ops,
 )
-from comet.passes.schedule.fuse.gpu.groups import casts_and_positions
+from comet.passes.schedule.fuse.gpu.groups import Border, casts_and_positions
 
 
 def recomputable_ops(ops: Sequence[Operation], gpu: Device) -> frozenset[Operation]:
@@ -103,9 +102,9 @@ def _scalings(product: ContractOp) -> Iterator[tuple[MapOp, frozenset[Operation]
 
 
 def _is_stored(value: SSAValue, known: set[Operation]) -> bool:
-    """Whether a value has to be in memory: it is returned or viewed."""
+    """Whether a value has to be in memory: it is returned, viewed, moved or added."""
     users = [use.operation for use in value.uses]
-    kept = View | ScatterAddOp
+    kept = Border | ScatterAddOp
     return any(user not in known or isinstance(user, kept) for user in users)
 
 
