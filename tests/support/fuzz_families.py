@@ -225,7 +225,9 @@ def _chosen_plan(text: str, hardware: str, compile_: str) -> str:
         module = run_passes(parse_module(text), to_plan)
     except Exception:
         return ""
-    chosen = SymbolTable.lookup_symbol(module, "main").attributes.get(PLAN)
+    main = SymbolTable.lookup_symbol(module, "main")
+    assert main is not None
+    chosen = main.attributes.get(PLAN)
     return chosen.data if isinstance(chosen, StringAttr) else ""
 
 

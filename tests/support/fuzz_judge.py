@@ -37,8 +37,13 @@ from comet.passes.sharding.add_ctas import AXIS as CTAS
 
 LONGEST = 800
 """Characters of an error."""
-LIMITS = {"elementary": 60.0, "shared": 60.0, "named": 60.0}
-LIMITS |= {"options": 60.0, "sync": 40.0}
+LIMITS = {
+    "elementary": 60.0,
+    "shared": 60.0,
+    "named": 60.0,
+    "options": 60.0,
+    "sync": 40.0,
+}
 """Seconds of processor time that a case may take; others less."""
 LIMIT = 15.0
 RUN = ("elementary", "shared", "named", "options", "sync")

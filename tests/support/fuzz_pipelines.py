@@ -191,7 +191,9 @@ def with_options(random: Random, dims: Sequence[str], shared: bool = False) -> S
     if ranks > 1:
         given["pattern"] = pattern = random.choice(PATTERNS)
         applying = [text for text, takes in EXCHANGES.items() if pattern in takes]
-        given |= [random.choice(applying).split("=")] if random.random() < 0.4 else []
+        if random.random() < 0.4:
+            name, value = random.choice(applying).split("=")
+            given[name] = value
     if max(ranks, ctas) > 1 and not shared:
         given["dim"] = _shared_by(random, dims or ["M"], ranks, ctas)
     if ctas > 1:
