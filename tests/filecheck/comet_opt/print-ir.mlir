@@ -31,6 +31,8 @@ func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
 // CHECK-ALL:     IR Dump After map-grid
 // CHECK-ALL:     IR Dump After mask-copies
 // CHECK-ALL:     IR Dump After lower-to-triton
+// CHECK-ALL:     IR Dump After deduplicate-kernels
+// CHECK-ALL:     IR Dump After deallocate-buffers
 // CHECK-ALL-NOT: IR Dump
 
 // CHECK-BEFORE:     IR Dump Before decompose
@@ -47,6 +49,8 @@ func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
 // CHECK-BETWEEN:     IR after pad-blocks:
 // CHECK-BETWEEN:     IR after map-grid:
 // CHECK-BETWEEN:     IR after mask-copies:
+// CHECK-BETWEEN:     IR after lower-to-triton:
+// CHECK-BETWEEN:     IR after deduplicate-kernels:
 // CHECK-BETWEEN-NOT: IR after
 
 // CHECK-TIME: Pass attach-hardware took {{[0-9.e-]+}} seconds
