@@ -122,7 +122,8 @@ def choose_splits(
         return _fastest_splits(module, [*products, *folds], rest)
     if found := _fastest_splits(module, folds, to_kernels):
         return found
-    return list(_of_products(module, groups, _by_priority(rest), limits))
+    found = list(_of_products(module, groups, _by_priority(rest), limits))
+    return found[::-1]  # A split numbers later values anew, which may name products.
 
 
 def _of_products(

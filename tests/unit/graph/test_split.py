@@ -399,6 +399,25 @@ def test_functions_of_equal_products_are_described_alike():
     assert described(a) == described(b) != described(c)
 
 
+def test_products_of_layers_are_split_though_their_names_are_alike():
+    """Names end in numbers, which the parts of an earlier product change."""
+    p = Program({"M": 16, "D": 8192, "F": 1024}, "bf16", "f32")
+    x = p.argument("x", "MD")
+    for layer in range(3):
+        up, down = p.argument(f"up_{layer}", "DF"), p.argument(f"down_{layer}", "FD")
+        h = p.contract(f"h_{layer}", x, up, "MF")
+        for step in range(4):
+            h = p.map(f"t{step}_{layer}", "tanh", h)
+        x = p.contract(f"y_{layer}", h, down, "MD")
+        for step in range(4):
+            x = p.map(f"u{step}_{layer}", "tanh", x)
+    passes = f"{hardware('h200x1.yaml')},triton-distributed{{to=dataflow}}"
+    module = run_passes(parse_module(p.returning(x)), passes)
+    products = [op for op in module.walk() if isinstance(op, ContractOp)]
+    split = [op for op in products if any("_part" in d for d in names_of(op.result))]
+    assert len(split) == 3
+
+
 def test_the_option_of_the_pipeline_gives_each_split():
     found = parse_splits("S=64;D=4: q %k; F = 2 : down")
     assert found == (
