@@ -72,8 +72,8 @@ class KernelGraph:
         self._read_from: dict[Group, tuple[Operation, ...]] = {}
         self._read_by: dict[Group, tuple[Operation, ...]] = {}
         """The ops whose results a group reads, and those that read its results."""
-        self._ranks: dict[Group, int] = {}
-        """Numbers of the groups, lower for producers than for consumers, if known."""
+        self._numbers: dict[Group, int] = {}
+        """Topological numbers: producers have lower ones than consumers, if known."""
         for unit in units(ops):
             self.add(unit)
 
@@ -198,7 +198,7 @@ class KernelGraph:
     def restore(self, state: State) -> None:
         """Go back to a former state."""
         self._group_of, self._parts_of = state
-        self._ranks = {}
+        self._numbers = {}
 
     def move(self, ops: Group) -> Parts:
         """
@@ -265,18 +265,22 @@ class KernelGraph:
     def _set(self, group: Group) -> None:
         """Make `group` the group of its ops."""
         self._group_of.update(dict.fromkeys(self._not_recomputed(group), group))
-        self._ranks = {}
+        self._numbers = {}
 
     def _join(self, one: Group, other: Group) -> Group:
-        """Make two groups one, if that is legal; return it."""
-        ranks, merged = self._ranks, self.merged(one, other)
+        """
+        Make two groups one; return it.
+
+        It gets the number of one of them if the others can keep theirs.
+        """
+        numbers, merged = self._numbers, self.merged(one, other)
         self._set(merged)
-        if ranks:
-            low, high = sorted((ranks.pop(one), ranks.pop(other)))
-            if all(ranks[each] > high for each in self._consumers(merged)):
-                self._ranks, ranks[merged] = ranks, high
-            elif all(ranks[each] < low for each in self._producers(merged)):
-                self._ranks, ranks[merged] = ranks, low
+        if numbers:
+            low, high = sorted((numbers.pop(one), numbers.pop(other)))
+            if all(numbers[each] > high for each in self._consumers(merged)):
+                self._numbers, numbers[merged] = numbers, high
+            elif all(numbers[each] < low for each in self._producers(merged)):
+                self._numbers, numbers[merged] = numbers, low
         return merged
 
     def _in_turn(self) -> Iterator[Group]:
@@ -359,21 +363,21 @@ class KernelGraph:
 
     def _passes_third(self, source: Group, target: Group) -> bool:
         """Return whether `target` depends on `source` through another group."""
-        last, seen = self._rank(target), set[Group]()
+        last, seen = self._number(target), set[Group]()
         pending = [group for group in self._consumers(source) if group != target]
         while pending:
             if (group := pending.pop()) == target:
                 return True
-            if group not in seen and self._rank(group) < last:
+            if group not in seen and self._number(group) < last:
                 seen.add(group)
                 pending += self._consumers(group)
         return False
 
-    def _rank(self, group: Group) -> int:
-        """Return the number of a group: consumers have higher ones than producers."""
-        if not self._ranks:
-            self._ranks = {each: rank for rank, each in enumerate(self._in_turn())}
-        return self._ranks[group]
+    def _number(self, group: Group) -> int:
+        """Return the topological number of a group."""
+        if not self._numbers:
+            self._numbers = {each: index for index, each in enumerate(self._in_turn())}
+        return self._numbers[group]
 
     def _chain_after(self, value: SSAValue) -> Iterator[Operation]:
         """Yield the elementwise ops of one group that only read `value`, in a chain."""
