@@ -110,7 +110,8 @@ class Emitter:
         self._values: dict[Tensor, SSAValue] = {}
         self._extents = {ranks: number}
         self.names: dict[Dim, str] = {ranks: RANK, **(names or {})}
-        self._new_names = _names()
+        taken = {*self.names.values()}
+        self._new_names = (name for name in _names() if name not in taken)
         self._unnamed = count()
 
     def add(self, op: Operation) -> SSAValue:

@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation
 from comet.dialects.compound.dims import names_of
 from comet.dialects.compound.elementary import ContractOp
 from comet.pytorch.dims import Dim
+from comet.pytorch.emitter import RANK
 
 PRODUCTS_BETWEEN = 2
 """
@@ -39,16 +40,15 @@ def with_reused_names(block: Block, names: Mapping[Dim, str]) -> dict[Dim, str]:
     Return names of dimensions, of which later ones have those of earlier ones.
 
     In the ops of `block` all `names` are different. A dimension gets the name that came
-    first of those that no op needs any more, and that had its extent.
+    first of those that no op needs any more, and that had its extent. That of ranks
+    keeps its own.
     """
-    ranges = _ranges_of(block)
-    dims = {name: dim for dim, name in names.items() if name in ranges}
+    dims = {name: dim for dim, name in names.items() if name != RANK}
     last: dict[str, int] = {}  # of each name that is used, in order
     new = dict(names)
-    for name, found in ranges.items():
-        dim = dims.get(name)
-        if dim is None:
-            continue
+    for name, found in _ranges_of(block).items():
+        if (dim := dims.get(name)) is None:
+            continue  # It is one between two ops.
         free = (
             old
             for old, end in last.items()

@@ -126,20 +126,13 @@ def _first(
     """
     top = t.reduce(ReduceKind.MAX, input, (dim,), keep=True)
     extent = input.shape[dim]
-    before = t.map(MapKind.SUB, 0, _places(t, input, dim))
+    before = t.map(MapKind.SUB, 0, t.positions_along(input, dim, i64))
     here = t.map(MapKind.EQ, input, top)
     if among is not None:
         here = t.map(MapKind.SELECT, among, here, 0)
     found = t.map(MapKind.SELECT, here, before, 1 - extent)
     nearest = t.reduce(ReduceKind.MAX, found, (dim,), keep=keep)
     return t.map(MapKind.SUB, 0, nearest)
-
-
-def _places(t: Tracer, input: View, dim: int) -> View:
-    """Return the positions along an axis."""
-    extent = input.shape[dim]
-    inner = len(input.axes) - 1 - dim % len(input.axes)
-    return t.reshaped(t.positions(extent, i64), [extent, *[1] * inner])
 
 
 MOST_FOUND = 4
@@ -163,7 +156,7 @@ def topk(
         return input, t.full((), 0, i64)
     dim %= len(input.axes)
     left = input if largest else negative(t, out, input)
-    places, rest = _places(t, input, dim), t.full((), 1, i1)
+    places, rest = t.positions_along(input, dim, i64), t.full((), 1, i1)
     tops, positions = list[View](), list[View]()
     for _ in range(k):
         tops.append(t.reduce(ReduceKind.MAX, left, (dim,), keep=True))

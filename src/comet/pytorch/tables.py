@@ -57,7 +57,7 @@ def _named(
     """Return which position of an axis an index names, for each position of others."""
     if not _names_one_each(input, dim, index, src):
         raise UnsupportedError("an index with several positions of an axis")
-    return t.map(MapKind.EQ, index, _along(t, input, dim, index.tensor.element))
+    return t.map(MapKind.EQ, index, t.positions_along(input, dim, index.tensor.element))
 
 
 def _names_one_each(input: View, dim: int, index: View, src: View | Number = 0) -> bool:
@@ -68,18 +68,11 @@ def _names_one_each(input: View, dim: int, index: View, src: View | Number = 0) 
     return all(shape == tuple(wanted) for shape in given)
 
 
-def _along(t: Tracer, like: View, dim: int, element: Element) -> View:
-    """Return the positions along an axis, which the result has where `like` has it."""
-    inner = len(like.axes) - 1 - dim % len(like.axes)
-    extent = like.shape[dim]
-    return t.reshaped(t.positions(extent, element), [extent, *[1] * inner])
-
-
 def _element_ids(t: Tracer, input: View, dim: int, index: View) -> View:
     """Return the place in memory, in elements, of each position that an index names."""
     rank = len(input.axes)
     ids = t.convert(index, i64)
-    named: list[View] = [_along(t, index, axis, i64) for axis in range(rank)]
+    named: list[View] = [t.positions_along(index, axis, i64) for axis in range(rank)]
     named[dim] = ids
     return _combined(t, named, input.shape)
 

@@ -112,6 +112,11 @@ class Tracer:
         (dim,) = axis = (Dim(extent),)
         return self.view(Tensor(axis, element, Index(dim)), [axis])
 
+    def positions_along(self, like: View, dim: int, element: Element) -> View:
+        """Return the positions along an axis, which is where `like` has it."""
+        inner, extent = len(like.axes) - 1 - dim % len(like.axes), like.shape[dim]
+        return self.reshaped(self.positions(extent, element), [extent, *[1] * inner])
+
     # Elementwise functions.
 
     def map(self, kind: MapKind, *operands: View | float) -> View:
