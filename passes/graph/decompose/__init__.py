@@ -51,7 +51,11 @@ from comet.dialects.reference import REFERENCE, is_reference, reference_name
 from comet.passes.analysis.levels import IRLevel, level_of_function
 from comet.passes.function_pass import FunctionPass
 from comet.passes.graph.decompose.naming import Naming, name_dimensions, names_in_types
-from comet.passes.graph.decompose.rules import DECOMPOSED, decomposition_of
+from comet.passes.graph.decompose.rules import (
+    DECOMPOSED,
+    emit_decomposition,
+    has_decomposition,
+)
 from comet.passes.graph.decompose.site import Site
 from comet.passes.graph.emitter import Emitter
 from comet.passes.sharding.boundary import drop_shardings
@@ -154,7 +158,7 @@ def _check_names(func: FuncOp, value: SSAValue) -> None:
 
 def _check_decomposable(op: Operation, has_names: bool) -> None:
     """Raise PassFailedException for an op that is neither named nor elementary."""
-    if isinstance(op, CompoundOp) and op.name in DECOMPOSED:
+    if isinstance(op, CompoundOp) and has_decomposition(op):
         return
     if has_names and op.name in ELEMENTARY:
         return
@@ -162,7 +166,7 @@ def _check_decomposable(op: Operation, has_names: bool) -> None:
     raise OpError(
         op,
         f"decompose: '{op.name}' has no decomposition; ops with one are {names}; add a "
-        "rule to passes/graph/decompose/rules/",
+        "rule to passes/graph/decompose/rules/, or a method decompose to its class",
     )
 
 
@@ -221,10 +225,23 @@ def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> N
         for value, names in zip(op.inputs, op.operand_dims, strict=True)
     ]
     site = Site(emit, operands, dims, _accumulator_type(element, accumulator))
-    result = emit.cast(decomposition_of(op)(op, site), element)
+    result = emit.cast(_decomposed(op, site), element)
     result.name_hint = op.result.name_hint or result.name_hint
     _copy_sharding(op, dims, before)
     Rewriter.replace_op(op, (), [result])
+
+
+def _decomposed(op: CompoundOp, site: Site) -> SSAValue:
+    """Return what a decomposition emits; raise if it is not what the op computes."""
+    result = emit_decomposition(op, site)
+    expected = tuple(site.dims[name] for name in op.result_dims)
+    if not _has_names(result) or names_of(result) != expected:
+        raise OpError(
+            op,
+            f"decompose: the decomposition of '{op.name}' returns {result.type}, and "
+            f"the op's result has the dimensions {', '.join(expected)}",
+        )
+    return result
 
 
 def _copy_sharding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
@@ -44,3 +44,12 @@ class Decomposition(Protocol):
     """Emits the elementary ops of one named op and returns their result."""
 
     def __call__(self, named: Operation, site: Site) -> SSAValue: ...
+
+
+@runtime_checkable
+class Decomposable(Protocol):
+    """A named op of another package: its class has the decomposition as a method."""
+
+    def decompose(self, site: Site) -> SSAValue:
+        """Emit the elementary ops of this op and return their result."""
+        ...

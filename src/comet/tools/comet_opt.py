@@ -23,8 +23,8 @@ from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.located_parser import LONG_NUMBER, LocatedParser
 from comet.tools.option_check import checked, named_passes
 from comet.tools.pass_list import listed
-from comet.tools.pass_plugins import load_pass_plugin
 from comet.tools.pass_watch import Watch, add_flags, shown
+from comet.tools.plugins import load_dialect_plugin, load_pass_plugin
 from comet.tools.reporting import Outputs, add_report_flags, expect_writable
 from comet.tools.short_lived import short_lived
 from comet.universe import installed
@@ -44,7 +44,7 @@ class _PendingText(StringIO):
 
 class CometOptMain(xDSLOptMain):
     """
-    xDSL's driver with our universe, located errors and passes from single files.
+    xDSL's driver with our universe, located errors, and plug-ins in single files.
 
     Everything else, all flags included, is xDSL's.
     """
@@ -81,6 +81,13 @@ class CometOptMain(xDSLOptMain):
             action="append",
             default=[],
             help="Make the passes defined in a Python file available to -p",
+        )
+        arg_parser.add_argument(
+            "--load-dialect-plugin",
+            metavar="FILE.py",
+            action="append",
+            default=[],
+            help="Make the dialects defined in a Python file known to the input",
         )
         arg_parser.add_argument(
             "--list-passes",
@@ -149,8 +156,10 @@ class CometOptMain(xDSLOptMain):
 
     def setup_pipeline(self) -> None:
         """Load the plug-ins, then check passes and target before any work."""
+        for path in self.args.load_dialect_plugin:
+            self._register_dialects(path)
         for path in self.args.load_pass_plugin:
-            self._register_plugin(path)
+            self._register_passes(path)
         for flag, text in (("-p", self.args.passes), ("-t", self.args.target)):
             _check_numbers(flag, text)
         self._check_target()
@@ -198,7 +207,13 @@ class CometOptMain(xDSLOptMain):
 
         return CompileReporting(outputs)
 
-    def _register_plugin(self, path: str) -> None:
+    def _register_dialects(self, path: str) -> None:
+        for name, dialect in load_dialect_plugin(path).items():
+            if name in self.ctx.registered_dialect_names:
+                raise UsageError(f"{path}: there is already a dialect named '{name}'")
+            self.ctx.register_dialect(name, lambda found=dialect: found)
+
+    def _register_passes(self, path: str) -> None:
         for name, pass_class in load_pass_plugin(path).items():
             if name in self.available_passes:
                 raise UsageError(f"{path}: there is already a pass named '{name}'")

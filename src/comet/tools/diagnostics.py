@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr
 from xdsl.ir import Operation
@@ -23,6 +23,8 @@ from comet.cost.estimate import CostError
 from comet.dialects.errors import op_of
 from comet.tools.located_parser import parsed_at
 from comet.tools.renamed import new_name, similar_op
+
+Running = TypeVar("Running")
 
 
 class UsageError(Exception):
@@ -216,9 +218,9 @@ def _pipeline_mistake(error: ArgSpecParseError) -> str:
 
 def _bug(error: BaseException) -> str:
     """Describe an unexpected exception, with the pass or target that raised it."""
-    ran = _running(error)
-    if ran is not None and (location := _location_in_plugin(type(ran), error)):
-        return brief(_plugin_mistake(ran, location, error))
+    for ran in (_running(error, ArgSpecConvertible), _running(error, Operation)):
+        if ran is not None and (location := _location_in_plugin(type(ran), error)):
+            return brief(_plugin_mistake(ran, location, error))
     return brief(
         f"error: a bug in comet, please report it: {_named(error)} "
         f"({_innermost(error)}); "
@@ -244,16 +246,14 @@ def _package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def _running(error: BaseException) -> ArgSpecConvertible | None:
-    """Return the innermost pass or target that ran when an error was raised."""
+def _running(error: BaseException, kind: type[Running]) -> Running | None:
+    """Return the innermost object of a kind whose method ran when an error arose."""
     held = (f.f_locals.get("self") for f, _ in traceback.walk_tb(error.__traceback__))
-    found = [running for running in held if isinstance(running, ArgSpecConvertible)]
+    found = [running for running in held if isinstance(running, kind)]
     return found[-1] if found else None
 
 
-def _location_in_plugin(
-    class_: type[ArgSpecConvertible], error: BaseException
-) -> str | None:
+def _location_in_plugin(class_: type, error: BaseException) -> str | None:
     """
     Return the last executed line of a plug-in's file; None for comet's classes.
 
@@ -268,9 +268,10 @@ def _location_in_plugin(
 
 
 def _plugin_mistake(
-    ran: ArgSpecConvertible, location: str, error: BaseException
+    ran: ArgSpecConvertible | Operation, location: str, error: BaseException
 ) -> str:
     kind = "pass" if isinstance(ran, ModulePass) else "target"
+    kind = "op" if isinstance(ran, Operation) else kind
     return (
         f"error: the {kind} '{ran.name}' of a plug-in fails at {location}: "
         f"{_named(error)}; set COMET_TRACEBACK=1 to see the traceback"

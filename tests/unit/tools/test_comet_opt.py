@@ -234,7 +234,7 @@ USAGE = {
     "report": (["--report", "no/r.html"], "--report: no file can be written at no/r"),
     "plug-in": (
         ["--load-pass-plugin", "no.py"],
-        "no.py: no such file; a pass plug-in is",
+        "no.py: no such file; a plug-in is",
     ),
 }
 
@@ -278,8 +278,8 @@ def test_a_byte_order_mark_is_not_a_part_of_a_program(tmp_path: Path):
 
 BROKEN_PLUGINS = {
     "empty": ("x = 1\n", "must define a ModulePass with a name"),
-    "syntax": ("x = 1\ny = = 2\n", ":2: the pass plug-in fails: SyntaxError"),
-    "raises": ("x = 1\n\nraise OSError('no')\n", ":3: the pass plug-in fails: OSError"),
+    "syntax": ("x = 1\ny = = 2\n", ":2: the plug-in fails: SyntaxError"),
+    "raises": ("x = 1\n\nraise OSError('no')\n", ":3: the plug-in fails: OSError"),
     "clash": (PLUGIN.replace('"fail"', '"cse"'), "already a pass named 'cse'"),
 }
 
