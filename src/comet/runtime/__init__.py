@@ -14,7 +14,7 @@ To read in this order:
   of calls; `memory`, `races` and `deadlock`: what they did wrong; `progress`;
 * `command`, `request`, `child`: `comet-run`. It runs `check` or `check_ranks`, and
   `bench`; or `compile_check` with `compile_report`, from the `assembly` of kernels and
-  its `control_flow`.
+  its `control_flow`, and the `store_targets` of Triton's IR.
 """
 
 from comet.runtime.command import main

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from comet.runtime.control_flow import Jumps, in_order
+from comet.runtime.store_targets import stores
 
 
 class Event(Enum):
@@ -183,6 +184,8 @@ class Code:
     """The scope of its flags, or of those that are looked at."""
     others: tuple[str, ...] = ()
     """The scopes of its other flags."""
+    published: frozenset[str] = frozenset()
+    """The parameters whose memory other ranks access."""
 
     @property
     def gpu(self) -> Gpu:
@@ -233,13 +236,13 @@ def _before(events: Sequence[Event], index: int) -> list[Event]:
 
 def _released(events: Sequence[Event]) -> Iterator[tuple[list[Event], list[Event]]]:
     """Yield, for each release, the stores it publishes and the events after them."""
-    stores: list[Event] = []
+    before: list[Event] = []
     for index, event in enumerate(events):
         if event in STORES:
-            stores.append(event)
+            before.append(event)
         elif event is Event.RELEASE:
-            yield stores, _before(events, index)
-            stores = []
+            yield before, _before(events, index)
+            before = []
 
 
 # What makes a kernel wrong.
@@ -318,22 +321,38 @@ def _kept_stores(code: Code) -> Iterator[str]:
     caches, once the stores of all waves are complete.
     """
     requested = list(_released(code.requested()))
-    if not code.gpu.drains or not any(stores for stores, _ in requested):
+    if not code.gpu.drains or not any(before for before, _ in requested):
         return  # flags of inputs, which other kernels stored, may follow any code
     if code.scope == GPU_SCOPE:
         drained = sum(map(_drained, _released(code.events())))
         if drained + code.joined_atomics() < len(requested):
             yield UNDRAINED
         return
-    for events in (code.requested(), code.events()):
-        if any(stores[-1:] == [Event.STORE] for stores, _ in _released(events)):
-            yield (
-                "the store before a flag is not written through; give what the flag "
-                'publishes cache_modifier=".wt"'
-            )
-    for stores, following in _released(code.events()):
-        if stores and not _drained((stores, following)):
+    for name in _kept_in_caches(code):
+        yield (
+            f"a store to {name}, which a flag publishes, is not written through; give "
+            'it cache_modifier=".wt"'
+        )
+    through = code.requested().count(Event.THROUGH)
+    if through and Event.THROUGH not in code.events():
+        yield f"of {through} stores that are written through, the assembly has none"
+    for before, following in _released(code.events()):
+        if before and not _drained((before, following)):
             yield UNDRAINED
+
+
+def _kept_in_caches(code: Code) -> Iterator[str]:
+    """
+    Yield parameters that other ranks access, with stores that caches may keep.
+
+    A pointer of unknown origin may be such a parameter's.
+    """
+    through = TRITON_IR[code.scope].events[Event.THROUGH]
+    for store in stores(code.ttir):
+        if not through.search(store.line):
+            yield from store.parameters & code.published
+            if not store.parameters:
+                yield "an unknown pointer"
 
 
 def _too_large(code: Code) -> Iterator[str]:

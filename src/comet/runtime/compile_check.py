@@ -14,6 +14,7 @@ import math
 import re
 import subprocess
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,8 @@ class RequestedLaunch:
     """Those of `OPTIONS` that the launch gives."""
     programs: int
     """Programs in the grid."""
+    published: frozenset[str]
+    """Pointers to the symmetric heap, which other ranks access."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class _Recorder:
         return note
 
 
-def _requested(launch: ranks.KernelCall) -> RequestedLaunch:
+def _requested(launch: ranks.KernelCall, published: frozenset[str]) -> RequestedLaunch:
     """Return the compilation that a launch requests: signature, constants, options."""
     kernel: Any = launch.kernel
     keywords: Mapping[str, Any] = launch.keywords
@@ -149,12 +152,44 @@ def _requested(launch: ranks.KernelCall) -> RequestedLaunch:
     signature |= dict.fromkeys(constexprs, "constexpr")
     small = frozenset(n for n, t in tensors.items() if t.nbytes <= SMALL_BYTES)
     programs = math.prod(launch.grid)
-    return RequestedLaunch(kernel, signature, small, constexprs, options, programs)
+    return RequestedLaunch(
+        kernel, signature, small, constexprs, options, programs, published
+    )
 
 
 def recorded_launches(path: str, merge_ranks: bool = False) -> list[RequestedLaunch]:
     """Return the compilations that the launches of a module request."""
-    return list(map(_requested, planned_launches(path, merge_ranks)))
+    published = _published(path)
+    launches = planned_launches(path, merge_ranks)
+    return [_requested(each, published[_name_of(each)]) for each in launches]
+
+
+def _published(path: str) -> Mapping[str, frozenset[str]]:
+    """Return the parameters of each kernel that point to the symmetric heap."""
+    program = program_of(load_module(path), path)
+    found = defaultdict[str, frozenset[str]](frozenset)
+    if isinstance(program, RankProgram):
+        rank = _planned(program)
+        for launch in rank.queued:
+            kernel: Any = launch.kernel
+            found[_name_of(launch)] |= {
+                name
+                for name, value in zip(kernel.arg_names, launch.arguments, strict=False)
+                if isinstance(value, torch.Tensor) and rank.heap.holds(value)
+            }
+    return found
+
+
+def _name_of(launch: ranks.KernelCall) -> str:
+    kernel: Any = launch.kernel
+    return kernel.__name__
+
+
+def _planned(program: RankProgram) -> IdleRank:
+    """Run the launch plan of one rank on tensors without data; return the rank."""
+    rank = IdleRank(program.ranks)
+    program.plan(rank)(*_without_data(program.arguments, program.ranks))
+    return rank
 
 
 def planned_launches(path: str, merge_ranks: bool = False) -> list[ranks.KernelCall]:
@@ -169,9 +204,7 @@ def planned_launches(path: str, merge_ranks: bool = False) -> list[ranks.KernelC
     if isinstance(program, RankProgram) and merge_ranks:
         return _of_all_ranks(program)
     if isinstance(program, RankProgram):
-        rank = IdleRank(program.ranks)
-        program.plan(rank)(*_without_data(program.arguments, program.ranks))
-        return rank.queued
+        return _planned(program).queued
     launches: list[ranks.KernelCall] = []
     for name, value in vars(module).items():
         if isinstance(value, JITFunction) and value.__module__ == module.__name__:
@@ -253,6 +286,7 @@ def compiled(
         spills=spills,
         scope=scope,
         others=others,
+        published=launch.published,
     )
     resident = DEVICES[target].resident(launch.options["num_warps"], registers, shared)
     resident //= launch.options.get("num_ctas", 1)

@@ -79,6 +79,11 @@ class Heap:
         self._watch(tensor, allocation)
         return tensor
 
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor is an allocation in this memory, or part of one."""
+        memory, other = (each.untyped_storage() for each in (self._memory, tensor))
+        return memory._cdata == other._cdata  # pyright: ignore[reportPrivateUsage]
+
     @property
     def used(self) -> int:
         """The number of bytes up to the end of the last allocation."""

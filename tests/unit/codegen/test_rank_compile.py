@@ -18,7 +18,7 @@ HARDWARE = {"sm_90": "h200x8.yaml", "gfx942": "mi300x8.yaml"}
 NOT_AHEAD = "a loop over products waits for its loads"
 NO_BARRIER = "a flag is set without a barrier before it"
 WEAK = "an atomic is {} at scope {}: other ranks need not see"
-KEPT = "the store before a flag is not written through"
+KEPT = "a store to {}_recv_ptr, which a flag publishes, is not written through"
 ON_THEIR_WAY = "a flag is set while stores of other waves may be on their way"
 
 Reports = Sequence[Mapping[str, object]]
@@ -43,6 +43,11 @@ def module(text: str, target: str, ranks: int, pattern: str) -> str:
     return emitted(text, f"{system},triton-distributed{{{ranks=} {pattern=!s}}}")
 
 
+def two_results(target: str) -> str:
+    """Emit a kernel whose last store before a flag is not what the flag publishes."""
+    return emitted(TWO_RESULTS, f"{hardware(HARDWARE[target])},{AT_THE_END}")
+
+
 def complaints(reports: Reports, kind: str) -> list[str]:
     """Return the faults, or the slow paths, of all kernels."""
     return [str(text) for report in reports for text in elements(report[kind])]
@@ -62,6 +67,26 @@ WHOLE_ROWS = 'push blocks="K=1"'
 """What is sent is cut into blocks of rows only."""
 SEVERAL_WRITERS = resized("ag_gemm", {64: 16, 128: 2048, 96: 64})
 """Programs add to flags, with `signal_add_all`, and the loop over K takes turns."""
+TWO_RESULTS = """
+!a = tensor<32x4xf16, #compound.dims<M, K>>
+!b = tensor<4x16xf16, #compound.dims<K, N>>
+!c = tensor<32x16xf32, #compound.dims<M, N>>
+!x = tensor<3x5xf32, #compound.dims<P, Q>>
+func.func @main(%a: !a, %b: !b, %x: !x) -> (!x, !c) {
+  %c = compound.contract %a, %b : !a, !b -> !c
+  %y = compound.map tanh %x : !x -> !x
+  func.return %y, %c : !x, !c
+}
+"""
+"""
+With `AT_THE_END` a kernel pushes %c, and stores %y, its rank's own, before the flag.
+"""
+AT_THE_END = (
+    "select-ranks{ranks=2},decompose,distribute{dim=K axes=rank},insert-collectives,"
+    "lower-reductions,fuse{strategy=full},tile,outline-kernels,"
+    "bsp-to-dataflow{pattern=fused},lower-channels,verify-sync,lower-to-triton"
+)
+"""Without `place-waits`, signals are the last ops of kernels."""
 
 SIGNAL = "    tl.atomic_xchg(targets, value, mask=there, "
 SIGNAL_ADD = "    tl.atomic_add(targets, value, mask=there, "
@@ -90,8 +115,7 @@ class Mutation:
 
     def write(self, name: str, folder: Path) -> Path:
         """Write the module without the safeguard to a folder; return its file."""
-        pattern = WHOLE_ROWS if self.program == ONE_WRITER else "push"
-        source = module(self.program, self.target, 2, pattern)
+        source = self._source()
         device = Path(shim.__file__).read_text()
         changed = device if self.in_shim else source
         assert self.old in changed, f"{name}: the source has changed"
@@ -104,6 +128,12 @@ class Mutation:
         path = folder / f"{name}.py"
         path.write_text(source + self.behind)
         return path
+
+    def _source(self) -> str:
+        if self.program == TWO_RESULTS:
+            return two_results(self.target)
+        pattern = WHOLE_ROWS if self.program == ONE_WRITER else "push"
+        return module(self.program, self.target, 2, pattern)
 
 
 MUTATIONS: Mapping[str, Mutation] = {
@@ -166,7 +196,12 @@ MUTATIONS: Mapping[str, Mutation] = {
         ONE_WRITER,
     ),
     "pushes_kept_in_caches": Mutation(
-        "gfx942", ", cache_modifier=WT", "", KEPT, in_shim=False
+        "gfx942",
+        ", cache_modifier=WT",
+        "",
+        KEPT.format("c"),
+        TWO_RESULTS,
+        in_shim=False,
     ),
     "no_wait_for_other_waves": Mutation(
         "gfx942",
@@ -204,6 +239,7 @@ def sources(target: str) -> Iterator[tuple[str, str]]:
     several = module(SEVERAL_WRITERS, target, 2, "push")
     yield "several_writers", several
     yield "buffer_stores", several + BUFFER_STORES
+    yield "two_results", two_results(target)
 
 
 TRIED = dict(some(MUTATIONS.items(), 2))
@@ -228,7 +264,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 
 
 @pytest.mark.parametrize("target", HARDWARE)
-@pytest.mark.parametrize("name", [*SAMPLES_COMPILED, *PRODUCTS])
+@pytest.mark.parametrize("name", [*SAMPLES_COMPILED, *PRODUCTS, "two_results"])
 def test_flags_are_set_and_read_in_order(name: str, target: str, compiled: Compiled):
     reports = compiled[name, target]
     assert complaints(reports, "faults") == []

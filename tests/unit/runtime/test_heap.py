@@ -72,3 +72,11 @@ def test_allocations_are_watched():
     )
     row = heap.zeros((4,), torch.float32, "row")
     assert seen == [(row.data_ptr(), "row")]
+
+
+def test_a_heap_holds_its_allocations_and_their_parts():
+    heap = Heap(torch.empty(4 * ALIGNMENT, dtype=torch.uint8, device="meta"))
+    slots = heap.zeros((2, 5), torch.float16)
+    assert heap.holds(slots)
+    assert heap.holds(slots[1])
+    assert not heap.holds(torch.empty((2, 5), device="meta"))
