@@ -50,6 +50,12 @@ def add_flags(parser: ArgumentParser) -> None:
             action="store_true",
             help=f"Print the IR {when} each pass on stderr",
         )
+    parser.add_argument(
+        "--print-ir-after-change",
+        action="store_true",
+        help="Print the IR on stderr after each pass that changed it, or, with "
+        "--print-ir-after, only after those of these passes",
+    )
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class Shown:
     after: frozenset[str]
     before_all: bool
     after_all: bool
+    after_change: bool
     between: bool
     times: bool
     verify: bool
@@ -89,7 +96,8 @@ def shown(args: Namespace, known: Iterable[str]) -> Shown:
         frozenset(named["before"]),
         frozenset(named["after"]),
         args.print_ir_before_all,
-        args.print_ir_after_all,
+        args.print_ir_after_all or (args.print_ir_after_change and not named["after"]),
+        args.print_ir_after_change,
         args.print_between_passes,
         args.time_passes,
         not args.disable_verify,
@@ -112,7 +120,7 @@ class Watch:
     @contextmanager
     def around(self, pass_: ModulePass, module: ModuleOp) -> Generator[None]:
         """Do what is requested before and after a pass."""
-        self._before(pass_, module)
+        text = self._before(pass_, module)
         outside, self._inside = self._inside, 0.0
         self._depth += 1
         start = perf_counter()
@@ -120,6 +128,8 @@ class Watch:
         took = perf_counter() - start
         self._depth -= 1
         self._after(pass_, module, took)
+        if self._shown.has("after", pass_) and text != str(module):
+            _dump("After", pass_, module)
         self._inside = outside + perf_counter() - start
 
     def verify(self, module: ModuleOp, after: ModulePass | None = None) -> None:
@@ -138,11 +148,14 @@ class Watch:
             with about(op_of(error) or module):
                 raise VerifyException(message) from error
 
-    def _before(self, pass_: ModulePass, module: ModuleOp) -> None:
+    def _before(self, pass_: ModulePass, module: ModuleOp) -> str | None:
+        """Print what is requested; return the IR to compare with, if changes count."""
         if self._shown.between and self._last and not isinstance(pass_, Pipeline):
             print(f"IR after {self._last.name}:\n{module!s}\n\n\n")
         if self._shown.has("before", pass_):
             _dump("Before", pass_, module)
+        compared = self._shown.after_change and self._shown.has("after", pass_)
+        return str(module) if compared else None
 
     def _after(self, pass_: ModulePass, module: ModuleOp, took: float) -> None:
         if isinstance(pass_, Pipeline):
@@ -153,8 +166,6 @@ class Watch:
             self.verify(module, pass_)
         if self._shown.times:
             print(f"Pass {pass_.name} took {took} seconds{parts}")
-        if self._shown.has("after", pass_):
-            _dump("After", pass_, module)
 
 
 def _dump(when: str, pass_: ModulePass, module: ModuleOp) -> None:

@@ -1,5 +1,7 @@
 // RUN: comet-opt %s --print-ir-before=stream --print-ir-after=decompose -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' 2>&1 >/dev/null | filecheck %s
 // RUN: comet-opt %s --print-ir-after-all -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-ALL
+// RUN: comet-opt %s --print-ir-after-change -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-CHANGE
+// RUN: comet-opt %s --print-ir-after=lower-views --print-ir-after=decompose --print-ir-after-change -p 'decompose,lower-views,canonicalize' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-CHANGED
 // RUN: comet-opt %s --print-ir-before-all -p 'decompose,cse' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-BEFORE
 // RUN: comet-opt %s --print-between-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' | filecheck %s --check-prefix=CHECK-BETWEEN
 // RUN: comet-opt %s --time-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' | filecheck %s --check-prefix=CHECK-TIME
@@ -34,6 +36,17 @@ func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
 // CHECK-ALL:     IR Dump After deduplicate-kernels
 // CHECK-ALL:     IR Dump After deallocate-buffers
 // CHECK-ALL-NOT: IR Dump
+
+// CHECK-CHANGE:     IR Dump After decompose
+// CHECK-CHANGE-NOT: IR Dump After {{lower-views|sink-renames|stream|sink-scales}}
+// CHECK-CHANGE:     IR Dump After fuse
+// CHECK-CHANGE-NOT: IR Dump After {{merge-partials|order-programs|unmask-loops}}
+// CHECK-CHANGE:     IR Dump After materialize-copies
+// CHECK-CHANGE:     IR Dump After lower-to-triton
+// CHECK-CHANGE-NOT: IR Dump
+
+// CHECK-CHANGED:     IR Dump After decompose
+// CHECK-CHANGED-NOT: IR Dump
 
 // CHECK-BEFORE:     IR Dump Before decompose
 // CHECK-BEFORE:       compound.gemm_silu
