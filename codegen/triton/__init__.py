@@ -29,7 +29,7 @@ IMPORTED = {
     *("PROGRAM", "Program", "Rank", "RankProgram", "Tensor", "comet_run"),
     *("allow_descriptors", "dot_operand", "expect_tensor", "expect_triton"),
     *("math", "np", "sys", "tl", "torch", "triton"),
-    *("function_of", *REMOTE.values()),
+    *("PlanFunction", *REMOTE.values()),
 }
 """Names of the emitted module that are not its functions."""
 
@@ -225,7 +225,7 @@ def _runtime_imports(lowered: _Lowered, plan: tl.PlanOp | None) -> list[str]:
         lines += _import("comet.runtime.language", sorted(names))
     if plan is not None:
         if plan.ranks.value.data == 1:
-            lines.append("from comet.runtime.one_rank import function_of")
+            lines.append("from comet.runtime.one_rank import PlanFunction")
         lines.append("from comet.runtime.ranks import Rank")
     if verbs := sorted(REMOTE[op] for op in ops if op in REMOTE):
         lines += _import("comet.runtime.shim", verbs)

@@ -122,7 +122,7 @@ class RankPlanPrinter:
         """Return the lines of a function of tensors, of the plan of one rank."""
         name, plan = self.function.sym_name.data, class_name(self.function)
         return [
-            f"{name} = function_of({plan})",
+            f"{name} = PlanFunction({plan})",
             f'"""Launch the kernels, with the memory of one {plan} on each GPU."""',
         ]
 

@@ -68,23 +68,36 @@ def run(host: Host) -> list[Epochs]:
     return [host(OneRank("cpu"))]
 
 
-def function_of(plan: Callable[[Rank], RankFunction]) -> RankFunction:
+class PlanFunction:
     """
-    Return the plan of one rank as a function of tensors of one device.
+    The plan of one rank as a function of tensors of one device.
 
     The first call on a device allocates the memory of the plan, such as counters and
     partial results; results are new tensors in each call. Calls on a device follow each
     other on one stream.
     """
-    plans: dict[torch.device, RankFunction] = {}
 
-    def launch(*arguments: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
-        device = arguments[0].device
-        if device not in plans:
-            plans[device] = plan(OneRank(str(device)))
-        return plans[device](*arguments)
+    def __init__(self, plan: Callable[[Rank], RankFunction]) -> None:
+        """Make a function without memory on any device yet."""
+        self._plan = plan
+        self._on: dict[torch.device, RankFunction] = {}
 
-    return launch
+    def allocate(self, device: torch.device) -> RankFunction:
+        """
+        Return the plan with its memory on a device, which is allocated once.
+
+        Call it before launches are captured: a graph keeps addresses, and its memory
+        pool must not have what outlives a call.
+        """
+        if device not in self._on:
+            self._on[device] = self._plan(OneRank(str(device)))
+        return self._on[device]
+
+    def __call__(
+        self, *arguments: torch.Tensor
+    ) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        """Launch the kernels on the device of the first argument."""
+        return self.allocate(arguments[0].device)(*arguments)
 
 
 def one_rank(program: Program | RankProgram) -> Program | None:
@@ -93,5 +106,5 @@ def one_rank(program: Program | RankProgram) -> Program | None:
         return program
     if program.ranks > 1:
         return None
-    launch = function_of(program.plan)
+    launch = PlanFunction(program.plan)
     return Program(launch, program.reference, program.inputs, program.outputs)
