@@ -8,8 +8,8 @@ Both need comet and torch; a machine without a network can have comet as a wheel
 first step keeps compiled programs in DIR, and runs no kernels; without it the second
 step compiles, too. That compares results and gradients with f64 on the same GPU, and
 times a call with the GPU kept busy (its own time) and idle (with the time of the CPU),
-alternatives in turns. Prints a table; `--json FILE` keeps all figures. With `--tiny` it
-is a dry run.
+alternatives in turns; "graphs" are those whose launches are replayed as CUDA graphs.
+Prints a table; `--json FILE` keeps all figures. With `--tiny` it is a dry run.
 """
 
 # The types of torch.compile name unknown ones.
@@ -87,11 +87,14 @@ def rms(x: Tensor) -> float:
     return x.double().square().mean().sqrt().item()
 
 
-def compiled(model: Model, folder: Path) -> Callable[..., Tensor]:
-    """Return a model by comet."""
+def compiled(
+    model: Model, folder: Path, *, graphs: bool = False
+) -> Callable[..., Tensor]:
+    """Return a model by comet, whose launches may be CUDA graphs."""
     options: dict[str, str | int | bool | Callable[..., object]] = {
         "hardware": str(HARDWARE),
         "cache": str(folder),
+        "cuda_graphs": graphs,
     }
     return torch.compile(model.run, backend="comet", options=options, dynamic=False)
 
@@ -105,8 +108,12 @@ def measured(model: Model, folder: Path, rounds: Rounds) -> Figures:
     exact = stepped(wide, wide.run, seed.double())()
     runs = {
         "comet": compiled(model, folder),
+        "comet graphs": compiled(model, folder, graphs=True),
         "eager": model.run,
         "inductor": torch.compile(model.run, dynamic=False),
+        "inductor graphs": torch.compile(
+            model.run, dynamic=False, mode="reduce-overhead"
+        ),
     }
     found: Figures = {}
     steps: dict[str, Step] = {}

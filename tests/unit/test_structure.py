@@ -83,6 +83,7 @@ LATE = {
     "comet.passes.schedule.tile:tile_function": MACHINE,
     "comet.passes.schedule.tile:chosen_plan": MACHINE,
     "comet.passes.search.ahead:_enlarge": "Windows has none",
+    "comet.pytorch.backend:comet_backend": "few models ask for CUDA graphs",
     "comet.pytorch.exporting:_imported": "few models are spread over ranks",
     "comet.pytorch.processes:_interpreted": BACKEND,
     "comet.pytorch.processes:_on_gpu": BACKEND,

@@ -12,5 +12,6 @@ To read in this order:
   these are found; `functions` makes the functions, after `naming`;
 * several ranks: `spreading` of models by DTensors, `merging` of the graphs of ranks and
   `parts` in which they differ, `ranks`, `processes`;
+* `cuda_graphs`: launches of a call as one;
 * `program_cache`: compiled programs for later processes.
 """

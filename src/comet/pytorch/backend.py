@@ -7,7 +7,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from os import environ
 from typing import cast
@@ -16,6 +16,7 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from xdsl.utils.exceptions import VerifyException
@@ -35,6 +36,7 @@ from comet.pytorch.program_cache import emitted
 from comet.pytorch.rules import op_name
 from comet.pytorch.torch_ops import whole_attention
 from comet.pytorch.tracer import UnsupportedError
+from comet.runtime.one_rank import PlanFunction
 from comet.runtime.program import RankProgram
 from comet.tools.diagnostics import CometError
 
@@ -42,6 +44,9 @@ HARDWARE = "COMET_HARDWARE"
 """The variable that names the hardware file where options do not."""
 CACHE = "COMET_CACHE"
 """The variable that names the folder of compiled programs where options do not."""
+
+REDUCE_OVERHEAD = "reduce-overhead"
+"""The mode of `torch.compile` that replays launches as CUDA graphs."""
 
 NOT_ASKED = "the option pipeline_of_ranks does not say how they are compiled"
 """Why collectives run in torch by default."""
@@ -65,6 +70,8 @@ class Options:
     """Those of parts with collectives, which by default run in torch."""
     cache: str | None = None
     """The folder that keeps compiled programs for later processes; by default none."""
+    cuda_graphs: bool = False
+    """Whether a GPU replays the launches of a call, as by `mode="reduce-overhead"`."""
     strict: bool = False
     """Whether what is not compiled is an error, not a warning."""
 
@@ -79,19 +86,30 @@ def comet_backend(
     """
     Compile a graph of Dynamo, for `torch.compile(model, backend="comet")`.
 
-    `options` are the fields of `Options`. Gradients are compiled as well. What has no
-    translation, or does not compile, runs in torch with a `SlowPathWarning`. Raises
-    CometError for wrong options, and if `strict` for what is not compiled.
+    `options` are the fields of `Options`, and the mode "reduce-overhead" is
+    `cuda_graphs`. Gradients are compiled as well. What has no translation, or does not
+    compile, runs in torch with a `SlowPathWarning`. Raises CometError for wrong
+    options, and if `strict` for what is not compiled.
     """
-    if mode is not None:
-        raise CometError(f"the back end 'comet' has no mode {mode!r}; leave it out")
+    if mode not in (None, REDUCE_OVERHEAD):
+        raise CometError(
+            f"the back end 'comet' has no mode {mode!r}; it has {REDUCE_OVERHEAD!r}, "
+            "for CUDA graphs"
+        )
     chosen = _options(options or {})
+    if mode == REDUCE_OVERHEAD:
+        chosen = replace(chosen, cuda_graphs=True)
     interpret_without_gpu()
 
     def compiled(part: fx.GraphModule, _: Sequence[torch.Tensor]) -> Function:
         return make_boxed_func(with_kernels(part, chosen).forward)
 
-    compiler = aot_autograd(fw_compiler=compiled, decompositions=decompositions())
+    compilers = {"fw_compiler": compiled}
+    if chosen.cuda_graphs:
+        from comet.pytorch.cuda_graphs import recording_compilers
+
+        compilers = recording_compilers(compiled, len(inputs))
+    compiler = aot_autograd(**compilers, decompositions=decompositions())
     with whole_attention(graph):
         return cast(Function, compiler(graph, inputs))
 
@@ -112,8 +130,8 @@ def _options(given: Mapping[str, object]) -> Options:
             f"options={{'hardware': ..}}, or the variable {HARDWARE}"
         )
     texts = {name: str(known[name]) for name in names if known.get(name)}
-    strict = bool(texts.pop("strict", False))
-    return Options(**texts, strict=strict)
+    graphs, strict = (bool(texts.pop(name, "")) for name in ("cuda_graphs", "strict"))
+    return Options(**texts, cuda_graphs=graphs, strict=strict)
 
 
 class _Support(OperatorSupportBase):
@@ -265,10 +283,14 @@ def _region(
 
 
 @cache
-def _loaded(text: str, options: Options, _: torch.device) -> Function:
+def _loaded(text: str, options: Options, device: torch.device) -> Function:
     """Return the function of a program; equal ones are compiled once."""
     module = emitted(text, options.hardware, options.pipeline, options.cache)
-    return cast(Function, loaded(module).graph)
+    function = cast(Function, loaded(module).graph)
+    if options.cuda_graphs and isinstance(function, PlanFunction):
+        with unset_fake_temporarily():  # Tensors made by a compilation have no memory.
+            function.allocate(device)
+    return function
 
 
 @cache

@@ -128,10 +128,11 @@ def test_mistakes_are_one_sentence(found: dict[str, Any]):
     assert found["strict"] == "aten.cumsum runs in torch: the op aten.cumsum"
     assert found["options"] == [
         "the back end 'comet' has no option 'hardwear'; it has hardware, pipeline, "
-        "pipeline_of_ranks, cache, strict",
+        "pipeline_of_ranks, cache, cuda_graphs, strict",
         "the back end 'comet' needs a hardware file: options={'hardware': ..}, or the "
         "variable COMET_HARDWARE",
-        "the back end 'comet' has no mode 'max-autotune'; leave it out",
+        "the back end 'comet' has no mode 'max-autotune'; it has 'reduce-overhead', "
+        "for CUDA graphs",
     ]
     assert found["exported"] == [
         "from_torch: cumsum (aten.cumsum): the op aten.cumsum has no translation",
