@@ -5,7 +5,7 @@ The command line tools: `comet-opt`, `comet-cost`, `comet-explore`, `comet-run`.
   `comet_run`; `demo` is `make demo`.
 * Before passes run: `located_parser`, `checks`, `option_check`, `option_types`,
   `plugins`; `pass_list` prints what there is.
-* While they run: `pass_watch`, `progress_bar`.
+* While they run: `pass_watch`, `type_aliases`, `progress_bar`.
 * After them: `explain`, `mapping_table`, `reporting`, `compile_reporting`.
 * Errors: `diagnostics`, `renamed`.
 * Processes: `flags`, `extras`, `short_lived`.

@@ -27,6 +27,7 @@ from comet.tools.pass_watch import Watch, add_flags, shown
 from comet.tools.plugins import load_dialect_plugin, load_pass_plugin
 from comet.tools.reporting import Outputs, add_report_flags, expect_writable
 from comet.tools.short_lived import short_lived
+from comet.tools.type_aliases import with_type_aliases
 from comet.universe import installed
 
 if TYPE_CHECKING:
@@ -195,6 +196,8 @@ class CometOptMain(xDSLOptMain):
         """Return the output: the passes that have run, or the program."""
         if self.args.expand:
             return spelled(self._done) + "\n"
+        if self.args.print_type_aliases and parse_spec(self.args.target).name == "mlir":
+            return with_type_aliases(prog, self.args.print_op_generic) + "\n"
         return super().output_resulting_program(prog)
 
     def _new_reporting(self) -> "CompileReporting | None":

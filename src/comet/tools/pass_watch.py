@@ -25,6 +25,7 @@ from comet.passes.pipeline import Pipeline
 from comet.tools.checks import check_structure, verify_definitions, verify_module
 from comet.tools.diagnostics import UsageError
 from comet.tools.option_check import unknown_name
+from comet.tools.type_aliases import with_type_aliases
 
 DUMPS = ("before", "after")
 
@@ -56,6 +57,11 @@ def add_flags(parser: ArgumentParser) -> None:
         help="Print the IR on stderr after each pass that changed it, or, with "
         "--print-ir-after, only after those of these passes",
     )
+    parser.add_argument(
+        "--print-type-aliases",
+        action="store_true",
+        help="Print types with named dimensions by aliases such as !M64_K128_f16_HBM",
+    )
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,7 @@ class Shown:
     before_all: bool
     after_all: bool
     after_change: bool
+    aliases: bool
     between: bool
     times: bool
     verify: bool
@@ -98,6 +105,7 @@ def shown(args: Namespace, known: Iterable[str]) -> Shown:
         args.print_ir_before_all,
         args.print_ir_after_all or (args.print_ir_after_change and not named["after"]),
         args.print_ir_after_change,
+        args.print_type_aliases,
         args.print_between_passes,
         args.time_passes,
         not args.disable_verify,
@@ -129,7 +137,7 @@ class Watch:
         self._depth -= 1
         self._after(pass_, module, took)
         if self._shown.has("after", pass_) and text != str(module):
-            _dump("After", pass_, module)
+            self._dump("After", pass_, module)
         self._inside = outside + perf_counter() - start
 
     def verify(self, module: ModuleOp, after: ModulePass | None = None) -> None:
@@ -153,7 +161,7 @@ class Watch:
         if self._shown.between and self._last and not isinstance(pass_, Pipeline):
             print(f"IR after {self._last.name}:\n{module!s}\n\n\n")
         if self._shown.has("before", pass_):
-            _dump("Before", pass_, module)
+            self._dump("Before", pass_, module)
         compared = self._shown.after_change and self._shown.has("after", pass_)
         return str(module) if compared else None
 
@@ -167,8 +175,8 @@ class Watch:
         if self._shown.times:
             print(f"Pass {pass_.name} took {took} seconds{parts}")
 
-
-def _dump(when: str, pass_: ModulePass, module: ModuleOp) -> None:
-    """Print IR under a heading as mlir-opt does."""
-    heading = f"// -----// IR Dump {when} {pass_.name} //----- //"
-    print(f"{heading}\n{module!s}\n", file=sys.stderr)
+    def _dump(self, when: str, pass_: ModulePass, module: ModuleOp) -> None:
+        """Print IR under a heading as mlir-opt does."""
+        heading = f"// -----// IR Dump {when} {pass_.name} //----- //"
+        text = with_type_aliases(module) if self._shown.aliases else str(module)
+        print(f"{heading}\n{text}\n", file=sys.stderr)

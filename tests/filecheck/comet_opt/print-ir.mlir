@@ -2,6 +2,7 @@
 // RUN: comet-opt %s --print-ir-after-all -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-ALL
 // RUN: comet-opt %s --print-ir-after-change -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-CHANGE
 // RUN: comet-opt %s --print-ir-after=lower-views --print-ir-after=decompose --print-ir-after-change -p 'decompose,lower-views,canonicalize' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-CHANGED
+// RUN: comet-opt %s --print-type-aliases --print-ir-after=decompose -p decompose 2>&1 | filecheck %s --check-prefix=CHECK-ALIAS
 // RUN: comet-opt %s --print-ir-before-all -p 'decompose,cse' 2>&1 >/dev/null | filecheck %s --check-prefix=CHECK-BEFORE
 // RUN: comet-opt %s --print-between-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' | filecheck %s --check-prefix=CHECK-BETWEEN
 // RUN: comet-opt %s --time-passes -p 'attach-hardware{path="%S/../../../samples/hardware/h200x1.yaml"},triton-distributed{strategy=full}' | filecheck %s --check-prefix=CHECK-TIME
@@ -47,6 +48,11 @@ func.func @main(%a: tensor<8x4xf16>, %b: tensor<4x32xf16>) -> tensor<8x32xf16> {
 
 // CHECK-CHANGED:     IR Dump After decompose
 // CHECK-CHANGED-NOT: IR Dump
+
+// CHECK-ALIAS:     !M8_K4_f16 = tensor<8x4xf16, #compound.dims<M, K>>
+// CHECK-ALIAS:     %c = compound.contract %a, %b : !M8_K4_f16, !K4_N32_f16 -> !M8_N32_f32
+// CHECK-ALIAS:     !M8_K4_f16 = tensor<8x4xf16, #compound.dims<M, K>>
+// CHECK-ALIAS:     %c = compound.contract %a, %b : !M8_K4_f16, !K4_N32_f16 -> !M8_N32_f32
 
 // CHECK-BEFORE:     IR Dump Before decompose
 // CHECK-BEFORE:       compound.gemm_silu
