@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ParameterType
 
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import about_only_function, compute_functions
 
 AUTO = "auto"
 """The value of an option that leaves the choice to the pass."""
@@ -79,9 +79,13 @@ def run_passes(
     module: ModuleOp,
     around: Around = _unobserved,
 ) -> None:
-    """Run passes, and the parts of pipelines, each inside `around`."""
+    """
+    Run passes, and the parts of pipelines, each inside `around`.
+
+    An error that names no op is about the function of a module that has only one.
+    """
     for pass_ in passes:
-        with around(pass_, module):
+        with around(pass_, module), about_only_function(module):
             if isinstance(pass_, Pipeline):
                 # Where a part fails, the pipeline must leave what it has entered.
                 with closing(pass_.parts(ctx, module)) as parts:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import merged_extents
+from comet.dialects.errors import op_of
 from comet.dialects.reference import is_reference
 
 
@@ -23,6 +26,22 @@ def compute_functions(module: ModuleOp) -> Iterator[FuncOp]:
 def function_names(module: ModuleOp) -> str:
     """Return the names of these functions as text: the place of a choice for all."""
     return ", ".join(f"@{func.sym_name.data}" for func in compute_functions(module))
+
+
+@contextmanager
+def about_only_function(module: ModuleOp) -> Generator[None]:
+    """
+    Run the body; a refusal that names no op is about the only function of the module.
+
+    Mistakes in other files, such as those of hardware, name their own locations.
+    """
+    try:
+        yield
+    except PassFailedException as error:
+        functions = tuple(compute_functions(module))
+        if op_of(error) is None and len(functions) == 1:
+            vars(error)["op"] = functions[0]
+        raise
 
 
 def module_of(func: FuncOp) -> ModuleOp:

@@ -55,10 +55,9 @@ def named_values(
                     f"{name}: {group}s has a comma in '{word}'; write a space between "
                     f"values of one {group}, and a semicolon between {group}s"
                 )
-            close = get_close_matches(word, values, n=3) or list(values)[-3:]
             raise PassFailedException(
-                f"{name}: {group}s names %{word}, which no op computes; values are "
-                f"called {', '.join(close)} and so on"
+                f"{name}: {group}s names %{word}, which no op computes; "
+                f"{_called(word, values)}"
             )
         if words_used.count(word) > 1:
             raise PassFailedException(
@@ -69,6 +68,16 @@ def named_values(
     )
     _check_one_group_per_op(stored, named, name, group)
     return stored
+
+
+def _called(word: str, names: Iterable[str]) -> str:
+    """Return the names in place of which `word` may stand, as the end of a sentence."""
+    known = list(names)
+    if not known:
+        return "there are no values that it could name"
+    close = get_close_matches(word, known, n=3) or known[-3:]
+    more = " and so on" if len(close) < len(known) else ""
+    return f"values are called {', '.join(close)}{more}"
 
 
 def _check_one_group_per_op(

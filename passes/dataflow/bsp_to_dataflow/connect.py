@@ -32,6 +32,7 @@ from comet.dialects.dataflow import (
 from comet.dialects.dataflow.locality import collective_of
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.dataflow.signals import can_cover
+from comet.dialects.errors import about
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.bsp_to_dataflow.copy_kernel import CopyRules, copy_rules
 from comet.passes.dataflow.bsp_to_dataflow.kernel_tiles import apply_tiles, plan_tiles
@@ -105,7 +106,8 @@ class ConnectPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every function that is no reference."""
         if programs := self.exchanging(op):
-            self._connect(programs, attached_system(op))
+            with about(next(iter(programs))):
+                self._connect(programs, attached_system(op))
 
     def exchanging(self, module: ModuleOp) -> dict[FuncOp, ProgramOp]:
         """
@@ -129,18 +131,19 @@ class ConnectPass(ModulePass):
             )
         if self.inputs == "symmetric":
             check_symmetric(programs.values(), pattern)
+        config = ChannelConfig(
+            pattern,
+            copy_rules(system),
+            bool(self.persistent),
+            self.inputs == "symmetric",
+            self._by_source(pattern),
+        )
         for function, program in programs.items():
-            if self.tiles is not None:
-                apply_tiles(function, plan_tiles(program, self.tiles), system)
-            check_blocks(program, blocks)
-            config = ChannelConfig(
-                pattern,
-                copy_rules(system),
-                bool(self.persistent),
-                self.inputs == "symmetric",
-                self._by_source(pattern),
-            )
-            rewrite(program, config, blocks)
+            with about(function):
+                if self.tiles is not None:
+                    apply_tiles(function, plan_tiles(program, self.tiles), system)
+                check_blocks(program, blocks)
+                rewrite(program, config, blocks)
 
     def _by_source(self, pattern: Pattern) -> bool:
         """Whether consumers visit one source after another."""

@@ -55,6 +55,16 @@ def test_kernels_that_cannot_be_are_rejected(given: str, message: str):
         run_passes(parse_module(norm_and_mlp()), f'{H200},fuse{{kernels="{given}"}}')
 
 
+def test_all_names_are_said_where_there_are_few():
+    type_ = "tensor<8xf32, #compound.dims<M>>"
+    text = f"""func.func @main(%x: {type_}) -> {type_} {{
+      %y = compound.map neg %x : {type_} -> {type_}
+      func.return %y : {type_}
+    }}"""
+    with pytest.raises(PassFailedException, match=r"values are called y$"):
+        run_passes(parse_module(text), f'{H200},fuse{{kernels="v"}}')
+
+
 def test_results_of_one_op_are_in_one_given_kernel():
     with pytest.raises(PassFailedException, match="%weights_l in two kernels, and one"):
         kernels(llama_block(), 'kernels="q k; v; weights_m; weights_l; z"')

@@ -48,6 +48,20 @@ def test_an_error_in_a_kernel_has_the_location_of_its_function(ranks: int):
     assert re.match(r"in.mlir:\d+:\d+: in @main_\w*kernel, 'dataflow.kernel' op", found)
 
 
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("option", ["inputs=symmetric", "persistent=true"])
+def test_an_option_that_does_not_apply_has_the_location_of_a_function(
+    option: str, copies: int
+):
+    text = graph_text("ag_gemm", (32, 32, 32))
+    text = "".join(text.replace("@main", f"@main{i}") for i in range(copies))
+    options = f"ranks=2 dim=K {option} pattern=push to=dataflow"
+    passes = f"{H200X8},triton-distributed{{{options}}}"
+    found = comet_opt(text, passes).sentence
+    name = option.partition("=")[0]
+    assert re.match(rf"in.mlir:\d+:\d+: error: bsp-to-dataflow: {name}", found)
+
+
 def test_what_is_short_stays():
     text = "the mesh is {cx = 2, cy = 2}; take {cx = 4}"
     assert brief(text) == text
