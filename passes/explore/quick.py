@@ -274,7 +274,8 @@ class AcceleratorPipeline(Pipeline, ChoosesByGoal):
         """
         Return the choices of sharded dimensions, none among them, at least one.
 
-        Choices are different: dimensions that no axes divide are not sharded at all.
+        Choices are different: dimensions that no axes divide, or only axes of one
+        instance, are not sharded at all.
         """
         if self.dim is not None and self.dim != AUTO_DIM:
             return (parse_dims(self.dim),)
@@ -285,7 +286,8 @@ class AcceleratorPipeline(Pipeline, ChoosesByGoal):
         mesh = MeshOp(system.system_name, system.axes)
         different: dict[tuple[ShardedDim, ...], Dims] = {}
         for dims in (*found, ()):
-            different.setdefault(assign_axes(self.name, module, mesh, dims), dims)
+            shards = assign_axes(self.name, module, mesh, dims)
+            different.setdefault(shards, dims if shards else ())
         return tuple(different.values())
 
     def chosen(

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.cost.accelerator.legality import check_bindings
+from comet.cost.accelerator.legality import check_bindings, check_structure
 from comet.cost.estimate import CostError, ModelName
 from comet.dialects.arch import attached_system
 from comet.passes.analysis.functions import compute_functions
@@ -74,6 +74,7 @@ class Structure:
         copy = self.tree()
         (func,) = compute_functions(copy)
         template = make_template(func, attached_system(copy))
+        check_structure(template.problem, template.hardware)
         check_bindings(template.problem)
         space = FactorSpace.of(template)
         return space.fixing(_fixed(space, constraints))

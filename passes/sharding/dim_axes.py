@@ -152,7 +152,8 @@ def assign_axes(
     """
     Return those of `dims` that are sharded, each with its mesh axes.
 
-    If shards may be `uneven`, named axes need not divide their dimension, and the last
+    Axes of one instance shard nothing, and are left out. If shards may be `uneven`, of
+    ranks, they are not, named axes need not divide their dimension, and the last
     dimension takes all remaining axes. Raises PassFailedException in the name of a pass
     for a dimension that `module` does not have, an axis that `mesh` does not have, and
     axes, or the parts that are used of them, that do not divide their dimension.
@@ -178,6 +179,9 @@ def assign_axes(
         axes = free_axes if last else _dividing(mesh, free_axes, extents)
         free_axes = free_axes[len(axes) :]
         shards.append((entry.dim, axes))
+    extents = mesh.axis_extents
+    if not uneven:
+        shards = [(d, tuple(a for a in axes if extents[a] > 1)) for d, axes in shards]
     return tuple((dim, axes) for dim, axes in shards if axes)
 
 

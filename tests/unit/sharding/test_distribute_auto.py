@@ -24,7 +24,7 @@ SOFTMAX = graph_text("gemm_softmax", (64, 16, 256))
 ODD_ROWS = graph_text("gemm_layernorm", (30, 16, 64))
 TEXTS = {
     **({"softmax": SOFTMAX} if EVERY_CASE else {}),
-    "few rows": graph_text("gemm_softmax", (1, 16, 256)),
+    "few rows": graph_text("gemm_softmax", (2, 16, 512)),
     **({"odd rows": ODD_ROWS} if EVERY_CASE else {}),
     "two products": GEMM_GEMM,
 }
