@@ -54,13 +54,16 @@ def plan_hardware(
     lengths: float | None = None,
     sharing: int | None = None,
     triton: str | None = None,
+    *,
+    graph: bool = False,
 ) -> HardwarePlan:
     """
     Read the text of a hardware file and compare it with the module.
 
     Measured rates take the place of those of the data sheet, unless `rates` says so.
     `lengths` is what estimates expect of lengths that are known at run time, `sharing`
-    the number of ranks on one GPU, `triton` the version that compiles kernels.
+    the number of ranks on one GPU, `triton` the version that compiles kernels, `graph`
+    whether they start by replaying a captured graph.
 
     Raises PassFailedException or FileFormatError as the pass does.
     """
@@ -78,6 +81,8 @@ def plan_hardware(
         _share(system, path, sharing)
     if triton is not None:
         _set_triton(system, path, triton)
+    if graph:
+        _start_by_graph(system, path)
     name_axes(system)
     return HardwarePlan(system, _missing_mesh(module, system))
 
@@ -144,6 +149,12 @@ def _set_triton(system: SystemOp, path: str, version: str) -> None:
     gpu.set_figure("triton", version)
 
 
+def _start_by_graph(system: SystemOp, path: str) -> None:
+    gpu = _gpu_of(system, path, "graph says how kernels of a GPU start")
+    if "graph_launch_us" in gpu.figures:  # Otherwise it is `launch_us`.
+        gpu.set_figure("launch_us", gpu.figures["graph_launch_us"])
+
+
 def name_axes(system: SystemOp) -> None:
     """
     Name the mesh axes of an accelerator whose file names none: GB_x and GB_y at GB.
@@ -208,9 +219,13 @@ class AttachHardwarePass(ModulePass):
     The version of Triton that will compile GPU kernels, such as "3.8"; the oldest that
     is supported, 3.6, if it is not given. Some kernels need a newer one.
     """
+    graph: bool | None = None
+    """
+    Whether kernels start by replaying a captured CUDA graph, which takes less time for
+    each; false if it is not given.
+    """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         text = hardware_text(self.path)
-        plan_hardware(
-            op, text, self.path, self.rates, self.lengths, self.sharing, self.triton
-        ).insert(op)
+        given = self.rates, self.lengths, self.sharing, self.triton
+        plan_hardware(op, text, self.path, *given, graph=bool(self.graph)).insert(op)

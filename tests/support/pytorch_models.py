@@ -128,13 +128,13 @@ def cached() -> dict[str, object]:
         other.write_text(Path(FILE).read_text() + "# another machine\n")
         counts: list[int] = []
         for file in (FILE, FILE, str(other)):
-            program_cache.emitted(program, file, None, str(folder))
+            program_cache.emitted(program, file, "triton-distributed", str(folder))
             counts.append(compiling.call_count)
         options = HARDWARE | {"cache": str(folder)}
         run = torch.compile(doubled, backend="comet", options=options, dynamic=False)
         right = torch.equal(run(x), x + x)
         kept = len(list(folder.glob("*.py")))
-    unread = partial(program_cache.emitted, program, "no/h200.yaml", None, name)
+    unread = partial(program_cache.emitted, program, "no/h200.yaml", "", name)
     return {"counts": counts, "right": right, "kept": kept, "error": mistake(unread)}
 
 

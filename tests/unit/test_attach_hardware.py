@@ -221,6 +221,24 @@ def test_ranks_on_one_gpu_have_a_part_of_it_each():
         )
 
 
+def test_kernels_of_a_graph_start_in_less_time(tmp_path: Path):
+    path = HARDWARE / "h200x1.yaml"
+    lines = path.read_text().splitlines()
+    other = tmp_path / "other.yaml"
+    other.write_text("\n".join(x for x in lines if "graph_launch_us" not in x))
+    times: list[float] = []
+    for file, graph in ((path, False), (path, True), (other, True)):
+        module = ModuleOp([])
+        AttachHardwarePass(str(file), graph=graph).apply(Context(), module)
+        module.verify()
+        times.append(1e6 * device_of(attached_system(module)).times.launch)
+    assert times == pytest.approx([4, 0.48, 4])
+    with pytest.raises(PassFailedException, match="@edge has no GPU; leave the option"):
+        AttachHardwarePass(str(HARDWARE / "edge.yaml"), graph=True).apply(
+            Context(), ModuleOp([])
+        )
+
+
 @pytest.mark.parametrize(
     ("triton", "blocks"), [(None, 1), ("3.7", 1), ("3.8", 16), ("3.10", 16)]
 )

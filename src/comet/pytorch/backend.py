@@ -64,8 +64,8 @@ class Options:
 
     hardware: str
     """The hardware file of the GPU."""
-    pipeline: str | None = None
-    """The passes, by default `triton-distributed`."""
+    pipeline: str = "triton-distributed"
+    """The passes."""
     pipeline_of_ranks: str | None = None
     """Those of parts with collectives, which by default run in torch."""
     cache: str | None = None
@@ -285,7 +285,8 @@ def _region(
 @cache
 def _loaded(text: str, options: Options, device: torch.device) -> Function:
     """Return the function of a program; equal ones are compiled once."""
-    module = emitted(text, options.hardware, options.pipeline, options.cache)
+    how = options.hardware, options.pipeline, options.cache
+    module = emitted(text, *how, graph=options.cuda_graphs)
     function = cast(Function, loaded(module).graph)
     if options.cuda_graphs and isinstance(function, PlanFunction):
         with unset_fake_temporarily():  # Tensors made by a compilation have no memory.
@@ -296,8 +297,10 @@ def _loaded(text: str, options: Options, device: torch.device) -> Function:
 @cache
 def _loaded_for_ranks(text: str, options: Options, device: torch.device) -> Function:
     """Return what this process does in a program of ranks; the first one compiles."""
+    assert options.pipeline_of_ranks is not None  # Or parts have no collectives.
     how = options.hardware, options.pipeline_of_ranks, options.cache
-    module = processes.from_first_rank(lambda: emitted(text, *how))
+    graph = options.cuda_graphs
+    module = processes.from_first_rank(lambda: emitted(text, *how, graph=graph))
     return processes.rank_function(cast(RankProgram, loaded(module).PROGRAM), device)
 
 

@@ -10,30 +10,40 @@ from tempfile import NamedTemporaryFile
 
 from comet.api.functions import compile
 from comet.api.versions import source_digest, versions
+from comet.passes.attach_hardware import AttachHardwarePass
+from comet.passes.pipeline import spelled
 from comet.tools.diagnostics import CometError
 
 
 def emitted(
-    text: str, hardware: str, pipeline: str | None, folder: str | None = None
+    text: str,
+    hardware: str,
+    pipeline: str,
+    folder: str | None = None,
+    *,
+    graph: bool = False,
 ) -> str:
     """
     Return the Triton module that a program becomes on a machine.
 
-    With `folder` the module is read there, if a process has compiled the same program
-    before. A file is named by the digest of all that decides about it: the program, the
-    contents of the hardware file, the passes, the versions of packages, and the source
-    of comet. Processes may share a folder. Raises CometError for a program that does
-    not compile, and if the folder cannot be read or written.
+    With `graph` its launches will be replayed as a CUDA graph. With `folder` the module
+    is read there, if a process has compiled the same program before. A file is named by
+    the digest of all that decides about it: the program, the contents of the hardware
+    file, the passes, the versions of packages, and the source of comet. Processes may
+    share a folder. Raises CometError for a program that does not compile, and if the
+    folder cannot be read or written.
     """
+    attach = AttachHardwarePass(hardware, graph=graph or None)
+    passes = f"{spelled([attach])},{pipeline}"
     if folder is None:
-        return compile(text, hardware, pipeline).emit("triton")
+        return compile(text, pipeline=passes).emit("triton")
     try:
         machine = sha256(Path(hardware).read_bytes()).hexdigest()
-        question = [text, machine, pipeline, versions(), source_digest()]
+        question = [text, machine, graph, pipeline, versions(), source_digest()]
         digest = sha256(json.dumps(question).encode()).hexdigest()
         file = Path(folder) / f"{digest}.py"
         if not file.exists():
-            _write(file, compile(text, hardware, pipeline).emit("triton"))
+            _write(file, compile(text, pipeline=passes).emit("triton"))
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise CometError(f"{error.filename}: {error.strerror}") from error
