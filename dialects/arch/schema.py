@@ -401,16 +401,26 @@ def mistakes(fields: Fields, rules: Rules) -> Iterator[tuple[str | None, str]]:
     for name in fields:
         if name not in rules:
             yield name, f"unknown field {described(name)}, {_nearest(name, rules)}"
+    missing = [n for n, r in rules.items() if r.required and n not in fields]
+    if missing:
+        yield None, _missing(missing, rules)
     for name, rule in rules.items():
         if name not in fields:
-            if rule.required:
-                yield None, f"the field '{name}' is missing; it is {rule.expected}"
-        elif not rule.holds(fields[name]):
+            continue
+        if not rule.holds(fields[name]):
             found = f"{described(fields[name])}{_text_note(fields[name])}"
             yield name, f"the field '{name}' is {rule.expected}, not {found}"
         elif rule.within is not None:
             inner = mistakes(cast(Fields, fields[name]), rule.within)
             yield from ((name, f"in '{name}': {sentence}") for _, sentence in inner)
+
+
+def _missing(names: Sequence[str], rules: Rules) -> str:
+    """Say which fields are missing, and what is expected of each."""
+    if len(names) == 1:
+        return f"the field '{names[0]}' is missing; it is {rules[names[0]].expected}"
+    expected = ", ".join(f"'{name}', {rules[name].expected}" for name in names)
+    return f"{len(names)} fields are missing: {expected}"
 
 
 def _text_note(value: Field) -> str:

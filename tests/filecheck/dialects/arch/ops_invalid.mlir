@@ -147,7 +147,7 @@ arch.system @tiny {
   arch.gpu {clock_ghz = 1.5}
 }
 
-// CHECK: 'arch.gpu' op the field 'multiprocessors' is missing; it is a positive integer
+// CHECK: 'arch.gpu' op 11 fields are missing: 'multiprocessors', a positive integer, 'tensor_tflops', a positive number for each of some of f64,
 
 // -----
 
