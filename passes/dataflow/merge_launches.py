@@ -150,7 +150,7 @@ def _groups_in_text(
             groups = [rest for rest in groups if rest not in (group, (kernel,))]
             group = (*group, kernel)
             groups.append(group)
-        if not isfinite(prices.best(group)[0]):
+        if len(group) > 1 and not isfinite(prices.best(group)[0]):
             names = " and ".join(kernel.sym_name.data for kernel in group)
             raise PassFailedException(
                 f"merge-launches: {names} cannot be one launch: they have two extents "
@@ -170,7 +170,7 @@ def _named(needs: Needs[KernelOp], text: str) -> Iterator[Group]:
             if name not in kernels:
                 raise PassFailedException(
                     f"merge-launches: launches names {name}, and the kernels are "
-                    f"{', '.join(kernels)}"
+                    f"{', '.join(kernels)}; name some of these, or say none"
                 )
             if name not in remaining:
                 raise PassFailedException(

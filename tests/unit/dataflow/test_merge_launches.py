@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from gpu_graphs import H200
+from gpu_ranks import H200X8, SHARED_TEXTS
 from paths import ROOT
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import compile_all, emitted, printed, wrong
@@ -175,6 +176,20 @@ def test_two_extents_of_a_dimension_are_two_launches():
     assert [nodes for _, nodes in launched(merged(TWO_EXTENTS))] == [1, 1]
     with pytest.raises(PassFailedException, match="two extents of a dimension"):
         merged(TWO_EXTENTS, '{launches="main_a_kernel main_c_kernel"}')
+
+
+def test_a_kernel_that_shares_no_launch_may_be_named_alone():
+    """It sends to other ranks."""
+    text = SHARED_TEXTS["gemm_all_reduce"].format(M=8, N=8, K=8)
+    options = "ranks=2 pattern=fused to=dataflow"
+
+    def compiled(launches: str) -> str:
+        given = f'triton-distributed{{{options} launches="{launches}"}}'
+        return str(run_passes(parse_module(text), f"{H200X8},{given}"))
+
+    alone = compiled("f_c_kernel")
+    assert "dataflow.push" in alone
+    assert alone == compiled("none")
 
 
 def test_merged_kernels_are_right_in_tritons_interpreter(tmp_path: Path):
