@@ -60,18 +60,19 @@ class Exploration(State):
 
 def _failure(state: State) -> PassFailedException:
     """Return the error that says why there is no mapping."""
+    name = state.space.name
     realized = [item for item in state.items if item.space is not None]
     if realized and not state.size:
         return ConstraintError(
             "factors",
-            "explore: the constraint 'factors' contradicts the program: in all of "
+            f"{name}: the constraint 'factors' contradicts the program: in all of "
             f"{len(realized)} structures its factors do not divide the extents, or "
             f"what outer nodes leave of them, such as in {realized[0].label}",
         )
     for item in realized:
         if (reason := _misfit(item, state.goal)) is not None:
             text = (
-                f"explore: no valid mapping; the tiles of {len(realized)} structures "
+                f"{name}: no valid mapping; the tiles of {len(realized)} structures "
                 f"do not fit, such as those of {item.label}: {reason}"
             )
             fails = isinstance(reason, NothingFits)
@@ -79,15 +80,15 @@ def _failure(state: State) -> PassFailedException:
     for key, reason in state.space.contradicted.items() if not state.items else ():
         return ConstraintError(
             key,
-            f"explore: the constraint '{key}' contradicts the program or the other "
+            f"{name}: the constraint '{key}' contradicts the program or the other "
             f"constraints: {reason}; change it, or leave it out",
         )
     if realized:
         return PassFailedException(
-            f"explore: no valid mapping: in each of the {len(state.items)} structures, "
+            f"{name}: no valid mapping: in each of the {len(state.items)} structures, "
             "the tiles exceed a buffer or the rules of the COMET format; constrain less"
         )
-    return PassFailedException(f"explore: no valid mapping; {state.rejection}")
+    return PassFailedException(f"{name}: no valid mapping; {state.rejection}")
 
 
 def _misfit(item: Item, goal: Goal) -> Exception | None:

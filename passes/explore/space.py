@@ -88,6 +88,8 @@ class StructureSpace:
     """The passes of a mapping to start from instead, if there are any."""
     allow_artifacts: bool = False
     """Whether mappings count whose latency under `tool` is below their roofline."""
+    name: str = "explore"
+    """The pass, or the tool, that errors name."""
     rejected: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """The structures without a mapping, and the reasons."""
     contradicted: dict[str, str] = field(default_factory=dict[str, str], init=False)
@@ -97,7 +99,7 @@ class StructureSpace:
         """Raise PassFailedException unless the module is one function, one mapping."""
         if (count := len(list(compute_functions(self.module)))) != 1:
             raise PassFailedException(
-                f"explore: the module has {count} functions; search one at a time"
+                f"{self.name}: the module has {count} functions; search one at a time"
             )
         self._programs = [*elementary(self.ctx, self.module, self.constraints)]
         module = self._programs[0].module
@@ -108,7 +110,7 @@ class StructureSpace:
         if not graph.is_one_mapping:
             raise OpError(
                 func,
-                f"explore: @{func.sym_name.data} is no single mapping, as it sees "
+                f"{self.name}: @{func.sym_name.data} is no single mapping, as it sees "
                 "values under other names, in part or joined, or has a dimension with "
                 "two extents; compile it with comet-accelerator{search=exact}, which "
                 "searches each mapping of a chain",

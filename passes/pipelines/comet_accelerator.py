@@ -190,6 +190,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             self.goal,
             self.constraints(),
             allow_artifacts=self.allow_artifacts,
+            name=self.name,
         )
         found = Exploration(space, time_limit=self.time_limit)
         with session() as current:

@@ -93,3 +93,18 @@ def test_a_search_without_a_mapping_in_time_says_so():
         PassFailedException, match="no valid mapping was found in 1e-09 s"
     ):
         search.apply(comet_context(), module)
+
+
+def test_a_search_without_structures_names_the_pass():
+    module = attached(
+        """
+        !x = tensor<8x8xf16, #compound.dims<M, N>>
+        func.func @main(%x: !x) -> (!x, !x) {
+          %y = compound.map add %x, %x : !x, !x -> !x
+          func.return %x, %y : !x, !x
+        }
+        """
+    )
+    search = CometAcceleratorPass(search="exact", mappings="one")
+    with pytest.raises(PassFailedException, match="^comet-accelerator: no valid mapp"):
+        search.apply(comet_context(), module)
