@@ -106,5 +106,5 @@ def test_a_search_without_structures_names_the_pass():
         """
     )
     search = CometAcceleratorPass(search="exact", mappings="one")
-    with pytest.raises(PassFailedException, match="^comet-accelerator: no valid mapp"):
+    with pytest.raises(PassFailedException, match=r"^comet-accelerator: no valid mapp"):
         search.apply(comet_context(), module)
