@@ -5,8 +5,9 @@ A rename of a computed value ends a kernel: the value has to be in memory before
 viewed under other names. Ops can compute under the old names instead, and their results
 are renamed. So the products of one norm with the weights of queries, keys and values
 can share a kernel, although queries and keys are two dimensions of the scores. Renames
-of arguments are free for kernels, and stay. Collectives send what is in memory: they
-send the value itself, and what arrives is renamed.
+of arguments, and of parts of what is in memory, are free for kernels, and stay.
+Collectives send what is in memory: they send the value itself, and what arrives is
+renamed.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.ops import SendOp
 from comet.dialects.compound import (
     CastOp,
+    ConcatOp,
     ContractOp,
     FillOp,
+    GatherOp,
     MapOp,
     ReduceOp,
     RenameOp,
+    SliceOp,
 )
 from comet.dialects.compound.dims import (
     iteration_dims,
@@ -48,6 +52,8 @@ from comet.passes.sharding.boundary import says_sharding
 
 COMPUTING = (MapOp, CastOp, ReduceOp, ContractOp)
 """Ops that mean the same under any names of their dimensions, as collectives do."""
+IN_MEMORY = (FillOp, SliceOp, ConcatOp, GatherOp)
+"""Constants, and ops that read memory: renames of their results end no kernel."""
 DIMENSIONS = ("dim", "split", "concat")
 """The properties of collectives that are names of dimensions."""
 
@@ -115,10 +121,8 @@ def _rename_of(value: SSAValue, reader: Operation) -> RenameOp | None:
     if not isinstance(op, RenameOp) or op.reshapes or not _old_names(op):
         return None
     base = viewed(op.input)
-    computed = not isinstance(base, BlockArgument) and not isinstance(
-        base.owner, FillOp
-    )
-    return op if computed or isinstance(reader, CollectiveOp) else None
+    in_memory = isinstance(base, BlockArgument) or isinstance(base.owner, IN_MEMORY)
+    return op if isinstance(reader, CollectiveOp) or not in_memory else None
 
 
 def _old_names(rename: RenameOp) -> dict[str, str]:

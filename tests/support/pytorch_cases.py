@@ -47,6 +47,25 @@ def heads(x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return attention_of_torch(q, k, v, is_causal=True).transpose(1, 2).flatten(2), k
 
 
+def convolved(
+    x: Tensor,
+    w: Tensor,
+    bias: Tensor | None = None,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+) -> tuple[Tensor, ...]:
+    """Return a convolution, and the gradients of half the sum of its squares."""
+    ops, axes = torch.ops.aten, x.dim() - 2
+    how = [[stride] * axes, [padding] * axes, [dilation] * axes]
+    rest = *how, False, [0] * axes, groups
+    y = ops.convolution(x, w, bias, *rest)
+    wanted = [True, True, bias is not None]
+    found = ops.convolution_backward(y, x, w, [w.shape[0]], *rest, wanted)
+    return y, *(each for each in found if each is not None)
+
+
 NAMES = {
     "torch": torch,
     "F": torch.nn.functional,
@@ -55,6 +74,7 @@ NAMES = {
     "gradients": gradients,
     "rotary": rotary,
     "heads": heads,
+    "convolved": convolved,
 }
 """What the functions may name."""
 
@@ -291,6 +311,44 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "gradients(a, b, c, d)",
         ((2, 6, 7, 8), (2, 2, 7, 8), (2, 2, 7, 8), (2, 6, 7, 8)),
     ),
+    "patches": ("convolved(a, b, c, 2)", ((2, 3, 8, 4), (5, 3, 2, 2), (5,))),
+    "patches with a rest": ("convolved(a, b, c, 3)", ((2, 3, 8), (5, 3, 3), (5,))),
+    "patches with padding": ("convolved(a, b, None, 4, 2)", ((2, 3, 8), (5, 3, 4))),
+    "products of channels": ("convolved(a, b)", ((2, 3, 5, 4), (5, 3, 1, 1))),
+    "a kernel shorter than its stride": (
+        "(*convolved(a, b, None, 2), *convolved(a, b, None, 3, 1))",
+        ((2, 3, 5, 4), (5, 3, 1, 1)),
+    ),
+    "convolution": ("convolved(a, b, c, 1, 1)", ((2, 4, 7), (6, 4, 3), (6,))),
+    "a convolution with a stride": (
+        "(*convolved(a, c, None, 2, 1), *convolved(b, c, d, 2, 1))",
+        ((2, 4, 7), (2, 4, 8), (6, 4, 3), (6,)),
+    ),
+    "a stride that divides nothing": (
+        "(*convolved(a, c, None, 2, 1), *convolved(b, c, None, 3, 2))",
+        ((2, 2, 12), (1, 2, 11), (3, 2, 5)),
+    ),
+    "a sum of each channel": (
+        "convolved(a, b, c, 1, 3, 1, 6)",
+        ((2, 6, 9), (6, 1, 4), (6,)),
+    ),
+    "several sums of each channel": (
+        "convolved(a, b, None, 2, 1, 1, 4)",
+        ((2, 4, 9), (8, 1, 3)),
+    ),
+    "convolutions of groups": (
+        "(*convolved(a, b, None, 1, 1, 1, 2), *convolved(a, b, None, 2, 1, 1, 2))",
+        ((2, 4, 6, 5), (6, 2, 3, 3)),
+    ),
+    "a kernel with steps": (
+        "convolved(a, b, None, 1, 2, 2)",
+        ((1, 4, 9), (6, 4, 3)),
+    ),
+    "a kernel longer than its input": (
+        "(*convolved(a, b, None, 1, 3), *convolved(a[:, :, 2:], b, None, 1, 3))",
+        ((1, 2, 3), (3, 2, 7)),
+    ),
+    "one result": ("convolved(a, b)", ((1, 2, 3), (3, 2, 3))),
 }
 """Functions that have a translation, and the shapes of a to d; ids are IDS."""
 
@@ -306,6 +364,22 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "several positions that are set": ("a.index_copy(0, ids[0], b)", ((9,), (3,))),
     "an index of conditions": ("a[a > 0] + 1", ((2, 9),)),
     "a tensor without elements": ("a + 1", ((0, 2),)),
+    "a transposed convolution": (
+        "F.conv_transpose1d(a, b)",
+        ((1, 2, 5), (2, 3, 3)),
+    ),
+    "a convolution of 16 products, more than 9": (
+        "F.conv2d(a, b)",
+        ((1, 2, 5, 5), (3, 2, 4, 4)),
+    ),
+    "a convolution with steps in results and kernel": (
+        "F.conv1d(a, b, stride=2, dilation=2)",
+        ((1, 2, 9), (3, 2, 3)),
+    ),
+    "a convolution of i64": (
+        "F.conv1d(ids[None], ids[None, :, :1]) + a",
+        ((1, 1, 3),),
+    ),
     "a concatenation with a single number": ("torch.cat([a.sum()[None], a])", ((4,),)),
 }
 """The message of a refusal, and a function that is refused with it."""

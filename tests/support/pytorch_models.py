@@ -50,6 +50,20 @@ class Mixed(nn.Module):
         return self.other(torch.softmax(self.one(x), -1).cumsum(0))
 
 
+class Convolved(nn.Module):
+    """Patches, a convolution with a stride, and sums of each channel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 6, 2, 2)
+        self.strided = nn.Conv1d(6, 8, 3, 2, 1)
+        self.each = nn.Conv1d(8, 8, 4, padding=3, groups=8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = nn.functional.gelu(self.patches(x).flatten(2))
+        return self.each(self.strided(y))[..., : -self.each.padding[0]]
+
+
 class Block(nn.Module):
     """A transformer block, with grouped heads."""
 
@@ -98,6 +112,15 @@ def error(model: nn.Module, x: Tensor) -> float:
     largest = max(each.abs().max().item() for each in expected)
     pairs = zip(found, expected, strict=True)
     return max((a - b).abs().max().item() for a, b in pairs) / largest
+
+
+def convolved() -> float:
+    """Return the largest error of convolutions that are wholly in kernels."""
+    model, x = Convolved(), torch.randn(2, 3, 8, 4)
+    options = HARDWARE | {"strict": True}
+    run = torch.compile(model, backend="comet", options=options, dynamic=False)
+    with torch.no_grad():
+        return (run(x) - model(x)).abs().max().item()
 
 
 def limited(x: Tensor) -> Tensor:
@@ -266,6 +289,7 @@ def main() -> None:
     if sys.argv[2] == "1":
         attention = nn.MultiheadAttention(16, 2, batch_first=True)
         models["block"] = Block(), torch.randn(2, 7, 32)
+        models["convolved"] = Convolved(), torch.randn(2, 3, 8, 4)
         models["heads"] = Itself(attention), torch.randn(2, 5, 16)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -275,6 +299,7 @@ def main() -> None:
     found = {
         "cases": cases,
         "errors": errors,
+        "convolved": convolved(),
         "keeps nan": keeps_nan(),
         "turned": str(comet.from_torch(turned, torch.ones(3, 8))),
         "copies": equal(shared_part, torch.randn(2, 3, 4), torch.randn(2, 1, 5)),

@@ -17,6 +17,7 @@ from comet.dialects.compound.dims import Element
 from comet.pytorch import (
     attention,
     collectives,
+    convolutions,
     elementwise,
     parts,
     reductions,
@@ -30,7 +31,16 @@ from comet.pytorch.functions import function_of
 from comet.pytorch.rules import RULES, Result, op_name
 from comet.pytorch.tracer import Tracer, UnsupportedError
 
-TRANSLATED = (attention, collectives, elementwise, parts, reductions, tables, views)
+TRANSLATED = (
+    attention,
+    collectives,
+    convolutions,
+    elementwise,
+    parts,
+    reductions,
+    tables,
+    views,
+)
 """The modules whose rules are known."""
 
 ELEMENTS: Mapping[torch.dtype, Element] = {

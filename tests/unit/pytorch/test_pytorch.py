@@ -66,10 +66,15 @@ def test_what_has_no_translation_is_named(name: str, outcomes: dict[str, float |
 
 
 def test_models_compute_and_learn_the_same(found: dict[str, Any]):
-    """A model with an op that torch runs; a transformer block by `make exhaustive`."""
+    """A model with an op that torch runs; larger ones by `make exhaustive`."""
     assert max(found["errors"].values()) < 1e-5
     slow = [f"aten.{op} runs in torch: the op aten.{op}" for op in ("cumsum", "flip")]
     assert found["warnings"] == slow
+
+
+def test_convolutions_are_kernels(found: dict[str, Any]):
+    """Gradients by `make exhaustive`."""
+    assert found["convolved"] < 1e-5
 
 
 def test_maxima_and_minima_keep_nan(found: dict[str, Any]):

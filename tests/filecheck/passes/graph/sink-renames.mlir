@@ -95,3 +95,19 @@ func.func @sent(%x: tensor<8x64xf32, #compound.dims<M, K>>, %w: tensor<64x12xf32
 // CHECK-NEXT:     %t = compound.map tanh %e_1
 // CHECK-NEXT:     %r = compound.reduce add %p
 // CHECK-NEXT:     %all = collective.all_reduce add %r
+
+// A slice or a concat is read where it lies in memory, under any names.
+
+func.func @parts(%x: tensor<4x8xf32, #compound.dims<M, D>>) -> tensor<4x3xf16, #compound.dims<M, E>> {
+  %h = compound.map exp %x : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x8xf32, #compound.dims<M, D>>
+  %s = compound.slice %h "D"[2, 3] : tensor<4x8xf32, #compound.dims<M, D>> -> tensor<4x3xf32, #compound.dims<M, D>>
+  %p = compound.rename %s : tensor<4x3xf32, #compound.dims<M, D>> -> tensor<4x3xf32, #compound.dims<M, E>>
+  %y = compound.map exp %p : tensor<4x3xf32, #compound.dims<M, E>> -> tensor<4x3xf32, #compound.dims<M, E>>
+  %c = compound.cast %y : tensor<4x3xf32, #compound.dims<M, E>> -> tensor<4x3xf16, #compound.dims<M, E>>
+  func.return %c : tensor<4x3xf16, #compound.dims<M, E>>
+}
+
+// CHECK-LABEL: func.func @parts
+// CHECK:        %p = compound.rename %s
+// CHECK-NEXT:   %y = compound.map exp %p : tensor<4x3xf32, #compound.dims<M, E>>
+// CHECK-NEXT:   %c = compound.cast %y
