@@ -186,8 +186,9 @@ def _compute(raised: RaisedBlock, node: OperationOp, declared: DeclareOp) -> Ope
     # The files have no subtraction: by convention an addition called SUB is one.
     if elementwise is MapKind.ADD and tag.upper().startswith("SUB"):
         elementwise = MapKind.SUB
-    # A product of one tensor is its square.
-    if elementwise is MapKind.MULT and len(ins) == 1:
+    # Nor do they have squares: a product of one tensor called SQ is one, and others are
+    # products with constants, such as the scale of attention's scores.
+    if elementwise is MapKind.MULT and len(ins) == 1 and tag.upper().startswith("SQ"):
         ins = [*ins, *ins]
     if len(ins) != MAP_ARITY[elementwise]:
         raise NotRaisable(

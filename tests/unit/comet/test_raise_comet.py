@@ -136,6 +136,29 @@ def test_floats_of_8_bits_keep_their_width():
     assert "16 bits" not in text
 
 
+ATTENTION = """
+func.func @f(%q: Q, %k: K, %v: K) -> Q {
+  %o = compound.attention %q, %k, %v : (Q, K, K) -> Q
+  func.return %o : Q
+}
+""".replace("Q", "tensor<1x1x8x16xf16>").replace("K", "tensor<1x1x16x16xf16>")
+
+
+def test_a_product_with_a_constant_is_no_square():
+    hardware = 'attach-hardware{path="samples/hardware/edge.yaml"}'
+    options = 'strategy=full stream=false dim="" pad=none'
+    passes = f"{hardware},comet-accelerator{{{options}}},raise-comet"
+    with pytest.raises(NotRaisable, match="MULT of type mult has 1 operand"):
+        run_passes(parse_module(ATTENTION), passes)
+
+
+def test_a_product_of_one_tensor_called_sq_is_its_square():
+    files = next(r["files"] for r in RECORDS if r["family"] == "layernorm-fused")
+    assert re.search(
+        "compound.map mult (%[a-z0-9_]+), \\1 :", str(raised(files)).lower()
+    )
+
+
 COLLECTIVE = """
       comet.collective allreduce "c1" at "GB" in "A" out "A" dimension "N"
         src ["GB"] dest ["GB"] precision 16 reduction add
