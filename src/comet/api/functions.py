@@ -13,8 +13,14 @@ from comet.api.answer import Answer
 from comet.api.compiled import Compiled
 from comet.api.exploring import Notify, ignored
 from comet.api.notebook import NotebookProgress, in_notebook
-from comet.api.pricing import Price, priced
-from comet.api.program import Program, installed_context, module_of, source_of
+from comet.api.pricing import Price, in_turn, priced
+from comet.api.program import (
+    Program,
+    installed_context,
+    mappings_in,
+    module_of,
+    source_of,
+)
 from comet.api.question import NOTHING, Question, Sampler, Sampling
 from comet.api.saved import saved_constraints
 from comet.api.source import PathOrText, Source
@@ -85,16 +91,25 @@ def cost(
     """
     Price a compiled program.
 
-    `program` is a module of the level `comet`, a folder with COMET files, or a program
-    that was compiled for GPUs; or a path or text of one. `model` is `paper`, `ideal`
+    `program` is a module of the level `comet`, a folder with COMET files, or with those
+    of a chain of mappings, or a program that was compiled for GPUs; or a path or text
+    of one. `model` is `paper`, `ideal`
     (perfect overlap) or `tool` (the COMET tool bit for bit); GPUs have only `paper`.
     Without `network_energy` networks spend no energy, as in the original tool. Times
     are cycles on accelerators and nanoseconds on GPUs, energies are pJ. Raises
     CometError, with the location, for what cannot be priced.
     """
     with errors_as_sentences():
-        module = module_of(program, installed_context())
-        return priced(module, "the hardware", model, network_energy=network_energy)
+        prices = [
+            priced(
+                module_of(part, installed_context()),
+                "the hardware",
+                model,
+                network_energy=network_energy,
+            )
+            for part in mappings_in(program) or (program,)
+        ]
+        return prices[0] if len(prices) == 1 else in_turn(prices)
 
 
 def question(

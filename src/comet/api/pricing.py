@@ -85,7 +85,7 @@ def priced(
             priced(mapping, hardware, model, network_energy=network_energy)
             for mapping in chain.folders.values()
         ]
-        return _in_turn(parts)
+        return in_turn(parts)
     if system.gpu is None:
         _, figures = mapping_report(
             module, hardware, model, network_energy=network_energy
@@ -94,7 +94,7 @@ def priced(
     return _price_of_kernels(_kernel_figures(module, system))
 
 
-def _in_turn(prices: Sequence[Price]) -> Price:
+def in_turn(prices: Sequence[Price]) -> Price:
     """Return the price of the mappings of a chain, which run one after the other."""
     latency = sum(price.latency for price in prices)
     used = ({u: part * p.latency for u, part in p.utilization.items()} for p in prices)

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from comet.api.source import PathOrText, Source, is_text, read_all
-from comet.codegen.comet.chain import PLAN
+from comet.codegen.comet.chain import PLAN, mapping_folders
 from comet.codegen.comet.reader import FILES, read_files
 from comet.tools.checks import verify_definitions, verify_module
 from comet.tools.diagnostics import UsageError
@@ -63,7 +63,7 @@ def module_of(program: Program, context: Context) -> ModuleOp:
     if isinstance(program, ModuleOp):
         return program.clone()
     _check_kind(program)
-    if not is_text(program) and (Path(program) / PLAN).exists():
+    if mappings_in(program):
         raise UsageError(
             f"{program} has {PLAN}, a chain of mappings; name the folder of one of "
             f"them, such as {program}/1"
@@ -72,6 +72,16 @@ def module_of(program: Program, context: Context) -> ModuleOp:
         return parsed_files(read_all({name: Path(program) / name for name in FILES}))
     source = Source.of(program)
     return parsed(source.text, source.name, context)
+
+
+def mappings_in(program: Program) -> tuple[Path, ...]:
+    """Return the folders of the mappings of a chain, in order; none of others."""
+    if isinstance(program, ModuleOp) or is_text(program):
+        return ()
+    if not (plan := Path(program) / PLAN).exists():
+        return ()
+    folders = mapping_folders(Source.read(plan).text, str(plan))
+    return tuple(plan.parent / folder for folder in folders)
 
 
 def source_of(program: Program) -> Source:

@@ -500,6 +500,7 @@ def test_the_folder_of_a_chain_is_not_read_as_one_mapping(tmp_path: Path):
     with pytest.raises(comet.CometError, match="a chain of mappings; name the folder"):
         comet.parse(tmp_path)
     assert comet.cost(tmp_path / "1").latency < comet.cost(module).latency
+    assert comet.cost(tmp_path) == comet.cost(module)
 
 
 def test_what_was_too_expensive_is_searched_again_where_more_is_left():
