@@ -76,7 +76,7 @@ def module_of(program: Program, context: Context) -> ModuleOp:
 
 def mappings_in(program: Program) -> tuple[Path, ...]:
     """Return the folders of the mappings of a chain, in order; none of others."""
-    if isinstance(program, ModuleOp) or is_text(program):
+    if not isinstance(program, str | PathLike) or is_text(program):
         return ()
     if not (plan := Path(program) / PLAN).exists():
         return ()
