@@ -25,8 +25,8 @@ from registers import triton_version
 
 import comet
 from comet.cost.from_ir.program import launch_plan_of
-from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.launch_plan import Launch
+from comet.cost.gpu.work import KernelWork
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
@@ -71,11 +71,12 @@ def lines() -> Iterator[str]:
     for op, columns, element in product(OPS, COLUMNS, ELEMENTS):
         text = source(op, columns, element)
         work = expected(text)
-        if work.tiles_ahead:
+        if work.loops.tiles_ahead:
             found = taken(text)
-            start = f"{triton_version()},{op},{columns},{element},{int(work.stages)}"
+            stages = int(work.loops.stages)
+            start = f"{triton_version()},{op},{columns},{element},{stages}"
             uses = f"{found.registers},{found.spills},{found.shared}"
-            yield f"{start},{uses},{int(work.shared)}"
+            yield f"{start},{uses},{int(work.needs.shared)}"
 
 
 def main() -> int:

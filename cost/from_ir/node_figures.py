@@ -14,9 +14,9 @@ from xdsl.ir import Operation
 
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, tensor_traffic
+from comet.cost.gpu.work import KernelWork
 from comet.cost.reals import Real
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.dataflow import KernelOp

@@ -43,7 +43,8 @@ from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import held_bytes, merging_work
 from comet.cost.gpu.timeline import Timeline, play
 from comet.cost.gpu.waiting import waits_in_loop
-from comet.cost.reals import longest, product
+from comet.cost.gpu.work import in_one_launch
+from comet.cost.reals import product
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective import CollectiveOp
@@ -222,7 +223,8 @@ class _Reader:
             work = with_tile_loop(work, summary, gpu, kept)
         elif launch is not None and launch.persistent:
             stationary, kept = launch.resident, kept_bytes(node, summary, blocks)
-            work = replace(work, loads_ahead=launch.specialize)
+            loops = replace(work.loops, loads_ahead=launch.specialize)
+            work = replace(work, loops=loops)
             count = launch.persistent
             work = persistent_work(
                 work,
@@ -270,10 +272,8 @@ class _Reader:
 
 def _in_one_kernel(nodes: Sequence[LaunchNode]) -> Iterator[LaunchNode]:
     """Give all nodes the registers and shared memory of the node with the most."""
-    registers = longest(node.work.registers for node in nodes)
-    shared = longest(node.work.shared for node in nodes)
-    for node in nodes:
-        work = replace(node.work, registers=registers, shared=shared)
+    works = in_one_launch([node.work for node in nodes])
+    for node, work in zip(nodes, works, strict=True):
         yield replace(node, work=work)
 
 

@@ -9,8 +9,9 @@ To read in this order:
   sizes; `bounded` has the iterations of masked loops, `launch_order` the order of
   programs, `hoisting` how often a tile is loaded, `shares` equal runs of a list of
   tiles;
-* `tiling`: from a summary to the work of a kernel, and `kernel`: from work to time;
-  `pipelined` and `warp_groups` say what overlaps;
+* `work`: what the programs of a kernel compute, move, wait for and need; `tiling`: from
+  a summary to the work, and `kernel`: from work to time; `pipelined` and `warp_groups`
+  say what overlaps;
 * `capacity`: what fits; `registers`, by the `layouts` and `peaks` of tiles, or in
   kernels without products by `row_registers`;
 * other forms of kernels: `epilogue` (subtiles), `clusters`, `persistent`,

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import ProgramNeeds
 from comet.cost.gpu.layouts import reads_shared
 from comet.cost.gpu.registers import REGISTER, alive_bytes, register_bound
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
+from comet.cost.gpu.work import ProgramNeeds
 from comet.cost.reals import Real, longest, product
 
 

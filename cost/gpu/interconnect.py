@@ -13,7 +13,8 @@ import numpy as np
 
 from comet.cost.collectives.algorithms import Fabric, switch
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelTime, KernelWork, Waiting
+from comet.cost.gpu.kernel import KernelTime, Waiting
+from comet.cost.gpu.work import KernelWork
 from comet.cost.reals import Real
 
 
@@ -80,7 +81,7 @@ def source_waiting(
     """
     away = net.load_latency if remote else device.times.load_latency
     latencies = device.times.load_latency + net.peers * away
-    later = np.maximum(work.rounds / net.ranks, 1) - 1
+    later = np.maximum(work.loops.rounds / net.ranks, 1) - 1
     return Waiting(latencies, latencies * later)
 
 

@@ -21,107 +21,8 @@ from comet.cost.estimate import CostError
 from comet.cost.gpu.device import Device, Units
 from comet.cost.gpu.triton_rules import TritonRules
 from comet.cost.gpu.warp_groups import in_turns, refilling
+from comet.cost.gpu.work import KernelWork, Loops, Operations
 from comet.cost.reals import Real, longest
-
-
-@dataclass(frozen=True)
-class ProgramNeeds:
-    """What a program needs of its multiprocessor."""
-
-    warps: Real
-    registers: Real
-    """Bytes of registers."""
-    shared: Real
-    """Bytes of shared memory."""
-    groups: Real = 1
-    """The groups of warps that compute in turns, if producer warps load for them."""
-
-
-@dataclass(frozen=True)
-class KernelWork:
-    """The work of a kernel, per program except `programs` and `device_bytes`."""
-
-    programs: Real
-    tensor_operations: Real
-    vector_operations: Real
-    """In additions: a special function counts as many as take the same time."""
-    shared_reads: Real
-    """Bytes that contractions read from shared memory."""
-    moved_bytes: Real
-    """Bytes loaded through L2 and stored."""
-    device_bytes: Real
-    """Bytes of device memory moved by all programs (see `tensor_traffic`)."""
-    rounds: Real
-    """Iterations of loops that wait for loads."""
-    element: str = "f16"
-    """Element type of the contractions' operands."""
-    stages: Real = 1
-    """num_stages: the depth of the software pipeline."""
-    warps: Real = 4
-    registers: Real = 0
-    """Bytes of registers."""
-    shared: Real = 0
-    """Bytes of shared memory."""
-    uneven_bytes: Real = 0
-    """
-    Bytes that programs of the busiest multiprocessor load beyond the mean, as lengths
-    differ: it loads them when others have ended.
-    """
-    pipelines: Real = 1
-    """How often a program starts a loop that loads ahead."""
-    looped_operations: Real = 0
-    """Those of `vector_operations` in loops of contractions."""
-    converted_bytes: Real = 0
-    """Those that shared memory stores and loads to change layouts of tiles."""
-    exposed_rounds: Real = 0
-    """
-    Those of `rounds` outside of loops of contractions: no software pipeline loads
-    ahead there.
-    """
-    joined_rounds: Real = 0
-    """
-    Those of `rounds` that wait together with another one: a software pipeline waits
-    once in an iteration, for all its loads.
-    """
-    stored_bytes: Real = 0
-    """Those of `moved_bytes` that are stored."""
-    written_bytes: Real = 0
-    """Those of `device_bytes` that are stored: not what is beyond the end of a row."""
-    exposed_bytes: Real = 0
-    """Those of `moved_bytes` that are loaded outside of loops of contractions."""
-    read_operations: Real = 0
-    """
-    Those of `tensor_operations` whose results their own loop reads, or that run on
-    operands in registers: it waits for them before it starts later loads.
-    """
-    exchanges: Real = 0
-    """How often a program waits for values of other programs of its group."""
-    rank_exchanges: Real = 0
-    """How often a group waits for values of other ranks."""
-    cluster: Real = 1
-    """
-    The programs that run at the same time on as many multiprocessors, as the thread
-    blocks of a cluster: each counts as a program.
-    """
-    cluster_exchanges: Real = 0
-    """How often a thread block waits for values of others of its cluster."""
-    loads_ahead: bool = False
-    """
-    Whether programs are persistent and warp-specialized: producer warps load the next
-    tile while the others compute.
-    """
-    groups: Real = 1
-    """The groups of warps that compute in turns, if producer warps load for them."""
-    tiles_ahead: bool = False
-    """
-    Whether the software pipeline of a loop over tiles without products loads later
-    tiles while a tile is computed and stored.
-    """
-
-    @property
-    def needs(self) -> ProgramNeeds:
-        """What each program needs of its multiprocessor."""
-        return ProgramNeeds(self.warps, self.registers, self.shared, self.groups)
 
 
 @dataclass(frozen=True)
@@ -208,18 +109,19 @@ def occupancy_of(work: KernelWork, device: Device) -> Real:
     At most one if programs exchange: `tile` makes no more programs than there are
     multiprocessors, so that all run at the same time.
     """
-    limits = device.limits
-    by_warps = limits.warps // np.maximum(work.warps, 1)
-    by_registers = limits.register_bytes // np.maximum(work.registers, 1)
-    shared = work.shared / tile_fraction(work, device.triton) + limits.reserved_bytes
+    limits, needs = device.limits, work.needs
+    by_warps = limits.warps // np.maximum(needs.warps, 1)
+    by_registers = limits.register_bytes // np.maximum(needs.registers, 1)
+    tiles = tile_fraction(work.loops.stages, device.triton)
+    shared = needs.shared / tiles + limits.reserved_bytes
     by_shared = (limits.shared_bytes + limits.reserved_bytes) // np.maximum(shared, 1)
-    by_shared = np.maximum(by_shared, np.less_equal(work.shared, limits.shared_bytes))
+    by_shared = np.maximum(by_shared, np.less_equal(needs.shared, limits.shared_bytes))
     occupancy = np.minimum(np.minimum(by_warps, by_registers), by_shared)
-    exchanging = np.greater(work.exchanges, 0)
+    exchanging = np.greater(work.exchanges.programs, 0)
     return np.where(exchanging, np.minimum(occupancy, 1), occupancy)
 
 
-def tile_fraction(work: KernelWork, rules: TritonRules) -> Real:
+def tile_fraction(stages: Real, rules: TritonRules) -> Real:
     """
     Return which part of a program's shared memory has tiles.
 
@@ -227,7 +129,7 @@ def tile_fraction(work: KernelWork, rules: TritonRules) -> Real:
     reuse the buffers of the pipeline, if copies fill them without registers: none of
     436 kernels compiled for sm_90 has more (`tests/data/registers.csv`).
     """
-    reused = np.greater(work.stages, 1) * (not rules.copies.copies_pass_registers)
+    reused = np.greater(stages, 1) * (not rules.copies.copies_pass_registers)
     return np.where(reused, 1.0, rules.limits.shared_fraction)
 
 
@@ -245,7 +147,8 @@ def kernel_time(
     `waiting` is by default that for loads of the own device memory. Raises `CostError`
     if the device has no rate for the work's element type.
     """
-    memory, times = device.memory, device.times
+    memory, times, moved = device.memory, device.times, work.moved
+    loops, exchanges = work.loops, work.exchanges
     waiting = waiting or waiting_time(work, device)
     occupancy = occupancy_of(work, device)
     fits = np.greater_equal(occupancy, 1) * 1.0
@@ -254,29 +157,29 @@ def kernel_time(
     waves = wave_count(work.programs, slots)
     # A multiprocessor runs its programs in turn: the one with most programs counts.
     turns = wave_count(work.programs, used) * device.multiprocessors
-    alone = turns * work.uneven_bytes / memory.l2_bandwidth
+    alone = turns * moved.uneven / memory.l2_bandwidth
     full = np.floor(work.programs / slots) * slots / work.programs
     phases = _phases(work, device, occupancy)
     busy = busy_time(work, phases)
     # What loads the next tile ahead fills the pipeline once for all tiles.
-    fills = 1 if work.loads_ahead or work.tiles_ahead else waves
+    fills = 1 if loops.loads_ahead or loops.tiles_ahead else waves
     filling = waiting.filling
-    if work.tiles_ahead:
+    if loops.tiles_ahead:
         filling = waiting.loading + phases.loading
     running = program_time(work, device, phases, waiting)
     together = turns / device.multiprocessors * busy + waves * waiting.exposed
     return KernelTime(
         times.launch,
         turns * compute_time(work, device.units),
-        turns * work.shared_reads / device.shared_bandwidth,
-        turns * work.moved_bytes / memory.l2_bandwidth + alone,
-        work.device_bytes / memory.hbm_bandwidth + alone,
+        turns * moved.shared / device.shared_bandwidth,
+        turns * moved.l2 / memory.l2_bandwidth + alone,
+        moved.device / memory.hbm_bandwidth + alone,
         np.maximum(waves * running, together) + fills * filling,
         np.where(np.less(full, 1), running + filling, 0.0),
         full,
-        waves * (times.exchange * work.exchanges)
-        + waves * (times.rank_exchange * work.rank_exchanges)
-        + waves * (times.cluster_exchange * work.cluster_exchanges),
+        waves * (times.exchange * exchanges.programs)
+        + waves * (times.rank_exchange * exchanges.ranks)
+        + waves * (times.cluster_exchange * exchanges.clusters),
         fits,
     )
 
@@ -289,18 +192,13 @@ def waiting_time(work: KernelWork, device: Device, latency: float = 0.0) -> Wait
     it; see `loops_time`.
     """
     latency = latency or device.times.load_latency
-    pipelined = pipelined_rounds(work)
-    fills = np.minimum(work.pipelines, pipelined)
+    loops, pipelined = work.loops, work.loops.pipelined
+    fills = np.minimum(loops.pipelines, pipelined)
     return Waiting(
         filling=latency * fills,
         loading=latency * np.maximum(pipelined - fills, 0),
-        exposed=latency * work.exposed_rounds,
+        exposed=latency * loops.exposed,
     )
-
-
-def pipelined_rounds(work: KernelWork) -> Real:
-    """Return how often one program waits for a software pipeline."""
-    return np.maximum(work.rounds - work.exposed_rounds - work.joined_rounds, 0)
 
 
 def loading_times(work: KernelWork, device: Device) -> tuple[Real, Real]:
@@ -310,15 +208,16 @@ def loading_times(work: KernelWork, device: Device) -> tuple[Real, Real]:
     That is if all multiprocessors with one load. Each has its part of the rate of L2;
     those that load share that of device memory, for what is not stored there.
     """
-    loaded = work.moved_bytes - work.stored_bytes
-    read = np.maximum(work.device_bytes - work.written_bytes, 0)
+    moved = work.moved
+    loaded = moved.l2 - moved.stored
+    read = np.maximum(moved.device - moved.written, 0)
     read = read / np.maximum(work.programs, 1)
     loading = np.minimum(work.programs, device.multiprocessors)
     seconds = np.maximum(
         loaded * device.multiprocessors / device.memory.l2_bandwidth,
         read * loading / device.memory.hbm_bandwidth,
     )
-    exposed = seconds * work.exposed_bytes / np.maximum(loaded, 1)
+    exposed = seconds * moved.exposed / np.maximum(loaded, 1)
     return seconds - exposed, exposed
 
 
@@ -330,9 +229,9 @@ def busy_time(work: KernelWork, phases: _Phases) -> Real:
     one do not overlap with others of another: loops, what comes after, and stores,
     which L2 takes.
     """
-    first = first_loads(work, phases.loading)
+    first = first_loads(work.loops, phases.loading)
     loops = first + np.maximum(phases.computing, phases.loading - first)
-    if work.tiles_ahead:
+    if work.loops.tiles_ahead:
         return np.maximum(loops, phases.others)
     return loops + phases.others
 
@@ -346,8 +245,8 @@ def program_time(
     Without the filling of pipelines. The control of iterations comes in addition.
     """
     loops = loops_time(work, device, phases, waiting)
-    control = device.times.iteration * work.rounds
-    if work.tiles_ahead:
+    control = device.times.iteration * work.loops.rounds
+    if work.loops.tiles_ahead:
         return np.maximum(loops, phases.others) + control
     return loops + phases.others + waiting.exposed + control
 
@@ -366,47 +265,48 @@ def loops_time(
     Where copies pass registers, loads start with the iteration. Producer warps load
     what they have buffers for.
     """
-    reduces = np.greater(work.looped_operations, 0)
-    dependent = np.where(reduces, device.times.dependent * work.rounds, 0.0)
+    stages, reduces = work.loops.stages, np.greater(work.operations.looped, 0)
+    dependent = np.where(reduces, device.times.dependent * work.loops.rounds, 0.0)
     computing = np.maximum(phases.computing, dependent)
-    first = first_loads(work, phases.loading)
+    first = first_loads(work.loops, phases.loading)
     arriving = waiting.loading + phases.loading - first
     before = phases.before * (not device.triton.copies.copies_pass_registers)
     pipelined = np.where(
-        np.greater(work.groups, 1),
-        refilling(arriving, computing, work.stages),
-        (before + arriving) / np.maximum(np.subtract(work.stages, 1), 1),
+        np.greater(work.needs.groups, 1),
+        refilling(arriving, computing, stages),
+        (before + arriving) / np.maximum(np.subtract(stages, 1), 1),
     )
     overlapped = longest((computing, pipelined, phases.loading - first))
     alone = computing + arriving
-    return first + np.where(np.greater(work.stages, 1), overlapped, alone)
+    return first + np.where(np.greater(stages, 1), overlapped, alone)
 
 
-def first_loads(work: KernelWork, loading: Real) -> Real:
+def first_loads(loops: Loops, loading: Real) -> Real:
     """
     Return the seconds of the loads of the first iterations, which nothing overlaps.
 
     `loading` are those of all. There are none if producer warps load them ahead.
     """
-    if work.loads_ahead:
+    if loops.loads_ahead:
         return 0.0
-    rounds = np.maximum(pipelined_rounds(work), 1)
-    return loading * np.minimum(work.pipelines, rounds) / rounds
+    rounds = np.maximum(loops.pipelined, 1)
+    return loading * np.minimum(loops.pipelines, rounds) / rounds
 
 
 def _phases(work: KernelWork, device: Device, occupancy: Real) -> _Phases:
     """Return the seconds of one program, `occupancy` of which run at a time."""
     own, units, memory = device.multiprocessors, device.units, device.memory
-    looped = own * vector_seconds(work.looped_operations, units)
-    vectors = own * vector_seconds(work.vector_operations, units)
-    later = (vectors - looped) / vector_fraction(work, units, occupancy)
-    products = own * product_seconds(work, units)
-    read = work.read_operations / np.maximum(work.tensor_operations, 1)
+    operations, warps = work.operations, work.needs.warps
+    looped = own * vector_seconds(operations.looped, units)
+    vectors = own * vector_seconds(operations.vector, units)
+    later = (vectors - looped) / vector_fraction(warps, units, occupancy)
+    products = own * product_seconds(operations, units)
+    read = operations.read / np.maximum(operations.tensor, 1)
     loading, exposed = loading_times(work, device)
-    later = later + work.converted_bytes / memory.shared_per_clock / units.clock
-    storing = own * work.stored_bytes / memory.l2_bandwidth
+    later = later + work.moved.converted / memory.shared_per_clock / units.clock
+    storing = own * work.moved.stored / memory.l2_bandwidth
     return _Phases(
-        computing=in_turns(products, looped, work.groups),
+        computing=in_turns(products, looped, work.needs.groups),
         before=looped + products * read,
         loading=loading,
         others=exposed + later + storing,
@@ -430,25 +330,27 @@ def compute_time(work: KernelWork, units: Units) -> Real:
 
     Raises `CostError` if there is no rate for the work's element type.
     """
-    looped = vector_seconds(work.looped_operations, units)
-    later = vector_seconds(work.vector_operations, units) - looped
-    return in_turns(product_seconds(work, units), looped, work.groups) + later
+    operations = work.operations
+    looped = vector_seconds(operations.looped, units)
+    later = vector_seconds(operations.vector, units) - looped
+    products = product_seconds(operations, units)
+    return in_turns(products, looped, work.needs.groups) + later
 
 
-def product_seconds(work: KernelWork, units: Units) -> Real:
+def product_seconds(operations: Operations, units: Units) -> Real:
     """Return the seconds of the products, see `compute_time`."""
-    if not np.count_nonzero(work.tensor_operations):
+    if not np.count_nonzero(operations.tensor):
         return 0.0
-    if (rate := units.tensor.get(work.element)) is None:
+    if (rate := units.tensor.get(operations.element)) is None:
         names = ", ".join(units.tensor)
         raise CostError(
-            f"the hardware file has no tensor_tflops for {work.element}; it has "
-            f"{names}; add it, or take one of these element types"
+            f"the hardware file has no tensor_tflops for {operations.element}; it "
+            f"has {names}; add it, or take one of these element types"
         )
-    return work.tensor_operations / rate
+    return operations.tensor / rate
 
 
-def vector_fraction(work: KernelWork, units: Units, occupancy: Real) -> Real:
+def vector_fraction(warps: Real, units: Units, occupancy: Real) -> Real:
     """
     Return the fraction of the rate of vector lanes that a multiprocessor reaches.
 
@@ -456,8 +358,8 @@ def vector_fraction(work: KernelWork, units: Units, occupancy: Real) -> Real:
     that a rate needs is latency times rate (Volkov, "Understanding latency hiding on
     GPUs", 2016): fewer warps than that have the same fraction of it.
     """
-    warps = work.warps * np.maximum(occupancy, 1)
-    return np.minimum(warps / units.vector_warps, 1.0)
+    resident = warps * np.maximum(occupancy, 1)
+    return np.minimum(resident / units.vector_warps, 1.0)
 
 
 def vector_seconds(operations: Real, units: Units) -> Real:

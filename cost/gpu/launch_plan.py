@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.interconnect import Interconnect
-from comet.cost.gpu.kernel import KernelWork
+from comet.cost.gpu.work import KernelWork
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class LaunchNode:
     name: str
     work: KernelWork
     intermediates: float = 0
-    """Those of `work.device_bytes` that are values between kernels."""
+    """Those of `work.moved.device` that are values between kernels."""
     copies: bool = False
     """Whether it moves data and computes nothing."""
     counts: bool = False

@@ -10,11 +10,11 @@ import numpy as np
 
 from comet.cost.gpu.capacity import shared_need
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.layouts import reads_shared
 from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
+from comet.cost.gpu.work import KernelWork
 from comet.cost.reals import Real, product
 
 
@@ -39,18 +39,20 @@ def persistent_work(
     registers. `kept` are bytes that stay in registers: `cost/from_ir/tile_loops.py`.
     """
     work = with_tile_loop(work, summary, gpu, kept)
-    if tiles_ahead and can_load_ahead(gpu) and np.all(np.greater(work.stages, 1)):
+    loops, moved = work.loops, work.moved
+    if tiles_ahead and can_load_ahead(gpu) and np.all(np.greater(loops.stages, 1)):
         return _loading_tiles_ahead(work)
-    ahead = work.loads_ahead or bool(pipelines_tiles(summary, blocks))
+    ahead = loops.loads_ahead or bool(pipelines_tiles(summary, blocks))
+    work = replace(work, loops=replace(loops, loads_ahead=ahead))
     if not stationary:
-        return replace(work, loads_ahead=ahead)
+        return work
     again = 1 - np.minimum(programs / work.programs, 1)
     saved = again * stationary_bytes(summary, blocks)
+    shared = shared_need(summary, blocks, loops.stages, gpu, stationary=True)
     return replace(
         work,
-        moved_bytes=work.moved_bytes - saved,
-        shared=shared_need(summary, blocks, work.stages, gpu, stationary=True),
-        loads_ahead=ahead,
+        moved=replace(moved, l2=moved.l2 - saved),
+        needs=replace(work.needs, shared=shared),
     )
 
 
@@ -66,14 +68,13 @@ def _loading_tiles_ahead(work: KernelWork) -> KernelWork:
     What a tile loads has a buffer for each stage but the one that is computed on, which
     is in registers (`tests/data/tile_loops.csv`).
     """
-    buffers = (work.stages - 1) * (work.moved_bytes - work.stored_bytes)
+    loops, moved, needs = work.loops, work.moved, work.needs
+    buffers = (loops.stages - 1) * (moved.l2 - moved.stored)
     return replace(
         work,
-        shared=np.maximum(work.shared, buffers),
-        pipelines=0,
-        exposed_rounds=0,
-        exposed_bytes=0,
-        tiles_ahead=True,
+        moved=replace(moved, exposed=0),
+        loops=replace(loops, pipelines=0, exposed=0, tiles_ahead=True),
+        needs=replace(needs, shared=np.maximum(needs.shared, buffers)),
     )
 
 
@@ -87,13 +88,14 @@ def with_tile_loop(
     not depend on the tile is hoisted before it (`kept` bytes); of a loop in two parts,
     both need it.
     """
-    loops, threads = gpu.triton.loops, gpu.limits.warp_threads * work.warps
+    loops, needs = gpu.triton.loops, work.needs
+    threads = gpu.limits.warp_threads * needs.warps
     added = loops.outer_loop_registers
     added += loops.second_loop_registers * bool(summary.nest.unmasked)
     registers = np.minimum(
-        work.registers + added * threads * REGISTER + kept, gpu.limits.register_bytes
+        needs.registers + added * threads * REGISTER + kept, gpu.limits.register_bytes
     )
-    return replace(work, registers=registers)
+    return replace(work, needs=replace(needs, registers=registers))
 
 
 def staged_work(work: KernelWork, staged: Real, beside: bool) -> KernelWork:
@@ -106,8 +108,10 @@ def staged_work(work: KernelWork, staged: Real, beside: bool) -> KernelWork:
     take their place: as Triton 3.6 and 3.9 compile for sm_90,
     benchmarks/figures/kernels.md.
     """
-    kept = work.shared if beside else 0.0
-    return replace(work, shared=np.maximum(work.shared, kept + staged))
+    needs = work.needs
+    kept = needs.shared if beside else 0.0
+    shared = np.maximum(needs.shared, kept + staged)
+    return replace(work, needs=replace(needs, shared=shared))
 
 
 def pipelines_tiles(summary: KernelSummary, blocks: Blocks) -> Real:

@@ -16,12 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import (
-    KernelWork,
-    compute_time,
-    kernel_time,
-    occupancy_of,
-)
+from comet.cost.gpu.kernel import compute_time, kernel_time, occupancy_of
+from comet.cost.gpu.work import KernelWork
 from comet.cost.reals import Real, longest
 
 
@@ -70,10 +66,10 @@ def _busiest(works: Sequence[KernelWork], device: Device) -> Real:
     """Return the seconds of the resource that all nodes together need longest."""
     resources = (
         sum(work.programs * compute_time(work, device.units) for work in works),
-        sum(work.programs * work.shared_reads for work in works)
+        sum(work.programs * work.moved.shared for work in works)
         / device.shared_bandwidth,
-        sum(work.programs * work.moved_bytes for work in works)
+        sum(work.programs * work.moved.l2 for work in works)
         / device.memory.l2_bandwidth,
-        sum(work.device_bytes for work in works) / device.memory.hbm_bandwidth,
+        sum(work.moved.device for work in works) / device.memory.hbm_bandwidth,
     )
     return longest(resources)

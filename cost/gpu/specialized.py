@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork, ProgramNeeds
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.triton_rules import SpecializedWarps
+from comet.cost.gpu.work import KernelWork, ProgramNeeds
 from comet.cost.reals import Truth, longest, product
 
 
@@ -57,7 +57,9 @@ def specialized_work(
         product(summary.iterated(dim, blocks) for dim in wait.loops)
         for wait in summary.sync.waits
     )
-    return replace(work, rounds=rounds, joined_rounds=0.0, pipelines=work.pipelines + 1)
+    pipelines = work.loops.pipelines + 1
+    loops = replace(work.loops, rounds=rounds, joined=0.0, pipelines=pipelines)
+    return replace(work, loops=loops)
 
 
 def _fit_groups(

@@ -16,13 +16,7 @@ from comet.cost.gpu.capacity import shared_need
 from comet.cost.gpu.clusters import cluster_exchanges
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import repeated_waits
-from comet.cost.gpu.kernel import (
-    KernelTime,
-    KernelWork,
-    ProgramNeeds,
-    kernel_time,
-    wave_count,
-)
+from comet.cost.gpu.kernel import KernelTime, kernel_time, wave_count
 from comet.cost.gpu.pipelined import (
     joined_rounds,
     loaded_outside,
@@ -37,6 +31,14 @@ from comet.cost.gpu.registers import (
 from comet.cost.gpu.specialized import specialized_needs, specialized_work
 from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.terms import Blocks, LoopCost, Term
+from comet.cost.gpu.work import (
+    Exchanges,
+    KernelWork,
+    Loops,
+    MovedBytes,
+    Operations,
+    ProgramNeeds,
+)
 from comet.cost.reals import Real, add_to, longest, product, total
 
 
@@ -87,50 +89,59 @@ def kernel_work(
     `needs` are those of its programs, if they are known.
     """
     blocks = Evaluated.of(summary, blocks)
-    needs = needs or program_needs(summary, blocks, numbers, gpu)
-    dots, vectors, looped = operations(summary, blocks, numbers.warps, gpu)
-    ids = [size_of(term, summary) for term in summary.moves.ids]
-    again = repeated_waits(summary, numbers)
-    programs = summary.programs(blocks) * numbers.cluster
-    if summary.products.element == "f32":
-        # Exact f32 products run on vector lanes, two operations an instruction.
-        dots, vectors, looped = 0.0, vectors + dots / 2, looped + dots / 2
     work = KernelWork(
-        programs=programs,
-        tensor_operations=dots,
-        vector_operations=vectors,
-        shared_reads=summary.per_program(summary.products.reads, blocks),
-        moved_bytes=summary.moved(blocks),
-        uneven_bytes=summary.uneven(blocks),
-        device_bytes=total(
-            (*tensor_traffic(summary, blocks, gpu, numbers.cluster), *ids)
-        ),
-        rounds=summary.iterations(blocks) + again,
-        element=summary.products.element,
-        stages=numbers.stages,
-        warps=numbers.warps,
-        registers=needs.registers,
-        shared=needs.shared,
-        groups=needs.groups,
-        pipelines=summary.pipelines(blocks),
-        looped_operations=looped,
-        converted_bytes=2 * summary.per_program(summary.vector.converted, blocks),
-        exposed_rounds=summary.exposed(blocks) + again,
-        joined_rounds=joined_rounds(summary, blocks),
-        exposed_bytes=loaded_outside(summary, blocks),
-        read_operations=read_operations(summary, blocks, numbers.warps, gpu),
-        stored_bytes=total(summary.moved_by_stores(blocks)),
-        written_bytes=written_bytes(summary, blocks, numbers.cluster),
-        exchanges=summary.sync.exchanges,
-        rank_exchanges=summary.sync.rank_exchanges,
-        cluster=numbers.cluster,
-        cluster_exchanges=cluster_exchanges(
-            summary, blocks, numbers.warps, numbers.cluster, gpu
-        ),
+        summary.programs(blocks) * numbers.cluster,
+        operations_of(summary, blocks, numbers.warps, gpu),
+        moved_bytes(summary, blocks, numbers.cluster, gpu),
+        loops_of(summary, blocks, numbers),
+        needs or program_needs(summary, blocks, numbers, gpu),
+        exchanges_of(summary, blocks, numbers, gpu),
+        numbers.cluster,
     )
     if not numbers.specialize:
         return work
     return specialized_work(work, summary, blocks, gpu)
+
+
+def moved_bytes(
+    summary: KernelSummary, blocks: Blocks, cluster: Real, gpu: Device
+) -> MovedBytes:
+    """Return what a program moves, one of `cluster` thread blocks."""
+    ids = (size_of(term, summary) for term in summary.moves.ids)
+    return MovedBytes(
+        l2=summary.moved(blocks),
+        stored=total(summary.moved_by_stores(blocks)),
+        exposed=loaded_outside(summary, blocks),
+        uneven=summary.uneven(blocks),
+        shared=summary.per_program(summary.products.reads, blocks),
+        converted=2 * summary.per_program(summary.vector.converted, blocks),
+        device=total((*tensor_traffic(summary, blocks, gpu, cluster), *ids)),
+        written=written_bytes(summary, blocks, cluster),
+    )
+
+
+def loops_of(summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers) -> Loops:
+    """Return the loops of a program."""
+    again = repeated_waits(summary, numbers)
+    return Loops(
+        rounds=summary.iterations(blocks) + again,
+        exposed=summary.exposed(blocks) + again,
+        joined=joined_rounds(summary, blocks),
+        pipelines=summary.pipelines(blocks),
+        stages=numbers.stages,
+    )
+
+
+def exchanges_of(
+    summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
+) -> Exchanges:
+    """Return how often a program waits for values of others."""
+    warps, cluster = numbers.warps, numbers.cluster
+    return Exchanges(
+        summary.sync.exchanges,
+        summary.sync.rank_exchanges,
+        cluster_exchanges(summary, blocks, warps, cluster, gpu),
+    )
 
 
 def merging_work(work: KernelWork, partials: Real, gpu: Device) -> KernelWork:
@@ -140,7 +151,8 @@ def merging_work(work: KernelWork, partials: Real, gpu: Device) -> KernelWork:
     `partials` are their bytes, which `work` counts as loads from device memory: those
     that L2 still holds are subtracted.
     """
-    return replace(work, device_bytes=work.device_bytes - held_bytes(partials, gpu))
+    device = work.moved.device - held_bytes(partials, gpu)
+    return replace(work, moved=replace(work.moved, device=device))
 
 
 def held_bytes(stored: Real, gpu: Device) -> Real:
@@ -151,15 +163,30 @@ def held_bytes(stored: Real, gpu: Device) -> Real:
     return np.where(np.less_equal(stored, gpu.memory.l2_bytes), stored, 0.0)
 
 
-def operations(
+def operations_of(
+    summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
+) -> Operations:
+    """
+    Return the operations of one program.
+
+    Warps that hold the same elements of a tile all compute them. In loops, where there
+    are many warps for both, special functions run beside the other operations.
+    """
+    dots, vectors, looped = _counted(summary, blocks, warps, gpu)
+    element = summary.products.element
+    if element == "f32":
+        # Exact f32 products run on vector lanes, two operations an instruction.
+        dots, vectors, looped = 0.0, vectors + dots / 2, looped + dots / 2
+    read = read_operations(summary, blocks, warps, gpu)
+    return Operations(dots, vectors, looped, read, element)
+
+
+def _counted(
     summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
 ) -> tuple[Real, Real, Real]:
     """
     Return the operations of contractions, the others, and those of them in the loops
     of contractions, of one program.
-
-    Warps that hold the same elements of a tile all compute them. In loops, where there
-    are many warps for both, special functions run beside the other operations.
     """
     replicas = replication(summary, blocks, warps, gpu)
     dots = total(

@@ -133,7 +133,8 @@ def node_time(node: LaunchNode, machine: Machine) -> NodeTime:
             f"a program of {node.name} does not fit a multiprocessor; choose smaller "
             "tiles"
         )
-    external = replace(work, device_bytes=work.device_bytes - node.intermediates)
+    device_bytes = work.moved.device - node.intermediates
+    external = replace(work, moved=replace(work.moved, device=device_bytes))
     busy = float(body_time(kernel_time(external, device, near)))
     base, seconds = float(body_time(local)), float(body_time(remote, link))
     if node.copies:

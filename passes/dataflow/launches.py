@@ -21,7 +21,6 @@ from comet.cost.from_ir.partials import arrived_partials, partial_bytes
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
-from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.shared_launch import body_seconds, merging_seconds
 from comet.cost.gpu.summary import KernelSummary
@@ -32,7 +31,7 @@ from comet.cost.gpu.tiling import (
     program_needs,
     tensor_traffic,
 )
-from comet.cost.reals import longest
+from comet.cost.gpu.work import KernelWork, in_one_launch
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound.dims import joined_extents
@@ -254,10 +253,7 @@ class LaunchPrices(Generic[Kernel]):
         fitting = [work for work in works if work is not None]
         if len(fitting) < len(works):
             return inf
-        registers = longest(work.registers for work in fitting)
-        shared = longest(work.shared for work in fitting)
-        largest = [replace(w, registers=registers, shared=shared) for w in fitting]
-        pairs = list(zip(nodes, largest, strict=True))
+        pairs = list(zip(nodes, in_one_launch(fitting), strict=True))
         started = [work for node, work in pairs if node.merged_bytes is None]
         merging = [work for node, work in pairs if node.merged_bytes is not None]
         running = body_seconds(started, self._gpu) + merging_seconds(merging, self._gpu)

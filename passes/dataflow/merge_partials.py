@@ -16,7 +16,7 @@ Needs launch numbers. On several ranks both kernels exchange nothing with others
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import ClassVar
@@ -32,7 +32,7 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.from_ir.partials import partial_bytes
 from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.kernel import kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
@@ -42,6 +42,7 @@ from comet.cost.gpu.tiling import (
     program_needs,
     tensor_traffic,
 )
+from comet.cost.gpu.work import KernelWork, in_one_launch
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import joined_extents, names_of
@@ -276,9 +277,7 @@ def merged_seconds(first: KernelWork, merge: KernelWork, gpu: Device) -> float:
     All programs have the room that the larger of both nodes takes. The last program
     sees the stores of the others after an exchange.
     """
-    registers = max(float(first.registers), float(merge.registers))
-    shared = max(float(first.shared), float(merge.shared))
-    works = (replace(w, registers=registers, shared=shared) for w in (first, merge))
+    works = in_one_launch((first, merge))
     running = (float(kernel_time(w, gpu).seconds) - gpu.times.launch for w in works)
     return gpu.times.launch + gpu.times.exchange + sum(running)
 

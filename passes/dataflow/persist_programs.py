@@ -40,7 +40,7 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.capacity import fits, register_limit
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork, kernel_time, occupancy_of
+from comet.cost.gpu.kernel import kernel_time, occupancy_of
 from comet.cost.gpu.persistent import (
     can_be_stationary,
     persistent_work,
@@ -50,6 +50,7 @@ from comet.cost.gpu.persistent import (
 from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
+from comet.cost.gpu.work import KernelWork
 from comet.cost.reals import Real
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.dataflow import KernelOp
@@ -222,7 +223,8 @@ def plan_launch(
 
 def _thread_registers(work: KernelWork, device: Device) -> float:
     """Return the registers of a thread of a program."""
-    return float(work.registers / (device.limits.warp_threads * work.warps) / REGISTER)
+    threads = device.limits.warp_threads * work.needs.warps
+    return float(work.needs.registers / threads / REGISTER)
 
 
 def _resident(works: Iterable[KernelWork], device: Device) -> int:
@@ -315,7 +317,9 @@ class _NodeModel:
         nest = self.summary.nest
         nest = replace(nest, order=replace(nest.order, persistent=programs))
         summary = replace(self.summary, nest=nest)
-        work = replace(self.work(stages, summary), loads_ahead=self.launch.specialize)
+        work = self.work(stages, summary)
+        loops = replace(work.loops, loads_ahead=self.launch.specialize)
+        work = replace(work, loops=loops)
         if self.waits:
             return with_tile_loop(work, summary, self.gpu.device, self.kept)
         return persistent_work(

@@ -30,9 +30,10 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork, kernel_time, occupancy_of
+from comet.cost.gpu.kernel import kernel_time, occupancy_of
 from comet.cost.gpu.persistent import persistent_work, staged_work
 from comet.cost.gpu.tiling import kernel_work
+from comet.cost.gpu.work import KernelWork
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import element_type_of, names_of
 from comet.dialects.dataflow import KernelOp

@@ -34,7 +34,8 @@ def recording(refused: int | None = None) -> Iterator[tuple[Notes, MagicMock]]:
 
     def record(run: Callable, inputs: Sequence, static: Sequence, **facts) -> Callable:
         names = ("is_backward", "is_inference", "device_index")
-        notes.append({name: facts[name] for name in names} | {"static": [*static]})
+        note: dict[str, object] = {name: facts[name] for name in names}
+        notes.append(note | {"static": [*static]})
         return lambda values: run(values)
 
     def skip(graph: fx.GraphModule, static: int) -> str | None:
@@ -53,10 +54,8 @@ def recording(refused: int | None = None) -> Iterator[tuple[Notes, MagicMock]]:
 
 def stepped(run: Callable[[Tensor], Tensor], model: nn.Module) -> list[Tensor]:
     """Return the result of a model and its gradients."""
-    model.zero_grad()
     y = run(torch.linspace(-1, 1, 40).view(5, 8))
-    y.square().sum().backward()
-    return [y, *(each.grad.clone() for each in model.parameters())]
+    return [y, *torch.autograd.grad(y.square().sum(), [*model.parameters()])]
 
 
 def step_error(model: nn.Module) -> float:

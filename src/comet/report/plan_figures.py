@@ -16,7 +16,6 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.interconnect import remote_traffic
 from comet.cost.gpu.kernel import (
     KernelTime,
-    KernelWork,
     compute_time,
     kernel_time,
     occupancy_of,
@@ -25,6 +24,7 @@ from comet.cost.gpu.kernel import (
 from comet.cost.gpu.launch_plan import Launch, LaunchNode, Machine, Plan
 from comet.cost.gpu.scaling import scaled_machines
 from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step
+from comet.cost.gpu.work import KernelWork
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow.program import programs_in
 from comet.report.numbers import MORE, Mark, Roof, Roofline, Room, Stack, percent
@@ -46,18 +46,18 @@ class Kernel:
     def operations(self) -> float:
         """The operations of all programs; a function counts as several additions."""
         work = self.work
-        per_program = work.tensor_operations + work.vector_operations
+        per_program = work.operations.tensor + work.operations.vector
         return float(work.programs * per_program)
 
     @property
     def device_bytes(self) -> float:
         """The bytes of device memory that all programs load and store."""
-        return float(self.work.device_bytes)
+        return float(self.work.moved.device)
 
     @property
     def l2_bytes(self) -> float:
         """The bytes that all programs load through L2 and store."""
-        return float(self.work.programs * self.work.moved_bytes)
+        return float(self.work.programs * self.work.moved.l2)
 
     def peak(self, device: Device) -> float:
         """Return the operations per second if programs only compute."""
@@ -200,8 +200,8 @@ def _kernels(plan: Plan, machine: Machine) -> Iterator[Kernel]:
 def _priced(plan: Plan) -> dict[str, float]:
     """Return the bytes of device memory and of L2 that the model prices."""
     works = [node.work for node in _nodes(plan)]
-    moved = sum(float(work.programs * work.moved_bytes) for work in works)
-    stored = sum(float(work.device_bytes) for work in works)
+    moved = sum(float(work.programs * work.moved.l2) for work in works)
+    stored = sum(float(work.moved.device) for work in works)
     libraries = sum(getattr(step, "intermediates", 0.0) for step in plan)
     return {"HBM": stored + libraries, "L2": moved}
 
@@ -240,9 +240,9 @@ def _rooms(kernels: tuple[Kernel, ...], machine: Machine) -> Iterator[Room]:
         waves = wave_count(work.programs, device.multiprocessors)
         count = min(kernel.occupancy, int(waves))
         for what, capacity, used, unit in (
-            ("registers", device.limits.register_bytes, work.registers, "bytes"),
-            ("shared memory", device.limits.shared_bytes, work.shared, "bytes"),
-            ("warps", device.limits.warps, work.warps, "warps"),
+            ("registers", device.limits.register_bytes, work.needs.registers, "bytes"),
+            ("shared memory", device.limits.shared_bytes, work.needs.shared, "bytes"),
+            ("warps", device.limits.warps, work.needs.warps, "warps"),
         ):
             here = {f"program {n + 1}": float(used) for n in range(count)}
             yield Room(f"{kernel.name}: {what}", capacity, here, unit)

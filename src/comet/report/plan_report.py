@@ -182,8 +182,9 @@ def _kernels(figures: PlanFigures) -> Iterator[Part]:
 
 def _kernel(kernel: Kernel) -> tuple[str, ...]:
     work = kernel.work
-    counts = (work.programs, kernel.waves, kernel.occupancy, work.warps, work.stages)
-    rooms = (work.registers, work.shared)
+    needs, stages = work.needs, work.loops.stages
+    counts = (work.programs, kernel.waves, kernel.occupancy, needs.warps, stages)
+    rooms = (needs.registers, needs.shared)
     return kernel.name, *(f"{float(number):,.0f}" for number in (*counts, *rooms))
 
 

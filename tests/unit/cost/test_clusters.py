@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from exchange_tables import Row, cluster_rows
+from kernel_works import needing
 
 from comet.cost.gpu.capacity import shared_need
 from comet.cost.gpu.clusters import reduction_steps
@@ -17,6 +18,7 @@ from comet.cost.gpu.kernel import kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import kernel_work, price
+from comet.cost.gpu.work import Exchanges
 
 VERSIONS = ("3.8", "3.9")
 LEFT = 250
@@ -82,8 +84,8 @@ def test_blocks_of_a_cluster_are_programs_that_exchange():
     one = kernel_work(row.summary, row.blocks, alone, row.gpu)
     work = kernel_work(row.summary, row.blocks, row.numbers, row.gpu)
     assert float(work.programs) == 4 * float(one.programs)
-    assert float(work.moved_bytes) == float(one.moved_bytes)
-    assert (float(one.cluster_exchanges), float(work.cluster_exchanges)) == (0, 4)
+    assert float(work.moved.l2) == float(one.moved.l2)
+    assert (float(one.exchanges.clusters), float(work.exchanges.clusters)) == (0, 4)
     seconds = [float(kernel_time(each, row.gpu).exchange) for each in (one, work)]
     waves = -(-float(work.programs) // (row.gpu.multiprocessors * resident(row)))
     assert seconds == pytest.approx([0, waves * 4 * 0.25e-6])
@@ -100,7 +102,7 @@ def test_multiprocessors_that_no_cluster_fills_idle():
     """Clusters of 8 leave 4 of 132 multiprocessors, and 33 of 4 leave none."""
     row = next(r for r in cluster_rows("3.8") if r.numbers.cluster == 8)
     work = kernel_work(row.summary, row.blocks, row.numbers, row.gpu)
-    work = replace(work, programs=128, cluster_exchanges=0, registers=2**18)
+    work = needing(replace(work, exchanges=Exchanges()), registers=2**18)
     times = [
         float(kernel_time(replace(work, programs=programs), row.gpu).seconds)
         for programs in (128, 132)

@@ -10,10 +10,10 @@ from triton_modules import hardware
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.from_ir.memory import ids_of, vector_width
-from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
+from comet.cost.gpu.work import KernelWork
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.schedule import SpatialOp
@@ -59,14 +59,14 @@ def priced(lines: str, result: dict[str, int], ids: str = "i32") -> Priced:
 def test_rows_and_ids_come_from_memory_once_and_the_table_does_not():
     found = priced(CHOSEN["V"], ROWS)
     rows = 1000 * 64 * 4
-    assert float(found.work.device_bytes) == rows + 1000 * 4 + rows
+    assert float(found.work.moved.device) == rows + 1000 * 4 + rows
     assert [term.dims for term in found.summary.moves.ids] == [("T",)]
 
 
 def test_ids_of_64_bits_have_8_bytes():
     found = priced(CHOSEN["V"].replace("i32", "i64"), ROWS, "i64")
     rows = 1000 * 64 * 4
-    assert float(found.work.device_bytes) == rows + 1000 * 8 + rows
+    assert float(found.work.moved.device) == rows + 1000 * 8 + rows
 
 
 def test_a_program_waits_for_ids_before_it_loads_rows():

@@ -48,7 +48,7 @@ def test_bsp_is_kernels_a_collective_and_barriers():
     assert isinstance(gemm, Launch)
     (node,) = gemm.nodes
     assert node.intermediates == WHOLE
-    assert node.work.device_bytes == WHOLE + RIGHT + RESULT
+    assert node.work.moved.device == WHOLE + RIGHT + RESULT
     assert node.work.programs == 12
     assert not node.copies
     assert node.sends == node.receives == ()
@@ -71,7 +71,7 @@ def test_channels_are_messages(pattern: str):
     assert sender.copies
     assert sender.counts
     assert receiver.counts
-    assert sender.intermediates == sender.work.device_bytes == 2 * SHARE
+    assert sender.intermediates == sender.work.moved.device == 2 * SHARE
     expected = Receive(channel, SHARE, not pushes, True, True, 3, by_block=True)
     assert receiver.receives == (expected,)
     assert receiver.intermediates == (WHOLE if pushes else 0)

@@ -58,7 +58,7 @@ def test_the_mean_of_the_keys_is_loaded_and_the_longest_sequence_ends_last():
     assert half.uneven(BLOCKS) == 2 * (keys + values + positions)
     assert whole.iterations(BLOCKS) == half.iterations(BLOCKS)
     first, second = (kernel_work(n, BLOCKS, NUMBERS, gpu) for n in (whole, half))
-    saved = first.device_bytes - second.device_bytes
+    saved = first.moved.device - second.moved.device
     assert saved == (4 * (8 * (keys + values) + positions)) / 2
     before, after = (kernel_time(work, gpu) for work in (first, second))
     assert after.l2 == pytest.approx(before.l2)

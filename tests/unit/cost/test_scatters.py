@@ -9,10 +9,10 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
 from comet.cost.from_ir.program import launch_plan_of
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.launch_plan import Clear
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.tiling import kernel_work
+from comet.cost.gpu.work import KernelWork
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.cost import estimate_of
@@ -51,8 +51,8 @@ def test_sums_are_read_and_written(rows: int):
     work, _ = priced(rows)
     values, ids = TOKENS * WIDTH * 4, TOKENS * 4
     touched = min(rows, TOKENS) * WIDTH * 4
-    assert float(work.device_bytes) == values + 2 * touched + ids
-    moved = float(work.programs) * float(work.moved_bytes)
+    assert float(work.moved.device) == values + 2 * touched + ids
+    moved = float(work.programs) * float(work.moved.l2)
     assert moved >= 3 * values
 
 
@@ -71,7 +71,7 @@ def test_zeros_are_a_launch_and_their_bytes():
     assert found is not None
     assert found.launch_tax is not None
     assert found.launch_tax == pytest.approx(2 * gpu.times.launch * 1e9)
-    moved = rows * WIDTH * 4 + float(work.device_bytes)
+    moved = rows * WIDTH * 4 + float(work.moved.device)
     assert (
         found.latency >= found.launch_tax + moved / gpu.memory.hbm_bandwidth * 1e9 - 2
     )

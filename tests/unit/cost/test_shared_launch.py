@@ -5,25 +5,38 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hardware import H200 as GPU
+from kernel_works import looping, moving, needing
 
-from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.kernel import kernel_time
 from comet.cost.gpu.shared_launch import body_seconds
+from comet.cost.gpu.work import (
+    KernelWork,
+    Loops,
+    MovedBytes,
+    Operations,
+    ProgramNeeds,
+    in_one_launch,
+)
 
 
-def work(programs: int, **changed: float) -> KernelWork:
+def work(programs: int) -> KernelWork:
     """Return the work of a product whose programs fill a multiprocessor each."""
-    found = KernelWork(
-        programs=programs,
-        tensor_operations=2**24,
-        vector_operations=2**14,
-        shared_reads=2**18,
-        moved_bytes=2**16,
-        device_bytes=programs * 2**14,
-        rounds=32,
-        stages=3,
-        shared=150_000,
+    return KernelWork(
+        programs,
+        Operations(tensor=2**24, vector=2**14),
+        MovedBytes(l2=2**16, shared=2**18, device=programs * 2**14),
+        Loops(rounds=32, stages=3),
+        ProgramNeeds(shared=150_000),
     )
-    return replace(found, **changed)
+
+
+def drawn(rng: np.random.Generator) -> KernelWork:
+    """Return the work of a product with random numbers."""
+    found = looping(work(int(rng.integers(1, 500))), rounds=float(rng.integers(1, 200)))
+    found = moving(
+        found, device=rng.uniform(2.0**12, 2.0**28), l2=rng.uniform(2.0**10, 2.0**20)
+    )
+    return needing(found, shared=float(rng.integers(10_000, 200_000)))
 
 
 def alone(each: KernelWork) -> float:
@@ -43,31 +56,20 @@ def test_equal_nodes_are_one_with_all_programs(nodes: int, programs: int):
 
 
 def test_few_programs_run_beside_those_of_a_long_node():
-    long, short = work(20, rounds=200), work(20)
+    long, short = looping(work(20), rounds=200), work(20)
     assert body_seconds([long, short], GPU) == pytest.approx(alone(long))
 
 
 def test_what_all_nodes_move_adds_up():
     """Each of two nodes on half of the GPU takes all of the rate of memory."""
-    node = work(66, device_bytes=2.0**30)
+    node = moving(work(66), device=2.0**30)
     assert body_seconds([node, node], GPU) >= 2 * 2**30 / GPU.memory.hbm_bandwidth
 
 
 def test_a_launch_is_between_its_longest_node_and_one_node_after_another():
     rng = np.random.default_rng(5)
     for _ in range(200):
-        nodes = [
-            work(
-                int(rng.integers(1, 500)),
-                rounds=float(rng.integers(1, 200)),
-                device_bytes=rng.uniform(2.0**12, 2.0**28),
-                moved_bytes=rng.uniform(2.0**10, 2.0**20),
-                shared=float(rng.integers(10_000, 200_000)),
-            )
-            for _ in range(int(rng.integers(1, 6)))
-        ]
-        shared = max(node.shared for node in nodes)
-        nodes = [replace(node, shared=shared) for node in nodes]
+        nodes = in_one_launch([drawn(rng) for _ in range(int(rng.integers(1, 6)))])
         times = [alone(node) for node in nodes]
         found = float(body_seconds(nodes, GPU))
         assert max(times) <= found * (1 + 1e-9)
@@ -82,4 +84,4 @@ def test_arrays_and_numbers_agree():
 
 
 def test_a_program_that_does_not_fit_takes_forever():
-    assert body_seconds([work(1), work(1, shared=10**6)], GPU) == float("inf")
+    assert body_seconds([work(1), needing(work(1), shared=10**6)], GPU) == float("inf")

@@ -7,11 +7,12 @@ from covering import exhaustive
 from hardware import H200, with_figures
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_works import computing, looping, moving, needing
 
 from comet.cost.estimate import CostError
 from comet.cost.gpu.bounds import plan_bound
 from comet.cost.gpu.interconnect import Interconnect, remote_traffic, send_time
-from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.kernel import kernel_time
 from comet.cost.gpu.launch_plan import (
     Barrier,
     Launch,
@@ -24,6 +25,7 @@ from comet.cost.gpu.launch_plan import (
 )
 from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
 from comet.cost.gpu.timeline import Segment, Timeline, node_time, play
+from comet.cost.gpu.work import KernelWork, Loops, MovedBytes, Operations
 
 GPU = with_figures(
     H200,
@@ -50,8 +52,15 @@ NET = Interconnect(
 )
 NODE = Machine(GPU, NET, 6e-6, skew=0.03)
 MESSAGE = 2.0**18
-WORK = KernelWork(224, 4e6, 0, 2e6, 1e6, 60e6, 128, "f16", 4)
-COPY = KernelWork(16, 0, 0, 0, 32768, 9 * MESSAGE, 1)
+WORK = KernelWork(
+    224,
+    Operations(tensor=4e6),
+    MovedBytes(l2=1e6, shared=2e6, device=60e6),
+    Loops(rounds=128, stages=4),
+)
+COPY = KernelWork(
+    16, moved=MovedBytes(l2=32768, device=9 * MESSAGE), loops=Loops(rounds=1)
+)
 
 
 def segments_of(timeline: Timeline, rank: int) -> list[Segment]:
@@ -195,7 +204,7 @@ def test_a_barrier_waits_for_the_slowest_each_time() -> None:
 
 
 def test_what_is_written_between_kernels_is_locality() -> None:
-    bound = replace(WORK, device_bytes=5.3e8)
+    bound = moving(WORK, device=5.3e8)
     whole = price_plan((Launch("a", (LaunchNode("a", bound),)),), NODE)
     half = price_plan((Launch("a", (LaunchNode("a", bound, 2.65e8),)),), NODE)
     assert whole.locality == 0
@@ -204,8 +213,8 @@ def test_what_is_written_between_kernels_is_locality() -> None:
 
 
 def test_bytes_that_pass_while_it_computes_are_free() -> None:
-    computing = replace(WORK, tensor_operations=1e10)
-    spilled = price_plan((Launch("a", (LaunchNode("a", computing, 60e6),)),), NODE)
+    busy = computing(WORK, tensor=1e10)
+    spilled = price_plan((Launch("a", (LaunchNode("a", busy, 60e6),)),), NODE)
     # Those of the first of 128 iterations pass before.
     assert 0 <= spilled.locality <= 60e6 / 5.3e12 / 128
 
@@ -258,7 +267,7 @@ def test_the_bound_holds_for_loops_that_visit_the_sources(
     exposed: int, stages: int
 ) -> None:
     receive = Receive("x", MESSAGE, remote=False, waits=False, by_source=True)
-    work = replace(WORK, exposed_rounds=exposed, stages=stages)
+    work = looping(WORK, exposed=exposed, stages=stages)
     launch = Launch("gemm", (LaunchNode("gemm", work, receives=(receive,)),))
     least = plan_bound((launch,), replace(NODE, skew=0.0))
     price = price_plan((launch,), replace(NODE, skew=0.0)).total
@@ -277,7 +286,7 @@ def test_a_persistent_kernel_works_while_it_sends() -> None:
     slow = with_net(NODE, bandwidth=70e9)
     separate, together = (price_plan(plan, slow) for plan in (PUSH, FUSED))
     assert together.total < separate.total - 6e-6
-    by_wave = replace(WORK, programs=16 * 304, registers=200 * 1024)
+    by_wave = needing(replace(WORK, programs=16 * 304), registers=200 * 1024)
     receive = Receive("x", MESSAGE, False, True, True, by_block=True)
     blocks = producer(True, signals=True)
 
@@ -305,7 +314,7 @@ def test_nodes_of_a_kernel_share_the_links(count: int) -> None:
 def test_rows_that_have_arrived_hold_nobody_up() -> None:
     sender = producer(True, signals=True)
     blocks = replace(sender, sends=(replace(sender.sends[0], blocks=8),))
-    busy = replace(WORK, tensor_operations=1e9, programs=304)
+    busy = computing(replace(WORK, programs=304), tensor=1e9)
     by_rows = Receive("x", MESSAGE, False, True, True, by_block=True)
     slow = with_net(NODE, bandwidth=8e9)
 
@@ -324,7 +333,7 @@ def test_the_own_share_needs_no_link() -> None:
     send = Send("x", MESSAGE, remote=True, signals=True)
     node = LaunchNode("copy", COPY, 9 * MESSAGE, copies=True, sends=(send,))
     reader = Receive("x", MESSAGE, False, True, by_source=True)
-    gemm = LaunchNode("gemm", replace(WORK, rounds=0), receives=(reader,))
+    gemm = LaunchNode("gemm", looping(WORK, rounds=0), receives=(reader,))
     slow = with_net(replace(NODE, skew=0.0), bandwidth=7e9)
     timeline = play((Launch("f", (node, gemm)),), slow)
     first = next(s for s in segments_of(timeline, 0) if s.node == "gemm")
@@ -358,7 +367,9 @@ def test_values_that_one_signal_tells_of_are_looked_at_once() -> None:
 
 
 def test_the_number_of_the_launch_is_read_first() -> None:
-    node = LaunchNode("a", replace(WORK, programs=4 * 304, registers=200 * 1024))
+    node = LaunchNode(
+        "a", needing(replace(WORK, programs=4 * 304), registers=200 * 1024)
+    )
     without, counting = (
         price_plan((Launch("a", (replace(node, counts=counts),)),), NODE)
         for counts in (False, True)
@@ -397,7 +408,7 @@ def test_an_empty_plan_takes_no_time() -> None:
 
 
 def test_a_program_has_to_fit() -> None:
-    large = LaunchNode("large", replace(WORK, shared=1e6))
+    large = LaunchNode("large", needing(WORK, shared=1e6))
     with pytest.raises(CostError, match="a program of large does not fit"):
         price_plan((Launch("large", (large,)),), NODE)
 

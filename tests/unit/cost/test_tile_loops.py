@@ -42,6 +42,6 @@ def test_a_tile_has_a_buffer_for_each_stage_but_one(triton: str):
 def test_the_table_has_what_the_model_expects(op: str):
     row = next(row for row in rows("3.9") if row["op"] == op)
     work = expected(source(op, int(row["columns"]), row["element"]))
-    assert work.tiles_ahead
-    assert int(work.stages) == int(row["stages"])
-    assert int(work.shared) == int(row["expected"])
+    assert work.loops.tiles_ahead
+    assert int(work.loops.stages) == int(row["stages"])
+    assert int(work.needs.shared) == int(row["expected"])

@@ -127,5 +127,5 @@ def test_the_pipeline_is_filled_once():
         (grid,) = (op for op in module.walk() if isinstance(op, SpatialOp))
         gpu = device_of(attached_system(module))
         summary = summarize(grid, gpu_levels(attached_system(module)), gpu)
-        assert kernel_work(summary, blocks, numbers, gpu).pipelines == 1
-        assert kernel_work(summary, blocks, numbers, gpu).rounds == 8 * 4 * 2
+        assert kernel_work(summary, blocks, numbers, gpu).loops.pipelines == 1
+        assert kernel_work(summary, blocks, numbers, gpu).loops.rounds == 8 * 4 * 2

@@ -1,7 +1,6 @@
 """Programs that do several tiles: meaning, choice, what `verify-sync` rejects."""
 
 import re
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from covering import exhaustive, one_of, some
 from gpu_graphs import H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS, TEXTS
+from kernel_works import looping, needing
 from named_ops import NAMED_OPS
 from rank_runs import outcomes
 from semantics import assert_same_meaning, parse_module, run_passes
@@ -19,10 +19,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import summarize, tile_blocks
-from comet.cost.gpu.kernel import KernelWork, kernel_time
+from comet.cost.gpu.kernel import kernel_time
 from comet.cost.gpu.persistent import persistent_work
 from comet.cost.gpu.registers import LaunchNumbers
 from comet.cost.gpu.tiling import kernel_work
+from comet.cost.gpu.work import KernelWork, Loops
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp
@@ -162,12 +163,13 @@ def test_what_stationary_operands_save():
     work = kernel_work(summary, blocks, LaunchNumbers(4, 2), gpu)
     found = persistent_work(work, summary, blocks, 64, gpu, stationary=True)
     one = 64 * 64 * 2
-    assert work.shared == 4 * one
-    assert found.shared == 3 * one
-    assert work.moved_bytes - found.moved_bytes == pytest.approx(3 / 4 * one)
-    assert found.loads_ahead
+    assert work.needs.shared == 4 * one
+    assert found.needs.shared == 3 * one
+    assert work.moved.l2 - found.moved.l2 == pytest.approx(3 / 4 * one)
+    assert found.loops.loads_ahead
     plain = persistent_work(work, summary, blocks, 64, gpu, stationary=False)
-    assert plain == replace(work, loads_ahead=True, registers=plain.registers)
+    registers = plain.needs.registers
+    assert plain == needing(looping(work, loads_ahead=True), registers=registers)
 
 
 def test_the_loop_over_tiles_needs_registers():
@@ -284,9 +286,9 @@ def test_what_the_model_sees():
     """Only loads of producer warps run ahead: one pipeline for all tiles."""
     gpu = device_of(attached_system(plan(LARGE, WIDE)))
     programs = 4 * gpu.multiprocessors
-    work = KernelWork(programs, 0, 0, 0, 0, 0, rounds=4, stages=2)
-    alone = replace(work, registers=gpu.limits.register_bytes)
-    ahead = replace(alone, loads_ahead=True)
+    work = KernelWork(programs, loops=Loops(rounds=4, stages=2))
+    alone = needing(work, registers=gpu.limits.register_bytes)
+    ahead = looping(alone, loads_ahead=True)
     waits = 4 * (1 + 3), 1 + 4 * 3
     for each, expected in zip((alone, ahead), waits, strict=True):
         latency = kernel_time(each, gpu).latency
@@ -483,8 +485,8 @@ def test_rows_that_are_loaded_ahead_take_less_time():
         )
         for ahead in (False, True)
     }
-    loaded = work.moved_bytes - work.stored_bytes
-    assert found[True].shared == 2 * loaded
+    loaded = work.moved.l2 - work.moved.stored
+    assert found[True].needs.shared == 2 * loaded
     seconds = {k: float(kernel_time(each, gpu).seconds) for k, each in found.items()}
-    least = float(work.device_bytes) / gpu.memory.hbm_bandwidth
+    least = float(work.moved.device) / gpu.memory.hbm_bandwidth
     assert least < seconds[True] < 0.9 * seconds[False]

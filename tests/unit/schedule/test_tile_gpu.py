@@ -24,7 +24,7 @@ from comet.cost.gpu.layouts import Layouts
 from comet.cost.gpu.registers import LaunchNumbers, thread_registers
 from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.terms import Tiles, elements
-from comet.cost.gpu.tiling import kernel_work, operations, price, rank
+from comet.cost.gpu.tiling import kernel_work, operations_of, price, rank
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp
@@ -426,10 +426,10 @@ def test_more_warps_than_rows_hold_the_scores_twice() -> None:
 
 def test_scores_that_warps_hold_twice_are_computed_twice() -> None:
     summary, element = attention_summary(), 64 * 64 * (4096 // 64)
-    four, eight = (operations(summary, HEAD, warps, GPU) for warps in (4, 8))
-    assert eight[0] - four[0] == 2 * 128 * element
+    four, eight = (operations_of(summary, HEAD, warps, GPU) for warps in (4, 8))
+    assert eight.tensor - four.tensor == 2 * 128 * element
     exp, others = GPU.units.function_costs["exp"], 64 * 64
-    assert eight[1] - four[1] > exp * element - others
+    assert eight.vector - four.vector > exp * element - others
 
 
 def test_an_infeasible_whole_row_is_explained() -> None:

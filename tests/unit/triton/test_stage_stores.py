@@ -12,8 +12,8 @@ from paths import SAMPLES
 from semantics import parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted
 
-from comet.cost.gpu.kernel import KernelWork
 from comet.cost.gpu.persistent import staged_work
+from comet.cost.gpu.work import KernelWork, ProgramNeeds
 from comet.dialects.schedule import CopyOp
 
 GEMM = """
@@ -113,10 +113,10 @@ def test_other_stores_stay(text: str, options: str):
 
 
 def test_the_bytes_are_beside_the_pipeline_of_a_loop_over_tiles():
-    work = KernelWork(1, 0, 0, 0, 0, 0, 0, shared=1000)
-    assert staged_work(work, 400, beside=True).shared == 1400
-    assert staged_work(work, 400, beside=False).shared == 1000
-    assert staged_work(work, 1400, beside=False).shared == 1400
+    work = KernelWork(1, needs=ProgramNeeds(shared=1000))
+    assert staged_work(work, 400, beside=True).needs.shared == 1400
+    assert staged_work(work, 400, beside=False).needs.shared == 1000
+    assert staged_work(work, 1400, beside=False).needs.shared == 1400
 
 
 def test_meaning(tmp_path: Path):

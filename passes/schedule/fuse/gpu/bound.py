@@ -26,7 +26,6 @@ from comet.cost.gpu.capacity import may_fit
 from comet.cost.gpu.clusters import block_of, cluster_sizes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import (
-    KernelWork,
     kernel_time,
     occupancy_of,
     product_rate,
@@ -37,6 +36,7 @@ from comet.cost.gpu.registers import REGISTER, register_bound
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import times_spilled
+from comet.cost.gpu.work import KernelWork, Loops, MovedBytes, Operations, ProgramNeeds
 from comet.cost.reals import Real, larger, longest, total
 from comet.cost.reals import product as product_of
 from comet.dialects.compound.dims import (
@@ -200,7 +200,7 @@ class _Least:
         least = inf
         for cluster in cluster_sizes(summary, gpu):
             block = block_of(summary, all_blocks, cluster)
-            fits = may_fit(summary, block, work.warps, gpu)
+            fits = may_fit(summary, block, work.needs.warps, gpu)
             times = self._least(self._divided(work, block, cluster), device)
             least = min(least, float(np.min(np.where(np.greater(fits, 0), times, inf))))
         return max(least * ROUNDED, kernel.moving_seconds())
@@ -216,15 +216,19 @@ class _Least:
         """Return the least work of a thread block of a cluster: its part of all."""
         if cluster == 1:
             return work
+        operations, moved = work.operations, work.moved
+        registers = self._registers(block, work.needs.warps)
         return replace(
             work,
             programs=work.programs * cluster,
-            tensor_operations=work.tensor_operations / cluster,
-            vector_operations=work.vector_operations / cluster,
-            looped_operations=work.looped_operations / cluster,
-            moved_bytes=work.moved_bytes / cluster,
-            stored_bytes=work.stored_bytes / cluster,
-            registers=self._registers(block, work.warps),
+            operations=replace(
+                operations,
+                tensor=operations.tensor / cluster,
+                vector=operations.vector / cluster,
+                looped=operations.looped / cluster,
+            ),
+            moved=replace(moved, l2=moved.l2 / cluster, stored=moved.stored / cluster),
+            needs=replace(work.needs, registers=registers),
             cluster=cluster,
         )
 
@@ -274,23 +278,18 @@ class _Least:
         spilled = _moved(tuple(self.nest.spilled), blocks, parts)
         sizes = sum(map(bytes_of, self.nest.spilled))
         read = max(kernel.device_bytes - self._uncertain(), 0.0)
+        moved = MovedBytes(
+            l2=_moved(kernel.values, blocks, parts) + 2 * spilled,
+            stored=stored + spilled,
+            device=read + sizes * times_spilled(sizes, programs, gpu),
+            written=programs * stored + sizes,
+        )
         return KernelWork(
-            programs=programs,
-            tensor_operations=dots,
-            vector_operations=looped + later,
-            looped_operations=looped,
-            moved_bytes=_moved(kernel.values, blocks, parts) + 2 * spilled,
-            stored_bytes=stored + spilled,
-            written_bytes=programs * stored + sizes,
-            shared_reads=0.0,
-            device_bytes=read + sizes * times_spilled(sizes, programs, gpu),
-            rounds=rounds,
-            exposed_rounds=exposed,
-            stages=stages,
-            warps=warps,
-            registers=self._registers(blocks, warps),
-            element=element,
-            loads_ahead=True,
+            programs,
+            Operations(dots, looped + later, looped, element=element),
+            moved,
+            Loops(rounds, exposed, stages=stages, loads_ahead=True),
+            ProgramNeeds(warps, self._registers(blocks, warps)),
         )
 
     def _uncertain(self) -> float:
