@@ -96,7 +96,8 @@ def expect_tensor(
     Raise `ValueError` unless the tensor is what the kernel was compiled for.
 
     Kernels compute addresses from the shape, so it has to be contiguous. On the CPU
-    only Triton's interpreter runs kernels.
+    only Triton's interpreter runs kernels. Kernels have no gradients, so none may be
+    asked for.
     """
     if not hasattr(tensor, "is_contiguous"):
         kind = type(tensor)
@@ -117,6 +118,11 @@ def expect_tensor(
         )
     if not tensor.is_contiguous():
         raise ValueError(f"{name} is not contiguous; pass {name}.contiguous()")
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise ValueError(
+            f"{name} requires a gradient, which emitted kernels do not compute; call "
+            'under torch.no_grad(), or use torch.compile(backend="comet")'
+        )
 
 
 def load_module(path: str) -> ModuleType:

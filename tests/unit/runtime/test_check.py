@@ -158,6 +158,7 @@ def test_each_result_has_the_tolerance_of_its_type(shifts: tuple[float, float]):
         (torch.zeros(3, 4, dtype=torch.float16), "x is float16 of shape"),
         (np.zeros((3, 4)), "x is a numpy.ndarray; pass a tensor of torch"),
         (torch.zeros(4, 3).T, r"x is not contiguous; pass x.contiguous\(\)"),
+        (torch.zeros(3, 4, requires_grad=True), "x requires a gradient, which emitted"),
     ],
 )
 def test_kernels_take_only_what_they_were_compiled_for(
@@ -167,6 +168,13 @@ def test_kernels_take_only_what_they_were_compiled_for(
     expect_tensor("x", torch.zeros(3, 4), (3, 4), "float32")
     with pytest.raises(ValueError, match=message):
         expect_tensor("x", tensor, (3, 4), "float32")
+
+
+def test_parameters_have_kernels_without_gradients(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with torch.no_grad():
+        x = torch.zeros(3, 4, requires_grad=True)
+        expect_tensor("x", x, (3, 4), "float32")
 
 
 def test_tensors_on_the_cpu_need_the_interpreter(monkeypatch: pytest.MonkeyPatch):
