@@ -93,6 +93,7 @@ LATE = {
     "comet.runtime.child:_times": TORCH,
     "comet.runtime.child:expect_gpu": TORCH,
     "comet.runtime.child:outcome": TORCH,
+    "comet.runtime.program:expect_tensor": TORCH,
     "comet.runtime.peer_memory:__init__": BACKEND,
     "comet.runtime.peer_memory:_iris": BACKEND,
     "comet.tools.comet_cost:_module": FLAGS,

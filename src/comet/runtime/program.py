@@ -99,6 +99,8 @@ def expect_tensor(
     only Triton's interpreter runs kernels. Kernels have no gradients, so none may be
     asked for.
     """
+    import torch
+
     if not hasattr(tensor, "is_contiguous"):
         kind = type(tensor)
         raise ValueError(
