@@ -47,6 +47,7 @@ from comet.passes.triton.lower_to_triton.ops import (
     accumulated,
     accumulator_of,
     contraction,
+    started,
 )
 from comet.passes.triton.lower_to_triton.sums import added_to_earlier, start_of
 from comet.passes.triton.lower_to_triton.table import lowers
@@ -124,13 +125,16 @@ class TemporalLowering:
         }
         for argument, value in outer.items():
             self._check_split(argument, value)
-        fold = (scope.tile(value) for value in self._node.iter_args)
-        accumulators = dict(starts) | {
-            index: next(fold)
-            for index, result in enumerate(self._results)
-            if result.combiner is Combiner.FOLD
-        }
+        accumulators = dict(starts)
+        for index, value in zip(self._folds(), self._node.iter_args, strict=True):
+            tile, inside = scope.tile(value), self._results[index].inner
+            accumulators[index] = started(scope, tile, inside) if self._loops else tile
         return self._loop(0, inner, outer, accumulators)
+
+    def _folds(self) -> list[int]:
+        """Return the results that begin with iter_args."""
+        results = enumerate(self._results)
+        return [index for index, each in results if each.combiner is Combiner.FOLD]
 
     def _check(self, result: _Result) -> None:
         """Reject what a kernel cannot hold: assembled registers, sums in memory."""
@@ -337,12 +341,7 @@ class TemporalLowering:
     ) -> list[Tile | Buffer]:
         """Write the body; return its values, combined with what was there before."""
         arguments = self._node.region_iter_args
-        folds = [
-            index
-            for index, result in enumerate(self._results)
-            if result.combiner is Combiner.FOLD
-        ]
-        for argument, index in zip(arguments, folds, strict=True):
+        for argument, index in zip(arguments, self._folds(), strict=True):
             scope.values[argument] = accumulators[index]
         continued = {
             result.inner: accumulators[index]

@@ -203,7 +203,13 @@ def accumulated(
 def accumulator_of(scope: Scope, number: float, like: SSAValue) -> Tile:
     """Write the start of an accumulator, of the type of the compound value `like`."""
     dims = _in_order_of_terms(like, scope.constexprs.blocks)
-    tile = filled(scope, number, dims, element_type_of(like), None)
+    return started(
+        scope, filled(scope, number, dims, element_type_of(like), None), like
+    )
+
+
+def started(scope: Scope, tile: Tile, like: SSAValue) -> Tile:
+    """Return the start of an accumulator; a number gets the type of `like`."""
     return tile if tile.dims else Tile(typed_start(scope, tile.value, like), ())
 
 

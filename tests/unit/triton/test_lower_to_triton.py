@@ -266,6 +266,25 @@ def test_positions_of_single_elements_are_converted(tmp_path: Path):
     assert report["ok"], report
 
 
+def test_a_fold_to_numbers_begins_with_their_type(tmp_path: Path):
+    """Triton takes a number for f32, and a loop keeps the types it begins with."""
+    text = """
+    !x = tensor<64xbf16, #compound.dims<N>>
+    !s = tensor<bf16, #compound.dims<>>
+    func.func @main(%x: !x) -> !s {
+      %top = compound.reduce max %x : !x -> !s
+      %shifted = compound.map sub %x, %top : !x, !s -> !x
+      %e = compound.map exp %shifted : !x -> !x
+      %l = compound.reduce add %e : !x -> !s
+      func.return %l : !s
+    }"""
+    tiled = 'stream,fuse,tile{factors="l: warps=1; top_n: N=4"}'
+    passes = f"decompose,{tiled},outline-kernels,lower-to-triton"
+    source = emitted(text, f"{hardware('h200x1.yaml')},{passes}")
+    assert "l = tl.zeros((), dtype=tl.bfloat16)" in source
+    compile_all({"fold": source}, tmp_path, "sm_90")
+
+
 @pytest.mark.parametrize("element", ["f32", "i32", "i64"])
 def test_a_position_that_a_slice_takes_is_a_number(element: str, tmp_path: Path):
     text = f"""
