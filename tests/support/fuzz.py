@@ -33,8 +33,8 @@ from interpreting import SETTINGS
 
 LONGEST = 180.0
 """Seconds of processor time after which a worker that does not answer is ended."""
-IDLE = 60.0
-"""Seconds in which a worker that waits for nothing uses some processor time."""
+IDLE = 100.0
+"""Seconds in which a worker uses some processor time, or its compiler answers."""
 OUT = ROOT / "out" / "fuzz"
 SHOWN = 25
 """Refusals in the report."""

@@ -27,6 +27,8 @@ class Case:
     """Texts by file name; `in.mlir` or `in.yaml` is what comet-opt reads."""
     passes: str = ""
     target: str = "mlir"
+    compiles: bool = False
+    """Whether kernels are compiled for their GPU, not only read by Triton."""
 
     @property
     def input(self) -> str:
@@ -62,7 +64,12 @@ class Case:
     def save(self, folder: Path) -> None:
         """Write the files, and how they are run."""
         self.write(folder)
-        how = {"family": self.family, "passes": self.passes, "target": self.target}
+        how: dict[str, object] = {
+            "family": self.family,
+            "passes": self.passes,
+            "target": self.target,
+        }
+        how["compiles"] = self.compiles
         (folder / "case.json").write_text(json.dumps(how, indent=1) + "\n")
 
 
@@ -74,7 +81,8 @@ def load(folder: Path) -> Case:
         for file in sorted(folder.iterdir())
         if file.suffix in (".mlir", ".yaml")
     }
-    return Case(how["family"], texts, how["passes"], how["target"])
+    compiles = how.get("compiles", False)
+    return Case(how["family"], texts, how["passes"], how["target"], compiles)
 
 
 Kind: TypeAlias = Literal[

@@ -2,151 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from math import prod
 from random import Random
 
+from fuzz_program import INTEGERS, LARGEST, Program, Step, Value, fit
+
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 48, 130)
 NAMES = ("M", "N", "K", "L", "B")
-LARGEST = 6000
-"""Elements of one value."""
-INTEGERS = ("i1", "i32", "i64")
-"""Values of these are conditions and positions, which few ops take."""
 LONG = 0.15
 """The fraction of programs that are long: up to 60 ops."""
-
-
-@dataclass(frozen=True)
-class Value:
-    """A tensor with named dimensions."""
-
-    name: str
-    extents: Mapping[str, int]
-    element: str
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """The names of the dimensions, in order."""
-        return tuple(self.extents)
-
-    @property
-    def type(self) -> str:
-        """The type of the tensor."""
-        shape = "".join(f"{extent}x" for extent in self.extents.values())
-        names = ", ".join(self.extents)
-        return f"tensor<{shape}{self.element}, #compound.dims<{names}>>"
-
-
-@dataclass
-class Program:
-    """A function that grows op by op."""
-
-    random: Random
-    extents: dict[str, int]
-    """The extents of dimensions; values may have a part of one, or more."""
-    arguments: list[Value] = field(default_factory=list[Value])
-    values: list[Value] = field(default_factory=list[Value])
-    lines: list[str] = field(default_factory=list[str])
-    shards: dict[str, str] = field(default_factory=dict[str, str])
-    """The shardings of arguments and results, by name."""
-
-    def value(self, name: str, dims: Sequence[str], element: str) -> Value:
-        """Return a tensor of whole dimensions."""
-        return Value(name, {dim: self.extents[dim] for dim in dims}, element)
-
-    def add(
-        self,
-        op: str,
-        inputs: Sequence[Value],
-        dims: Sequence[str] | Mapping[str, int],
-        element: str,
-    ) -> Value:
-        """Append `op` on the inputs; return its result, of their extents if any."""
-        known = dict(self.extents)
-        for value in inputs:
-            known |= value.extents
-        if not isinstance(dims, Mapping):
-            dims = {dim: known[dim] for dim in dims}
-        result = Value(f"%v{len(self.lines)}", dims, element)
-        names = ", ".join(value.name for value in inputs)
-        types = ", ".join(value.type for value in inputs)
-        arrow = " -> " if inputs else ""
-        body = op.replace("$", names)
-        types = f"{types}{arrow}{result.type}"
-        self.lines.append(f"  {result.name} = compound.{body} : {types}")
-        if element not in INTEGERS:
-            self.values.append(result)
-        return result
-
-    def map(self, kind: str, *inputs: Value) -> Value:
-        """Append a map; the result has the dimensions of all inputs, in any order."""
-        if len({value.element for value in inputs}) > 1:
-            inputs = tuple(self.cast(value, "f32") for value in inputs)
-        dims = list(dict.fromkeys(dim for value in inputs for dim in value.dims))
-        if self.random.random() < 0.2:
-            self.random.shuffle(dims)
-        if self.size(dims) > LARGEST or not fit(*inputs):
-            return inputs[0]
-        return self.add(f"map {kind} $", inputs, dims, inputs[0].element)
-
-    def cast(self, value: Value, element: str) -> Value:
-        """Append a cast, unless the element type is that one."""
-        if value.element == element:
-            return value
-        return self.add("cast $", [value], value.dims, element)
-
-    def reduce(self, kind: str, value: Value, dropped: Sequence[str]) -> Value:
-        """Append a reduction of these dimensions."""
-        kept = [dim for dim in value.dims if dim not in dropped]
-        return self.add(f"reduce {kind} $", [value], kept, value.element)
-
-    def size(self, dims: Sequence[str]) -> int:
-        """Return the number of elements of a tensor."""
-        count = 1
-        for dim in dims:
-            count *= self.extents[dim]
-        return count
-
-    def any(self) -> Value:
-        """Return a value, mostly a late one."""
-        late = self.values[-3:]
-        return self.random.choice(late if self.random.random() < 0.6 else self.values)
-
-    def text(self, results: Sequence[Value]) -> str:
-        """Return the module: the function, and a copy of it as its reference."""
-        types = ", ".join(value.type for value in results)
-        names = ", ".join(value.name for value in results)
-        body = "\n".join([*self.lines, f"  func.return {names} : {types}", "}"])
-        return (
-            f"func.func @main{self._head(results, self.shards)} {{\n{body}\n"
-            f"func.func private @main__reference{self._head(results, {})}\n"
-            f"    attributes {{comet.reference}} {{\n{body}\n"
-        )
-
-    def _head(self, results: Sequence[Value], shards: Mapping[str, str]) -> str:
-        """Return arguments and results, with the dimension that ranks share of each."""
-
-        def shared(value: Value) -> str:
-            if value.name not in shards:
-                return value.type
-            return f"{value.type} {{collective.shard = {shards[value.name]}}}"
-
-        arguments = ", ".join(f"{each.name}: {shared(each)}" for each in self.arguments)
-        return f"({arguments}) -> ({', '.join(map(shared, results))})"
-
-    def share(self, results: Sequence[Value]) -> None:
-        """Say for arguments, and for all results, what ranks share."""
-        for value in (*self.arguments, *results):
-            dims = [f'{dim} = ["rank"]' for dim in value.dims]
-            self.shards[value.name] = f"{{{self.random.choice(['', *dims, *dims])}}}"
-
-
-def fit(*values: Value) -> bool:
-    """Whether values have equal extents along their common dimensions."""
-    known: dict[str, int] = {}
-    pairs = [pair for value in values for pair in value.extents.items()]
-    return all(known.setdefault(dim, extent) == extent for dim, extent in pairs)
+DEEP_NAMES = ("D", "E", "F")
+DEEP = 0.1
+"""The fraction of programs of up to 8 dimensions, and that with many of extent 1."""
 
 
 def unary(p: Program) -> None:
@@ -332,9 +200,29 @@ def selection(p: Program) -> None:
         p.add("map select $", inputs, dims, one.element)
 
 
+def whole(p: Program) -> None:
+    """Sums, differences, minima and maxima of given integers, as a float."""
+    given = [value for value in p.arguments if value.element in ("i32", "i64")]
+    if not given:
+        return
+    value = p.random.choice(given)
+    for _ in range(p.random.randint(0, 3)):
+        alike = [v for v in given if v.element == value.element and fit(v, value)]
+        other = p.random.choice([value, *alike])
+        dims = dict.fromkeys((*value.dims, *other.dims))
+        if p.size(list(dims)) <= LARGEST:
+            kind = p.random.choice(("add", "sub", "max", "min"))
+            both = [value, other]
+            value = p.add(f"map {kind} $", both, list(dims), value.element)
+    if value.dims and p.random.random() < 0.4:
+        dropped = p.random.sample(value.dims, 1)
+        value = p.reduce(p.random.choice(("add", "max")), value, dropped)
+    p.cast(value, "f32")
+
+
 def counted(p: Program) -> None:
     """Integers of conditions, or of exact multiples of arguments, added up or not."""
-    given = [value for value in p.arguments if value.element != "i1"]
+    given = [value for value in p.arguments if value.element not in INTEGERS]
     where, element = condition(p), p.random.choice(("i32", "i64"))
     if p.random.random() < 0.5:
         eight = p.add("fill 8.0", [], [], (where := p.random.choice(given)).element)
@@ -510,38 +398,64 @@ def fold(p: Program) -> None:
     p.values.append(result)
 
 
-STEPS: tuple[Callable[[Program], None], ...] = (
+STEPS: tuple[Step, ...] = (
     *(unary, unary, binary, binary, binary, contraction, contraction, contraction),
     *(reduction, reduction, softmax, norm, cast, constant, position, renaming, fold),
     *(attention, attention),
-    *(part, joined, counted, selection, selection, gathering, gathering, scattering),
+    *(
+        part,
+        joined,
+        counted,
+        whole,
+        selection,
+        selection,
+        gathering,
+        gathering,
+        scattering,
+    ),
 )
 
 
-def program(random: Random, shared: bool = False) -> tuple[str, tuple[str, ...]]:
+def program(
+    random: Random, shared: bool = False, more: Sequence[Step] = ()
+) -> tuple[str, tuple[str, ...]]:
     """
     Return a module at random, and the names of its dimensions.
 
-    If it is `shared`, arguments and results say what ranks have of them.
+    If it is `shared`, arguments and results say what ranks have of them. With `more`
+    steps, of which a third are, it has no reference.
     """
-    names = NAMES[: random.randint(1, 4)]
-    p = Program(random, {name: random.choice(EXTENTS) for name in names})
+    p = Program(random, _extents(random))
+    names = list(p.extents)
     for number in range(random.randint(1, 4)):
-        dims = random.sample(names, random.randint(min(1, number), min(len(names), 4)))
+        most = len(names) if len(names) > 4 else min(len(names), 4)
+        dims = random.sample(names, random.randint(min(1, number), most))
         while p.size(dims) > LARGEST:
             dims.pop()
-        elements = ("f32", "f32", "f16", "bf16") + (("i1",) if number else ())
+        elements = ("f32", "f32", "f16", "bf16")
+        elements += ("i1", "i32") if number else ()
         element = random.choice(elements)
         p.arguments.append(p.value(f"%a{number}", dims, element))
-    p.values += [value for value in p.arguments if value.element != "i1"]
+    p.values += [value for value in p.arguments if value.element not in INTEGERS]
     steps = random.randint(8, 24) if random.random() < LONG else random.randint(1, 7)
     for _ in range(steps):
-        random.choice(STEPS)(p)
+        random.choice(more if more and random.random() < 0.3 else STEPS)(p)
     used = dict.fromkeys(dim for value in p.values for dim in value.dims)
     results = _results(p)
     if shared:
         p.share(results)
-    return p.text(results), tuple(used)
+    return p.text(results, not more), tuple(used)
+
+
+def _extents(random: Random) -> dict[str, int]:
+    """Return the extents of dimensions: a few, or many small ones, or many of 1."""
+    if random.random() < DEEP:
+        names = NAMES + DEEP_NAMES[: random.randint(0, len(DEEP_NAMES))]
+        return {name: random.choice((1, 2, 2, 3)) for name in names}
+    extents = {n: random.choice(EXTENTS) for n in NAMES[: random.randint(1, 4)]}
+    if random.random() < DEEP:
+        return {n: e if random.random() < 0.4 else 1 for n, e in extents.items()}
+    return extents
 
 
 def _results(p: Program) -> list[Value]:

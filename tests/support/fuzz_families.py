@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from functools import cache
 from random import Random
@@ -13,26 +12,23 @@ import fuzz_graphs
 from fuzz_case import COST_FILES, FOLDER, ROOT, Case
 from fuzz_corpus import small_program, some_seed
 from fuzz_ir import edited, generic_text
-from fuzz_pipelines import (
-    accelerator,
-    attach,
-    in_one,
-    many_ranks,
-    one_gpu,
-    some_pass,
+from fuzz_named import named_op
+from fuzz_options import (
+    ONLY_ON_GPUS,
+    first_compiled,
+    naming,
+    on_accelerator,
     with_options,
-    with_other_numbers,
 )
+from fuzz_pipelines import accelerator, attach, many_ranks, one_gpu, some_pass
 from fuzz_text import NUMBERS, mutated
 from gpu_ranks import SHARED_TEXTS
 from semantics import parse_module, run_passes
 from sync_mutations import mutants
-from xdsl.dialects.builtin import StringAttr
-from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.schedule.plan_string import PLAN
-
+COMPILED = 0.1
+"""The fraction of programs whose kernels are also compiled for their GPU."""
 SAMPLES = ("edge", "cloud", "h200x1", "h200x8", "mi300x8")
 
 
@@ -170,14 +166,11 @@ def plan(random: Random) -> Case:
 
 
 def _program(family: str, random: Random, text: str, dims: tuple[str, ...]) -> Case:
-    named = family == "named"
-    if random.random() < (0.4 if named else 0.2):
-        specs, target = in_one(random, dims)
-    else:
-        chains = {"comet": accelerator, "triton": random.choice((one_gpu, many_ranks))}
-        target = random.choice(("comet", "triton", "triton"))
-        specs = chains[target](random, dims, named)
-    return Case(family, {"in.mlir": text}, ",".join(specs), target)
+    chains = {"comet": accelerator, "triton": random.choice((one_gpu, many_ranks))}
+    target = random.choice(("comet", "triton", "triton"))
+    specs = chains[target](random, dims, family == "named")
+    compiles = target == "triton" and random.random() < COMPILED
+    return Case(family, {"in.mlir": text}, ",".join(specs), target, compiles)
 
 
 def elementary(random: Random) -> Case:
@@ -195,45 +188,51 @@ def shared(random: Random) -> Case:
 
 
 def options(random: Random) -> Case:
-    """A program that `triton-distributed` compiles, with some of its options."""
-    kind = random.choice(("elementary", "shared", "named"))
+    """A program that a pipeline compiles, with some of its options."""
+    kind = random.choice(("elementary", "shared", "named", "mixed"))
+    text, dims = _text(kind, random)
+    on_gpus = kind == "shared" or ONLY_ON_GPUS.search(text) is not None
+    if not on_gpus and random.random() < 0.4:
+        specs = ",".join(on_accelerator(random, text, dims))
+        return Case("options", {"in.mlir": text}, specs, "comet")
+    hardware, compile_ = with_options(random, text, dims, kind == "shared")
+    if random.random() < 0.6 and (found := first_compiled(text, hardware, compile_)):
+        compile_ = f"{compile_[:-1]}{naming(random, found, compile_, text)}}}"
+    passes, compiles = f"{hardware},{compile_}", random.random() < COMPILED
+    return Case("options", {"in.mlir": text}, passes, "triton", compiles)
+
+
+def _text(kind: str, random: Random) -> tuple[str, tuple[str, ...]]:
+    """Return a program of a kind, and its dimensions."""
     if kind == "named":
-        text, dims = fuzz_graphs.graph(random)
+        return fuzz_graphs.graph(random)
+    if kind == "mixed":
+        return fuzz_elementary.program(random, more=[named_op])
+    return fuzz_elementary.program(random, shared=kind == "shared")
+
+
+def several(random: Random) -> Case:
+    """A module of two or three functions, to the last level that holds several."""
+    texts: list[str] = []
+    names: tuple[str, ...] = ()
+    kind = random.choice(("elementary", "named", "mixed"))
+    for number in range(random.choice((2, 2, 3))):
+        text, dims = _text(kind, random)
+        names = (*names, *dims)
+        texts.append(text.replace("@main", f"@main{number or ''}"))
+    if random.random() < 0.5:
+        hardware, compile_ = with_options(random, "".join(texts), names)
+        specs = [hardware, f"{compile_[:-1]} to=dataflow}}"]
     else:
-        text, dims = fuzz_elementary.program(random, shared=kind == "shared")
-    hardware, compile_ = with_options(random, dims, kind == "shared")
-    if random.random() < 0.25 and "ctas" not in compile_:
-        compile_ = f'{compile_[:-1]} kernels="{_some_kernels(text, random)}"}}'
-    if random.random() < 0.6 and (plan := _chosen_plan(text, hardware, compile_)):
-        compile_ = f'{compile_[:-1]} factors="{with_other_numbers(plan, random)}"}}'
-    return Case("options", {"in.mlir": text}, f"{hardware},{compile_}", "triton")
-
-
-def _some_kernels(text: str, random: Random) -> str:
-    """Return kernels that store the results of @main, and some other values."""
-    body, _, returned = text.partition("func.return ")
-    results = re.findall(r"%(\w+)", returned.partition(":")[0])
-    made = re.findall(r"^ *%(\w+) = ", body, re.MULTILINE)
-    stored = [name for name in made if name in results or random.random() < 0.2]
-    return "".join(f"{name}{random.choice((' ', '; '))}" for name in stored).strip(" ;")
-
-
-def _chosen_plan(text: str, hardware: str, compile_: str) -> str:
-    """Return the plan that a pipeline chooses for @main; none if it refuses it."""
-    to_plan = f"{hardware},{compile_[:-1]} to=dataflow}}"
-    try:
-        module = run_passes(parse_module(text), to_plan)
-    except Exception:
-        return ""
-    main = SymbolTable.lookup_symbol(module, "main")
-    assert main is not None
-    chosen = main.attributes.get(PLAN)
-    return chosen.data if isinstance(chosen, StringAttr) else ""
+        chain = random.choice((accelerator, one_gpu, many_ranks))
+        specs = chain(random, names, True)[:-1]
+    return Case("several", {"in.mlir": "".join(texts)}, ",".join(specs))
 
 
 def named(random: Random) -> Case:
-    """A program of named ops, to any target."""
-    return _program("named", random, *fuzz_graphs.graph(random))
+    """A program of named ops, or of both kinds, to any target."""
+    kind = random.choice(("named", "named", "mixed"))
+    return _program("named", random, *_text(kind, random))
 
 
 def sync(random: Random) -> Case:
@@ -268,13 +267,15 @@ FAMILIES: dict[str, Callable[[Random], Case]] = {
     "shared": shared,
     "named": named,
     "options": options,
+    "several": several,
     "sync": sync,
 }
 SHARES = {
     "mlir": 8,
     "elementary": 3,
     "shared": 2,
-    "options": 3,
+    "options": 4,
+    "several": 1,
     "named": 2,
     "sync": 1,
     "cost": 2,

@@ -70,7 +70,7 @@ class Graph:
             shapes = [
                 [extents[d] for d in names] for names in (*op.operands, op.result)
             ]
-            if all(_size(shape) <= LARGEST for shape in shapes) and _is_legal(
+            if all(_size(shape) <= LARGEST for shape in shapes) and is_legal(
                 op, extents
             ):
                 return extents
@@ -119,7 +119,7 @@ def _size(shape: list[int]) -> int:
     return count
 
 
-def _is_legal(op: NamedOp, extents: dict[str, int]) -> bool:
+def is_legal(op: NamedOp, extents: dict[str, int]) -> bool:
     """Whether the ops of that kind take these extents: masks need as many keys."""
     if "HG" in extents and extents["HG"] % extents["H"]:
         return False

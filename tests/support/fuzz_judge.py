@@ -12,6 +12,7 @@ from time import process_time
 
 from comet_rules import check
 from fuzz_case import FOLDER, ROOT, Case, Verdict
+from fuzz_compiling import fault
 from fuzz_meaning import (
     ROUNDINGS,
     Hang,
@@ -22,6 +23,7 @@ from fuzz_meaning import (
     meaning_of,
     sensitivity,
 )
+from fuzz_refusal import unclear
 from semantics import comet_context, parse_module
 from tool_run import ToolRun, comet_cost_command, comet_opt_command
 from xdsl.dialects import func
@@ -42,16 +44,20 @@ LIMITS = {
     "shared": 60.0,
     "named": 60.0,
     "options": 60.0,
+    "several": 60.0,
     "sync": 40.0,
 }
 """Seconds of processor time that a case may take; others less."""
 LIMIT = 15.0
 RUN = ("elementary", "shared", "named", "options", "sync")
 """Families whose programs come with a reference, so that they can be run."""
-MEANT = ("mlir", "elementary", "shared", "named", "options")
+MEANT = ("mlir", "elementary", "shared", "named", "options", "several")
 """Families whose programs are interpreted before and after each pass."""
+RIGHT = ("elementary", "shared", "named", "options", "several")
+"""Families of programs without mistakes, so that a refusal is about what passes do."""
 SLOW = 8.0
 """Seconds of processor time of a run that is not repeated with another seed."""
+EMITTED = "emitted.py"
 
 EPOCHS = 3
 """Launches of a program, so that a slot is used twice."""
@@ -74,6 +80,11 @@ def _judged(case: Case, folder: Path) -> Verdict:
         return spoken(comet_cost_command(case.arguments(folder)), folder)
     done = comet_opt_command(case.arguments(folder))
     verdict = spoken(done, folder)
+    if verdict.kind == "refused" and case.family in RIGHT:
+        lacking = unclear(verdict.message, case.passes)
+        return (
+            Verdict("message", f"{lacking}: {verdict.message}") if lacking else verdict
+        )
     if verdict.kind != "accepted":
         return verdict
     if case.target == "mlir" and (trip := _read_again(done.out, folder)) is not None:
@@ -143,7 +154,9 @@ def _meaning(case: Case, folder: Path) -> Verdict | None:
         for module in modules:
             if broken := check(write_files(module)):
                 return Verdict("illegal file", str(broken[0]))
-    return _run(reached, folder) if case.target == "triton" else None
+    if case.target != "triton":
+        return None
+    return _run(reached, folder) or _compiled(case, folder / EMITTED)
 
 
 def _run(module: ModuleOp, folder: Path) -> Verdict | None:
@@ -153,7 +166,7 @@ def _run(module: ModuleOp, folder: Path) -> Verdict | None:
     from comet.runtime.program import Program, load_module, program_of
     from comet.runtime.request import Request
 
-    output, path = StringIO(), folder / "emitted.py"
+    output, path = StringIO(), folder / EMITTED
     TritonTarget().emit(comet_context(), module, output)
     path.write_text(output.getvalue())
     program = program_of(load_module(str(path)), str(path))
@@ -181,6 +194,16 @@ def _run(module: ModuleOp, folder: Path) -> Verdict | None:
         if not facts["ok"] and not _is_rounding(module, inputs, error):
             return Verdict("wrong", f"when run: error {error}")
     return None
+
+
+def _compiled(case: Case, path: Path) -> Verdict | None:
+    """Compile the kernels of a module for their GPU, or have them read by Triton."""
+    target = "gfx942" if "mi300x8" in case.passes else "sm_90"
+    told = fault(path, target, case.compiles)
+    may_spill = "spilled" in told and "factors=" in case.passes
+    if not told or may_spill:
+        return None
+    return Verdict("wrong", f"when compiled for {target}: {told}"[:LONGEST])
 
 
 def _group_size(module: ModuleOp) -> int:

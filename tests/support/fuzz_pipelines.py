@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields
 from functools import cache
 from random import Random
@@ -129,124 +128,6 @@ def _copies(random: Random) -> Specs:
         "mask-copies",
     )
     return passes[: random.choice((0, 1, 2, 3, 4, 5, 6, 6))]
-
-
-def in_one(random: Random, dims: Sequence[str]) -> tuple[Specs, str]:
-    """Return a pipeline that is one pass, and the target that it leads to."""
-    dim = random.choice(dims or ["M"])
-    if random.random() < 0.3:
-        strategy = random.choice(("isolate_contractions", *STRATEGIES))
-        shared = random.choice(("", *_shared_on_edge(random, dims or ["M"])))
-        options = f"strategy={strategy}{shared}"
-        return (attach("edge"), f"comet-accelerator{{{options}}}"), "comet"
-    ranks = random.choice((1, 2, 3, 4))
-    options = f"strategy={random.choice(STRATEGIES)}"
-    if ranks > 1:
-        axes = random.choice((dim, dim, f'"{dim}:rank"'))
-        options += f" pattern={random.choice(PATTERNS)} dim={axes}"
-    machine = "h200x1" if ranks == 1 else "h200x8"
-    return (attach(machine), f"triton-distributed{{ranks={ranks} {options}}}"), "triton"
-
-
-OPTIONS: Mapping[str, Sequence[str]] = {
-    "kind": ("allreduce", "reduce_scatter_all_gather"),
-    "stream": ("false",),
-    "scales": ("all", "none"),
-    "exp": ("exp", "exp2"),
-    "maxima": ("false",),
-    "reciprocals": ("false",),
-    "strategy": STRATEGIES,
-    "between": ("recompute", "spill"),
-    "narrow": ("none",),
-    "merge": ("launch", "last"),
-    "launches": ("none",),
-    "share": ("all", "none"),
-    "order": ("longest", "index"),
-    "unmask": ("all", "none"),
-    "persist": ("all", "all", "none", "auto"),
-    "copies": ("pointers", "descriptors", "descriptors"),
-    "specialize": ("true", "true", "false"),
-    "stores": ("all",),
-}
-"""Options of `triton-distributed` with values that ask for something."""
-EXCHANGES: Mapping[str, Sequence[str]] = {
-    "sources=each": PATTERNS,
-    "sources=all": PATTERNS,
-    "persistent=true": ("fused", "auto"),
-    "persistent=false": ("fused", "auto"),
-    "inputs=symmetric": ("pull", "auto"),
-}
-"""Options of several ranks, with the patterns to which they apply."""
-
-
-def with_options(random: Random, dims: Sequence[str], shared: bool = False) -> Specs:
-    """
-    Return `triton-distributed` with some of its options.
-
-    `shared` programs say themselves what ranks have.
-    """
-    ranks = random.choice((2, 3, 4) if shared else (1, 1, 2, 3, 4))
-    ctas = 1 if shared else random.choice((1, 1, 1, 1, 1, 1, 2, 2, 3, 4))
-    given = {"ranks": str(ranks), **_some(OPTIONS, random)}
-    if ranks > 1:
-        given["pattern"] = pattern = random.choice(PATTERNS)
-        applying = [text for text, takes in EXCHANGES.items() if pattern in takes]
-        if random.random() < 0.4:
-            name, value = random.choice(applying).split("=")
-            given[name] = value
-    if max(ranks, ctas) > 1 and not shared:
-        given["dim"] = _shared_by(random, dims or ["M"], ranks, ctas)
-    if ctas > 1:
-        given = {n: v for n, v in given.items() if n != "kind"} | {"ctas": str(ctas)}
-    elif random.random() < 0.15:
-        parts = f'"{random.choice(dims or ["M"])}={random.choice((2, 3, 4))}"'
-        given["split"] = random.choice(("none", parts, parts))
-    options = " ".join(f"{name}={value}" for name, value in given.items())
-    machine = random.choice(("h200x8", "mi300x8")) if ranks > 1 else "h200x1"
-    return attach(machine), f"triton-distributed{{{options}}}"
-
-
-NUMBERS = {
-    "warps": (1, 2, 4, 8),
-    "stages": (1, 2, 3, 4),
-    "group": (1, 2, 3, 8),
-    "cluster": (1, 1, 2),
-    "subtiles": (1, 2, 4),
-    "parts": (1, 2),
-}
-"""Launch numbers of kernels."""
-
-
-def with_other_numbers(plan: str, random: Random) -> str:
-    """Return a plan with other loops, and with other launch numbers of its kernels."""
-
-    def other(found: re.Match[str]) -> str:
-        if random.random() < 0.4:
-            return found[0]
-        numbers = NUMBERS.get(found[1], (1, 2, 2, 2, 3, 4, 5))
-        return f"{found[1]}={random.choice(numbers)}"
-
-    return re.sub(r"(\w+)=(\d+)", other, plan)
-
-
-def _some(options: Mapping[str, Sequence[str]], random: Random) -> dict[str, str]:
-    """Return values of a few options."""
-    chosen = [name for name in options if random.random() < 0.2]
-    return {name: random.choice(options[name]) for name in chosen}
-
-
-def _shared_by(random: Random, dims: Sequence[str], ranks: int, ctas: int) -> str:
-    """Return the dimension that ranks or programs share, or one for each."""
-    one, *others = random.sample(dims, min(len(dims), 2))
-    if min(ranks, ctas) > 1 and others and random.random() < 0.6:
-        return f'"{one}:rank;{others[0]}:cta"'
-    return one
-
-
-def _shared_on_edge(random: Random, dims: Sequence[str]) -> Sequence[str]:
-    """Return ways to say what clusters and cores share."""
-    one, two = random.choice(dims), random.choice(dims)
-    return (f" dim={one}", f" dim={one},{two}", f' dim="{one}:cx,cy;{two}:kx,ky"')
 
 
 @cache

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from covering import EVERY_CASE
 from fuzz import Worker
+from fuzz_compiling import fault
 from fuzz_families import FAMILIES
 from fuzz_judge import spoken
 from fuzz_meaning import difference, meaning_of, sensitivity
+from fuzz_refusal import unclear
 from fuzz_worker import Task
 from semantics import parse_module, random_inputs, run_passes
 from tool_run import ToolRun
@@ -25,6 +27,7 @@ CASES = {
     "shared": range(2, 3),
     "named": range(3, 4),
     "options": range(5, 7),
+    "several": range(2, 3),
     "sync": range(7, 8),
 }
 """The cases of each family that are tried; `make exhaustive` tries more."""
@@ -69,6 +72,68 @@ def test_an_error_quotes_no_module(what: str, kind: str) -> None:
 )
 def test_what_succeeds_says_warnings_only(said: str, kind: str) -> None:
     assert spoken(ToolRun(0, "", f"{said}\n"), Path("folder")).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("said", "lacking"),
+    [
+        ("in.mlir:1:1: error: tile: M = 4 has no 3 tiles; take 2", ""),
+        ("in.mlir:1:1: in @f, 'compound.map' op %y: error: tile: no; take K=2", ""),
+        ("comet-opt: error: pass 'tile': it is no number; write one", ""),
+        ("comet-opt: error: tile: M = 4 has no 3 tiles; take 2", "no location"),
+        ("in.mlir:1:1: error: M = 4 has no 3 tiles; take 2", "no location, or no pass"),
+        ("in.mlir:1:1: error: tiles: M = 4 has no 3 tiles; take 2", "there is no pass"),
+        ("in.mlir:1:1: error: tile: M = 4 has no 3 tiles", "no way out"),
+        ("in.mlir:1:1: error: tile: too many; use ctas=1", "ctas is no option of tile"),
+        ("in.mlir:1:1: error: split: too many; use ranks=1", ""),
+    ],
+)
+def test_a_refusal_says_where_which_pass_why_and_what_then(said: str, lacking: str):
+    pipeline = "triton-distributed{ranks=2}" if "ranks" in said else "decompose,tile"
+    found = unclear(said, pipeline)
+    assert found.startswith(lacking) if lacking else not found
+
+
+NUMBER_IN_A_LOOP = """
+import torch
+import triton
+import triton.language as tl
+from comet.runtime import Program, Tensor
+
+
+@triton.jit
+def kernel(x_ptr, N: tl.constexpr):
+    most = {start}
+    for n in range(N):
+        most = tl.maximum(most, tl.load(x_ptr + n)).to(tl.bfloat16)
+    tl.store(x_ptr, most)
+
+
+def launch(x):
+    kernel[(1,)](x, N=4, num_warps=1, num_stages=1)
+    return x
+
+
+PROGRAM = Program(
+    launch=launch,
+    reference=lambda x: x,
+    inputs=(Tensor((4,), "bfloat16"),),
+    outputs=(Tensor((4,), "bfloat16"),),
+)
+"""
+"""A kernel that Triton compiles if its loop keeps a type."""
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_kernel_that_only_the_interpreter_takes_is_found(whole: bool, tmp_path: Path):
+    starts = {"right": "tl.full((), 0.0, dtype=tl.bfloat16)", "wrong": "0.0"}
+    told: dict[str, str] = {}
+    for name, start in starts.items():
+        path = tmp_path / f"{name}.py"
+        path.write_text(NUMBER_IN_A_LOOP.format(start=start))
+        told[name] = fault(path, "sm_90", whole)
+    assert told["right"] == ""
+    assert "Loop-carried variable most has initial type fp32" in told["wrong"]
 
 
 CANCELLED = """

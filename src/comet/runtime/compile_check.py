@@ -233,8 +233,8 @@ def _without_data(inputs: Sequence[Tensor], world: int) -> list[torch.Tensor]:
     ]
 
 
-def compile_launch(launch: RequestedLaunch, target: str) -> Any:
-    """Compile the kernel of a launch for a target."""
+def source_of(launch: RequestedLaunch, target: str) -> Any:
+    """Return what Triton compiles for a launch; its target becomes the active one."""
     positions = {name: index for index, name in enumerate(launch.kernel.arg_names)}
     gpu = TARGETS[target]
     amd = gpu.backend == "hip"
@@ -256,6 +256,12 @@ def compile_launch(launch: RequestedLaunch, target: str) -> Any:
     )
     elsewhere: Any = Elsewhere(gpu)
     driver.set_active(elsewhere)
+    return source
+
+
+def compile_launch(launch: RequestedLaunch, target: str) -> Any:
+    """Compile the kernel of a launch for a target."""
+    source, gpu = source_of(launch, target), TARGETS[target]
     return triton.compile(source, target=gpu, options=dict(launch.options))
 
 
