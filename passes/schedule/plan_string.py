@@ -3,20 +3,21 @@ The plan string: loops and launch numbers for the nodes of a tile tree, as text.
 
 `p: M=4 N=8 warps=4 stages=3 group=8; c_k: K=8` gives the node @c_k its loop, and the
 kernel @p its grid and its launch numbers. Loops are ordered outermost first. Plans are
-the same for accelerators and GPUs; only the kernels of GPUs have launch numbers.
+the same for accelerators and GPUs; only the kernels of GPUs have launch numbers, and
+only in these may `BLOCK_M=64`, the size of a tile, stand for how many there are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.compound.dims import ALL_LAUNCH_NUMBERS
+from comet.dialects.compound.dims import ALL_LAUNCH_NUMBERS, ceil_div
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.node import NodeOp
@@ -32,6 +33,9 @@ PLAN = "comet.plan"
 
 Numbers: TypeAlias = tuple[tuple[str, int], ...]
 """Names with numbers, such as dimensions with the factors of their loops."""
+
+BLOCK = "BLOCK_"
+"""What the size of a tile is called: in plans, and in emitted kernels."""
 
 MOST_LISTED = 24
 """The most nodes that an error lists."""
@@ -120,6 +124,57 @@ def check_dims(entries: Sequence[PlanEntry], dims: Sequence[str]) -> None:
                     f"tile: plan entry '{entry}' names the unknown dimension {dim}; "
                     f"there are {', '.join(dims)}"
                 )
+
+
+def with_factors(
+    plan: Sequence[PlanEntry], nodes: Mapping[str, NodeOp]
+) -> tuple[PlanEntry, ...]:
+    """
+    Return a plan with numbers of tiles in place of sizes, such as BLOCK_M=64.
+
+    `nodes` are outermost first. Raises PassFailedException for a size that is no power
+    of two, and for a dimension with both.
+    """
+    entries = {entry.name: entry for entry in plan}
+    for name, node in nodes.items():
+        if name in entries and node.in_kernel:
+            found = [_factor(node, *n, entries) for n in entries[name].numbers]
+            if len(dict(found)) < len(found):
+                raise OpError(
+                    node,
+                    f"tile: plan entry '{entries[name]}' gives the tiles of a "
+                    "dimension both by number and by size; write one",
+                )
+            entries[name] = PlanEntry(name, tuple(found))
+    return tuple(entries.values())
+
+
+def _factor(
+    node: NodeOp, key: str, size: int, entries: Mapping[str, PlanEntry]
+) -> tuple[str, int]:
+    """Return a number of the plan of `node`, and a size as its number of tiles."""
+    dim = key.removeprefix(BLOCK)
+    if key in node.factors or dim not in node.factors:
+        return key, size
+    if size & (size - 1):
+        raise OpError(
+            node, f"tile: {key}={size} is no power of two, as the blocks of Triton are"
+        )
+    extent = node.outermost.extents.get(dim, node.extents[dim])
+    for outer in _around(node):
+        planned = entries.get(outer.node_name or "")
+        extent = ceil_div(
+            extent, 1 if planned is None else dict(planned.loops).get(dim, 1)
+        )
+    return dim, ceil_div(extent, size)
+
+
+def _around(node: NodeOp) -> Iterator[NodeOp]:
+    """Yield the nodes around one, the innermost first."""
+    above = node.parent_op()
+    while isinstance(above, NodeOp):
+        yield above
+        above = above.parent_op()
 
 
 def plan_nodes(func: FuncOp) -> dict[str, NodeOp]:

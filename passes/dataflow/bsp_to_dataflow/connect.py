@@ -84,8 +84,8 @@ class ConnectPass(ModulePass):
 
     tiles: str | None = None
     """
-    The tiles of kernels, `KERNEL: M=64 N=128; ..`, with or without launch numbers; or
-    `auto`.
+    The sizes of the tiles of kernels, `KERNEL: M=64 N=128; ..`, with or without launch
+    numbers; or `auto`.
     """
 
     inputs: Literal["copied", "symmetric"] = "copied"

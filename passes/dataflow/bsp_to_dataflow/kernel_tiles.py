@@ -7,7 +7,7 @@ better: wider tiles load less from peers, smaller ones send earlier.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
@@ -22,7 +22,7 @@ from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.dialects.schedule.node import NodeOp
-from comet.passes.schedule.plan_string import PLAN, PlanEntry, parse_plan
+from comet.passes.schedule.plan_string import BLOCK, PLAN, PlanEntry, parse_plan
 from comet.passes.schedule.retile import retile_node, set_loops
 from comet.passes.schedule.tile.gpu.finish import finish_kernel
 from comet.passes.schedule.tile.gpu.space import tilings_that_fit
@@ -47,8 +47,8 @@ def plan_tiles(program: ProgramOp, text: str) -> tuple[KernelTiles, ...]:
     """
     Return the tiles that `KERNEL: M=64 N=128; ..` gives to kernels of a program.
 
-    Launch numbers may follow, as in a plan. Raises `PassFailedException` for an unknown
-    kernel or dimension.
+    `BLOCK_M=64`, as in plans, says the same. Launch numbers may follow, as in a plan.
+    Raises `PassFailedException` for an unknown kernel or dimension.
     """
     kernels = {kernel.sym_name.data: kernel for kernel in program.kernels()}
     nodes = {name: computing_node(kernel) for name, kernel in kernels.items()}
@@ -63,15 +63,22 @@ def plan_tiles(program: ProgramOp, text: str) -> tuple[KernelTiles, ...]:
                 f"that computes; there are {names}",
             )
         looped = dict.fromkeys(dim for op in _nodes(node) for dim in op.factors)
-        for dim, _ in entry.loops:
+        tiles = {_tiled(dim, looped): size for dim, size in entry.loops}
+        for dim in tiles:
             if dim not in looped:
                 raise OpError(
                     node,
                     f"bsp-to-dataflow: tiles cut {dim}, over which @{entry.name} does "
                     f"not loop; it does over {', '.join(looped)}",
                 )
-        plans.append(KernelTiles(node, dict(entry.loops), entry.launch))
+        plans.append(KernelTiles(node, tiles, entry.launch))
     return tuple(plans)
+
+
+def _tiled(key: str, looped: Collection[str]) -> str:
+    """Return the dimension of a size, which may be called as in plans, BLOCK_M."""
+    dim = key.removeprefix(BLOCK)
+    return dim if key not in looped and dim in looped else key
 
 
 def computing_node(kernel: KernelOp) -> SpatialOp | None:

@@ -39,6 +39,7 @@ from comet.passes.schedule.plan_string import (
     plan_nodes,
     tile_plan_of,
     unknown_node,
+    with_factors,
 )
 from comet.passes.schedule.retile import retile, set_loops
 from comet.passes.search.goal import (
@@ -67,7 +68,8 @@ class TilePass(ChoosingPass, FunctionPass, ChoosesByGoal):
     factors: str = "auto"
     """
     A plan string, or `auto`: the function's `comet.plan` if it has one, else the plan
-    that the cost model ranks first.
+    that the cost model ranks first. In a plan M=4 cuts M into four tiles; in kernels of
+    GPUs BLOCK_M=64 does so into tiles of at most 64.
     """
 
     model: ModelOption = "paper"
@@ -95,6 +97,7 @@ class TilePass(ChoosingPass, FunctionPass, ChoosesByGoal):
 
 def tile_function(func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp) -> None:
     """Apply a plan, and finish the kernels of a GPU."""
+    plan = with_factors(plan, plan_nodes(func))
     apply_plan(func, plan, system)
     if system.gpu is not None:
         from comet.passes.schedule.tile.gpu.finish import finish_kernels

@@ -308,9 +308,12 @@ def test_options_that_do_not_fit(options: str, reason: str):
         transformed(PROGRAM, options)
 
 
-def test_tiles_of_kernels_are_those_asked_for():
+@pytest.mark.parametrize(
+    "tiles", ["make: M=4; twice: M=8", "make: BLOCK_M=4; twice: BLOCK_M=8"]
+)
+def test_tiles_of_kernels_are_those_asked_for(tiles: str):
     before = parse_module(PROGRAM)
-    after = transformed(PROGRAM, 'pattern=wait tiles="make: M=4; twice: M=8"')
+    after = transformed(PROGRAM, f'pattern=wait tiles="{tiles}"')
     grids = [op for op in after.walk() if isinstance(op, SpatialOp)]
     rows = {op.parent_op(): [row.factor for row in op.loops] for op in grids}
     named = {k.sym_name.data: rows[k] for k in kernels(after)}

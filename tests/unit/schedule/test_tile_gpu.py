@@ -12,6 +12,7 @@ from gpu_graphs import GRAPHS, H200, LAYERNORM, SOFTMAX
 from gpu_ranks import H200X8, MI300X8, SHARED_TEXTS
 from graph_text import Program
 from hardware import H200 as GPU
+from programs import graph_text
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
@@ -89,6 +90,35 @@ def test_a_plan_written_by_auto_gives_the_same_tiles_again() -> None:
         chosen = tiled(text, options)
         again = tiled(text, options, plan_of(chosen))
         assert str(again) == str(chosen)
+
+
+def test_a_plan_may_say_how_large_tiles_are() -> None:
+    text = SOFTMAX.format(M=77, N=2050, K=1000)
+    module = tiled(text, TWO_LOOPS)
+    grid, *loops = parse_plan(plan_of(module))
+    by_size = [f"{grid.name}: BLOCK_M=32"]
+    by_number = [f"{grid.name}: M=3"]
+    for loop in loops:  # over N, and over N and K in it
+        by_size += [f"{loop.name}: {' '.join(f'BLOCK_{d}=64' for d, _ in loop.loops)}"]
+        counts = {"N": 33, "K": 16}
+        by_number += [
+            f"{loop.name}: {' '.join(f'{d}={counts[d]}' for d, _ in loop.loops)}"
+        ]
+    sized = tiled(text, TWO_LOOPS, "; ".join(by_size))
+    assert str(sized) == str(tiled(text, TWO_LOOPS, "; ".join(by_number)))
+
+
+@pytest.mark.parametrize(
+    ("factors", "message"),
+    [
+        ("y: BLOCK_M=48", "BLOCK_M=48 is no power of two, as the blocks of Triton are"),
+        ("y: BLOCK_M=16 M=2", "both by number and by size; write one"),
+        ("y: BLOCK_Q=16", "unknown dimension BLOCK_Q; @y has M, N"),
+    ],
+)
+def test_sizes_that_are_wrong(factors: str, message: str) -> None:
+    with pytest.raises(PassFailedException, match=re.escape(message)):
+        tiled(graph_text("gemm", (64, 32, 64)), "strategy=full", factors)
 
 
 def test_blocks_are_powers_of_two() -> None:
