@@ -160,11 +160,11 @@ def as_text(facts: Facts) -> str:
     if "failure" in facts:
         return f"WRONG ({where}): {facts['failure']}"
     verdict = "right" if facts["ok"] else "WRONG"
-    error = facts["max_error"]
+    error, each = facts["max_error"], " a launch" if "epochs" in facts else ""
     text = (
         f"{verdict}: largest relative error "
         f"{'not finite' if error is None else format(error, '.3g')}, "
-        f"tolerance {facts['tolerance']:.3g} ({where}, {facts['seconds']:.2f} s)"
+        f"tolerance {facts['tolerance']:.3g} ({where}, {facts['seconds']:.2f} s{each})"
     )
     if "microseconds" in facts:
         text += f"; {facts['microseconds']:.2f} us per call"

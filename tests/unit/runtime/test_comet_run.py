@@ -341,6 +341,12 @@ def test_text_for_people():
     )
 
 
+def test_the_seconds_of_several_launches_are_those_of_one():
+    facts = {"ok": True, "max_error": 0.001, "tolerance": 0.01, "ranks": 2}
+    facts |= {"backend": "scheduler", "seed": 0, "seconds": 1.5, "epochs": 5}
+    assert as_text(facts).endswith("(2 ranks, scheduler, seed 0, 1.50 s a launch)")
+
+
 def test_a_gpu_is_known_by_its_device_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
