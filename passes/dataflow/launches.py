@@ -122,6 +122,55 @@ class Needs(Generic[Kernel]):
             yield ready
 
 
+class Groups(Generic[Kernel]):
+    """
+    Kernels of a stage in groups, in order, and which others each group needs.
+
+    Sets of kernels are bits of a number, by their places in the stage.
+    """
+
+    def __init__(self, stage: Needs[Kernel]):
+        self._read = stage.read
+        self._bit = {kernel: 1 << place for place, kernel in enumerate(stage.kernels)}
+        self._place = dict[Kernel, int]()
+        self._members = list[int]()
+        self._needed = list[int]()
+        """All kernels of the groups that each one needs, directly or through others."""
+        self.found = list[tuple[Kernel, ...]]()
+        """The groups."""
+
+    def needed_by(self, kernel: Kernel) -> int:
+        """Return the kernels of the groups that a later kernel needs."""
+        needed = 0
+        for place in {self._place[producer] for producer in self._read[kernel]}:
+            needed |= self._members[place] | self._needed[place]
+        return needed
+
+    def without(self, needed: int) -> Iterator[tuple[Kernel, ...]]:
+        """Yield the groups none of whose kernels are needed."""
+        for group, members in zip(self.found, self._members, strict=True):
+            if not members & needed:
+                yield group
+
+    def add(self, kernel: Kernel, needed: int) -> None:
+        """Add the next kernel as a group."""
+        self._place[kernel] = len(self.found)
+        self.found.append((kernel,))
+        self._members.append(self._bit[kernel])
+        self._needed.append(needed)
+
+    def join(self, group: tuple[Kernel, ...], kernel: Kernel, needed: int) -> None:
+        """Add the next kernel to a group, which it does not need."""
+        place = self._place[kernel] = self._place[group[0]]
+        before, bit = self._members[place], self._bit[kernel]
+        for other, known in enumerate(self._needed):
+            if known & before:
+                self._needed[other] |= needed | bit
+        self._needed[place] |= needed
+        self._members[place] |= bit
+        self.found[place] = (*group, kernel)
+
+
 @dataclass(frozen=True, eq=False)
 class TiledNode:
     """A node with tiles: what its programs do, and their launch numbers."""
@@ -180,6 +229,7 @@ class LaunchPrices(Generic[Kernel]):
         self._nodes_of = cache(nodes_of)
         self._work = cache(self._work_with)
         self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
+        self._saved: dict[tuple[tuple[Kernel, ...], ...], float] = {}
         self._launches: dict[Hashable, tuple[tuple[Kernel, ...], ...]] = {}
         """The cheapest launches of each stage that was asked for."""
 
@@ -195,20 +245,19 @@ class LaunchPrices(Generic[Kernel]):
         return self._launches[key]
 
     def _joined(self, stage: Needs[Kernel]) -> list[tuple[Kernel, ...]]:
-        groups: list[tuple[Kernel, ...]] = [(kernel,) for kernel in stage.kernels]
+        groups = Groups(stage)
         for kernel in stage.kernels:
-            single = (kernel,)
-            needed = stage.needed_by(single, groups)
+            needed = groups.needed_by(kernel)
             gains = {
                 group: gain
-                for group in groups[: groups.index(single)]  # which need none later
-                if group not in needed and (gain := self.saved(group, single)) > 0
+                for group in groups.without(needed)
+                if (gain := self.saved(group, (kernel,))) > 0
             }
             if gains:
-                best = max(gains, key=gains.__getitem__)
-                groups.remove(single)
-                groups[groups.index(best)] = (*best, kernel)
-        return groups
+                groups.join(max(gains, key=gains.__getitem__), kernel, needed)
+            else:
+                groups.add(kernel, needed)
+        return groups.found
 
     def can_share(self, group: Sequence[Kernel]) -> bool:
         """
@@ -243,10 +292,13 @@ class LaunchPrices(Generic[Kernel]):
 
     def saved(self, first: tuple[Kernel, ...], second: tuple[Kernel, ...]) -> float:
         """Return the seconds that two launches take longer than one, 0 if less."""
-        if not self.can_share((*first, *second)):
-            return 0.0
-        separate = self.best(first)[0] + self.best(second)[0]
-        return max(0.0, separate - self.best((*first, *second))[0])
+        if (saved := self._saved.get((first, second))) is None:
+            both, saved = (*first, *second), 0.0
+            if self.can_share(both):
+                separate = self.best(first)[0] + self.best(second)[0]
+                saved = max(saved, separate - self.best(both)[0])
+            self._saved[first, second] = saved
+        return saved
 
     def _seconds(self, nodes: Sequence[TiledNode], numbers: LaunchNumbers) -> float:
         works = [self._work(node, numbers) for node in nodes]
