@@ -189,6 +189,7 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "halves": ("(a.half() @ b.half()).float()", ((3, 4), (4, 2))),
     "embedding": ("F.embedding(ids, a) * 2", ((9, 4),)),
     "rows": ("a[ids] + a[ids - 9]", ((9, 4),)),
+    "rows of a row each": ("a[ids[0].clamp(max=2)] * a", ((3, 4),)),
     "rows by one column": ("a[ids[:, 0]] + a[ids[1, 1:]]", ((9, 4),)),
     "positions of several axes": (
         "(a[:, ids] * 2, a[:, ids[0], ids.int() - 9], a[ids[0, 1:2] - 9, :, ids])",
@@ -311,6 +312,37 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "gradients(a, b, c, d)",
         ((2, 6, 7, 8), (2, 2, 7, 8), (2, 2, 7, 8), (2, 6, 7, 8)),
     ),
+    "running sums": (
+        "(a.cumsum(0) + 1, a[:, :1].cumsum(-1), ids.cumsum(1), (b > 0).cumsum(-2), "
+        "b.cumsum(1), c.cumsum(0))",
+        ((4, 5), (2, 130, 3), ()),
+    ),
+    "running sums beside infinity": (
+        "torch.where(torch.cat([a, b / 0, a], 1).cumsum(1).isfinite(), 1.0, 2.0)",
+        ((2, 3), (2, 1)),
+    ),
+    "flipped": ("(a.flip(0, -1) * b * a, a[:1].flip(0), ids.flip(1))", ((3, 4), (4,))),
+    "whole numbers": (
+        "((a * 9).trunc() + (b * 9).floor() * (a * 1e9).ceil(), "
+        "torch.where((a / 0).floor().isinf(), a, b), ids.floor())",
+        ((3, 4), (3, 4)),
+    ),
+    "remainders": (
+        "(a.remainder(0.3), a.fmod(b), a % -b, a.fmod(-0.25))",
+        ((3, 4), (3, 4)),
+    ),
+    "roots": ("a.abs() ** 0.3 + (a * 0) ** 1.5 + (b * b) ** -1.7", ((5,), (5,))),
+    "products of a row": (
+        "(a.prod(0), a.prod(), b.prod(1, keepdim=True), ids.prod(1))",
+        ((2, 4), (3, 5)),
+    ),
+    "lists": (
+        "(*torch._foreach_add([a, b], [c, d], alpha=2), "
+        "*torch._foreach_sqrt([c * c, d * d]), "
+        "*torch._foreach_addcdiv([a, b], [c, d], [c.exp(), d.exp()], 0.5), "
+        "*torch._foreach_mul([a, b], [2.0, 3.0]), *torch._foreach_pow(2.0, [a, b]))",
+        ((3,), (2, 4), (3,), (2, 4)),
+    ),
     "patches": ("convolved(a, b, c, 2)", ((2, 3, 8, 4), (5, 3, 2, 2), (5,))),
     "patches with a rest": ("convolved(a, b, c, 3)", ((2, 3, 8), (5, 3, 3), (5,))),
     "patches with padding": ("convolved(a, b, None, 4, 2)", ((2, 3, 8), (5, 3, 4))),
@@ -353,9 +385,12 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
 """Functions that have a translation, and the shapes of a to d; ids are IDS."""
 
 REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
-    "aten.cumsum": ("a.cumsum(0) + 1", ((3,),)),
+    "aten.sinh": ("a.sinh() + 1", ((3,),)),
+    "sums of 131 positions": ("a.cumsum(0)", ((131,),)),
+    "a product of 9 numbers": ("a.prod(0)", ((9, 2),)),
+    "a remainder of i64": ("ids % 2 + a", ((3,),)),
     "arguments of aten.div": ("torch.div(a, 2, rounding_mode='floor')", ((3,),)),
-    "a power with the exponent 0.3": ("a**0.3", ((4,),)),
+    "a power with the exponent 9": ("a**9", ((4,),)),
     "elements of torch.float64": ("a.double() + 1", ((4,),)),
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
     "6 positions of an axis": ("a.scatter(1, ids.repeat(1, 2), 0.0)", ((2, 9),)),

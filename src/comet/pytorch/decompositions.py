@@ -75,8 +75,58 @@ def _slice_backward(
     return torch.slice_scatter(zeros, grad, dim, start, end, step)
 
 
-OURS: Table = {aten.cat.default: _cat, aten.slice_backward.default: _slice_backward}
-"""Ops that are cut where tensors have no elements, as we have no such tensors."""
+LISTS = (
+    "abs add addcdiv addcmul clamp_max clamp_min copy div exp lerp log maximum minimum "
+    "mul neg pow reciprocal rsqrt sign sqrt sub zero"
+).split()
+"""Functions that torch has for lists of tensors, too, as optimizers call them."""
+
+
+def _for_each(name: str) -> Callable[..., list[object]]:
+    """Return a function of lists that calls `name` for the tensors of each place."""
+    function = cast("Callable[..., object]", getattr(aten, name))
+
+    def apply(*given: object, **named: object) -> list[object]:
+        operands = given[:3]
+        if len(given) > 3:
+            named["value"] = given[3]
+        return [
+            function(
+                *(_at(place, each) for each in operands),
+                **{key: _at(place, value) for key, value in named.items()},
+            )
+            for place in range(max(map(_length, operands)))
+        ]
+
+    return apply
+
+
+def _length(of: object) -> int:
+    return len(cast("Sequence[object]", of)) if isinstance(of, list | tuple) else 0
+
+
+def _at(place: int, of: object) -> object:
+    """Return what a list has in a place; all else is the same in all places."""
+    return cast("Sequence[object]", of)[place] if isinstance(of, list | tuple) else of
+
+
+def _of_lists() -> Table:
+    """Return the functions of lists, but those with a tensor of several factors."""
+    table: Table = {}
+    for name in LISTS:
+        packet = getattr(aten, f"_foreach_{name}")
+        several = ("Tensor",) if name in ("addcdiv", "addcmul") else ()
+        for overload in packet.overloads():
+            if not overload.endswith("out") and overload not in several:
+                table[getattr(packet, overload)] = _for_each(name)
+    return table
+
+
+OURS: Table = {
+    aten.cat.default: _cat,
+    aten.slice_backward.default: _slice_backward,
+} | _of_lists()
+"""Ops of lists, and those that are cut where tensors have no elements: we have none."""
 
 
 @cache

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, log
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerType, f32, i1
+from xdsl.dialects.builtin import IntegerType, f32, i1, i32
 
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.map import MapKind
@@ -155,6 +156,11 @@ def power(t: Tracer, out: Result, input: Operand, exponent: Operand):
     roots = {0.5: MapKind.SQRT, -0.5: MapKind.RSQRT}
     if exponent in roots:
         return t.map(roots[exponent], base)
+    if not float(exponent).is_integer() and not isinstance(out.element, IntegerType):
+        logs = t.map(MapKind.LOG, t.cast(base, f32))
+        return t.cast(
+            t.map(MapKind.EXP, t.map(MapKind.MULT, logs, exponent)), out.element
+        )
     if exponent not in range(-_LARGEST_POWER, _LARGEST_POWER + 1) or exponent == 0:
         raise UnsupportedError(f"a power with the exponent {exponent}")
     result = base
@@ -175,6 +181,58 @@ def _exponential(t: Tracer, out: Result, base: Operand, exponent: View) -> View:
 
 _LARGEST_POWER = 8
 """The largest exponent for which a power is a chain of products."""
+
+
+_WHOLE = 2.0**23
+"""From here on all numbers of f32 are whole."""
+
+
+@rule("aten.trunc")
+def trunc(t: Tracer, out: Result, input: View):
+    """Return the whole number between 0 and each number; that of NaN is NaN."""
+    if isinstance(out.element, IntegerType):
+        return input
+    wide = t.cast(input, f32)
+    whole = t.cast(t.cast(wide, i32), f32)
+    small = t.map(MapKind.GT, _WHOLE, absolute(t, out, wide))
+    return t.cast(t.map(MapKind.SELECT, small, whole, wide), out.element)
+
+
+@rule("aten.floor")
+def floor(t: Tracer, out: Result, input: View):
+    whole = trunc(t, out, input)
+    if isinstance(out.element, IntegerType):
+        return whole
+    above = t.map(MapKind.GT, whole, input)
+    return t.map(MapKind.SELECT, above, t.map(MapKind.SUB, whole, 1.0), whole)
+
+
+@rule("aten.ceil")
+def ceil(t: Tracer, out: Result, input: View):
+    return negative(t, out, floor(t, out, negative(t, out, input)))
+
+
+@rule("aten.remainder")
+def remainder(t: Tracer, out: Result, input: Operand, other: Operand):
+    """Return what is left of whole multiples, which has the sign of `other`."""
+    return _left(t, out, input, other, floor)
+
+
+@rule("aten.fmod")
+def fmod(t: Tracer, out: Result, input: Operand, other: Operand):
+    """Return what is left of whole multiples, which has the sign of `input`."""
+    return _left(t, out, input, other, trunc)
+
+
+def _left(
+    t: Tracer, out: Result, input: Operand, other: Operand, round_: Callable[..., View]
+) -> View:
+    if isinstance(out.element, IntegerType):
+        raise UnsupportedError(f"a remainder of {out.element}")
+    count = round_(t, out, _mapped(t, out, MapKind.DIV, input, other))
+    return _mapped(
+        t, out, MapKind.SUB, input, _mapped(t, out, MapKind.MULT, count, other)
+    )
 
 
 @rule("aten.log1p")

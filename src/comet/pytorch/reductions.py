@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, prod
 
-from xdsl.dialects.builtin import IntegerType, f32, i1, i64
+from xdsl.dialects.builtin import IntegerType, f32, i1, i32, i64
 
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
@@ -57,6 +57,74 @@ def mean(
     dtype: object = None,
 ):
     return _accumulated(t, out, input, dim, keepdim, 1 / _count(input, dim))
+
+
+LONGEST_SUM = 128
+"""
+The longest axis of which each position is a sum of those before, by itself. On an H200
+an axis of 128 takes as long as a product with a triangle of ones, in which infinity
+would be NaN; a longer one is cut into blocks.
+"""
+
+
+@rule("aten.cumsum")
+def cumsum(t: Tracer, out: Result, input: View, dim: int, *, dtype: object = None):
+    """Return sums up to each position; narrow floats are summed in f32."""
+    wide = out.element if out.element.bitwidth >= 32 else f32
+    x = t.convert(input, wide)
+    if not x.axes or x.shape[dim] == 1:
+        return t.cast(x, out.element)
+    dim %= len(x.axes)
+    extent, outer, inner = x.shape[dim], x.shape[:dim], x.shape[dim + 1 :]
+    block = next(n for n in range(int(extent**0.5), 0, -1) if extent % n == 0)
+    if extent <= LONGEST_SUM:
+        return t.cast(_sums_before(t, x, dim, MapKind.GE), out.element)
+    if extent // block > LONGEST_SUM:
+        raise UnsupportedError(
+            f"sums of {extent} positions, which are no blocks of up to {LONGEST_SUM}"
+        )
+    blocks = t.reshaped(x, [*outer, extent // block, block, *inner])
+    within = _sums_before(t, blocks, dim + 1, MapKind.GE)
+    totals = t.reduce(ReduceKind.ADD, blocks, [dim + 1], keep=True)
+    before = _sums_before(t, totals, dim, MapKind.GT)
+    sums = t.map(MapKind.ADD, within, before)
+    return t.cast(t.reshaped(sums, out.shape), out.element)
+
+
+def _sums_before(t: Tracer, x: View, dim: int, kind: MapKind) -> View:
+    """Return sums over the positions of which each one is `kind`: greater, or equal."""
+    extent, inner = x.shape[dim], len(x.axes) - 1 - dim
+    here = t.reshaped(t.positions(extent, i32), [extent, *[1] * inner])
+    other = t.reshaped(t.positions(extent, i32), [extent, 1, *[1] * inner])
+    summed = t.map(kind, here, other)
+    apart = t.reshaped(x, [*x.shape[: dim + 1], 1, *x.shape[dim + 1 :]])
+    return t.reduce(ReduceKind.ADD, t.map(MapKind.SELECT, summed, apart, 0), [dim])
+
+
+MOST_FACTORS = 8
+"""The most numbers of a row whose product is a chain."""
+
+
+@rule("aten.prod")
+def prod_(
+    t: Tracer,
+    out: Result,
+    input: View,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: object = None,
+):
+    x = t.convert(input, out.element)
+    if dim is None:
+        x, dim = t.reshaped(x, [prod(x.shape)]), 0
+    count = x.shape[dim]
+    if count > MOST_FACTORS or out.element == i1:
+        raise UnsupportedError(f"a product of {count} numbers")
+    result = t.sliced(x, dim, 0, 1)
+    for number in range(1, count):
+        result = t.map(MapKind.MULT, result, t.sliced(x, dim, number, 1))
+    return t.reshaped(result, out.shape)
 
 
 def _count(input: View, dim: Sequence[int] | None) -> int:

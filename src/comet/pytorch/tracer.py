@@ -461,6 +461,7 @@ class Tracer:
         """Return the rows of a table that ids name, along its first axis."""
         table, ids = self.stored(table), self.stored(ids)
         table = self.unified(table, {}, ids.dims)
+        self._groups.add((*table.dims, *ids.dims))
         axes = [*ids.axes, *table.axes[1:]]
         if not table.axes[0]:  # All ids name its only row.
             return self.view(table.tensor, axes)

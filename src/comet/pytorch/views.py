@@ -300,6 +300,20 @@ def roll(
     return t.reshaped(whole, out.shape)
 
 
+@rule("aten.flip")
+def flip(t: Tracer, out: Result, input: View, dims: Sequence[int]):
+    """Return rows that positions name, from the last one to the first."""
+    for dim in dims:
+        if (extent := input.shape[dim]) > 1:
+            last = t.map(MapKind.SUB, extent - 1, t.positions(extent, i32))
+            order = [*range(len(input.axes))]
+            order.insert(0, order.pop(dim))
+            rows = t.gathered(t.permuted(input, order), last)
+            back = sorted(range(len(order)), key=order.__getitem__)
+            input = t.permuted(rows, back)
+    return input
+
+
 @rule("aten.copy")
 def copy(t: Tracer, out: Result, input: View, src: View, **_: object):
     return t.expanded(t.convert(src, out.element), out.shape)
